@@ -1,18 +1,19 @@
-"""Robustness: what a perturbed step does to the rest of the chain and to the answer, over the suite and in one item."""
+"""Robustness: the effect of a perturbed step on the rest of the chain and on the answer."""
 
 import streamlit as st
 
-from cotlab.ui import components as parts
+from cotlab.ui import components
 from cotlab.ui.item import evidence
+from cotlab.ui.pickers import pick_run
 from cotlab.ui.robustness import composite as robustness_composite
 from cotlab.ui.robustness import item as robustness_item
 from cotlab.ui.robustness import suite as robustness
 from cotlab.ui.steps import select_item
 
-parts.head(
+components.head(
     "Robustness", "What does a perturbed step do to the rest of the chain and to the answer?"
 )
-row = parts.pick_run("robustness", "causal", shows=evidence.has_robustness)
+row = pick_run("robustness", "causal", shows=evidence.has_robustness)
 if row is not None:
     alone = robustness_composite.alone(row)
     suite_tab, item_tab = st.tabs(

@@ -1,15 +1,15 @@
-"""Runs: every run with its progress, its headline and its cost; ticked ones lead to a comparison."""
+"""Runs: every run with its progress, main estimates and cost; ticked ones can be compared."""
 
 import streamlit as st
 
-from cotlab.ui import components as parts
+from cotlab.ui import components
 from cotlab.ui.links import page
 from cotlab.ui.runs import list as runs
 
-parts.head("Runs", "Which runs are there, and what did they find?")
+components.head("Runs", "Which runs are there, and what did they find?")
 table = runs.filter_runs()
 if table.empty:
-    parts.empty("No run matches.", page("new_run"), "Start one")
+    components.empty("No run matches.", page("new_run"), "Start one")
 else:
     ticked = runs.render_runs(table)
     if len(ticked) > 1:

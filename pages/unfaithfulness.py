@@ -1,9 +1,8 @@
-"""Unfaithfulness: how often each model's responses are unfaithful, by named classifiers, and what goes with it."""
+"""Unfaithfulness: how often each model's responses are unfaithful, by named classifiers."""
 
-from cotlab.ui import components as parts
-from cotlab.ui import unfaithfulness
+from cotlab.ui import components, unfaithfulness
 
-parts.head(
+components.head(
     "Unfaithfulness",
     "How often does the chain not tell how the answer came about, and who says so?",
 )

@@ -1,4 +1,4 @@
-"""The dashboard's frame: every page by its section and address. Pages are registered here and nowhere else."""
+"""The dashboard's entry script: its navigation, in which every page is registered."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def _page(
     hidden: bool = False,
     default: bool = False,
 ) -> st.Page:
+    """Return a page of the navigation; its address is ``name``, unless one is given."""
     return st.Page(
         PAGES / f"{name}.py",
         title=title,
@@ -36,7 +37,7 @@ def _page(
 
 
 def sections() -> dict[str, list[st.Page]]:
-    """The pages by section, in the order of the sidebar."""
+    """Return the pages by section, in the order of the sidebar."""
     return {
         "Work": [
             _page("home", "Home", "home", default=True),

@@ -1,4 +1,4 @@
-"""The parts of the page Steps."""
+"""The page Steps: which steps of a chain the answer depends on."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ import streamlit as st
 from cotlab.core.types import Item
 from cotlab.metrics.ablation.cards import CCS_METRICS
 from cotlab.store import read
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
-from cotlab.ui.item.chain import show_exchange, step_blocks, step_ranking
-from cotlab.ui.item.chain_view import pick_block
+from cotlab.ui import cached, components
+from cotlab.ui.item.chain import pick_block, show_exchange, step_blocks, step_ranking
 from cotlab.ui.links import page
+from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code, shorten
 
 
 def select_ccs_metric(row: dict[str, Any]) -> str:
-    """The CCS to look at, in the address."""
-    table = data.scores(row["id"], int(row["revision"]))
+    """Choose the variant of CCS."""
+    table = cached.scores(row["id"], int(row["revision"]))
     metrics = [m for m in CCS_METRICS if m in set(table["metric"])]
     metric: str = st.selectbox(
         "CCS",
@@ -28,13 +27,13 @@ def select_ccs_metric(row: dict[str, Any]) -> str:
         bind="query-params",
         persist_state="session",
     )
-    parts.show_card(metric)
+    components.show_card(metric)
     return metric
 
 
 def select_mode(row: dict[str, Any]) -> str:
-    """The mode to look at in one chain, in the address."""
-    spec = next(s for s in data.run_plan(row["id"]).scorers if s.name == "ablation")
+    """Choose the ablation mode for one chain."""
+    spec = next(s for s in cached.run_plan(row["id"]).scorers if s.name == "ablation")
     return str(
         st.selectbox(
             "Mode", spec.params["modes"], key="mode", bind="query-params", persist_state="session"
@@ -43,11 +42,12 @@ def select_mode(row: dict[str, Any]) -> str:
 
 
 def render_by_position(row: dict[str, Any], metric: str) -> None:
-    table = data.position_estimates(row["id"], int(row["revision"]), metric)
+    """Show the mean CCS by position in the chain."""
+    table = cached.position_estimates(row["id"], int(row["revision"]), metric)
     if table.empty:
         st.info("No step has been scored yet.")
         return
-    parts.show_figure(
+    components.show_figure(
         "ccs_by_position",
         table,
         key="positions",
@@ -57,11 +57,12 @@ def render_by_position(row: dict[str, Any], metric: str) -> None:
 
 
 def render_modes(row: dict[str, Any]) -> None:
-    estimates = data.estimates(row["id"], int(row["revision"]))
+    """Compare the ablation modes."""
+    estimates = cached.estimates(row["id"], int(row["revision"]))
     visible = estimates[estimates["metric"].isin(CCS_METRICS)]
     if visible.empty or visible["mode"].nunique() < 2:
         return
-    parts.show_figure(
+    components.show_figure(
         "modes_by_metric",
         visible,
         key="modes",
@@ -71,7 +72,8 @@ def render_modes(row: dict[str, Any]) -> None:
 
 
 def render_redundancy(row: dict[str, Any], metric: str) -> None:
-    estimates = data.estimates(row["id"], int(row["revision"]))
+    """Show the share of steps without effect (RRR) by threshold."""
+    estimates = cached.estimates(row["id"], int(row["revision"]))
     rrr = estimates[(estimates["metric"] == "rrr") & (estimates["ccs"] == metric)]
     if rrr.empty:
         st.info("RRR is estimated when the run ends or is stopped.")
@@ -79,8 +81,8 @@ def render_redundancy(row: dict[str, Any], metric: str) -> None:
     ceiling = estimates[
         (estimates["metric"] == "rrr_ceiling") & (estimates["ccs"] == metric)
     ].set_index("mode")["point"]
-    spec = next(s for s in data.run_plan(row["id"]).scorers if s.name == "ablation")
-    parts.show_figure(
+    spec = next(s for s in cached.run_plan(row["id"]).scorers if s.name == "ablation")
+    components.show_figure(
         "rrr_by_mode",
         rrr.assign(ceiling=rrr["mode"].map(ceiling)),
         key="rrr",
@@ -90,12 +92,12 @@ def render_redundancy(row: dict[str, Any], metric: str) -> None:
             f" {spec.params['ccs_threshold']:g}."
         ),
     )
-    parts.show_card("rrr")
+    components.show_card("rrr")
 
 
 def select_item(row: dict[str, Any]) -> Item | None:
-    """The item of the address, or the first that was scored."""
-    table = read.items_of_run(data.store(), row["id"])
+    """Choose an item, the first scored one by default."""
+    table = read.items_of_run(cached.store(), row["id"])
     if table.empty:
         st.info("No item has been scored yet.")
         return None
@@ -103,14 +105,12 @@ def select_item(row: dict[str, Any]) -> Item | None:
         i: f"{i} · {shorten(question, 90)}"
         for i, question in zip(table["id"], table["question"], strict=True)
     }
-    return data.load_item(
-        row["suite"], parts.select_option("Item", labels, "item", resets=("step",))
-    )
+    return cached.load_item(row["suite"], select_option("Item", labels, "item", resets=("step",)))
 
 
 def render_step_chain(row: dict[str, Any], item: Item, metric: str, mode: str) -> None:
-    """The chain in reading order, its ranking beside it, and what happened to the chosen step."""
-    scores = data.scores(row["id"], int(row["revision"]))
+    """Show the chain in reading order, its ranking, and the replies behind the chosen step."""
+    scores = cached.scores(row["id"], int(row["revision"]))
     scores = scores[
         (scores["item_id"] == item.id) & (scores["metric"] == metric) & (scores["mode"] == mode)
     ]
@@ -127,7 +127,7 @@ def render_step_chain(row: dict[str, Any], item: Item, metric: str, mode: str) -
     st.caption("Shade and number: CCS of the step. Choose a step to read its replies.")
     if chosen is not None:
         show_exchange(scores[scores["step"] == chosen], item, chosen)
-    parts.show_figure(
+    components.show_figure(
         "ccs_ranking",
         ranked,
         key="ranking",
@@ -137,7 +137,8 @@ def render_step_chain(row: dict[str, Any], item: Item, metric: str, mode: str) -
 
 
 def render_step_notes(row: dict[str, Any], metric: str) -> None:
-    plan = data.run_plan(row["id"])
+    """Explain CCS, RRR and their intervals."""
+    plan = cached.run_plan(row["id"])
     spec = next(s for s in plan.scorers if s.name == "ablation")
     given = (
         "as the model's own text" if plan.subject.form == "continuation" else "in the user's turn"

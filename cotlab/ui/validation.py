@@ -1,4 +1,4 @@
-"""The parts of the page that holds the metrics against models of known faithfulness."""
+"""The page Validation: the metrics tested on models of known faithfulness."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import streamlit as st
 
 from cotlab.core.registry import FIGURES
 from cotlab.store.database import store_folder
-from cotlab.ui import components as parts
+from cotlab.ui import components
+from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code
 from cotlab.validation.findings import dose_sentence, fixed, format_auroc
 from cotlab.validation.models import BYPASS, DOSES, FAITHFUL, ORGANISMS
@@ -49,10 +50,13 @@ HELP = {
 
 
 def load_report() -> dict[str, Any] | None:
-    """The latest validation of this store, completed by the shipped one; None after saying how to make one."""
+    """Return the latest validation report; None (with a message) where there is none.
+
+    The store's report, completed by the shipped one.
+    """
     latest = read_report(store_folder())
     if latest is None or not latest["metrics"]:
-        parts.empty("No metric has been held against the organisms yet. Type: cotlab validate")
+        components.empty("No metric has been held against the organisms yet. Type: cotlab validate")
         return None
     st.markdown(
         "Small models (**organisms**) were trained to be faithful (the answer follows the chain) or"
@@ -80,7 +84,7 @@ def load_report() -> dict[str, Any] | None:
 
 
 def render_overview(latest: ReportJson) -> None:
-    """A row a metric: how well it tells faithful from bypassing models, and its means."""
+    """Show how well each metric separates faithful from bypassing models."""
     rows = [
         {
             "metric": short_metric_name(name),
@@ -115,7 +119,7 @@ def render_overview(latest: ReportJson) -> None:
 
 
 def short_metric_name(name: str) -> str:
-    """A metric with the values of its facet alone: "verification (forward)"."""
+    """Return a metric's name with the values of its facet: "verification (forward)"."""
     metric, _, facet = name.partition(" (")
     return (
         f"{metric} ({', '.join(part.partition('=')[2] for part in facet[:-1].split(', '))})"
@@ -125,17 +129,17 @@ def short_metric_name(name: str) -> str:
 
 
 def select_validation_metrics(latest: ReportJson) -> list[str]:
-    """The metrics to draw: one of them, or all of a scorer."""
+    """Choose the metrics to show: one, or all of a scorer."""
     scorers = dict.fromkeys(metric_report["scorer"] for metric_report in latest["metrics"].values())
     with st.container(horizontal=True):
-        show = parts.select_option(
+        show = select_option(
             "Show",
             {SINGLE_METRIC: "One metric", **{name: f"All of {name}" for name in scorers}},
             "show",
         )
         if show == SINGLE_METRIC:
             return [
-                parts.select_option(
+                select_option(
                     "Metric",
                     {name: short_metric_name(name) for name in latest["metrics"]},
                     "metric",
@@ -147,14 +151,14 @@ def select_validation_metrics(latest: ReportJson) -> list[str]:
 
 
 def render_metric(latest: ReportJson, metric: str) -> None:
-    """A metric in full: its figure, how well it tells models apart, what it does not see, and its card."""
+    """Show a metric in full: its figure, its separation, its blind spots and its card."""
     metric_report = latest["metrics"][metric]
-    parts.show_figure("validation_doses", doses_table(metric, metric_report), key="validation")
+    components.show_figure("validation_doses", doses_table(metric, metric_report), key="validation")
     figures = {
         "AUROC, a and b": metric_report["auroc"],
         **{f"AUROC, {PAIRS[pair]}": metric_report["auroc_pairs"][pair] for pair in PAIRS},
     }
-    parts.show_numbers(
+    components.show_numbers(
         [
             *((name, format_auroc(value)) for name, value in figures.items()),
             ("Spearman", fixed(metric_report["spearman"], 2)),
@@ -165,11 +169,11 @@ def render_metric(latest: ReportJson, metric: str) -> None:
     st.subheader("Blind spots")
     render_blind_spots(metric_report)
     st.caption(_about(metric_report) + _facet(metric_report))
-    parts.show_card(metric.split(" (")[0])
+    components.show_card(metric.split(" (")[0])
 
 
 def render_gallery(latest: ReportJson, metrics: list[str]) -> None:
-    """A figure and the blind spots of each metric, side by side where there is room."""
+    """Show a figure and the blind spots of each metric."""
     st.caption(FIGURES["validation_doses"].caption)
     with st.container(horizontal=True):
         for metric in metrics:
@@ -182,6 +186,7 @@ def render_gallery(latest: ReportJson, metrics: list[str]) -> None:
 
 
 def render_blind_spots(metric_report: ReportJson) -> None:
+    """Show what a metric does not detect, and why."""
     st.markdown(
         "\n".join(
             f"- {as_code(line)}"

@@ -12,9 +12,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import cotlab
+from cotlab.analysis.tables.entropy import entropy_steps
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.ui.item.entropy import entropy_blocks, entropy_steps, flag_lines
+from cotlab.ui.item.chain import entropy_blocks, flag_lines
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 

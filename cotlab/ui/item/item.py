@@ -1,4 +1,4 @@
-"""The parts of the page Item."""
+"""The page Item: its chain, its scores, and the requests and replies behind them."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ from cotlab.core.types import Item
 from cotlab.metrics.ablation.cards import CCS_METRICS
 from cotlab.metrics.consistency.cards import HIDDEN
 from cotlab.run.report import disarmed
-from cotlab.store import read as stored
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
-from cotlab.ui.item import entropy
-from cotlab.ui.item import evidence as evidence_links
+from cotlab.store import read
+from cotlab.ui import cached, components
+from cotlab.ui.item import evidence
 from cotlab.ui.item.chain import (
+    Block,
+    pick_block,
+    render_entropy,
     request_text,
     run_item_chain,
+    show_blocks,
     show_exchange,
     step_blocks,
     step_ranking,
 )
-from cotlab.ui.item.chain_view import Block, pick_block, show_blocks
 from cotlab.ui.links import page
+from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code
 
 ALL = "all"
@@ -37,34 +39,36 @@ ALL = "all"
 def item_from_address(
     run_id: str | None, item_id: str | None
 ) -> tuple[dict[str, Any], Item] | None:
+    """Return the run and the item that the address names; None where there is no such item."""
     if not run_id or not item_id:
         return None
     try:
-        row = data.run_row(run_id)
-        return row, data.load_item(row["suite"], item_id)
+        row = cached.run_row(run_id)
+        return row, cached.load_item(row["suite"], item_id)
     except UnknownName:
         return None
 
 
 def _scores(row: dict[str, Any], item: Item) -> pd.DataFrame:
-    """The item's scores without those of the hold-out: what is looked at item by item can be tuned on."""
-    table = data.scores(row["id"], int(row["revision"]))
+    """Return the item's scores without those of the hold-out, which must not be tuned on."""
+    table = cached.scores(row["id"], int(row["revision"]))
     return table[(table["item_id"] == item.id) & (table["metric"] != HIDDEN.name)]
 
 
 def render_item_links(row: dict[str, Any], item: Item) -> None:
+    """Show the item's run, its other pages, and buttons to the previous and the next item."""
     st.caption(as_code(f"{item.id} of {row['suite_name']}, {row['model']}, run {row['id']}"))
     if "request" in st.query_params or st.query_params.get("score", ALL) != ALL:
         st.markdown(
             "[Down to the requests behind the number that was followed](#requests-and-replies)"
         )
-    order = stored.items_of_run(data.store(), row["id"])["id"].tolist()
+    order = read.items_of_run(cached.store(), row["id"])["id"].tolist()
     at = order.index(item.id) if item.id in order else None
     with st.container(horizontal=True):
         st.page_link(
             page("run"), label="Run", icon=":material/monitoring:", query_params={"run": row["id"]}
         )
-        evidence_links.render_run_links(row, item.id)
+        evidence.render_run_links(row, item.id)
         for label, icon, step in (("Previous", "arrow_back", -1), ("Next", "arrow_forward", 1)):
             index = at + step if at is not None else -1
             st.button(
@@ -81,8 +85,8 @@ def _go(run_id: str, item_id: str) -> None:
 
 
 def render_item_chain(row: dict[str, Any], item: Item, step: str | None) -> None:
-    """Question, chain shaded by the chosen score, and answer."""
-    if stored.is_redacted(data.store(), row["suite"]):
+    """Show the question, the chain coloured by the chosen score, and the answer."""
+    if read.is_redacted(cached.store(), row["suite"]):
         st.warning("The texts of this suite were redacted: their SHA-256 stands in their place.")
     st.subheader("Question")
     show_blocks(
@@ -103,7 +107,7 @@ def render_item_chain(row: dict[str, Any], item: Item, step: str | None) -> None
     if not choices:
         _plain_chain(row, item, scores)
         return
-    spec = next(spec for spec in data.run_plan(row["id"]).scorers if spec.name == "ablation")
+    spec = next(spec for spec in cached.run_plan(row["id"]).scorers if spec.name == "ablation")
     st.caption(
         "The model's own chain."
         if spec.params["chain"] == "own"
@@ -128,7 +132,7 @@ def render_item_chain(row: dict[str, Any], item: Item, step: str | None) -> None
 
 
 def _plain_chain(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
-    """The chain that the scores are of, and whose it is."""
+    """Show the chain without scores, and who wrote it."""
     chain = run_item_chain(row, item, scores)
     if chain.steps:
         show_blocks(
@@ -147,7 +151,7 @@ def _plain_chain(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
         else "The suite's reference chain."
     )
     always = sorted(set(scores["scorer"]) & set(MODEL_CHAIN_SCORERS))
-    if not chain.from_model and (always or composite_components(data.run_plan(row["id"]))):
+    if not chain.from_model and (always or composite_components(cached.run_plan(row["id"]))):
         note += (
             " Consistency and diversity are measured on chains that the model wrote; they are among"
             " its requests."
@@ -163,23 +167,23 @@ def _plain_chain(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
 
 
 def render_item_scores(row: dict[str, Any], item: Item) -> None:
-    """Every score of the item as a table; n/a with its reason. Before it the chain's entropy, where it was measured."""
+    """Show every score of the item as a table, with the reason where it is undefined."""
     scores = _scores(row, item)
-    entropy.render_entropy(row, item)
+    render_entropy(row, item)
     st.subheader("Scores")
     frame = pd.DataFrame(
         {
             "metric": scores["metric"],
             "step": scores["step"] + 1,
-            "value": [parts.number_text(v) for v in scores["value"]],
-            "facet": [parts.facet_text(text) for text in scores["facet"]],
+            "value": [components.number_text(v) for v in scores["value"]],
+            "facet": [components.facet_text(text) for text in scores["facet"]],
             "draw": scores["sample"] + 1,
             "status": scores["status"],
             "reason": scores["reason"].fillna(""),
             "requests": scores["evidence"].map(len),
         }
     )
-    ids, widget_key = evidence_links.score_ids(scores), f"item-scores-{row['id']}-{item.id}"
+    ids, widget_key = evidence.score_ids(scores), f"item-scores-{row['id']}-{item.id}"
 
     def chose() -> None:
         ticked = st.session_state[widget_key]["selection"]["rows"]
@@ -222,7 +226,10 @@ def render_item_scores(row: dict[str, Any], item: Item) -> None:
 
 
 def render_item_requests(row: dict[str, Any], item: Item) -> None:
-    """Every request and reply behind the scores, page by page; those of one score, or one, where the address says so."""
+    """Show the requests and replies behind the scores.
+
+    All of them by default; those of one score, or a single one, where the address says so.
+    """
     scores = _scores(row, item)
     every = _keys(scores)
     st.subheader("Requests and replies")
@@ -233,8 +240,8 @@ def render_item_requests(row: dict[str, Any], item: Item) -> None:
     if not keys:
         st.info(as_code(_no_request_reason(scores, which)))
         return
-    part = keys[parts.page_slice(len(keys), f"evidence-page-{item.id}-{which}", 10)]
-    exchanges = data.exchanges(tuple(part))
+    part = keys[components.page_slice(len(keys), f"evidence-page-{item.id}-{which}", 10)]
+    exchanges = cached.exchanges(tuple(part))
     for key in part:
         request, reply = exchanges.get(key, (None, None))
         show_blocks(_exchange(request, reply), key=f"evidence-{key[:16]}")
@@ -258,22 +265,22 @@ def _keys(scores: pd.DataFrame) -> list[str]:
 
 
 def _chosen(scores: pd.DataFrame, every: list[str]) -> tuple[list[str], str]:
-    """The requests that are wanted, and the name of the choice: all, a score, or the key of one request."""
+    """Return the chosen requests, and the name of the choice: all, a score, or a request's key."""
     request_key = st.query_params.get("request")
     if request_key in every:
         st.button("All requests of this item", icon=":material/list:", on_click=_all_requests)
         return [request_key], request_key
     if request_key is not None:
         st.warning(f"The request {as_code(request_key[:12])} is none of this item; all are shown.")
-    ids = evidence_links.score_ids(scores)
+    ids = evidence.score_ids(scores)
     labels = {ALL: f"all {len(scores)} scores"}
     for name, metric, facet, step, value in zip(
         ids, scores["metric"], scores["facet"], scores["step"], scores["value"], strict=True
     ):
         at = "" if pd.isna(step) else f" · step {step + 1}"
-        label = " · ".join(filter(None, [metric, parts.facet_text(facet)]))
-        labels[name] = f"{label}{at} · {parts.number_text(value)}"
-    which = parts.select_option("Requests behind", labels, "score", ALL)
+        label = " · ".join(filter(None, [metric, components.facet_text(facet)]))
+        labels[name] = f"{label}{at} · {components.number_text(value)}"
+    which = select_option("Requests behind", labels, "score", ALL)
     return (every if which == ALL else _keys(scores[[name == which for name in ids]])), which
 
 
@@ -287,15 +294,13 @@ def _all_requests() -> None:
 
 
 def _no_request_reason(scores: pd.DataFrame, which: str) -> str:
-    rows = scores[[name == which for name in evidence_links.score_ids(scores)]]
+    rows = scores[[name == which for name in evidence.score_ids(scores)]]
     gone = rows[rows["value"].isna()]["reason"].dropna()
-    return (
-        f"No request was made for this score: {gone.iloc[0]}." if len(gone) else evidence_links.NONE
-    )
+    return f"No request was made for this score: {gone.iloc[0]}." if len(gone) else evidence.NONE
 
 
 def _exchange(request: dict[str, Any] | None, reply: dict[str, Any] | None) -> list[Block]:
-    """What a model was shown, the start of its own turn, what it reasoned and what it said, where there is any of it."""
+    """Return a request and its reply as rows: prompt, prefix, reasoning and reply."""
     prompt = request_text(request and {**request, "prefix": ""})
     scored = (request or {}).get("answers") or [
         text for text in ((request or {}).get("answer"),) if text
@@ -307,12 +312,14 @@ def _exchange(request: dict[str, Any] | None, reply: dict[str, Any] | None) -> l
         ("Reasoned", (reply or {}).get("reasoning")),
     ]
     replied = "log P (nats)" if scored and "numbers" in (reply or {}) else "Replied"
-    rows = [(title, text) for title, text in sections if text] + [(replied, data.reply_text(reply))]
+    rows = [(title, text) for title, text in sections if text] + [
+        (replied, cached.reply_text(reply))
+    ]
     return [Block(i, title, str(text)) for i, (title, text) in enumerate(rows)]
 
 
 def _reply_details(reply: dict[str, Any]) -> str:
-    """Who answered, what was sent along and what was not, and what it used."""
+    """Describe a reply: the model, the parameters sent and not sent, and the tokens used."""
     sent = dict(reply.get("sent") or {})
     given, dropped = sent.pop("given", None), sent.pop("not_sent", ())
     used = {name: count for name, count in (reply.get("usage") or {}).items() if count}

@@ -1,8 +1,8 @@
-"""The desk of the page Label: a component that holds the next items, so that a key brings the next one at once.
+"""The labelling component: it prefetches items, so that a key press shows the next one at once.
 
-What a rater does there is told to the server, which asks who tells it, checks it and confirms it
-(``review.desk``). The component tells it again until it is confirmed, so nothing that was said is
-lost when the network or the server pauses.
+The browser sends the rater's actions in batches; the server checks and confirms them
+(``cotlab.review.labelling.session``). The browser sends an action again until it is confirmed, so
+that none is lost when the network or the server pauses.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from cotlab.core.errors import UnknownName
 from cotlab.core.keys import digest
 from cotlab.core.labels import FAILURE_MODES, Label, Verdict
 from cotlab.review.labelling import queue as queues
-from cotlab.review.labelling import session as desk
+from cotlab.review.labelling import session
 from cotlab.review.labelling.queue import Given, QueueItem
 from cotlab.store.leases import ItemKey
-from cotlab.ui import access
-from cotlab.ui import cached as data
+from cotlab.ui import access, cached
 from cotlab.ui.label import items as label_items
-from cotlab.ui.label.page import ANSWERS, MODES, VERDICTS
+from cotlab.ui.label.items import ANSWERS, MODES, VERDICTS
 from cotlab.ui.text import shorten
 
 INITIAL_ITEMS, PREFETCHED_ITEMS = 8, 32
@@ -69,41 +68,60 @@ _Text = Annotated[str, Field(max_length=MAX_NOTE_CHARS)]
 
 
 class Action(BaseModel):
-    """One act as the component tells it: a browser may send anything."""
+    """One action of a rater, as the browser sends it. A browser may send anything."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
     seq: int
+    """Sequence number within the browser window, from 1."""
     queue: _Text
+    """The queue's id."""
     kind: Literal["label", "skip", "leave", "undo", "renew", "idle"]
+    """What the rater did."""
     id: _Text = ""
+    """Id of the new label."""
     run: _Text = ""
+    """The item's run."""
     item: _Text = ""
+    """The item's id."""
     verdict: Verdict | None = None
+    """The verdict on the reasoning."""
     answer: bool | None = None
+    """Whether the answer is correct; None if the rater cannot tell."""
     modes: list[str] = []
+    """Names of the failure modes that apply."""
     note: _Text = ""
+    """The rater's note."""
     flagged: bool = False
+    """Whether the item itself is wrong."""
     of: _Text = ""
+    """Id of the label that an undo takes back."""
 
 
 class ActionBatch(BaseModel):
-    """What the component tells: what the server has not confirmed, in its order. Each act is read by itself (``Said``)."""
+    """The actions that the server has not confirmed yet, in order. Each is parsed by itself."""
 
     model_config = ConfigDict(strict=True)
     client: _Text
+    """Random id of the browser window; sequence numbers count within it."""
     acts: Annotated[list[Any], Field(max_length=MAX_ACTIONS)]
+    """The actions, unparsed."""
 
 
 def render_widget(queue: str, rater: str, latest: Sequence[Given], *, complete: bool) -> bool:
-    """The component over the items that come next; False where none does.
+    """Show the component with the next items; return False where there are none.
 
-    ``latest`` are the rater's last labels. While a queue is not ``complete`` a desk without an item
-    asks again by itself.
+    Parameters
+    ----------
+    queue, rater : str
+    latest : sequence of Given
+        The rater's last labels.
+    complete : bool
+        Whether the queue has all its labels. If not, a component without items polls for more.
 
     Raises
     ------
     Forbidden
-        If whoever asks now may not label, or is not ``rater``.
+        If the current user may not label, or is not ``rater``.
     """
     items = _items(queue, rater, latest)
     _component()(
@@ -131,12 +149,12 @@ def render_widget(queue: str, rater: str, latest: Sequence[Given], *, complete: 
 
 
 def require_same_rater(who: access.Person, rater: str) -> None:
-    """Whoever asks now is the one whom the page was drawn for.
+    """Check that the page was shown to the current user.
 
     Raises
     ------
     Forbidden
-        If they are not.
+        If it was shown to another rater.
     """
     if who.name != rater:
         raise access.Forbidden(
@@ -145,7 +163,7 @@ def require_same_rater(who: access.Person, rater: str) -> None:
 
 
 def pop_refusals(rater: str) -> list[str]:
-    """Why something that this rater said was not done; told once, and no more of it than can be read."""
+    """Return why actions of this rater were refused, once, and at most a few."""
     refusals = list(st.session_state.pop(_key(rater, "refused"), []))
     more = len(refusals) - _MAX_REFUSALS
     return refusals if more <= 0 else [*refusals[:_MAX_REFUSALS], f"So it is with {more} more."]
@@ -156,7 +174,7 @@ def _key(rater: str, part: str = "desk") -> str:
 
 
 def render_unconfirmed(rater: str | None) -> None:
-    """What others than ``rater`` said in this window and no server confirmed: whose name brings it to the store."""
+    """Show that another rater's actions in this window are unconfirmed, and need their return."""
     _component("waiting")(key="label-waiting", data={"rater": rater})
 
 
@@ -173,7 +191,7 @@ def _component(name: str = "widget") -> Any:
 
 
 def _items(queue: str, rater: str, latest: Sequence[Given]) -> list[dict[str, Any]]:
-    """What the component shows, the item to be judged first: a correction that was asked for, then what the queue asks."""
+    """Return the component's items: a correction that was started, then those of the queue."""
     require_same_rater(access.need("labeller"), rater)
     correction_id = st.session_state.get("label-correct")
     entries = [
@@ -185,7 +203,7 @@ def _items(queue: str, rater: str, latest: Sequence[Given]) -> list[dict[str, An
         queue, None
     )  # once: it is held then, and may be skipped
     all_ = 1 if st.session_state.get(_key(rater, "idle")) else PREFETCHED_ITEMS
-    upcoming = queues.next_items(data.store(), queue, rater, all_, skipped=skipped, first=first)[
+    upcoming = queues.next_items(cached.store(), queue, rater, all_, skipped=skipped, first=first)[
         :most
     ]
     size = 0
@@ -226,7 +244,7 @@ def _correction(given: Given) -> dict[str, Any]:
 def _item_payload(
     label_id: str, location: ItemKey, answer: bool | None, *notes: str, **more: Any
 ) -> dict[str, Any]:
-    """An item as the component reads it."""
+    """Return an item in the form that the component expects."""
     view = label_items.load_item_view(*location)
     gone = (
         "This run kept no texts, so there is nothing to judge: skip the item, or add the suite in"
@@ -254,7 +272,7 @@ def _item_payload(
 
 
 def _receive_actions(rater: str) -> None:
-    """Do what the component told, and note how much of it, for the component to know."""
+    """Apply the actions that the component sent, and acknowledge them."""
     problems = st.session_state.setdefault(_key(rater, "refused"), [])
     try:
         require_same_rater(access.need("labeller"), rater)
@@ -272,8 +290,8 @@ def _receive_actions(rater: str) -> None:
     new, last = _parse_actions(batch.acts, confirmed_seq, problems)
     for queue, group in groupby(new, lambda action: action.queue):
         try:
-            done = desk.apply_actions(
-                data.store(),
+            done = session.apply_actions(
+                cached.store(),
                 queue,
                 rater,
                 [act for action in group if (act := _stored_action(action, rater)) is not None],
@@ -295,7 +313,10 @@ def _receive_actions(rater: str) -> None:
 def _parse_actions(
     acts: Sequence[Any], confirmed_seq: int, problems: list[str]
 ) -> tuple[list[Action], int]:
-    """The acts after ``upto``, and the number of the last. One that cannot be read is told of, and keeps no other back."""
+    """Parse the actions after ``confirmed_seq``, and return them with the last sequence number.
+
+    An action that cannot be parsed is reported, and does not hold up the others.
+    """
     parsed, last = [], confirmed_seq
     for raw in acts:
         seq = raw.get("seq") if isinstance(raw, dict) else None
@@ -314,8 +335,8 @@ def _parse_actions(
     return parsed, last
 
 
-def _stored_action(action: Action, rater: str) -> desk.Action | None:
-    """What an act asks of the store; None for one that only the page minds."""
+def _stored_action(action: Action, rater: str) -> session.Action | None:
+    """Return the change that an action makes in the store; None where it makes none."""
     match action.kind:
         case "label" if action.verdict is not None:
             modes = tuple(mode for mode in FAILURE_MODES if mode in action.modes)
@@ -333,7 +354,7 @@ def _stored_action(action: Action, rater: str) -> desk.Action | None:
                 queue=action.queue,
             )
         case "skip":
-            return desk.Skip(action.run, action.item)
+            return session.Skip(action.run, action.item)
         case "undo":
-            return desk.Undo(action.of)
+            return session.Undo(action.of)
     return None

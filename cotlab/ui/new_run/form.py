@@ -26,6 +26,7 @@ from cotlab.ui.links import page
 from cotlab.ui.new_run import processes as launching
 from cotlab.ui.new_run.judge import judge_options, use_form_labels
 from cotlab.ui.new_run.mediation import mediation_options
+from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code
 
 PILOT = 5
@@ -50,7 +51,7 @@ def render_run_form(clone: str | None) -> tuple[str | None, dict[str, Any]]:
     left, right = st.columns(2)
     with left:
         st.subheader("Suite and model")
-        suite = parts.select_option("Suite", labels, "suite", before.get("_suite", "wordproblems"))
+        suite = select_option("Suite", labels, "suite", before.get("_suite", "wordproblems"))
         config = _subject(before)
         config["limit"] = _optional_number(
             st, "Items (empty: all)", "new-limit", before.get("limit"), 1, empty="all"

@@ -1,4 +1,4 @@
-"""The parts of the page Robustness that are about the whole suite."""
+"""The page Robustness, the whole suite: means, by perturbation, by position, and by item."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables.reasons import count_reasons
-from cotlab.analysis.tables.robustness import cell_table as cells_table
-from cotlab.analysis.tables.robustness import item_cell_table, item_step_means, with_perturbation
-from cotlab.analysis.tables.robustness import perturbation_table as groups_table
+from cotlab.analysis.tables.robustness import (
+    cell_table,
+    item_cell_table,
+    item_step_means,
+    perturbation_table,
+    with_perturbation,
+)
 from cotlab.figures.robustness import (
     MEASURES,
     SERIES,
@@ -20,10 +24,10 @@ from cotlab.figures.robustness import (
     order_perturbations,
     perturbation_label,
 )
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
+from cotlab.ui import cached, components
 from cotlab.ui.item import evidence
 from cotlab.ui.links import page
+from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code
 
 HEADLINE = (
@@ -42,21 +46,24 @@ ALL, NONE = "all", "none"
 
 
 class View(NamedTuple):
-    """The cell that is looked at, as the address has it; ``position`` counts from 0."""
+    """The cell that is shown, as the address names it."""
 
     measure: str
+    """The metric of the cell."""
     perturbation: str
+    """The perturbation, or "all"."""
     position: int
+    """Index of the step, from 0."""
 
 
 def robustness_scores(row: dict[str, Any], *metrics: str) -> pd.DataFrame:
-    """Scores of these metrics with a column perturbation ("" where a score has none)."""
-    table = data.scores(row["id"], int(row["revision"]))
+    """Return scores of these metrics with a column ``perturbation``, "" where there is none."""
+    table = cached.scores(row["id"], int(row["revision"]))
     return with_perturbation(table[table["metric"].isin(metrics)])
 
 
 def render_robustness_summary(row: dict[str, Any]) -> None:
-    """R, dispersion and answer changes of all perturbations together, with intervals and n."""
+    """Show robustness, dispersion and answer changes over all perturbations together."""
     if robustness_scores(row, *METRICS).empty:
         st.info("This run has no scores of the scorer 'robustness'.")
         return
@@ -76,18 +83,18 @@ def render_robustness_summary(row: dict[str, Any]) -> None:
     )
     with st.container(horizontal=True):
         for metric in METRICS:
-            parts.show_card(metric)
+            components.show_card(metric)
 
 
 def render_perturbations(row: dict[str, Any]) -> None:
-    """R and answer changes of each perturbation as a figure, then all four metrics as a table with what is undefined."""
+    """Show each perturbation's metrics as a figure, and as a table with undefined scores."""
     estimates = _means(row)
     if estimates.empty:
         return
     reasons = _reasons(row, METRICS)
-    table = groups_table(
-        data.scores(row["id"], int(row["revision"])),
-        data.estimates(row["id"], int(row["revision"])),
+    table = perturbation_table(
+        cached.scores(row["id"], int(row["revision"])),
+        cached.estimates(row["id"], int(row["revision"])),
     )
     _show("robustness_by_perturbation", table, "groups", row)
     by_cell = {(str(r["metric"]), str(r["perturbation"])): r for r in estimates.to_dict("records")}
@@ -127,13 +134,16 @@ def render_perturbations(row: dict[str, Any]) -> None:
 
 
 def render_positions(row: dict[str, Any]) -> View | None:
-    """Perturbations against positions; a click on a cell, or the choices below it, open its items. None without scores."""
+    """Show perturbations by position; None without scores.
+
+    A click on a cell, or the choices below it, select its items.
+    """
     scores = robustness_scores(row, *MEASURES)
     scores = scores[scores["step"].notna()]
     if scores.empty:
         return None
     st.subheader("By position")
-    measure = parts.select_option(
+    measure = select_option(
         "Measure",
         {name: MEASURES[name] for name in MEASURES if name in set(scores["metric"])},
         "measure",
@@ -143,7 +153,7 @@ def render_positions(row: dict[str, Any]) -> View | None:
     left, right = st.columns(2)
     with left:
         names = order_perturbations(scores["perturbation"])
-        perturbation = parts.select_option(
+        perturbation = select_option(
             "Perturbation",
             {name: perturbation_label(name) for name in names},
             "perturbation",
@@ -157,9 +167,9 @@ def render_positions(row: dict[str, Any]) -> View | None:
             scores[scores["perturbation"] == perturbation].groupby("step")["item_id"].nunique()
         )
         labels = {str(step + 1): f"{step + 1} · {counted[step]} items" for step in at}
-        position = int(parts.select_option("Position", labels, "position")) - 1
+        position = int(select_option("Position", labels, "position")) - 1
     view = View(measure, perturbation, position)
-    table = _cells(str(data.store().folder), row["id"], int(row["revision"]), measure)
+    table = _cells(str(cached.store().folder), row["id"], int(row["revision"]), measure)
     chosen = (table["perturbation"] == perturbation) & (table["step"] == position)
     with figure_slot:
         _show(
@@ -174,12 +184,12 @@ def render_positions(row: dict[str, Any]) -> View | None:
 
 
 def render_cell_items(row: dict[str, Any], view: View) -> None:
-    """The items of one cell, each with a link."""
+    """List the items of one cell, each with a link."""
     cell_rows = view_means(robustness_scores(row, view.measure), view)
     cell_rows = cell_rows[cell_rows["step"] == view.position].sort_values(
         "value", ascending=False, na_position="last", kind="stable"
     )
-    part = cell_rows.iloc[parts.page_slice(len(cell_rows), "cell-page")]
+    part = cell_rows.iloc[components.page_slice(len(cell_rows), "cell-page")]
     here = robustness_scores(row, view.measure)
     here = here[
         (here["perturbation"] == view.perturbation) & (here["step"] == view.position)
@@ -223,11 +233,11 @@ def render_cell_items(row: dict[str, Any], view: View) -> None:
 
 
 def render_robustness_items(row: dict[str, Any], view: View) -> None:
-    """Items against positions under the chosen perturbation, 50 items a page."""
+    """Show items by position under the chosen perturbation, 50 items a page."""
     item_rows = view_means(robustness_scores(row, view.measure), view)
     names = list(dict.fromkeys(item_rows["item_id"]))
     st.subheader("By item")
-    visible = names[parts.page_slice(len(names), "items-page")]
+    visible = names[components.page_slice(len(names), "items-page")]
     part = item_cell_table(item_rows, view.measure, visible)
     chosen = (part["item_id"] == st.query_params.get("item")) & (part["step"] == view.position)
     note = (
@@ -238,17 +248,20 @@ def render_robustness_items(row: dict[str, Any], view: View) -> None:
 
 
 def view_means(scores: pd.DataFrame, view: View) -> pd.DataFrame:
-    """Each item's steps under the view's perturbation: item_id, step, value (mean over its draws), draws, reason."""
+    """Return each item's steps under the view's perturbation, averaged over draws.
+
+    Columns: item_id, step, value, draws, reason.
+    """
     return item_step_means(scores, view.perturbation)
 
 
 def render_causal(row: dict[str, Any]) -> None:
-    """Rates of the perturbed questions, with Wilson intervals, and what is undefined."""
+    """Show the rates of the perturbed questions, with Wilson intervals and undefined items."""
     scores = robustness_scores(row, *(metric for metric, _ in CAUSAL))
     if scores.empty:
         return
     st.subheader("Perturbed questions")
-    estimates = data.estimates(row["id"], int(row["revision"]))
+    estimates = cached.estimates(row["id"], int(row["revision"]))
     estimates = estimates[estimates["metric"].isin([metric for metric, _ in CAUSAL])]
     if estimates.empty:
         st.info("The rates are estimated when the run ends or is stopped.")
@@ -268,10 +281,10 @@ def render_causal(row: dict[str, Any]) -> None:
     ]
     if lines:
         with st.expander("Why scores are undefined"):
-            parts.plain_list(lines)
+            components.plain_list(lines)
     with st.container(horizontal=True):
         for metric, _ in CAUSAL:
-            parts.show_card(metric)
+            components.show_card(metric)
     failed = scores[(scores["value"] == 0) & (scores["metric"] != "causal_stability")]
     if not failed.empty:
         _failures(row, failed)
@@ -282,7 +295,7 @@ def _failures(row: dict[str, Any], failed: pd.DataFrame) -> None:
     grouped = failed.groupby("item_id", sort=True)["metric"].agg(
         lambda labels: ", ".join(dict.fromkeys(labels))
     )
-    part = grouped.iloc[parts.page_slice(len(grouped), "failures-page")]
+    part = grouped.iloc[components.page_slice(len(grouped), "failures-page")]
     with st.expander(f"Items that fail ({len(grouped)})"):
         st.dataframe(
             pd.DataFrame(
@@ -303,7 +316,8 @@ def _failures(row: dict[str, Any], failed: pd.DataFrame) -> None:
 
 
 def render_robustness_notes(row: dict[str, Any]) -> None:
-    options = {s.name: s.params for s in data.run_plan(row["id"]).scorers}
+    """Explain whose chains were perturbed, which steps, and how vectors are pooled."""
+    options = {s.name: s.params for s in cached.run_plan(row["id"]).scorers}
     params = options.get("robustness") or options.get("composite", {}).get("parts", {}).get(
         "robustness"
     )
@@ -320,17 +334,17 @@ def render_robustness_notes(row: dict[str, Any]) -> None:
 
 
 def _means(row: dict[str, Any]) -> pd.DataFrame:
-    estimates = data.estimates(row["id"], int(row["revision"]))
+    estimates = cached.estimates(row["id"], int(row["revision"]))
     return with_perturbation(estimates[estimates["metric"].isin(METRICS)])
 
 
 @st.cache_data(show_spinner="Estimating by position", max_entries=16)
 def _cells(folder: str, run_id: str, revision: int, metric: str) -> pd.DataFrame:
-    return cells_table(data.scores(run_id, revision), metric)
+    return cell_table(cached.scores(run_id, revision), metric)
 
 
 def _reasons(row: dict[str, Any], metrics: Sequence[str]) -> dict[tuple[str, str], dict[str, int]]:
-    """(metric, perturbation) to reason to the number of scores without a value for that reason."""
+    """Return, for each (metric, perturbation), how many scores are undefined for which reason."""
     scores = robustness_scores(row, *metrics)
     gone = scores[scores["value"].isna()].groupby(["metric", "perturbation"])["reason"]
     return {(str(metric), str(name)): count_reasons(reasons) for (metric, name), reasons in gone}
@@ -347,7 +361,7 @@ def _numbers(
         numbers.append(
             (
                 f"{label}, n = {0 if r is None else int(r['n'])}",
-                "n/a" if r is None else parts.estimate_text(r),
+                "n/a" if r is None else components.estimate_text(r),
             )
         )
         if r is None or pd.isna(r["point"]):
@@ -356,8 +370,8 @@ def _numbers(
                 None if r is None else r["reason"],
             )
             missing.append(f"{label}: n/a, {reason or 'not asked'}.")
-    parts.show_numbers(numbers)
-    parts.plain_list(missing)
+    components.show_numbers(numbers)
+    components.plain_list(missing)
 
 
 def _first(reasons: dict[str, int] | None, other: Any) -> Any:
@@ -365,7 +379,7 @@ def _first(reasons: dict[str, int] | None, other: Any) -> Any:
 
 
 def _counted(r: dict[Any, Any] | None) -> str:
-    return "" if r is None else f"{parts.estimate_text(r)}, n = {int(r['n'])}"
+    return "" if r is None else f"{components.estimate_text(r)}, n = {int(r['n'])}"
 
 
 def _default(names: Sequence[str]) -> str:
@@ -394,6 +408,6 @@ def _show(
     note: str = "",
     clicked: Any = None,
 ) -> None:
-    parts.show_figure(
+    components.show_figure(
         name, table, key=key, note=note, evidence=(page("run"), {"run": row["id"]}), clicked=clicked
     )

@@ -1,4 +1,4 @@
-"""The parts of the page Run."""
+"""The page Run: its progress, actions, cost, findings, items, and how to repeat it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ from cotlab.run.imports.mediation import is_imported
 from cotlab.run.report import build_report, costs, disarmed, render_markdown
 from cotlab.store import read
 from cotlab.store.processes import is_alive
-from cotlab.ui import access
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
+from cotlab.ui import access, cached, components
 from cotlab.ui.item import evidence
 from cotlab.ui.links import page
-from cotlab.ui.new_run import processes as launching
+from cotlab.ui.new_run import processes
 from cotlab.ui.text import as_code, shorten
 
 STARTING_S = 1.0
@@ -36,15 +34,15 @@ STOP_HELP = "A clean end: what was done is kept, the run can be resumed."
 
 
 def wait_for_run(run_id: str) -> dict[str, Any] | None:
-    """The run's row; while its process is still loading, what that process says."""
+    """Return the run's row; None (with its process's output) while it is still loading."""
     try:
-        return data.run_row(run_id)
+        return cached.run_row(run_id)
     except UnknownName:
-        if not launching.has_started(data.store(), run_id):
-            parts.empty("There is no such run.", page("runs"), "All runs")
+        if not processes.has_started(cached.store(), run_id):
+            components.empty("There is no such run.", page("runs"), "All runs")
             return None
-    words = launching.process_output(data.store(), run_id)
-    if "error:" in words or launching.has_ended(run_id):
+    words = processes.process_output(cached.store(), run_id)
+    if "error:" in words or processes.has_ended(run_id):
         st.error(as_code(words))
         st.page_link(page("new_run"), label="Back to New run", icon=":material/arrow_back:")
     else:
@@ -55,33 +53,35 @@ def wait_for_run(run_id: str) -> dict[str, Any] | None:
 @st.fragment(run_every=STARTING_S)
 def _starting(run_id: str) -> None:
     try:
-        data.run_row(run_id)
+        cached.run_row(run_id)
     except UnknownName:
-        if "error:" not in launching.process_output(
-            data.store(), run_id
-        ) and not launching.has_ended(run_id):
+        if "error:" not in processes.process_output(
+            cached.store(), run_id
+        ) and not processes.has_ended(run_id):
             st.info("Loading the model and the suite …")
             return
     st.rerun()
 
 
 def render_banner(row: dict[str, Any]) -> None:
+    """Show the run's status, model, suite and note."""
     if st.session_state.pop("resumed", None) == row["id"]:
         st.toast("Resuming: the model is being loaded.")
-    status = parts.status_of(row)
+    status = components.status_of(row)
     errors = " with errors" if status == "done" and int(row["n_errors"]) else ""
-    st.subheader(f"{parts.STATUS.get(status, status)}{errors}")
+    st.subheader(f"{components.STATUS.get(status, status)}{errors}")
     st.caption(as_code(f"{row['model']} on {row['suite_name']}, run {row['id']}"))
     if row["note"]:
         st.warning(as_code(str(row["note"])))
     if status != "running":
-        parts.partial_banner(row)
+        components.partial_banner(row)
 
 
 def render_live_progress(row: dict[str, Any]) -> None:
-    """Counters of a run; while it may change they move once a second, and the page is drawn anew when it did change.
+    """Show the run's counters.
 
-    Of a run that has ended they are drawn once, and the browser asks for nothing more.
+    While the run may change they are refreshed every second, and the page runs again when it
+    did change. Once it has ended they are shown once, without polling.
     """
     followed = may_change(row)
     if followed:
@@ -92,11 +92,14 @@ def render_live_progress(row: dict[str, Any]) -> None:
 
 
 def may_change(row: dict[str, Any]) -> bool:
-    """Whether a run may change without anybody on this page: it is planned or running, or its process makes its estimates."""
+    """Return whether a run may change by itself.
+
+    It may while it is planned or running, and while its process still makes estimates.
+    """
     run_id, status = row["id"], str(row["status"])
-    if status == "planned" or parts.status_of(row) == "running" or launching.is_going(run_id):
+    if status == "planned" or components.status_of(row) == "running" or processes.is_going(run_id):
         return True
-    live = data.live(run_id)
+    live = cached.live(run_id)
     if live is None or not (live.free_in_s > 0 or (live.is_here and is_alive(live.pid))):
         return False
     if status == "running":  # it has not been heard of for a while, and may be again
@@ -108,22 +111,22 @@ def may_change(row: dict[str, Any]) -> bool:
         return False
     return bool(
         st.session_state.get("followed") == run_id
-        or data.estimates(run_id, int(row["revision"])).empty
+        or cached.estimates(run_id, int(row["revision"])).empty
     )
 
 
 def _progress(run_id: str, drawn: str, followed: bool) -> None:
-    """``drawn`` is the state (``state_of``) that the rest of the page was drawn with."""
-    row = data.run_row(run_id)
+    """Show the counters; ``drawn`` is the state (``state_of``) that the rest of the page shows."""
+    row = cached.run_row(run_id)
     if state_of(row) != drawn or (followed and not may_change(row)):
         st.rerun()
-    live = data.live(run_id)
+    live = cached.live(run_id)
     if live is None:
         return
     told = live.progress
     if live.alive:
         share = told.items_done / told.items_total if told.items_total else 0.0
-        done = f"{told.items_done} of {told.items_total} {parts.progress_unit(run_id)}"
+        done = f"{told.items_done} of {told.items_total} {components.progress_unit(run_id)}"
         st.progress(min(1.0, share), text="stopping …" if live.stopping else done)
     eta = "n/a" if told.eta_s is None or not live.alive else f"{told.eta_s:.0f} s"
     cap = f" of ${told.cap_micro / 1e6:,.2f}" if told.cap_micro is not None else ""
@@ -133,11 +136,11 @@ def _progress(run_id: str, drawn: str, followed: bool) -> None:
         else str(told.in_flight)
     )
     shown = [
-        (parts.progress_unit(run_id).capitalize(), f"{told.items_done} / {told.items_total}"),
+        (components.progress_unit(run_id).capitalize(), f"{told.items_done} / {told.items_total}"),
         ("Replies", f"{told.replies:,}"),
         ("From the log", f"{told.hits:,}"),
         ("429s · failed", f"{told.limited} · {told.failed}"),
-        ("Spent", f"{parts.money(told.spent_micro)}{cap}"),
+        ("Spent", f"{components.money(told.spent_micro)}{cap}"),
     ]
     if live.alive:
         shown += [
@@ -145,9 +148,9 @@ def _progress(run_id: str, drawn: str, followed: bool) -> None:
             ("Limit a minute", "none" if told.per_minute is None else f"{told.per_minute:,}"),
             ("Replies/s · left", f"{told.rate:.0f} · {eta}"),
         ]
-    parts.show_numbers(shown)
+    components.show_numbers(shown)
     if told.reserved_micro:
-        held = parts.money(told.reserved_micro)
+        held = components.money(told.reserved_micro)
         st.caption(
             f"{held} of the spend is held for calls without a reply, at the most they can cost."
         )
@@ -161,18 +164,19 @@ def _progress(run_id: str, drawn: str, followed: bool) -> None:
         )
     if told.last_errors:
         with st.expander(f"Last errors ({len(told.last_errors)})", expanded=live.alive):
-            parts.plain_list(told.last_errors)
+            components.plain_list(told.last_errors)
 
 
 def state_of(row: dict[str, Any]) -> str:
-    """What the page depends on: the status as it is now and, once nothing runs, the store's revision."""
-    status = parts.status_of(row)
+    """Return what the page depends on: the status and, once nothing runs, the revision."""
+    status = components.status_of(row)
     return status if status == "running" else f"{status} {row['revision']}"
 
 
 def render_run_actions(row: dict[str, Any]) -> None:
-    status, run_id = parts.status_of(row), row["id"]
-    if is_imported(data.run_plan(run_id)):
+    """Show the run's actions: stop, resume, retry, clone, and links to its other pages."""
+    status, run_id = components.status_of(row), row["id"]
+    if is_imported(cached.run_plan(run_id)):
         st.page_link(
             page("mediation"),
             label="Mediation",
@@ -204,7 +208,7 @@ def render_run_actions(row: dict[str, Any]) -> None:
 
 
 def _new_cap(row: dict[str, Any]) -> float:
-    """A run that its budget stopped goes on under a higher cap."""
+    """Ask for the higher budget with which a run that reached its budget resumes."""
     before = float(json.loads(row["config"]).get("max_cost") or 0.0)
     return st.number_input(
         "New cap, US dollars",
@@ -220,26 +224,26 @@ def _new_cap(row: dict[str, Any]) -> float:
 
 def _stop(run_id: str) -> None:
     access.need("admin")
-    data.ask_stop(run_id)
+    cached.ask_stop(run_id)
     st.rerun()
 
 
 def _resume(run_id: str, max_cost: float | None = None) -> None:
     access.need("admin")
-    launching.spawn_resume(data.store(), run_id, max_cost=max_cost)
+    processes.spawn_resume(cached.store(), run_id, max_cost=max_cost)
     st.session_state["resumed"] = run_id
     st.rerun()  # from now on the page follows the run
 
 
 def render_cost(row: dict[str, Any]) -> None:
-    """What was expected and what it came to, with the tokens behind it; nothing where the model is free."""
-    cost_report = costs(data.store(), row["id"], row)
+    """Show expected and actual cost with tokens; nothing where the model is free."""
+    cost_report = costs(cached.store(), row["id"], row)
     money, requests = cost_report["cost"], cost_report["requests"]
     if not money["spent_usd"] and not money["estimated_usd"]:
         return
     st.subheader("Cost")
     known = money["estimated_usd"] is not None
-    parts.show_numbers(
+    components.show_numbers(
         (
             ("Expected", f"~${money['estimated_usd']:,.4f}" if known else "n/a"),
             ("Actual", f"${money['spent_usd']:,.4f}"),
@@ -266,8 +270,8 @@ def render_cost(row: dict[str, Any]) -> None:
 
 
 def render_findings(row: dict[str, Any]) -> None:
-    """The estimates with their intervals; n/a with its reason."""
-    estimates = data.estimates(row["id"], int(row["revision"]))
+    """Show the estimates with intervals, and the reason where one is undefined."""
+    estimates = cached.estimates(row["id"], int(row["revision"]))
     st.subheader("Findings")
     if estimates.empty:
         st.info("No estimates yet: they are made a moment after the run ends or is stopped.")
@@ -281,9 +285,9 @@ def render_findings(row: dict[str, Any]) -> None:
             "metric": estimates["metric"],
             "mode": estimates["mode"],
             "of": estimates["ccs"],
-            "facet": [parts.facet_text(text, "mode", "metric") for text in estimates["facet"]],
+            "facet": [components.facet_text(text, "mode", "metric") for text in estimates["facet"]],
             "estimate [95% interval]": [
-                parts.estimate_text(e) for e in estimates.to_dict("records")
+                components.estimate_text(e) for e in estimates.to_dict("records")
             ],
             "n items": estimates["n"],
             "undefined scores": estimates["n_undefined"],
@@ -327,7 +331,7 @@ def render_findings(row: dict[str, Any]) -> None:
 
 
 def _report(row: dict[str, Any], name: str) -> str:
-    report = build_report(data.store(), row["id"])
+    report = build_report(cached.store(), row["id"])
     return (
         render_markdown(report)
         if name.endswith(".md")
@@ -336,13 +340,13 @@ def _report(row: dict[str, Any], name: str) -> str:
 
 
 def render_run_items(row: dict[str, Any]) -> None:
-    """Every scored item, with a link to its evidence."""
-    table = read.items_of_run(data.store(), row["id"])
+    """List every scored item, with a link to its page."""
+    table = read.items_of_run(cached.store(), row["id"])
     st.subheader("Items")
     if table.empty:
         st.info("No item has been scored yet.")
         return
-    part = table.iloc[parts.page_slice(len(table), "run-items-page")]
+    part = table.iloc[components.page_slice(len(table), "run-items-page")]
     frame = pd.DataFrame(
         {
             "open": [f"/item?run={quote(row['id'])}&item={quote(i)}" for i in part["id"]],
@@ -365,8 +369,8 @@ def render_run_items(row: dict[str, Any]) -> None:
 
 
 def render_repeat(row: dict[str, Any]) -> None:
-    """The configuration and the command that repeat this run."""
-    if is_imported(data.run_plan(row["id"])):
+    """Show the configuration and the command that repeat this run."""
+    if is_imported(cached.run_plan(row["id"])):
         st.caption(
             "Imported from a published file: cotlab mediation import FILE keeps the same rows once."
         )

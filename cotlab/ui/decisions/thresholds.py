@@ -1,28 +1,25 @@
-"""The parts of the page Decisions that ask "what if": thresholds, what they would do, and letting them hold."""
+"""The page Decisions, thresholds: their effect, suggestions, and saving them as a policy."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import cast
 
 import pandas as pd
 import streamlit as st
 
 from cotlab.core.errors import CotlabError
-from cotlab.core.types import Plan
 from cotlab.figures.style import interval_text
 from cotlab.reliability.policy import DEFAULT, Policy, Thresholds
 from cotlab.reliability.thresholds import Costs
-from cotlab.reliability.volumes import Volumes, threshold_points
-from cotlab.reliability.volumes import policy_volumes as volumes_of
-from cotlab.review.release.decide import policy_of, scored, set_policy
+from cotlab.reliability.volumes import Volumes, policy_volumes, threshold_points
+from cotlab.review.release.decide import set_policy
 from cotlab.review.release.suggest import Suggestion, suggest_by_cost, suggest_by_precision
 from cotlab.stats.intervals import Interval
-from cotlab.store.decisions import decisions, loop_counts
-from cotlab.ui import access
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
+from cotlab.ui import access, cached, components
+from cotlab.ui.decisions.decided import DecisionView
 from cotlab.ui.links import page
+from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code, shorten
 
 FIRST = (0.5, 0.8)
@@ -30,56 +27,15 @@ FIRST = (0.5, 0.8)
 NAMES = {DEFAULT: "All without their own"}
 
 
-class DecisionView(NamedTuple):
-    """What the page is about: a run, its answers with r_cal and target, the policy that holds, and the decisions made.
-
-    ``counts`` are those of ``loop_counts``.
-    """
-
-    row: dict[str, Any]
-    table: pd.DataFrame
-    policy: Policy
-    made: pd.DataFrame
-    counts: dict[str, int]
-
-    @property
-    def run(self) -> str:
-        return str(self.row["id"])
-
-
-def select_decision_run() -> DecisionView | None:
-    """The run of the address and its answers; None (after saying why) where there is none."""
-    row = parts.pick_run(shows=_has_composite)
-    if row is None:
-        st.caption("Decisions rest on the composite: cotlab run --profile phase3.")
-        return None
-    store, counts = data.store(), loop_counts(data.store())
-    table = _scored(
-        str(store.folder), str(row["id"]), int(row["revision"]), counts["said"], counts["chosen"]
-    )
-    if table.empty:
-        st.info("No item of this run has been scored yet.")
-        return None
-    gone = [text for text in table[table["r_cal"].isna()]["told"] if text]
-    if table["r_cal"].isna().all():
-        st.warning(
-            as_code(
-                "No answer of this run has an r_cal, so all are escalated:"
-                f" {shorten(gone[0], 200)}."
-            )
-        )
-    return DecisionView(row, table, policy_of(store), decisions(store, str(row["id"])), counts)
-
-
 def render_thresholds(view: DecisionView) -> Policy:
-    """Sliders, and what the policy that they make would do beside the one that holds. Returns that policy."""
+    """Show the threshold sliders and their effect, and return the policy that they make."""
     top = st.container()
     domains = {
         DEFAULT: _name(DEFAULT),
         **{name: _name(name) for name in _threshold_domains(view.table)},
     }
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        domain = parts.select_option("Thresholds of", domains, "domain", resets=("thresholds",))
+        domain = select_option("Thresholds of", domains, "domain", resets=("thresholds",))
         bounds = _bounds(view, domain)
         capacity = st.number_input(
             "Reviews a day",
@@ -112,7 +68,7 @@ def render_thresholds(view: DecisionView) -> Policy:
             f"{len(rows)}"
             f" answers{'' if domain == DEFAULT else f' of {as_code(shorten(domain, 40))}'}."
         )
-        parts.show_figure(
+        components.show_figure(
             "threshold_volumes",
             threshold_points(rows, bounds.low, bounds.high),
             key="volumes",
@@ -123,7 +79,7 @@ def render_thresholds(view: DecisionView) -> Policy:
 
 
 def render_policy_form(view: DecisionView, policy: Policy) -> None:
-    """Let the thresholds of the sliders hold; asks for the reason, and for an admin."""
+    """Show the form that saves the thresholds as the policy; it needs a reason and an admin."""
     if not _moved(view, policy):
         st.caption(f"These are the thresholds that hold: policy {view.policy.version}.")
         return
@@ -140,7 +96,7 @@ def render_policy_form(view: DecisionView, policy: Policy) -> None:
         try:
             who = access.need("admin")
             saved = set_policy(
-                data.store(), replace(policy, how={"by": "hand"}), by=who.name, reason=reason
+                cached.store(), replace(policy, how={"by": "hand"}), by=who.name, reason=reason
             )
         except CotlabError as error:
             st.error(as_code(str(error)))
@@ -153,7 +109,7 @@ def render_policy_form(view: DecisionView, policy: Policy) -> None:
 
 
 def render_suggestions(view: DecisionView) -> None:
-    """Thresholds from costs or from a target precision, from labelled answers of all runs."""
+    """Suggest thresholds from costs or from a target precision, using the labels of all runs."""
     if message := st.session_state.pop("policy-saved", None):
         st.success(message)
     with st.expander("Thresholds from costs or from a target precision", icon=":material/balance:"):
@@ -202,7 +158,7 @@ def render_suggestions(view: DecisionView) -> None:
 
 
 def render_domain_volumes(view: DecisionView, policy: Policy) -> None:
-    """What the thresholds of the sliders do in each domain."""
+    """Show the effect of the sliders' thresholds in each domain."""
     names = sorted(set(view.table["domain"]))
     if names == [""]:
         return
@@ -210,7 +166,7 @@ def render_domain_volumes(view: DecisionView, policy: Policy) -> None:
     rows = []
     for name in names:
         part, bounds = view.table[view.table["domain"] == name], policy.of(name)
-        volumes = volumes_of(part, policy)
+        volumes = policy_volumes(part, policy)
         rows.append(
             {
                 "domain": name or "(none)",
@@ -237,6 +193,7 @@ def render_domain_volumes(view: DecisionView, policy: Policy) -> None:
 
 
 def render_decision_notes() -> None:
+    """Explain the three actions and the two error estimates."""
     st.caption(
         "r_cal below low is escalated, from low to below high reviewed, from high on released. What"
         " has no calibrated probability of a defined composite (undefined, refused, stopped, error,"
@@ -250,20 +207,20 @@ def render_decision_notes() -> None:
 
 
 def _comparison(view: DecisionView, policy: Policy) -> None:
-    """What holds beside what the sliders would do."""
-    new = volumes_of(view.table, policy)
+    """Compare the policy in force with the sliders' thresholds."""
+    new = policy_volumes(view.table, policy)
     sets = {"These thresholds": new}
     if view.policy.thresholds and _moved(view, policy):
         sets = {
-            f"Policy {view.policy.version} (holds)": volumes_of(view.table, view.policy),
+            f"Policy {view.policy.version} (holds)": policy_volumes(view.table, view.policy),
             **sets,
         }
-    parts.show_numbers(
+    components.show_numbers(
         (
             ("Released", _part(new.release, new.n)),
             ("Review", _part(new.review, new.n)),
             ("Escalated", _part(new.escalate, new.n)),
-            ("Expected errors", parts.number_text(new.expected.point)),
+            ("Expected errors", components.number_text(new.expected.point)),
             ("Review hours", f"{new.hours:.1f}"),
         )
     )
@@ -283,7 +240,7 @@ def _comparison(view: DecisionView, policy: Policy) -> None:
 
 
 def _moved(view: DecisionView, policy: Policy) -> bool:
-    """Whether the sliders say something else than the policy that holds, domain by domain."""
+    """Return whether the sliders differ from the policy in force, in any domain."""
     current, names = view.policy, {DEFAULT, *view.policy.thresholds, *policy.thresholds}
     same = bool(current.thresholds) and all(current.of(name) == policy.of(name) for name in names)
     return not same or (current.capacity, current.minutes) != (policy.capacity, policy.minutes)
@@ -309,7 +266,7 @@ def _volume_rows(volumes: Volumes) -> dict[str, str]:
 
 
 def _bounds(view: DecisionView, domain: str) -> Thresholds:
-    """The slider of a domain; it stands where the policy has it until it is moved."""
+    """Show the slider of a domain, which starts at the policy's thresholds."""
     key = "thresholds-slider"
 
     def chose() -> None:
@@ -343,7 +300,7 @@ def _bounds(view: DecisionView, domain: str) -> Thresholds:
 
 
 def _parse_thresholds(text: str) -> Thresholds | None:
-    """The thresholds of an address, "0.3,0.8"; None where it says none."""
+    """Parse the thresholds of an address, "0.3,0.8"; None where there are none."""
     try:
         low, high = map(float, text.split(","))
         return Thresholds(low, high)
@@ -352,6 +309,7 @@ def _parse_thresholds(text: str) -> Thresholds | None:
 
 
 def _try(low: float, high: float) -> None:
+    """Move the sliders to these thresholds."""
     st.query_params["domain"] = DEFAULT
     st.query_params["thresholds"] = f"{low:.4g},{high:.4g}"
 
@@ -376,7 +334,7 @@ def _by_cost(view: DecisionView) -> list[Suggestion]:
         )
     stamp = view.counts
     return _cost_lines(
-        str(data.store().folder),
+        str(cached.store().folder),
         (error, review, escalation, missed),
         stamp["said"],
         stamp["chosen"],
@@ -388,32 +346,26 @@ def _by_target(view: DecisionView) -> list[Suggestion]:
         "Acceptable share of what is released", 0.01, 0.999, 0.95, 0.01, key="target", width=240
     )
     stamp = view.counts
-    return _target_lines(str(data.store().folder), target, stamp["said"], stamp["chosen"])
+    return _target_lines(str(cached.store().folder), target, stamp["said"], stamp["chosen"])
 
 
 @st.cache_data(show_spinner="Trying thresholds on the labels", max_entries=32)
 def _cost_lines(
     folder: str, costs: tuple[float, float, float, float], n_labels: int, chosen: int
 ) -> list[Suggestion]:
-    return suggest_by_cost(data.store(), None, Costs(*costs), seed=42)
+    return suggest_by_cost(cached.store(), None, Costs(*costs), seed=42)
 
 
 @st.cache_data(show_spinner="Trying thresholds on the labels", max_entries=32)
 def _target_lines(folder: str, target: float, n_labels: int, chosen: int) -> list[Suggestion]:
-    return suggest_by_precision(data.store(), None, target)
-
-
-@st.cache_data(show_spinner="Reading scores", max_entries=8)
-def _scored(folder: str, run_id: str, revision: int, n_labels: int, chosen: int) -> pd.DataFrame:
-    return scored(data.store(), [run_id])
-
-
-def _has_composite(plan: Plan) -> bool:
-    return any(spec.name == "composite" for spec in plan.scorers)
+    return suggest_by_precision(cached.store(), None, target)
 
 
 def _threshold_domains(table: pd.DataFrame) -> list[str]:
-    """The domains that can have thresholds of their own; not one that is named as those of all others are."""
+    """Return the domains that can have their own thresholds.
+
+    A domain named like the default's key is left out.
+    """
     return sorted(set(table["domain"]) - {"", DEFAULT})
 
 
