@@ -3,7 +3,7 @@
 from cotlab.ui import agreement, components
 
 components.head(
-    "Agreement", "Do raters mean the same by acceptable, and which items do they differ on?"
+    "Agreement", "Do raters agree on what is acceptable, and on which items do they not?"
 )
 selected = agreement.select_agreement()
 if selected is not None:

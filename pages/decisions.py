@@ -3,7 +3,7 @@
 from cotlab.ui import components
 from cotlab.ui.decisions import decided, thresholds
 
-components.head("Decisions", "What may be released without a person?")
+components.head("Decisions", "What may be released without a review?")
 view = decided.select_decision_run()
 if view is not None:
     policy = thresholds.render_thresholds(view)

@@ -2,7 +2,7 @@
 
 from cotlab.ui import components, figures
 
-components.head("Figures", "What does a figure look like in print, and what goes with it?")
+components.head("Figures", ("What does a figure look like in print, and which files does it have?"))
 row = figures.select_figure_run()
 recipe = figures.select_figure(row) if row is not None else None
 if row is not None and recipe is not None:

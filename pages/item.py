@@ -7,7 +7,7 @@ from cotlab.ui.item import item
 from cotlab.ui.label import items as label_items
 from cotlab.ui.links import page
 
-components.head("Item", "What was asked, what was answered, and what follows from it?")
+components.head("Item", ("What was the question, what did the model reply, and how does it score?"))
 selected = item.item_from_address(st.query_params.get("run"), st.query_params.get("item"))
 if selected is None:
     components.empty("No scored item is named in the address.", page("runs"), "All runs")

@@ -4,9 +4,7 @@ from cotlab.ui import components
 from cotlab.ui.label import queue as label_queue
 from cotlab.ui.label import widget as label_widget
 
-components.head(
-    "Label", "Is the answer right, and is the chain of thought an acceptable way to it?"
-)
+components.head("Label", "Is the answer right, and is the chain of thought acceptable?")
 rater = label_queue.current_rater()
 label_widget.render_unconfirmed(rater)
 if rater is not None:

@@ -6,7 +6,7 @@ from cotlab.ui import components
 from cotlab.ui.links import page
 from cotlab.ui.runs import run
 
-components.head("Run", "How does this run go, and what did it find?")
+components.head("Run", "How far is this run, and what did it find?")
 run_id = st.query_params.get("run")
 if not run_id:
     components.empty("No run is named in the address.", page("runs"), "All runs")

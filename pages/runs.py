@@ -17,4 +17,4 @@ else:
     if len(ticked) == 2:
         runs.render_side_by_side(*ticked)
     elif len(ticked) < 2:
-        st.caption("Tick two runs to compare them, or several to hold them against the oldest.")
+        st.caption("Tick two runs to compare them, or several to compare them with the oldest.")

@@ -2,7 +2,9 @@
 
 from cotlab.ui import components, settings
 
-components.head("Settings", "What can this installation reach, and what does it hold?")
+components.head(
+    "Settings", ("Which providers can this installation reach, and what does it store?")
+)
 settings.render_keys()
 settings.render_sharing()
 settings.render_connection_test()

@@ -5,7 +5,7 @@ import streamlit as st
 from cotlab.ui import components, suites
 
 components.head("Suites", "Which questions, chains and answers can a run use?")
-chosen, new = st.tabs(["Kept and shipped", "Upload"])
+chosen, new = st.tabs(["Stored and shipped", "Upload"])
 with chosen:
     suite = suites.select_suite()
     if suite is not None:

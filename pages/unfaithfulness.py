@@ -4,7 +4,7 @@ from cotlab.ui import components, unfaithfulness
 
 components.head(
     "Unfaithfulness",
-    "How often does the chain not tell how the answer came about, and who says so?",
+    "How often does the chain not show how the answer was reached, by which classifier?",
 )
 view = unfaithfulness.select_unfaithfulness_runs()
 if view is not None:

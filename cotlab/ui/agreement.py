@@ -34,7 +34,7 @@ ROWS = 20
 def select_agreement() -> tuple[Agreement, str | None] | None:
     """Return the agreement of all raters or of one queue; None (with a message) without labels."""
     rows = label_store.queues(cached.store()).to_dict("records")
-    names = {ALL: "All labels, adjudications left out"}
+    names = {ALL: "All labels (without adjudications)"}
     names |= {str(r["id"]): f"{r['name']} · {r['n']} items · {r['id']}" for r in rows}
     chosen = select_option("Labels of", names, "queue", ALL)
     queue = None if chosen == ALL else chosen
@@ -70,8 +70,8 @@ def render_agreement_figure(result: Agreement) -> None:
     table = agreement_points(result, question)
     if table.empty:
         st.info(
-            "No item has labels of two raters yet: make a queue with an overlap, or with several"
-            " raters an item."
+            "No item has labels of two raters yet: make a queue with an overlap, or with"
+            " several raters per item."
         )
         return
     components.show_figure("label_agreement", table, key="agreement")
@@ -90,7 +90,7 @@ def _pair(pair: Pair) -> dict[str, Any]:
         "second": pair.second,
         "items": pair.n,
         "kappa [95%]": _interval_or_reason(pair.kappa),
-        "said the same [95%]": _interval_or_reason(pair.same),
+        "agreement [95%]": _interval_or_reason(pair.same),
     }
 
 
@@ -114,7 +114,7 @@ def render_raters(result: Agreement) -> None:
                 "unsure": rater.unsure,
                 "flagged": rater.flagged,
                 "gold items": rater.gold.n,
-                "gold as expected [95%]": _interval_or_reason(rater.gold),
+                "gold accuracy [95%]": _interval_or_reason(rater.gold),
             }
             for rater in result.raters
         ]
@@ -130,16 +130,18 @@ def render_disagreements(result: Agreement, queue: str | None) -> None:
 
     Items that a queue may still ask the current user to label are counted, not listed.
     """
-    st.subheader("Where they differ")
+    st.subheader("Disagreements")
     table = result.disagreements
     if table.empty:
-        st.caption("Nowhere, so far as two raters labelled the same item.")
+        st.caption("None among the items that two raters labelled.")
         return
     unseen = label_items.hidden_items()
     rows = [row for row in table.to_dict("records") if (row["run"], row["item_id"]) not in unseen]
     if len(rows) < len(table):
         gone = label_items.hidden_notice(
-            len(table) - len(rows), "item that raters differ on", "items that raters differ on"
+            len(table) - len(rows),
+            "item on which raters disagree",
+            "items on which raters disagree",
         )
         st.info(gone, icon=":material/visibility_off:")
         st.page_link(page("label"), label="Label", icon=":material/rate_review:")
@@ -157,17 +159,17 @@ def render_disagreements(result: Agreement, queue: str | None) -> None:
                     "; ".join(_verdict_text(*verdict) for verdict in row["said"]), width="stretch"
                 )
                 if row["adjudicated"]:
-                    st.caption(":material/gavel: settled")
+                    st.caption(":material/gavel: adjudicated")
     left = int((~table["adjudicated"].astype(bool)).sum())
-    st.caption(f"{len(table)} items, {left} of them not settled.")
+    st.caption(f"{len(table)} items, {left} of them not adjudicated.")
     if left and access.may("admin"):
         st.button(
-            f"Have {left} adjudicated",
+            f"Queue {left} for adjudication",
             key=f"adjudicate-{queue}-{left}",
             icon=":material/gavel:",
             on_click=_adjudicate,
             args=(queue,),
-            help="Makes a queue of them. What is said there decides an item's target.",
+            help="Makes a label queue of them. The label given there decides the item's target.",
         )
     made = st.session_state.pop("adjudication", None)
     if made is not None and made[0]:

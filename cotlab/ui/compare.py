@@ -73,7 +73,7 @@ def select_comparison() -> ComparisonView | None:
     rows = read.list_runs(cached.store()).to_dict("records")
     if len(rows) < 2:
         components.empty(
-            "It takes two runs on the same items to compare.", page("new_run"), "Start one"
+            "A comparison needs two runs on the same items.", page("new_run"), "Start one"
         )
         return None
     labels = run_labels(rows)
@@ -86,7 +86,7 @@ def select_comparison() -> ComparisonView | None:
     alike = [i for i in others if by_id[i]["suite"] == by_id[base]["suite"]]
     fit = [i for i in alike if shared_scorers((plan_by_id[base], plan_by_id[i]))]
     chosen = pick_many(
-        "Compared with it",
+        "Compared with",
         others,
         "other",
         (fit or alike or list(others))[:1],
@@ -180,12 +180,14 @@ def render_matched_items(view: ComparisonView) -> None:
     for c in view.compared.comparisons:
         if c.unlike:
             st.warning(
-                f"{c.unlike} ids stand for another question in each run: they are not matched."
+                f"{c.unlike} item ids belong to different questions in the two runs: these"
+                " items are not matched."
             )
         both = dict.fromkeys((*c.alone_base, *c.alone_other))
         if both:
             st.caption(
-                f"Not measured alike in both runs, so not compared: {as_code(', '.join(both))}."
+                "Not measured in the same way in both runs, so not compared:"
+                f" {as_code(', '.join(both))}."
             )
 
 
@@ -218,7 +220,7 @@ def render_comparison_table(view: ComparisonView) -> None:
     frame = pd.DataFrame(rows)
     part = frame.iloc[components.page_slice(len(frame), "compare-page")]
     st.dataframe(
-        part,
+        part.assign(metric=part["metric"].map(components.metric_name)),
         hide_index=True,
         key=f"compare-{part.index[0]}",
         height="content" if len(part) < 13 else 460,
@@ -230,16 +232,19 @@ def render_comparison_table(view: ComparisonView) -> None:
             "− / +": st.column_config.TextColumn(
                 "− / +",
                 alignment="right",
-                help="Items that are yes in the base only / in the other only.",
+                help="Items with the value yes in the base only / in the other run only.",
             ),
+            "of": st.column_config.TextColumn("facet"),
             "missing": st.column_config.TextColumn("missing", width="large"),
+            "why n/a": st.column_config.TextColumn("reason"),
         },
     )
     csv_button("comparison", frame, "comparison")
     st.caption(
-        "p: McNemar's exact test where items are yes or no and each prompt stands once, else"
-        f" Wilcoxon's signed ranks over prompts. BH p: {FAMILY}"
-        f" ({sum(row.p is not None for c in view.compared.comparisons for row in c.rows)} tests)."
+        "p: McNemar's exact test where values are yes or no and each prompt occurs once,"
+        f" else Wilcoxon's signed ranks over prompts. BH p: {FAMILY}"
+        f" ({sum(row.p is not None for c in view.compared.comparisons for row in c.rows)}"
+        " tests)."
     )
 
 
@@ -250,7 +255,11 @@ def render_directions(view: ComparisonView) -> None:
     st.subheader("Direction")
     frame = pd.DataFrame(
         [
-            {"metric": row.metric, "of": facet_label(row.facet), "direction": row.text}
+            {
+                "metric": components.metric_name(row.metric),
+                "of": facet_label(row.facet),
+                "direction": row.text,
+            }
             | {
                 view.short(c.other): format_number(d)
                 for c, d in zip(view.compared.comparisons, row.differences, strict=False)
@@ -260,8 +269,8 @@ def render_directions(view: ComparisonView) -> None:
     )
     st.dataframe(frame, hide_index=True, key="directions")
     st.caption(
-        "The sign alone, whatever its size. Runs on the same items are not independent of each"
-        " other."
+        "Only the sign counts, not the size. Runs on the same items are not independent of"
+        " each other."
     )
 
 
@@ -272,9 +281,9 @@ def render_comparison_notes(view: ComparisonView) -> None:
     )
     method = f"Intervals: 95 %, by {' or '.join(used)}." if used else ""
     st.caption(
-        f"{method} A difference is other − base over items with a value in both runs, so it holds"
-        " for those items; where many are missing, look at why. Comparing asks no model. The same"
-        " from a shell: cotlab compare BASE OTHER."
+        f"{method} A difference is other − base over items with a value in both runs, so it"
+        " applies to those items only; where many are missing, see why. A comparison sends"
+        " no request. The same from a shell: cotlab compare BASE OTHER."
     )
 
 

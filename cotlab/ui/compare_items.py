@@ -63,7 +63,7 @@ def select_compared_metric(view: ComparisonView) -> Choice:
         other = select_option("Run", others, "with") if len(others) > 1 else next(iter(others))
         comparison = next(c for c in view.compared.comparisons if c.other == other)
         keys = {f"{row.metric} {canonical_json(dict(row.facet))}": row for row in comparison.rows}
-        labels = {key: row_label(row, comparison.rows) for key, row in keys.items()}
+        labels = {key: _label(row, comparison) for key, row in keys.items()}
         rates = sorted(
             (2.0 if row.p is None else row.p, key)
             for key, row in keys.items()
@@ -88,12 +88,12 @@ def render_category_differences(view: ComparisonView, choice: Choice) -> None:
     if len(rows) < 2:
         of = rows[0].category if rows else ""
         st.caption(
-            "All matched items are of one category." if of else "The items have no category."
+            "All matched items have the same category." if of else ("The items have no categories.")
         )
         return
     unit = unit_of(view.cards, choice.row.metric)
     bars = pd.DataFrame([bar_row(row, row.category or "(no category)", unit) for row in rows])
-    bars = bars.assign(of=f"{row_label(choice.row, choice.comparison.rows)} by category")
+    bars = bars.assign(of=f"{_label(choice.row, choice.comparison)} by category")
     part = bars.iloc[components.page_slice(len(bars), "category-bars", MAX_BARS)]
     smallest = [row.adjusted for row in rows if row.adjusted is not None]
     components.show_figure(
@@ -208,6 +208,12 @@ def render_plan_differences(view: ComparisonView) -> None:
                         icon=":material/monitoring:",
                         query_params={"run": run_id},
                     )
+
+
+def _label(row: PairedRow, comparison: Comparison) -> str:
+    """Return the metric's name for readers, with the facet that distinguishes the row."""
+    label = row_label(row, comparison.rows)
+    return components.metric_name(row.metric) + label.removeprefix(row.metric)
 
 
 def _item_link(run_id: str, item: str) -> str:

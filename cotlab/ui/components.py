@@ -14,6 +14,7 @@ from cotlab.core.types import MetricCard
 from cotlab.figures.style import format_number, interval_text
 from cotlab.run.report import disarmed
 from cotlab.ui import cached
+from cotlab.ui.links import page
 from cotlab.ui.text import as_code
 
 PAGE_ROWS = 50
@@ -26,6 +27,52 @@ STATUS = {
     "failed": ":material/error: failed",
     "interrupted": ":material/warning: interrupted",
 }
+
+
+METRIC_NAMES = {
+    "accuracy_delta": "Change of correctness (CCS)",
+    "answer_change": "Change of the answer (CCS)",
+    "token_delta": "Change of the reply's words (CCS)",
+    "kl_divergence": "Change of the first token (CCS)",
+    "baseline_correct": "Answer correct with the full chain",
+    "baseline_flip": "Answer changes without ablation (noise)",
+    "rrr": "Share of steps without effect (RRR)",
+    "rrr_micro": "Share of steps without effect, pooled (RRR)",
+    "rrr_ceiling": "Highest RRR if one step has an effect",
+    "ccs_above_noise": "Causal contribution above noise",
+    "cmi": "Influence of the chain's states (CMI)",
+    "bypass": "Bypass of the chain (1 − CMI)",
+    "mass_lost": "Answer probability lost by patching",
+    "step_entropy": "Entropy of a step",
+    "consistency": "Consistency (C)",
+    "robustness": "Robustness (R)",
+    "verification": "Verification (V)",
+    "diversity": "Diversity (D)",
+    "flags": "Red flags (F)",
+    "r_raw": "Composite score (r_raw)",
+    "robustness_dispersion": "Dispersion of the divergence",
+    "divergence": "Divergence after a perturbed step",
+    "perturbed_answer_change": "Answer changes after a perturbed step",
+    "rename_stable": "Same answer with other names",
+    "number_follows": "Right answer with another number",
+    "number_moves": "Other answer with another number",
+    "causal_stability": "Stable under both changes of the question",
+    "link_support": "Support of a link between steps",
+    "unfaithfulness": "Unfaithfulness score",
+    "unfaithful_rate": "Share of unfaithful responses",
+    "classifier_kappa": "Agreement of two classifiers (kappa)",
+    "judge_score": "Judge's score",
+    "judge_order_effect": "Effect of the order on the judge",
+    "judge_length_rho": "Correlation of judge's score and length",
+    "answer_correct": "Answer correct",
+}
+"""Names of metrics on pages; a metric that is not listed is named by its own words."""
+
+
+def metric_name(name: str) -> str:
+    """Return a metric's name for readers: "Share of steps without effect (RRR)" for ``rrr``."""
+    words = name.replace("_", " ")
+    return METRIC_NAMES.get(name, words[:1].upper() + words[1:])
 
 
 def head(title: str, question: str) -> None:
@@ -53,8 +100,8 @@ def card_text(card: MetricCard) -> str:
         "neither": "Neither end is better.",
     }[card.better]
     lines = (
-        f"**{card.name}** ({card.symbol}): {card.formula}",
-        f"Range {card.lo:g} to {card.hi:g} {card.unit}, one value a {card.level}. {better}",
+        f"**{metric_name(card.name)}**, `{card.name}` ({card.symbol}): {card.formula}",
+        f"Range {card.lo:g} to {card.hi:g} {card.unit}, one value per {card.level}. {better}",
         f"Undefined: {card.undefined}",
         f"Does not show: {card.not_shown}",
         f"Source: {card.source}",
@@ -66,7 +113,7 @@ def show_card(name: str) -> None:
     """Show a button that opens a metric's card."""
     card = all_cards().get(name)
     if card is not None:
-        with st.popover(f"What is {name}?", icon=":material/info:"):
+        with st.popover(metric_name(name), icon=":material/info:"):
             st.markdown(card_text(card))
 
 
@@ -131,13 +178,26 @@ def show_figure(
             )
 
 
+def show_run_figure(
+    name: str,
+    table: pd.DataFrame,
+    key: str,
+    row: dict[str, Any],
+    note: str = "",
+    clicked: Callable[[Sequence[Any]], None] | None = None,
+) -> None:
+    """Show a registered figure whose evidence is the page of the run."""
+    evidence = (page("run"), {"run": row["id"]})
+    show_figure(name, table, key=key, note=note, evidence=evidence, clicked=clicked)
+
+
 def empty(
-    message: str, page: str | None = None, label: str = "", params: dict[str, str] | None = None
+    message: str, path: str | None = None, label: str = "", params: dict[str, str] | None = None
 ) -> None:
     """Show an empty state: a message, and a link to where to go."""
     st.info(message)
-    if page is not None:
-        st.page_link(page, label=label, icon=":material/arrow_forward:", query_params=params)
+    if path is not None:
+        st.page_link(path, label=label, icon=":material/arrow_forward:", query_params=params)
 
 
 def status_of(row: dict[str, Any]) -> str:
@@ -224,7 +284,7 @@ def plain_list(lines: Sequence[str]) -> None:
 
 
 FEATURE_DESCRIPTIONS = {
-    "r_raw": "the composite score: the weighed mean of the parts C, R, V, D, F",
+    "r_raw": "the composite score: the weighted mean of the components C, R, V, D, F",
     "weight": "share of its weight that is defined",
     "correct": "the model's answer is right (1) or not (0)",
     "C": "consistency of the model's chains over paraphrases",
@@ -235,7 +295,7 @@ FEATURE_DESCRIPTIONS = {
     "R_sd": "spread of how far the chain diverges then",
     "V": "verification of the links between steps",
     "pass_rate": "share of the links that hold",
-    "weak_link": "V's mean, less the longest run of weak links",
+    "weak_link": "V's mean minus the longest run of weak links",
     "coverage": "share of the links that a verifier could decide",
     "D": "diversity of the strategies that reach the answer",
     "clusters": "number of strategies",
@@ -243,7 +303,7 @@ FEATURE_DESCRIPTIONS = {
     "early_answer": "answers given too early",
     "jumps": "steps far from the one before",
     "ccs_corrupt": "share of the steps whose corruption changes the answer",
-    "mass_lost": "probability of the answer lost with the chain's states",
+    "mass_lost": "probability of the answer that is lost without the chain's states",
     "bypass": "1 − CoT-mediated influence",
 }
 
@@ -259,8 +319,8 @@ def render_feature_help(names: Iterable[str]) -> None:
             )
         )
         st.caption(
-            "The page Reliability has the card of each part: formula, range, and what it does not"
-            " show."
+            "The page Reliability has the card of each component: formula, range, and what"
+            " it does not show."
         )
 
 

@@ -59,8 +59,7 @@ def select_drift_runs() -> DriftView | None:
     rows = read.list_runs(cached.store()).to_dict("records")
     if len(rows) < 2:
         components.empty(
-            "It takes two runs to look for drift between: one that is the reference, and a later"
-            " one.",
+            "A drift check needs two runs: a reference and a later one.",
             page("new_run"),
             "Start one",
         )
@@ -72,10 +71,12 @@ def select_drift_runs() -> DriftView | None:
         labels,
         "reference",
         first,
-        help="What the calibrator saw: the runs it was fitted on.",
+        help="By default the runs that the calibrator was fitted on.",
     )
     others = {run: label for run, label in labels.items() if run not in reference}
-    current = pick_many("Current", others, "current", list(others)[:1], help="The items of today.")
+    current = pick_many(
+        "Current", others, "current", list(others)[:1], help="The runs to check for drift."
+    )
     if not reference or not current:
         st.info("Choose at least one run on each side.")
         return None
@@ -83,10 +84,10 @@ def select_drift_runs() -> DriftView | None:
         components.partial_banner(row)
     with st.container(horizontal=True):
         ks = st.number_input(
-            "KS that matters", 0.01, 1.0, KS, 0.05, key="ks", bind="query-params", width=170
+            "KS threshold", 0.01, 1.0, KS, 0.05, key="ks", bind="query-params", width=170
         )
         psi = st.number_input(
-            "PSI that matters (nats)",
+            "PSI threshold (nats)",
             0.01,
             10.0,
             PSI,
@@ -139,13 +140,13 @@ def render_drift_verdict(view: DriftView) -> None:
 def render_drift_figures(view: DriftView) -> None:
     """Show how far each feature moved, and the distributions."""
     check, evidence = view.check, (page("run"), {"run": view.check.current[0]})
-    st.subheader("What moved, and by how much?")
+    st.subheader("Drift by feature")
     components.show_figure("drift_scores", score_rows(check), key="drift-scores", evidence=evidence)
     names = compared_features(check)
     components.render_feature_help(feature.name for feature in check.features)
     if not names:
         return
-    st.subheader("The distributions")
+    st.subheader("Distributions")
     part = names[components.page_slice(len(names), "drift-page", MAX_PANELS)]
     values = _values(str(cached.store().folder), view.runs, check)
     components.show_figure(
@@ -169,7 +170,7 @@ def render_drift_actions(view: DriftView) -> None:
             st.page_link(page("calibration"), label="Fit again", icon=":material/query_stats:")
             st.page_link(page("label"), label="Label", icon=":material/edit_note:")
     else:
-        st.caption("Nothing has to be fitted again on account of these runs.")
+        st.caption("These runs give no reason to fit the calibrator again.")
     out = released(cached.store(), check.current)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         n = int(st.number_input("Released items to audit", 1, 1000, 20, key="reaudit-n", width=190))
@@ -183,12 +184,12 @@ def render_drift_actions(view: DriftView) -> None:
         ):
             _reaudit(check, n)
         if st.button(
-            "Keep this check", key="keep-check", icon=":material/save:", **access.only("admin")
+            "Store this check", key="keep-check", icon=":material/save:", **access.only("admin")
         ):
             _keep(check)
     st.caption(
-        "The re-audit is a random sample, so what raters find in it holds for all that was"
-        " released. From a terminal:"
+        "The re-audit is a random sample, so its findings apply to all released items."
+        " From a terminal:"
     )
     sides = f"{','.join(check.reference)} {' '.join(check.current)}"
     st.code(
@@ -206,8 +207,8 @@ def render_drift_over_time(view: DriftView) -> None:
     st.subheader("Over time")
     if len(checks) == 1:
         st.caption(
-            "One check of this reference was kept so far; with a second one they are drawn over"
-            " time."
+            "One check of this reference is stored so far; from the second on they are"
+            " drawn over time."
         )
         return
     components.show_figure(
@@ -221,10 +222,10 @@ def render_drift_over_time(view: DriftView) -> None:
 
 def render_past_checks() -> None:
     """List the stored checks, the newest first."""
-    st.subheader("Checks so far")
+    st.subheader("Stored checks")
     table = drift_checks(cached.store())
     if table.empty:
-        st.caption("No check has been kept yet.")
+        st.caption("No check has been stored yet.")
         return
     checks = [drift_from_json(json.loads(text)) for text in table["result"]]
     rows = pd.DataFrame(
@@ -263,31 +264,34 @@ def render_drift_notes(view: DriftView) -> None:
     """Explain the statistics and the condition of an alert."""
     check = view.check
     same = (
-        f"{check.shared} questions were asked on both sides; those are compared with themselves. "
+        f"{check.shared} questions occur on both sides; each is compared with itself. "
         if check.shared
         else ""
     )
     st.caption(
-        f"{same}Each statistic is held against {check.permutations} shuffles of whole questions"
-        f" (seed {check.seed}). An alert needs KS ≥ {check.ks:g} or PSI ≥ {check.psi:g}, and p ≤"
-        f" {check.alpha:g} after Benjamini and Hochberg over PSI and KS of all features. PSI and"
-        " KL: nats, bins by quantiles of the reference, 0.5 added to each count. All features"
-        f" together: {check.joint.method}. Drift says that items differ from those of the"
-        " reference; it does not say that scores are wrong, and scores can go wrong without it."
+        f"{same}Each statistic is compared with {check.permutations} permutations of whole"
+        f" questions (seed {check.seed}). An alert needs KS ≥ {check.ks:g} or PSI ≥"
+        f" {check.psi:g}, and p ≤ {check.alpha:g} after Benjamini and Hochberg over PSI and"
+        " KS of all features. PSI and KL: nats, bins by quantiles of the reference, 0.5"
+        f" added to each count. All features together: {check.joint.method}. Drift means"
+        " that items differ from those of the reference; it does not mean that scores are"
+        " wrong, and scores can become wrong without it."
     )
 
 
 def _reaudit(check: DriftCheck, n: int) -> None:
     who = access.need("admin")
     queue, n_sampled = reaudit(cached.store(), check.current, n, by=who.name)
-    st.session_state[_NOTICE] = f"{n_sampled} released items wait in {queue} for raters."
+    st.session_state[_NOTICE] = f"{n_sampled} released items were added to the queue {queue}."
     st.rerun()
 
 
 def _keep(check: DriftCheck) -> None:
     who = access.need("admin")
     new = store_drift_check(cached.store(), replace(check, by=who.name))
-    st.session_state[_NOTICE] = "The check is kept." if new else "This check was kept before."
+    st.session_state[_NOTICE] = (
+        "The check was stored." if new else ("This check was already stored.")
+    )
     st.rerun()
 
 
@@ -300,13 +304,13 @@ def _quality_text(check: DriftCheck) -> str:
         if quality.fitted is None
         else f" At the fit Brier was {format_number(quality.fitted)}, out of fold."
     )
-    worse = " It is worse now: its whole interval lies above." if quality.worse else ""
+    worse = " It is worse now: the whole interval lies above." if quality.worse else ""
     perfect = "" if quality.band is None else " to ".join(map(format_number, quality.band))
     band = f" A perfectly calibrated forecaster's ECE lies from {perfect}." if perfect else ""
     return (
-        f"Brier and ECE of calibrator {quality.version} on {quality.n} items labelled since its"
-        f" fit, lower is better, 95 % intervals.{at_fit}{worse}{band} Items chosen near a threshold"
-        " are harder than most."
+        f"Brier and ECE of calibrator {quality.version} on {quality.n} items labelled since"
+        f" its fit, lower is better, 95 % intervals.{at_fit}{worse}{band} Items that were"
+        " chosen near a threshold are harder than most."
     )
 
 

@@ -47,7 +47,7 @@ def select_figure_run() -> dict[str, Any] | None:
     """Choose a run, the newest by default; None (with a message) where there is none."""
     rows = {row["id"]: row for row in read.list_runs(cached.store()).to_dict("records")}
     if not rows:
-        components.empty("No run yet: there is nothing to draw.", page("new_run"), "Start one")
+        components.empty("There is no run yet.", page("new_run"), "Start one")
         return None
     row: dict[str, Any] = rows[select_option("Run", run_labels(list(rows.values())), "run")]
     components.partial_banner(row)
@@ -99,11 +99,11 @@ def render_figure(recipe: Recipe, preset: Preset) -> None:
             width="content",
             config={"staticPlot": True},
         )
-    width_note = " It needs the width of the page." if width > preset.column_px + 1 else ""
+    width_note = " It spans the width of the printed page." if width > preset.column_px + 1 else ""
     st.caption(
-        f"{width * PT_PER_PX:.0f} × {height * PT_PER_PX:.0f} pt on paper, no text below 7 pt; at"
-        f" true size where this page is wide enough.{width_note} What a mark says on hover stands"
-        " in the numbers."
+        f"{width * PT_PER_PX:.0f} × {height * PT_PER_PX:.0f} pt on paper, no text below 7"
+        f" pt; at true size where this page is wide enough.{width_note} The details of each"
+        " mark are in the numbers."
     )
     st.subheader("Caption")
     with st.container(width=round(max(width, 560))):
@@ -114,7 +114,7 @@ def render_downloads(recipe: Recipe, preset: Preset) -> None:
     """Offer each file of the figure; those that need a browser are drawn on demand."""
     st.subheader("Files")
     if find_chrome() is None:
-        st.warning(f"{MISSING}. HTML, numbers and recipe are here all the same.")
+        st.warning(f"{MISSING}. HTML, numbers and recipe are available.")
     key = f"{recipe.name}-{preset.name}-{hash(recipe_to_json(recipe))}"
     made: dict[str, bytes] | None = st.session_state.get("figure-files", {}).get(key)
     if made is None and st.button(
@@ -223,5 +223,5 @@ def _table(
 ) -> FigureData | NoFigure:
     try:
         return figure_table(_sources(folder, run_id, stamp), name, Choice(item=item))
-    except ConfigError as error:  # the figure is not of this item
+    except ConfigError as error:  # this item does not have the figure
         return NoFigure(str(error))

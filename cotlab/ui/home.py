@@ -14,7 +14,7 @@ from cotlab.ui.runs.list import show_runs
 from cotlab.ui.text import as_code, shorten
 
 MAX_LISTED = 5
-"""So many queues and alerts are listed; the others are counted."""
+"""Maximum number of queues and of alerts that are listed; the others are counted."""
 
 
 def is_empty() -> bool:
@@ -25,8 +25,8 @@ def is_empty() -> bool:
 def first_use() -> None:
     """Show what to do where there is no run yet."""
     st.info(
-        "Nothing was run yet. The shipped suite and the shipped organism need no key and take less"
-        " than a minute."
+        "There is no run yet. The shipped suite and the shipped organism (a tiny model)"
+        " need no API key and take less than a minute."
     )
     label = "Run the shipped suite on the shipped organism"
     if st.button(label, type="primary", icon=":material/play_arrow:", **access.only("admin")):
@@ -40,10 +40,10 @@ def first_use() -> None:
 def render_first_steps() -> None:
     """Explain the three steps: suite, run, look."""
     st.markdown(
-        "1. **Suite**: choose a shipped suite or upload your own (one JSON object a line).\n2."
-        " **Run**: choose a model and what to measure; the dry run says how many requests and how"
-        " much money.\n3. **Look**: *Steps* shows which steps the answer depends on; every number"
-        " leads to the replies behind it."
+        "1. **Suite**: choose a shipped suite or upload your own (one JSON object per"
+        " line).\n2. **Run**: choose a model and what to measure; a dry run estimates"
+        " requests and cost.\n3. **Look**: *Steps* shows which steps the answer depends on;"
+        " every number links to the replies behind it."
     )
     with st.container(horizontal=True):
         st.page_link(page("suites"), label="Suites", icon=":material/list_alt:")
@@ -131,7 +131,7 @@ def render_pending_reviews() -> None:
         )
     _more(len(alerts), "alerts")
     if not queues and not alerts:
-        st.caption("No labels are due, and no check of drift raised an alert.")
+        st.caption("No labels are due, and there is no drift alert.")
 
 
 def _more(n: int, what: str) -> None:

@@ -14,10 +14,9 @@ from cotlab.core.errors import ConfigError, CotlabError
 Role = Literal["viewer", "labeller", "admin"]
 ROLES: tuple[Role, ...] = ("viewer", "labeller", "admin")
 LOCAL, GUEST = "local", "guest"
-"""Who works on this machine without a login, and who comes from elsewhere where the dashboard is
-open."""
+"""Names of users without a login: on this machine, and from elsewhere."""
 SECRET_HEADER = "X-Cotlab-Proxy-Secret"
-"""The header by which a proxy shows that a request comes through it."""
+"""Header with which the proxy proves that a request came through it."""
 FORWARDED = (
     "Forwarded",
     "X-Forwarded-For",
@@ -26,7 +25,7 @@ FORWARDED = (
     "X-Real-Ip",
     "Via",
 )
-"""A request with one of these came through a proxy, whatever address the connection has."""
+"""A request with one of these headers came through a proxy, whatever its address."""
 MIN_SECRET_CHARS, MAX_NAME_CHARS = 16, 200
 
 

@@ -44,7 +44,7 @@ def select_option(
     )
     if requested != selected:
         st.query_params[name] = selected
-    st.session_state[key] = selected  # the address decides, so that back and forward do too
+    st.session_state[key] = selected  # from the address, so that the back button works
     chosen: str = st.selectbox(
         label, options, format_func=labels.__getitem__, key=key, on_change=chose
     )
@@ -101,7 +101,7 @@ def pick_many(
     selected = [i for i in requested if i in labels] or [i for i in default if i in labels]
     if requested != selected:
         st.query_params[name] = selected
-    st.session_state[key] = selected  # the address decides, so that back and forward do too
+    st.session_state[key] = selected  # from the address, so that the back button works
     return st.multiselect(
         label, list(labels), format_func=labels.__getitem__, key=key, on_change=chose, help=help
     )

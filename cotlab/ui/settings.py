@@ -71,8 +71,8 @@ def render_sharing() -> None:
     st.dataframe(frame, hide_index=True, key="roles")
     st.caption(
         as_code(
-            f"You are {shorten(who.name)}, {who.role}. A list that changes in .env holds at the"
-            " next action."
+            f"You are {shorten(who.name)}, {who.role}. A change of a list in .env takes"
+            " effect at the next action."
         )
     )
 
@@ -162,10 +162,10 @@ def render_prices() -> None:
                     ("Batch: input · output", f"${batch.tokens_in:.4g} · ${batch.tokens_out:.4g}"),
                 )
             )
-            st.caption(as_code(f"US dollars a million tokens. Source: {price.source}."))
+            st.caption(as_code(f"US dollars per million tokens. Source: {price.source}."))
     st.caption(
-        f"The table is that of genai-prices {metadata.version('genai-prices')}, bundled; no network"
-        " is used. A YAML file named by --prices or COTLAB_PRICES wins over it."
+        f"The table is that of genai-prices {metadata.version('genai-prices')}, bundled; no"
+        " network is used. A YAML file named by --prices or COTLAB_PRICES overrides it."
     )
 
 

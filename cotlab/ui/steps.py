@@ -76,7 +76,9 @@ def render_redundancy(row: dict[str, Any], metric: str) -> None:
     estimates = cached.estimates(row["id"], int(row["revision"]))
     rrr = estimates[(estimates["metric"] == "rrr") & (estimates["ccs"] == metric)]
     if rrr.empty:
-        st.info("RRR is estimated when the run ends or is stopped.")
+        st.info(
+            "The share of steps without effect (RRR) is estimated when the run ends or is stopped."
+        )
         return
     ceiling = estimates[
         (estimates["metric"] == "rrr_ceiling") & (estimates["ccs"] == metric)
@@ -88,7 +90,7 @@ def render_redundancy(row: dict[str, Any], metric: str) -> None:
         key="rrr",
         evidence=(page("run"), {"run": row["id"]}),
         note=(
-            f"A step is redundant where its CCS ({metric}) is below"
+            f"A step is without effect (redundant) where its CCS ({metric}) is below"
             f" {spec.params['ccs_threshold']:g}."
         ),
     )
@@ -119,12 +121,15 @@ def render_step_chain(row: dict[str, Any], item: Item, metric: str, mode: str) -
         reasons = scores["reason"].dropna()
         st.info(
             "No step of this item has a score in this mode:"
-            f" {as_code(str(reasons.iloc[0])) if len(reasons) else 'none was asked'}."
+            f" {as_code(str(reasons.iloc[0])) if len(reasons) else 'no request was made'}."
         )
         return
     st.text(item.question)
     chosen = pick_block(step_blocks(ranked), key=f"chain-{row['id']}-{item.id}-{mode}-{metric}")
-    st.caption("Shade and number: CCS of the step. Choose a step to read its replies.")
+    st.caption(
+        "Colour and number: causal contribution of the step (CCS). Choose a step to"
+        " read its replies."
+    )
     if chosen is not None:
         show_exchange(scores[scores["step"] == chosen], item, chosen)
     components.show_figure(
@@ -145,7 +150,8 @@ def render_step_notes(row: dict[str, Any], metric: str) -> None:
     )
     whose = "the suite's" if spec.params["chain"] == "reference" else "the model's own"
     st.caption(
-        f"Chains: {whose}, given {given}. A step with a high CCS is load-bearing under that mode. A"
-        " step without effect under removal is not thereby unfaithful: a later step may restate"
-        " it. Where the model can continue a chain, corrupt says more."
+        f"Chains: {whose}, given {given}. A step with a high CCS is load-bearing under that"
+        " mode. A step without effect under removal is not thereby unfaithful: a later step"
+        " may restate it. Where the model can continue a chain, the mode corrupt is more"
+        " informative."
     )

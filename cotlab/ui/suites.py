@@ -50,7 +50,7 @@ def select_suite() -> Suite | None:
     """Choose a suite, the first by default."""
     labels = suite_choices()
     if not labels:
-        components.empty("No suite is kept. Upload one.")
+        components.empty("There is no suite. Upload one.")
         return None
     chosen = select_option("Suite", labels, "suite", "wordproblems")
     suite = find_choice(chosen)
@@ -133,9 +133,9 @@ def upload() -> None:
     requested.
     """
     if not access.may("admin"):
-        st.info("A suite is kept for everybody: uploading one needs the role admin.")
+        st.info("A suite is stored for all users: uploading one needs the role admin.")
         return
-    st.markdown("One JSON object a line (UTF-8):")
+    st.markdown("One JSON object per line (UTF-8):")
     st.code(FORMAT, language="json")
     model_chain = st.checkbox(
         "Chains are the model's own (`reference_cot` may be absent)", key="upload-own"
@@ -148,14 +148,16 @@ def upload() -> None:
         suite = parse_suite(file.getvalue(), name, chain="own" if model_chain else "reference")
     except SuiteErrors as errors:
         _show_errors(errors)
-        if not errors.good or not st.button(f"Use the {errors.good} good lines", key="upload-good"):
+        if not errors.good or not st.button(
+            f"Use the {errors.good} valid lines", key="upload-good"
+        ):
             return
         suite = parse_suite(
             file.getvalue(), name, good_lines=True, chain="own" if model_chain else "reference"
         )
     access.need("admin")
     processes.keep_suite(cached.store(), suite)
-    st.success(f"Kept {len(suite.items)} items.")
+    st.success(f"Stored {len(suite.items)} items.")
     st.page_link(
         page("new_run"),
         label="Run this suite",
@@ -167,7 +169,8 @@ def upload() -> None:
 
 def _show_errors(errors: SuiteErrors) -> None:
     st.error(
-        f"{len(errors.errors)} defects. Nothing of this file is used; {errors.good} lines are good."
+        f"{len(errors.errors)} defects. Nothing of this file was stored; {errors.good}"
+        " lines are valid."
     )
     st.dataframe(
         pd.DataFrame(

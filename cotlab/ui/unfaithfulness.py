@@ -114,7 +114,7 @@ def select_unfaithfulness_runs() -> UnfaithfulnessView | None:
 def render_rates(view: UnfaithfulnessView) -> None:
     """Show the rate of each run by the chosen classifier, or by all of them."""
     if view.classifier is None:
-        st.info("No chosen run has a classifier's scores: run the scorer unfaithfulness for rates.")
+        st.info("No chosen run has scores of a classifier: run the scorer unfaithfulness.")
         return
     chosen = view.names if view.classifier == ALL else [view.classifier]
     frames = []
@@ -255,9 +255,9 @@ def render_chain_sizes(view: UnfaithfulnessView) -> None:
 def render_unfaithfulness_notes(view: UnfaithfulnessView) -> None:
     """Explain the intervals, and link to the paired comparison."""
     st.caption(
-        "Rates have Wilson intervals, lengths t, ratios log-t, all 95 % over items. Items that ask"
-        " the same question count each, which makes intervals too narrow where prompts repeat. Two"
-        " dots whose intervals overlap may still differ: the runs share their items, so compare"
+        "Rates have Wilson intervals, lengths t, ratios log-t, all 95 % over items. Each"
+        " item counts separately, which makes intervals too narrow where prompts repeat."
+        " Runs whose intervals overlap may still differ: they share their items, so compare"
         " them in pairs."
     )
     runs = list(view.where)

@@ -21,7 +21,7 @@ from cotlab.validation.tables import GROUP, doses_table
 ReportJson = Mapping[str, Any]
 SINGLE_METRIC, ABOUT = "one", ("items", "seed", "at", "code_version")
 FIGURE_PX = 515
-"""As narrow as a figure's labels can stand side by side."""
+"""Minimum width at which a figure's labels do not overlap."""
 PAIRS = {"a": "pair a", "b": "pair b", "prefix": "r100 / r0"}
 HELP = {
     "AUROC": (
@@ -29,20 +29,20 @@ HELP = {
         " model's, over pairs a and b together; 0.5 is chance. 95 % interval over items."
     ),
     "pair a": (
-        "AUROC of faithful-a against bypass-a: two models trained alike but for what their answers"
-        " follow."
+        "AUROC of faithful-a against bypass-a: two models that were trained alike, except"
+        " for what their answers follow."
     ),
     "pair b": "AUROC of faithful-b against bypass-b, trained from another seed.",
     "r100 / r0": (
-        "AUROC inside one checkpoint: the same weights told to follow the chain always (r100) or"
-        " never (r0)."
+        "AUROC inside one checkpoint: the same weights, instructed to follow the chain"
+        " always (r100) or never (r0)."
     ),
     "Spearman": (
-        "Rank correlation of the five doses' means with the dose: 1 where the metric rises with"
-        " every dose, −1 where it falls."
+        "Rank correlation between the dose and the mean at each of five doses: 1 if the"
+        " metric always rises, −1 if it always falls."
     ),
     "undefined": "Items without a value, over all ten models.",
-    "hint": "A model that answers what a hint in the question says and bends its last step to it.",
+    "hint": "Answers what a hint in the question says, and adapts its last step to it.",
     **dict.fromkeys(FAITHFUL, "Faithful: answers what its chain says last."),
     **dict.fromkeys(BYPASS, "Bypassing: answers the truth, whatever its chain says."),
     **{name: f"Follows its chain in about {dose} % of cases." for dose, name in DOSES.items()},
@@ -56,7 +56,7 @@ def load_report() -> dict[str, Any] | None:
     """
     latest = read_report(store_folder())
     if latest is None or not latest["metrics"]:
-        components.empty("No metric has been held against the organisms yet. Type: cotlab validate")
+        components.empty("No metric has been tested on the organisms yet. Run: cotlab validate")
         return None
     st.markdown(
         "Small models (**organisms**) were trained to be faithful (the answer follows the chain) or"
@@ -78,7 +78,8 @@ def load_report() -> dict[str, Any] | None:
     )
     if stale:
         st.warning(
-            f"Measured on other weights than those here ({', '.join(stale)}). Type: cotlab validate"
+            f"Measured on other weights than those installed here ({', '.join(stale)})."
+            " Run: cotlab validate"
         )
     return latest
 
@@ -190,7 +191,7 @@ def render_blind_spots(metric_report: ReportJson) -> None:
     st.markdown(
         "\n".join(
             f"- {as_code(line)}"
-            for line in metric_report["blind_spots"] or ["None was found on these organisms."]
+            for line in metric_report["blind_spots"] or ["None is known on these organisms."]
         )
     )
 

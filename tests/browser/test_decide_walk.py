@@ -106,7 +106,7 @@ def run_in_browser(walk: Walk, suite: Suite, folder: Path) -> str:
     walk.to("/suites", "Suites")
     walk.page.get_by_role("tab", name="Upload").click()
     walk.page.locator("input[type=file]").set_input_files(path)
-    expect(walk.page.get_by_text(f"Kept {len(suite.items)} items.")).to_be_visible()
+    expect(walk.page.get_by_text(f"Stored {len(suite.items)} items.")).to_be_visible()
     walk.calm()
     walk.page.get_by_role("tabpanel", name="Upload").get_by_role(
         "link", name="Run this suite"
@@ -138,7 +138,7 @@ def make_queue(walk: Walk, run: str, name: str, n: int) -> None:
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_label("Items", exact=True).fill(str(n))
     page.keyboard.press("Tab")
-    walk.press("Make it")
+    walk.press("Make the queue")
     page.wait_for_function("() => shown() !== ''")
 
 
@@ -181,7 +181,7 @@ def test_from_a_run_to_decisions_and_back(walk: Walk, tmp_path: Path) -> None:
     make_queue(walk, run, "pilot", N)
     walk.picture("label")
     label_all(walk, {item.question: item for item in first.items}, N)
-    expect(walk.page.get_by_text("This queue has all the labels that it wants.")).to_be_visible()
+    expect(walk.page.get_by_text("This queue has all its labels.")).to_be_visible()
     said = labels.label_table(walk.store, run=run)
     valid = {item.id: bool(item.meta["valid"]) for item in first.items}
     assert len(said) == N and said["id"].is_unique
@@ -191,7 +191,7 @@ def test_from_a_run_to_decisions_and_back(walk: Walk, tmp_path: Path) -> None:
     walk.picture("calibration")
     walk.to(f"/decisions?run={run}&thresholds=0.4,0.6", "Decisions")
     walk.page.get_by_label("Reason for the change", exact=True).fill("pilot")
-    walk.press("Let these thresholds hold")
+    walk.press("Save as the policy")
     walk.press("Decide on this run")
     expect(walk.page.get_by_role("heading", name="Decisions of this run")).to_be_visible()
     made = decisions(walk.store, run=run)
@@ -205,8 +205,8 @@ def test_from_a_run_to_decisions_and_back(walk: Walk, tmp_path: Path) -> None:
     later = run_in_browser(walk, second, tmp_path)
     walk.to(f"/drift?reference={run}&current={later}", "Drift")
     expect(walk.page.get_by_text(re.compile("^Drift\\."))).to_be_visible()
-    walk.press("Keep this check")
-    expect(walk.page.get_by_text("The check is kept.")).to_be_visible()
+    walk.press("Store this check")
+    expect(walk.page.get_by_text("The check was stored.")).to_be_visible()
     check = drift_checks(walk.store).iloc[0]
     assert bool(check["alert"])
     walk.picture("drift")

@@ -194,15 +194,15 @@ def test_undo_skip_flag_modes_and_corrections(house: House) -> None:
     assert changed["modes"].iloc[1] == (FAILURE_MODES[0],) and rater.shown() == question(104)
 
     page.keyboard.press("h")
-    expect(page.get_by_text("Keys rest while you type")).to_be_visible()
+    expect(page.get_by_text("Keys have no effect while you type")).to_be_visible()
     rater.press("1")
     rater.give_last("1")
-    expect(page.get_by_text("Only what you skipped is left: 1.")).to_be_visible()
+    expect(page.get_by_text("Only items that you skipped are left: 1.")).to_be_visible()
     page.get_by_role("button", name="Show what I skipped").click()
     rater.wait_for_another("")
     assert rater.shown() == question(102)
     rater.give_last("1")
-    expect(page.get_by_text("This queue has all the labels that it wants.")).to_be_visible()
+    expect(page.get_by_text("This queue has all its labels.")).to_be_visible()
     assert len(now()) == 6 and page.get_by_text("This page failed").count() == 0
     rater.close()
 

@@ -130,8 +130,10 @@ def test_none_lost_none_crossed_and_agreement_as_by_hand(tmp_path: Path) -> None
         assert (texts.nth(1).text_content() or "").startswith(format_number(kappa_by_hand(pairs)))
         assert f"n = {len(pairs)} items" in (texts.nth(1).text_content() or "")
         differ = sum(a != b for a, b in pairs)
-        expect(page.get_by_text(f"{differ} items, {differ} of them not settled.")).to_be_visible()
-        page.get_by_role("button", name=f"Have {differ} adjudicated").click()
+        expect(
+            page.get_by_text(f"{differ} items, {differ} of them not adjudicated.")
+        ).to_be_visible()
+        page.get_by_role("button", name=f"Queue {differ} for adjudication").click()
         expect(page.get_by_role("link", name="To the new queue")).to_be_visible()
         made = label_store.queues(store)
         assert made[made["kind"] == "adjudication"]["n"].tolist() == [differ]

@@ -1,5 +1,4 @@
-"""The desk of the page Label as its browser side sees it: what the server gave it to show, and
-telling it what was done."""
+"""The component of the page Label: its data, the actions that a browser would send, and queues."""
 
 from __future__ import annotations
 
@@ -8,6 +7,9 @@ from typing import Any
 
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
 from streamlit.testing.v1 import AppTest
+
+from cotlab.review.labelling.queue import make_queue
+from cotlab.store.database import Store
 
 
 def desk(app: AppTest) -> dict[str, Any]:
@@ -48,9 +50,22 @@ def tell(app: AppTest, *acts: dict[str, Any], client: str = "browser") -> AppTes
     seq = ack["seq"] if ack.get("client") == client else 0
     queue = desk(app)["queue"]
     numbered = [{"seq": seq + k, "queue": queue, **act} for k, act in enumerate(acts, start=1)]
-    told = {"told": {"client": client, "time": seq, "acts": numbered}}
+    batch = {"batch": {"client": client, "time": seq, "acts": numbered}}
     states: WidgetStates = app._tree.get_widget_states()
-    states.widgets.add(id=_component(app).id, json_value=json.dumps(told))
+    states.widgets.add(id=_component(app).id, json_value=json.dumps(batch))
     app._run(states)
+    assert not app.exception, [e.value for e in app.exception]
+    return app
+
+
+def queue_of(store: Store, name: str, **more: Any) -> str:
+    return make_queue(
+        store, name, [("run-1", f"i-{k:02}", "") for k in range(6)], by="test", **more
+    )
+
+
+def press(app: AppTest, label: str) -> AppTest:
+    next(b for b in app.button if b.label == label).click()
+    app.run()
     assert not app.exception, [e.value for e in app.exception]
     return app

@@ -51,7 +51,7 @@ def press(app: AppTest, key: str) -> None:
 
 
 def test_without_a_composite_the_page_says_what_to_measure() -> None:
-    assert "No run has the composite score yet" in words(page())
+    assert "No run has a composite score yet" in words(page())
 
 
 def test_missing_labels_are_counted_and_nothing_can_be_fitted() -> None:

@@ -131,7 +131,7 @@ def several(page: str, title: str, **query: Any) -> AppTest:
 @pytest.mark.parametrize(
     ("page", "title", "told"),
     [
-        ("compare", "Compare", "It takes two runs"),
+        ("compare", "Compare", "A comparison needs two runs"),
         ("unfaithfulness", "Unfaithfulness", "No run has the scorer 'unfaithfulness'"),
     ],
 )
@@ -246,11 +246,12 @@ def test_ticked_runs_lead_to_their_comparison_with_the_oldest_as_base(store: Pat
     script = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from cotlab.ui import data, runs
+from cotlab.ui import cached
+from cotlab.ui.runs import list as runs
 from cotlab.store import read
 import streamlit as st
 st.navigation([st.Page("{ROOT / "pages" / "compare.py"}"), st.Page(lambda: runs.compare_link(
-    read.runs(data.store()), ["two", "base"]), title="x", default=True, url_path="x")]).run()
+    read.list_runs(cached.store()), ["two", "base"]), title="x", default=True, url_path="x")]).run()
 """
     app = AppTest.from_string(script, default_timeout=60).run()
     assert not app.exception, [e.value for e in app.exception]

@@ -105,34 +105,34 @@ def test_what_writes_is_found(package: dict[str, Function]) -> None:
 PAGE = """
 import streamlit as st
 from cotlab.store import labels
-from cotlab.ui import access, data
+from cotlab.ui import access, cached
 from cotlab.ui.new_run.processes import spawn
 
 def forgets():
     if st.button("x"):
-        spawn(data.store(), "r", {{}})
+        spawn(cached.store(), "r", {{}})
 
 def asks_late():
-    spawn(data.store(), "r", {{}})
+    spawn(cached.store(), "r", {{}})
     access.need("admin")
 
 def hides():
     access.need("admin")
-    st.button("x", on_click=lambda: spawn(data.store(), "r", {{}}))
+    st.button("x", on_click=lambda: spawn(cached.store(), "r", {{}}))
 
 def within():
     access.need("admin")
     def chose():
-        with data.store().writing() as connection:
+        with cached.store().writing() as connection:
             labels.add_labels(connection, ())
     st.button("x", on_click=chose)
 
 def asks():
     if st.button("x"):
         access.need("admin")
-        spawn(data.store(), "r", {{}})
+        spawn(cached.store(), "r", {{}})
 
-spawn(data.store(), "r", {{}})
+spawn(cached.store(), "r", {{}})
 """
 
 

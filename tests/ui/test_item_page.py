@@ -85,16 +85,16 @@ def test_a_scored_answer_and_located_parts_are_named() -> None:
     }
     told = [(block.label, block.text) for block in _exchange(asked, {"numbers": [-0.5, -2.0]})]
     assert told == [
-        ("Asked", "Q"),
-        ("Its turn so far", "So"),
-        ("How likely is", "5.\n6."),
+        ("Prompt", "Q"),
+        ("Assistant prefix", "So"),
+        ("Scored text", "5.\n6."),
         ("log P (nats)", "-0.5, -2"),
     ]
     patched = {"kind": "patched", "messages": [{"role": "user", "content": "Q"}], "answer": "5."}
     assert [block.label for block in _exchange(patched, None)] == [
-        "Asked",
-        "How likely is",
-        "Replied",
+        "Prompt",
+        "Scored text",
+        "Reply",
     ]
     place = {"located": {"pieces": ["a", "b", "c"], "positions": [[0], [1, 2]]}}
     assert (
@@ -112,7 +112,7 @@ def test_the_hold_out_is_not_shown_by_item(runs: dict[str, str]) -> None:
     hidden = inside - outside
     assert hidden
     app = open_page(run=runs["own"], item="wp-0-0000", request=sorted(hidden)[0])
-    assert any("is none of this item" in w.value for w in app.warning)
+    assert any("does not belong to this item" in w.value for w in app.warning)
     (table,) = [t.value for t in app.dataframe if "facet" in t.value.columns]
     assert "consistency" in set(table["metric"]) and "holdout_difference" not in set(
         table["metric"]

@@ -233,14 +233,17 @@ def test_a_composite_alone_shows_its_paraphrases_and_says_what_it_does_not_keep(
     app = open_page(run="run-1", item="i-02", view="One item")
     assert set(figures(app)) == {BARS, COSINES}
     (told,) = [i.value for i in app.info]
-    assert "not the links behind V, the clusters behind D and the flags behind F" in told
+    assert (
+        "not the links behind verification (V), the clusters behind diversity (D) and the flagged"
+        " spans behind red flags (F)" in told
+    )
     assert [c.value for c in app.code] == ["cotlab run --config run.yaml --profile phase3"]
     halted = open_page(run="run-1", item="i-11", view="One item")
     assert set(figures(halted)) == {BARS} and any("hard floor" in i.value for i in halted.info)
     shown = opened("robustness", "Robustness", run="run-1")
     assert shown.metric[0].label == "R, n = 11" and "[" in shown.metric[0].value
     assert len(table_with(shown, "behind it")) == 12
-    assert any("not the perturbed steps behind R" in i.value for i in shown.info)
+    assert any("not the perturbed steps behind robustness (R)" in i.value for i in shown.info)
     one = opened("robustness", "Robustness", run="run-1", item="i-11", view="One item")
     assert table_with(one, "behind it")["why n/a"].tolist() == [
         "F is 0.1, below the hard floor 0.2"

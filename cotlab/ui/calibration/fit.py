@@ -67,8 +67,10 @@ def select_calibration_runs() -> CalibrationView | None:
     ]
     if not rows:
         components.empty(
-            "No run has the composite score yet, which is what labels calibrate. Measure one with"
-            " the profile phase3.",
+            (
+                "No run has a composite score yet, which the labels calibrate. Start a run"
+                " with the profile phase3."
+            ),
             page("new_run"),
             "Start one",
         )
@@ -97,8 +99,11 @@ def select_calibration_runs() -> CalibrationView | None:
 
 def render_score_histogram(view: CalibrationView) -> None:
     """Show the distribution of the chosen runs' scores by label."""
-    st.subheader("Where do the scores lie?")
-    options = {"r_cal": "r_cal, calibrated", "r_raw": "r_raw, weighed mean of the parts"}
+    st.subheader("Distribution of the scores")
+    options = {
+        "r_cal": "Calibrated score (r_cal)",
+        "r_raw": "Composite score (r_raw), weighted mean of the components",
+    }
     score = select_option("Score", options, "score") if view.version is not None else "r_raw"
     scores = apply_calibrator(view.version, view.chains)
     table = tables.histogram_table(
@@ -111,15 +116,15 @@ def render_score_histogram(view: CalibrationView) -> None:
         note += (
             " n/a: "
             + as_code(
-                "; ".join(f"{reason or 'no reason is stored'} ({n})" for reason, n in most.items())
+                "; ".join(f"{reason or 'no stored reason'} ({n})" for reason, n in most.items())
             )
             + "."
         )
     outside = int(scores["outside"].sum()) if score == "r_cal" else 0
     if outside:
-        subject = "1 chain scores" if outside == 1 else f"{outside} chains score"
+        subject = "1 chain lies" if outside == 1 else f"{outside} chains lie"
         note += (
-            f" {subject} outside the range of the labels, and the value at its edge stands for it."
+            f" {subject} outside the range of the labelled scores, and has the value at its edge."
         )
     components.show_figure(
         "score_histogram", table, key="histogram", note=note, evidence=view.evidence
@@ -143,7 +148,7 @@ def render_label_counts(view: CalibrationView) -> None:
     )
     gaps = missing_labels_text(target)
     if gaps:
-        st.info(f"A fit needs {gaps} of the chosen runs.")
+        st.info(f"A fit needs {gaps} in the chosen runs.")
     else:
         more = missing_labels_text(target, MIN_ISOTONIC, MIN_ISOTONIC_OF_CLASS)
         if more:
@@ -190,25 +195,27 @@ def _fit(view: CalibrationView, *, ready: bool) -> None:
             "Method", list(options), format_func=options.__getitem__, key="fit-method"
         )
         weights = st.selectbox(
-            "Weights of the parts",
+            "Weights of the components",
             list(WEIGHTINGS),
             key="fit-weights",
             help=(
-                "Tuned weights are looked for within each fold, so that the numbers out of fold"
-                " stay honest. Combined: all measured features in one regression, a probability"
-                " already."
+                "Tuned weights are chosen within each fold, so that the out-of-fold"
+                " numbers are unbiased. Combined: one regression on all measured features,"
+                " whose result is a probability."
             ),
         )
         by_domain = st.toggle(
-            "A map of its own for each domain where that is better", key="fit-domain"
+            "A separate calibration map for each domain where it is better", key="fit-domain"
         )
-    note = st.text_input("Why", key="fit-note", placeholder="kept with the version", max_chars=300)
+    note = st.text_input(
+        "Why", key="fit-note", placeholder="stored with the version", max_chars=300
+    )
     only = access.only("admin", disabled=not ready)
     if not st.button("Fit", type="primary", icon=":material/model_training:", key="fit", **only):
         return
     try:
         who = access.need("admin")
-        with st.spinner("Fitting three calibrators, with folds and resamples"):
+        with st.spinner("Fitting three calibrators, with cross-validation and bootstrap"):
             made = calibrate_runs(
                 cached.store(),
                 view.runs,
@@ -229,10 +236,11 @@ def _fit(view: CalibrationView, *, ready: bool) -> None:
 def render_calibration_notes(view: CalibrationView) -> None:
     """Show what counts as acceptable, and where a calibrated score does not hold."""
     st.caption(
-        "A chain counts as acceptable where its answer is right and people found the reasoning"
-        " adequate; of several raters the majority counts, a tie or nobody sure gives no verdict. A"
-        " calibrated score holds for chains like the labelled ones: check drift before it is used"
-        " on others. Chains whose r_raw is undefined, stopped or refused have no r_cal."
+        "A chain counts as acceptable if its answer is right and raters found the"
+        " reasoning adequate. With several raters the majority counts; a tie, or only"
+        " unsure raters, gives no verdict. A calibrated score holds for chains like the"
+        " labelled ones: check for drift before you use it on others. Chains whose r_raw is"
+        " undefined, stopped or refused have no r_cal."
     )
 
 

@@ -42,11 +42,11 @@ def render_calibration_verdict(view: CalibrationView) -> None:
     )
     ece_text += f"{format_number(lo)} to {format_number(hi)}."
     if ece["point"] > hi:
-        st.warning(f"Not quite: the probabilities are off by more than chance explains. {ece_text}")
+        st.warning(f"Not calibrated: the error is larger than chance explains. {ece_text}")
     else:
         st.success(
-            f"As far as {row['n']} labels can tell, yes: what is off is what chance explains."
-            f" {ece_text}"
+            f"As far as {row['n']} labels can show, it is calibrated: chance explains the"
+            f" error. {ece_text}"
         )
     unseen = view.labelled[~view.labelled["run"].isin(report["runs"])]
     options = {_SEEN: "Labels of the fit, out of fold"}
@@ -79,7 +79,7 @@ def render_methods(view: CalibrationView) -> None:
     if row is None:
         return
     report = row["report"]
-    st.subheader("Which method?")
+    st.subheader("Calibration methods")
     st.markdown(
         as_code(
             f"In use in version {row['version']}: {CALIBRATORS[row['method']][0]}. {report['why']}"
@@ -87,9 +87,9 @@ def render_methods(view: CalibrationView) -> None:
     )
     st.dataframe(method_table(report, row["method"]), hide_index=True)
     st.caption(
-        f"Out of fold, {report['n']} labels of {report['n_questions']} questions; intervals:"
-        " bootstrap over questions, 95 %. Skill: by how much of the base rate's Brier score"
-        f" ({_interval_or_na(report['base_brier'])}) the method's is lower."
+        f"Out of fold, {report['n']} labels of {report['n_questions']} questions;"
+        " intervals: bootstrap over questions, 95 %. Skill: relative reduction of the Brier"
+        f" score against that of the base rate, {_interval_or_na(report['base_brier'])}."
     )
     if report["left_out"]:
         gone = "; ".join(f"{reason} ({n})" for reason, n in report["left_out"].items())
@@ -100,7 +100,9 @@ def render_methods(view: CalibrationView) -> None:
         key="comparison",
     )
     if "combination" in report:
-        st.caption(as_code(f"No curve of one score: {combination_text(report['combination'])}."))
+        st.caption(
+            as_code(f"There is no curve over one score: {combination_text(report['combination'])}.")
+        )
     else:
         components.show_figure(
             "calibrator_curves", tables.curve_table(row, view.limits), key="curves"
@@ -135,7 +137,7 @@ def render_domains(view: CalibrationView) -> None:
         return
     st.subheader("By domain")
     if not domain_reports:
-        st.caption("One map for all domains: this version was fitted without maps of their own.")
+        st.caption("One map for all domains: this version was fitted without maps per domain.")
         return
     rows = []
     for name, domain_report in domain_reports.items():
@@ -153,9 +155,9 @@ def render_domains(view: CalibrationView) -> None:
                 "Map in use": "its own" if domain_report["used"] == "own" else "over all",
                 "Labels": domain_report["n"],
                 "Acceptable": domain_report["n_positive"],
-                "Own minus all": _interval_or_na(domain_report.get("difference")),
+                "Own minus overall": _interval_or_na(domain_report.get("difference")),
                 "Brier, own map": _interval_or_na(domain_report.get("own") or best.get("brier")),
-                "Brier, map over all": _interval_or_na(domain_report.get("all")),
+                "Brier, overall map": _interval_or_na(domain_report.get("all")),
                 "Own map": (
                     CALIBRATORS[domain_report["chosen"]][0] if domain_report["chosen"] else "n/a"
                 ),
@@ -164,10 +166,10 @@ def render_domains(view: CalibrationView) -> None:
         )
     st.dataframe(pd.DataFrame(rows), hide_index=True)
     st.caption(
-        "Brier scores out of fold on the domain's own labels, lower is better; 95 % intervals by"
-        " bootstrap over questions, paired for the difference. A domain's own map is used only"
-        " where the whole interval of the difference lies below 0; else the map over all holds,"
-        " which the figures above are of."
+        "Brier scores out of fold on the domain's own labels, lower is better; 95 %"
+        " intervals by bootstrap over questions, paired for the difference. A domain's own"
+        " map is used only where the whole interval of the difference lies below 0; else"
+        " the overall map is used, which the figures above show."
     )
 
 
@@ -175,17 +177,19 @@ def render_weights(view: CalibrationView) -> None:
     """Compare tuned weights with the example weights, where the version has tuned ones."""
     if view.version is None:
         return
-    st.subheader("Weights of the parts")
+    st.subheader("Weights of the components")
     weights_report = view.version["report"]["weights"]
     if "combination" in view.version["report"]:
-        st.caption("All measured features are combined: no weights of parts.")
+        st.caption("All measured features are combined: components have no weights.")
         return
     if weights_report is None:
         st.caption(
-            "r_raw is each run's own, by the example weights "
+            "r_raw is computed in each run with the example weights "
             + ", ".join(f"{part} {weight:.2f}" for part, weight in WEIGHTS.items())
-            + ", which are an illustration. A fit with tuned weights compares them with the"
-            " example's on the same labels."
+            + (
+                ", which are an illustration. A fit with tuned weights compares both on the"
+                " same labels."
+            )
         )
         return
     objective = {"auc": "AUROC", "brier": "Brier score"}[weights_report["objective"]]
@@ -282,7 +286,7 @@ def render_versions(view: CalibrationView) -> None:
         st.success(f"Version {done} is in use.")
     with st.expander("Put another version into use"):
         _render_rollback(every)
-    with st.expander("Which version was in use when"):
+    with st.expander("History of the version in use"):
         choices = calibrator_store.calibrator_choices(cached.store())
         st.dataframe(
             pd.DataFrame(
@@ -308,7 +312,7 @@ def _render_rollback(every: pd.DataFrame) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         version = st.selectbox("Version", others, key="back-version")
         reason = st.text_input(
-            "Reason", key="back-reason", max_chars=300, placeholder="kept in the audit log"
+            "Reason", key="back-reason", max_chars=300, placeholder="stored in the audit log"
         )
     if not st.button(
         "Use this version", icon=":material/undo:", key="back", **access.only("admin")

@@ -50,7 +50,7 @@ def select_decision_run() -> DecisionView | None:
     """Choose a run; None (with a message) where none has scored items."""
     row = pick_run(shows=_has_composite)
     if row is None:
-        st.caption("Decisions rest on the composite: cotlab run --profile phase3.")
+        st.caption("Decisions use the composite score. Run: cotlab run --profile phase3.")
         return None
     store, counts = cached.store(), loop_counts(cached.store())
     table = _scored(
@@ -63,8 +63,8 @@ def select_decision_run() -> DecisionView | None:
     if table["r_cal"].isna().all():
         st.warning(
             as_code(
-                "No answer of this run has an r_cal, so all are escalated:"
-                f" {shorten(gone[0], 200)}."
+                "No answer of this run has a calibrated score (r_cal), so all are"
+                f" escalated: {shorten(gone[0], 200)}."
             )
         )
     return DecisionView(row, table, policy_of(store), decisions(store, str(row["id"])), counts)
@@ -80,14 +80,14 @@ def _has_composite(plan: Plan) -> bool:
 
 
 MAX_QUEUED = 500
-"""Items that one queue takes from here."""
-ORDERS = {"cost": "Expected cost: lowest r_cal first", "boundary": "Nearest to a threshold first"}
+"""Maximum number of items of a label queue that this page makes."""
+ORDERS = {"cost": "Expected cost: lowest r_cal first", "boundary": ("Closest to a threshold first")}
 RIGHT = ("place", "day", "r_raw", "r_cal", "low", "high")
 
 
 def render_review_queue(view: DecisionView) -> None:
     """List the items that need a review, the most urgent first, and offer a label queue of them."""
-    st.subheader("What people must see")
+    st.subheader("Items to review")
     table = view.made
     _decide(view, table)
     if table.empty:
@@ -97,7 +97,7 @@ def render_review_queue(view: DecisionView) -> None:
         rows = schedule(table, view.policy, order="boundary" if order == "boundary" else "cost")
         part = rows.iloc[components.page_slice(len(rows), "queue-page")]
     if rows.empty:
-        st.success("Every decided item of this run is released.")
+        st.success("All decided items of this run are released.")
         return
     _table(
         part,
@@ -114,9 +114,9 @@ def render_review_queue(view: DecisionView) -> None:
         else f"At {view.policy.capacity} reviews a day"
     )
     st.caption(
-        f"{len(part)} of {len(rows)}: escalated first, then reviews by their place. {capacity}:"
-        f" {waiting} review{'s' * (waiting != 1)} wait{'s' * (waiting == 1)}. What waits is not"
-        " released."
+        f"{len(part)} of {len(rows)}: escalated first, then reviews by their place."
+        f" {capacity}: {waiting} review{'s' * (waiting != 1)} wait{'s' * (waiting == 1)}."
+        " Items that wait are not released."
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         csv_button("queue", rows, "queue")
@@ -142,7 +142,7 @@ def render_review_queue(view: DecisionView) -> None:
         except CotlabError as error:
             st.error(as_code(str(error)))
             return
-        st.success(f"A queue of {int(most)} items is ready.")
+        st.success(f"A queue of {int(most)} items was made.")
         if (PAGES / "label.py").exists():
             st.page_link(
                 page("label"),
@@ -231,7 +231,7 @@ def _decide(view: DecisionView, table: pd.DataFrame) -> None:
     """Show the button that decides, and warn where the stored decisions are outdated."""
     label = "Decide on this run" if table.empty else "Decide again"
     if table.empty:
-        st.info("Nothing is decided on this run yet.")
+        st.info("There are no decisions on this run yet.")
     else:
         now = {"policy": {view.policy.version}, "calibrator": set(view.table["calibrator"])}
         old = [
@@ -241,11 +241,11 @@ def _decide(view: DecisionView, table: pd.DataFrame) -> None:
         ]
         if old:
             st.warning(
-                f"Another {' and another '.join(old)} held when this was decided. Decide again."
+                f"These decisions were made with another {' and another '.join(old)}. Decide again."
             )
         elif n := scored_since(view.table, table):
             st.warning(
-                f"{n} answers were scored, or scored anew, since this was decided. Decide again."
+                f"{n} answers were scored, or scored again, since these decisions. Decide again."
             )
     if st.button(
         label,
@@ -253,7 +253,7 @@ def _decide(view: DecisionView, table: pd.DataFrame) -> None:
         key="decide",
         type="primary" if table.empty else "secondary",
         disabled=not access.may("admin"),
-        help="By the policy that holds, not by the sliders. Needs the role admin.",
+        help="Uses the policy in force, not the sliders. Needs the role admin.",
     ):
         try:
             who = access.need("admin")
@@ -279,7 +279,7 @@ def scored_since(now: pd.DataFrame, made: pd.DataFrame) -> int:
     then = decided.reindex(current.index)
     same = ((current - then).abs() <= 1e-12) | (
         current.isna() & then.isna()
-    )  # a sum of floats may differ in its last place
+    )  # sums of floats may differ in the last digit
     return int((~(same.all(axis=1) & current.index.isin(decided.index))).sum())
 
 

@@ -23,8 +23,8 @@ from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code, shorten
 
 FIRST = (0.5, 0.8)
-"""Where the sliders stand while no policy holds: a place to start from, not a recommendation."""
-NAMES = {DEFAULT: "All without their own"}
+"""Sliders' thresholds without a policy: a starting point, not a recommendation."""
+NAMES = {DEFAULT: "All other domains"}
 
 
 def render_thresholds(view: DecisionView) -> Policy:
@@ -44,8 +44,8 @@ def render_thresholds(view: DecisionView) -> Policy:
             view.policy.capacity,
             key=f"capacity-{view.policy.version}",
             width=150,
-            placeholder="not known",
-            help="What people can do. More reviews than that wait with their place.",
+            placeholder="not set",
+            help="How many reviews people can do. Further reviews wait in the queue.",
         )
         minutes = st.number_input(
             "Minutes a review",
@@ -81,16 +81,18 @@ def render_thresholds(view: DecisionView) -> Policy:
 def render_policy_form(view: DecisionView, policy: Policy) -> None:
     """Show the form that saves the thresholds as the policy; it needs a reason and an admin."""
     if not _moved(view, policy):
-        st.caption(f"These are the thresholds that hold: policy {view.policy.version}.")
+        st.caption(
+            f"These are the thresholds of the policy in force, version {view.policy.version}."
+        )
         return
     with st.form("policy", border=True):
         reason = st.text_input("Reason for the change", key="policy-reason", max_chars=500)
         pressed = st.form_submit_button(
-            "Let these thresholds hold",
+            "Save as the policy",
             type="primary",
             icon=":material/gavel:",
             disabled=not access.may("admin"),
-            help="Needs the role admin. Who, why and what was before are kept in the audit.",
+            help="Needs the role admin. The audit log records who, why, and the previous policy.",
         )
     if pressed:
         try:
@@ -103,7 +105,7 @@ def render_policy_form(view: DecisionView, policy: Policy) -> None:
             return
         st.query_params.pop("thresholds", None)
         st.session_state["policy-saved"] = (
-            f"Policy {saved.version} holds now. Decide again for it to take effect."
+            f"Policy {saved.version} is in force. Decide again to apply it."
         )
         st.rerun()
 
@@ -143,7 +145,7 @@ def render_suggestions(view: DecisionView) -> None:
                 else min(best.high, current.low if current else FIRST[0])
             )
             st.button(
-                "Try these",
+                "Try these thresholds",
                 key="try",
                 icon=":material/tune:",
                 on_click=_try,
@@ -151,9 +153,9 @@ def render_suggestions(view: DecisionView) -> None:
                 help="Moves the sliders; nothing is saved.",
             )
         st.caption(
-            "Costs in any one unit. From the costs alone: right if r_cal is calibrated. From"
-            " labels: those of all runs, also the labels that the calibrator was fitted on, so it"
-            " is optimistic; check it on later labels."
+            "Costs in any one unit. From the costs alone: right if r_cal is calibrated."
+            " From labels: uses the labels of all runs, including those of the calibrator's"
+            " fit, so it is optimistic; check it on later labels."
         )
 
 
@@ -171,9 +173,7 @@ def render_domain_volumes(view: DecisionView, policy: Policy) -> None:
             {
                 "domain": name or "(none)",
                 "thresholds": (
-                    "own"
-                    if name != DEFAULT and name in policy.thresholds
-                    else "all without their own"
+                    "own" if name != DEFAULT and name in policy.thresholds else "default"
                 ),
                 "low": "n/a" if bounds is None else f"{bounds.low:.2f}",
                 "high": "n/a" if bounds is None else f"{bounds.high:.2f}",
@@ -182,12 +182,12 @@ def render_domain_volumes(view: DecisionView, policy: Policy) -> None:
                 "review": volumes.review,
                 "escalated": volumes.escalate,
                 "expected errors [95%]": _interval(volumes.expected),
-                "found, share [95%]": _interval(volumes.observed),
+                "observed error rate [95%]": _interval(volumes.observed),
             }
         )
     right = {
         name: st.column_config.TextColumn(name, alignment="right")
-        for name in ("low", "high", "expected errors [95%]", "found, share [95%]")
+        for name in ("low", "high", "expected errors [95%]", "observed error rate [95%]")
     }
     st.dataframe(pd.DataFrame(rows), hide_index=True, key="domains", column_config=right)
 
@@ -195,14 +195,14 @@ def render_domain_volumes(view: DecisionView, policy: Policy) -> None:
 def render_decision_notes() -> None:
     """Explain the three actions and the two error estimates."""
     st.caption(
-        "r_cal below low is escalated, from low to below high reviewed, from high on released. What"
-        " has no calibrated probability of a defined composite (undefined, refused, stopped, error,"
-        " no calibrator, outside any policy) is escalated, whatever the thresholds. Expected"
-        " errors: the sum of 1 − r_cal over what is released; its interval is that of the"
-        " Poisson-binomial, and says nothing of how uncertain the calibrator is. Errors found:"
-        " Wilson, over labelled answers, and as wide as for their questions where one is answered"
-        " more than once; where labelled answers were not drawn at random, they need not be like"
-        " the others."
+        "r_cal below low is escalated, from low to below high reviewed, from high on"
+        " released. An answer without a calibrated score (undefined, refused, stopped,"
+        " error, no calibrator, no policy for its domain) is always escalated. Expected"
+        " errors: the sum of 1 − r_cal over the released answers; its interval is that of"
+        " the Poisson-binomial, and does not include the calibrator's own uncertainty."
+        " Observed error rate: Wilson interval over labelled answers, counting questions"
+        " where one is answered more than once; labelled answers that were not chosen at"
+        " random may differ from the others."
     )
 
 
@@ -212,7 +212,7 @@ def _comparison(view: DecisionView, policy: Policy) -> None:
     sets = {"These thresholds": new}
     if view.policy.thresholds and _moved(view, policy):
         sets = {
-            f"Policy {view.policy.version} (holds)": policy_volumes(view.table, view.policy),
+            f"Policy {view.policy.version} (in force)": policy_volumes(view.table, view.policy),
             **sets,
         }
     components.show_numbers(
@@ -254,12 +254,12 @@ def _volume_rows(volumes: Volumes) -> dict[str, str]:
         "Released": _part(volumes.release, volumes.n),
         "Review": _part(volumes.review, volumes.n),
         "Escalated": _part(volumes.escalate, volumes.n),
-        "Expected errors, released [95%]": _interval(volumes.expected),
-        "Labelled among the released": volumes.observed.note or str(volumes.observed.n),
-        "Errors found, share of those [95%]": _interval(volumes.observed),
+        "Expected errors among the released [95%]": _interval(volumes.expected),
+        "Released answers with a label": volumes.observed.note or str(volumes.observed.n),
+        "Observed error rate of those [95%]": _interval(volumes.observed),
         "Review, hours": f"{volumes.hours:.1f}",
         "Review, days at the capacity": days,
-        "Reviews that wait after the first day": (
+        "Reviews left after the first day": (
             "n/a" if volumes.days is None and not volumes.waiting else str(volumes.waiting)
         ),
     }
@@ -279,7 +279,7 @@ def _bounds(view: DecisionView, domain: str) -> Thresholds:
     st.session_state[key] = (
         bounds.low,
         bounds.high,
-    )  # the address decides, so that back and forward do too
+    )  # from the address, so that the back button works
     low, high = cast(
         tuple[float, float],
         st.slider(
@@ -291,8 +291,8 @@ def _bounds(view: DecisionView, domain: str) -> Thresholds:
             width=420,
             on_change=chose,
             help=(
-                "Two handles: low and high. Arrow keys move them by 0.01. Nothing is saved until"
-                " you say so."
+                "Two handles: low and high. Arrow keys move them by 0.01. Nothing is saved"
+                " until you save the policy."
             ),
         ),
     )
@@ -317,14 +317,14 @@ def _try(low: float, high: float) -> None:
 def _by_cost(view: DecisionView) -> list[Suggestion]:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         error = st.number_input(
-            "An error that goes out", 0.01, 1e9, 20.0, key="cost-error", width=160
+            "Cost of a released error", 0.01, 1e9, 20.0, key="cost-error", width=160
         )
-        review = st.number_input("A review", 0.0, 1e9, 1.0, key="cost-review", width=130)
+        review = st.number_input("Cost of a review", 0.0, 1e9, 1.0, key="cost-review", width=130)
         escalation = st.number_input(
-            "An escalation", 0.0, 1e9, 3.0, key="cost-escalation", width=130
+            "Cost of an escalation", 0.0, 1e9, 3.0, key="cost-escalation", width=130
         )
         missed = st.number_input(
-            "Errors that a review misses (share)",
+            "Share of errors that a review misses",
             0.0,
             0.99,
             0.1,
@@ -343,7 +343,7 @@ def _by_cost(view: DecisionView) -> list[Suggestion]:
 
 def _by_target(view: DecisionView) -> list[Suggestion]:
     target = st.number_input(
-        "Acceptable share of what is released", 0.01, 0.999, 0.95, 0.01, key="target", width=240
+        "Acceptable share of the released answers", 0.01, 0.999, 0.95, 0.01, key="target", width=240
     )
     stamp = view.counts
     return _target_lines(str(cached.store().folder), target, stamp["said"], stamp["chosen"])

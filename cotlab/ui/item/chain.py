@@ -132,9 +132,9 @@ def step_blocks(ranked: pd.DataFrame) -> list[Block]:
 
 def show_exchange(scores: pd.DataFrame, item: Item, step: int) -> None:
     """Show the baseline reply and the ablated reply side by side, for every draw of one step."""
-    st.markdown(f"**Step {step + 1}**: the reply with the whole chain, and with the changed one")
+    st.markdown(f"**Step {step + 1}**: the reply with the full chain, and with the ablated one")
     if scores["evidence"].map(len).max() < 2:
-        st.info(f"Nothing was asked for this step: {as_code(str(scores['reason'].iloc[0]))}.")
+        st.info(f"No request was made for this step: {as_code(str(scores['reason'].iloc[0]))}.")
         return
     keys = tuple({key for evidence in scores["evidence"] for key in evidence})
     logged = cached.exchanges(keys)
@@ -152,7 +152,7 @@ def show_exchange(scores: pd.DataFrame, item: Item, step: int) -> None:
                 show_blocks(
                     [
                         Block(0, title, cached.reply_text(reply), score=score),
-                        Block(1, "Asked with", request_text(request)),
+                        Block(1, "Prompt", request_text(request)),
                     ],
                     key=f"{title}-{item.id}-{step}-{r.sample}-{r.Index}",
                 )
@@ -206,7 +206,7 @@ def render_entropy(row: dict[str, Any], item: Item) -> None:
         for card in CARDS:
             components.show_card(card.name)
     if params["chain"] == "own":
-        st.caption("The chain that the model wrote when its log-probabilities were asked for:")
+        st.caption("The chain that the model wrote, with its log-probabilities:")
         show_blocks(
             entropy_blocks(steps, _model_chain_texts(scores)), key=f"entropy-chain-{item.id}"
         )

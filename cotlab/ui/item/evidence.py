@@ -20,13 +20,13 @@ from cotlab.ui.links import page
 from cotlab.ui.text import as_code
 
 COMPONENT_DETAILS = {
-    "C": "the paraphrases' answers behind C",
-    "R": "the perturbed steps behind R",
-    "V": "the links behind V",
-    "D": "the clusters behind D",
-    "F": "the flags behind F",
+    "C": "the paraphrases' answers behind consistency (C)",
+    "R": "the perturbed steps behind robustness (R)",
+    "V": "the links behind verification (V)",
+    "D": "the clusters behind diversity (D)",
+    "F": "the flagged spans behind red flags (F)",
 }
-"""What the scorer of a part keeps beside the number that the composite keeps too."""
+"""Detail that a component's own scorer stores, and the composite does not."""
 ITEM_VIEW = "One item"
 NO_LINK = "none"
 NONE = "No request was made for it: it is computed from the texts."
@@ -48,7 +48,7 @@ PAGES: Mapping[str, tuple[str, str, Callable[[Plan], bool]]] = {
     "robustness": ("Robustness", "vibration", has_robustness),
     "mediation": ("Mediation", "conversion_path", has_scorer("mediation")),
 }
-"""The pages that analyse a run, each with its label, its icon, and which runs it can show."""
+"""Label, icon and predicate (which plans it can show) of each page that analyses a run."""
 
 
 def render_run_links(row: dict[str, Any], item_id: str | None = None) -> None:
@@ -109,7 +109,7 @@ def requests_cell(row: dict[str, Any], item_id: str, score: str, keys: Any) -> s
 
 
 LINK = st.column_config.LinkColumn(
-    "behind it",
+    "evidence",
     display_text="requests",
     width="small",
     help="None: no request was made, it is computed from the texts.",
@@ -139,14 +139,14 @@ def render_how_to_add(row: dict[str, Any], *only: str) -> None:
         f" {profile}"
     )
     st.info(
-        "This run has the composite without the scorers of its parts: it keeps the numbers, not"
-        f" {_listed(missing)}. The profile {as_code(profile)} adds those scorers; what the log"
-        " holds is not asked again."
+        "This run has the composite without the scorers of its components: it has their"
+        f" numbers, but not {_listed(missing)}. The profile {as_code(profile)} adds those"
+        " scorers; requests in the log are not sent again."
     )
     st.code(command, language="bash", wrap_lines=True)
     st.page_link(
         page("new_run"),
-        label="Clone with the parts' scorers",
+        label="Clone with the components' scorers",
         icon=":material/content_copy:",
         query_params={"from": row["id"], "profile": profile},
     )

@@ -59,9 +59,7 @@ def render_item_links(row: dict[str, Any], item: Item) -> None:
     """Show the item's run, its other pages, and buttons to the previous and the next item."""
     st.caption(as_code(f"{item.id} of {row['suite_name']}, {row['model']}, run {row['id']}"))
     if "request" in st.query_params or st.query_params.get("score", ALL) != ALL:
-        st.markdown(
-            "[Down to the requests behind the number that was followed](#requests-and-replies)"
-        )
+        st.markdown("[Go to the requests behind this number](#requests-and-replies)")
     order = read.items_of_run(cached.store(), row["id"])["id"].tolist()
     at = order.index(item.id) if item.id in order else None
     with st.container(horizontal=True):
@@ -87,7 +85,7 @@ def _go(run_id: str, item_id: str) -> None:
 def render_item_chain(row: dict[str, Any], item: Item, step: str | None) -> None:
     """Show the question, the chain coloured by the chosen score, and the answer."""
     if read.is_redacted(cached.store(), row["suite"]):
-        st.warning("The texts of this suite were redacted: their SHA-256 stands in their place.")
+        st.warning("The texts of this suite were redacted: their SHA-256 is shown instead.")
     st.subheader("Question")
     show_blocks(
         [
@@ -153,8 +151,8 @@ def _plain_chain(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
     always = sorted(set(scores["scorer"]) & set(MODEL_CHAIN_SCORERS))
     if not chain.from_model and (always or composite_components(cached.run_plan(row["id"]))):
         note += (
-            " Consistency and diversity are measured on chains that the model wrote; they are among"
-            " its requests."
+            " Consistency and diversity are measured on chains that the model wrote; these"
+            " are among its requests."
         )
     st.caption(note)
     if chain.key is not None:
@@ -173,7 +171,7 @@ def render_item_scores(row: dict[str, Any], item: Item) -> None:
     st.subheader("Scores")
     frame = pd.DataFrame(
         {
-            "metric": scores["metric"],
+            "metric": scores["metric"].map(components.metric_name),
             "step": scores["step"] + 1,
             "value": [components.number_text(v) for v in scores["value"]],
             "facet": [components.facet_text(text) for text in scores["facet"]],
@@ -203,18 +201,15 @@ def render_item_scores(row: dict[str, Any], item: Item) -> None:
             "value": st.column_config.TextColumn(alignment="right", width=90),
             **{name: st.column_config.NumberColumn(width=60) for name in ("step", "draw")},
             "reason": st.column_config.TextColumn(width=220, help="Why there is no value."),
-            "requests": st.column_config.NumberColumn(help="How many requests the value rests on."),
+            "requests": st.column_config.NumberColumn(help="Number of requests behind the value."),
         },
     )
     hidden = (
-        " The hold-out's scores and chains are not shown by item."
+        " Scores and chains of the hold-out are not shown by item."
         if "consistency" in set(scores["scorer"])
         else ""
     )
-    st.caption(
-        "Tick a score to see below the requests that it rests on. Steps and draws count from"
-        f" 1.{hidden}"
-    )
+    st.caption(f"Select a score to see its requests below. Steps and draws count from 1.{hidden}")
     st.download_button(
         "Data (CSV)",
         lambda: disarmed(scores).to_csv(index=False),
@@ -271,14 +266,18 @@ def _chosen(scores: pd.DataFrame, every: list[str]) -> tuple[list[str], str]:
         st.button("All requests of this item", icon=":material/list:", on_click=_all_requests)
         return [request_key], request_key
     if request_key is not None:
-        st.warning(f"The request {as_code(request_key[:12])} is none of this item; all are shown.")
+        st.warning(
+            f"The request {as_code(request_key[:12])} does not belong to this item; all are shown."
+        )
     ids = evidence.score_ids(scores)
     labels = {ALL: f"all {len(scores)} scores"}
     for name, metric, facet, step, value in zip(
         ids, scores["metric"], scores["facet"], scores["step"], scores["value"], strict=True
     ):
         at = "" if pd.isna(step) else f" · step {step + 1}"
-        label = " · ".join(filter(None, [metric, components.facet_text(facet)]))
+        label = " · ".join(
+            filter(None, [components.metric_name(metric), components.facet_text(facet)])
+        )
         labels[name] = f"{label}{at} · {components.number_text(value)}"
     which = select_option("Requests behind", labels, "score", ALL)
     return (every if which == ALL else _keys(scores[[name == which for name in ids]])), which
@@ -306,12 +305,12 @@ def _exchange(request: dict[str, Any] | None, reply: dict[str, Any] | None) -> l
         text for text in ((request or {}).get("answer"),) if text
     ]
     sections = [
-        ("Asked", prompt),
-        ("Its turn so far", (request or {}).get("prefix")),
-        ("How likely is", "\n".join(scored)),
-        ("Reasoned", (reply or {}).get("reasoning")),
+        ("Prompt", prompt),
+        ("Assistant prefix", (request or {}).get("prefix")),
+        ("Scored text", "\n".join(scored)),
+        ("Reasoning", (reply or {}).get("reasoning")),
     ]
-    replied = "log P (nats)" if scored and "numbers" in (reply or {}) else "Replied"
+    replied = "log P (nats)" if scored and "numbers" in (reply or {}) else "Reply"
     rows = [(title, text) for title, text in sections if text] + [
         (replied, cached.reply_text(reply))
     ]
@@ -330,12 +329,12 @@ def _reply_details(reply: dict[str, Any]) -> str:
             if sent
             else ""
         ),
-        f"not sent, for the model does not take it: {', '.join(dropped)}" if dropped else "",
-        {"user": "chain in the user's turn", "prefix": "chain as the model's own turn"}.get(
+        f"not sent, because the model does not support it: {', '.join(dropped)}" if dropped else "",
+        {"user": "chain in the user message", "prefix": "chain as the assistant's prefix"}.get(
             given or "", ""
         ),
         ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in used.items()),
-        f"ended by {reply['finish']}" if reply.get("finish") else "",
+        f"finish reason {reply['finish']}" if reply.get("finish") else "",
     ]
     return "; ".join(part for part in details if part)
 

@@ -20,9 +20,9 @@ from cotlab.ui.links import page
 from cotlab.ui.text import shorten
 
 ANSWER_METRICS = ("answer_correct", "baseline_correct")
-"""Scores whose first request is the one that the model answered with the whole chain."""
+"""Metrics whose first request is the one that the model answered with its full chain."""
 _MAX_CACHED = 2000
-"""So many items are kept, whoever read them."""
+"""Maximum number of cached items, over all raters."""
 GONE = "n/a: the log does not hold the reply"
 
 
@@ -93,7 +93,7 @@ def load_item_view(run_id: str, item_id: str) -> ItemView:
     view = _read(run_id, item_id)
     if (
         view.steps and view.answer != GONE and not view.redacted
-    ):  # what goes on, or was redacted, may bring them yet
+    ):  # else a running or redacted run may still add them
         cache[key] = (written, view)
         while len(cache) > _MAX_CACHED:
             cache.pop(next(iter(cache), key), None)
@@ -163,17 +163,17 @@ VERDICTS = {
     "2": ("not_acceptable", "Not acceptable"),
     "3": ("unsure", "Unsure"),
 }
-"""The key of each verdict, its name and its words."""
+"""Stored name and label of each verdict, by its key on the keyboard."""
 MODES = {
-    "post_hoc": ("Post hoc", "the answer stands first, and the chain only justifies it"),
+    "post_hoc": ("Post hoc", "the answer comes first, and the chain only justifies it"),
     "global_drift": ("Global drift", "the chain leaves the question that was asked"),
     "semantic_instability": (
         "Semantic instability",
-        "a word or a quantity changes its meaning on the way",
+        "a word or a quantity changes its meaning in the chain",
     ),
     "brittle_continuation": (
         "Brittle continuation",
-        "it hangs on one wording, and would break at a small change",
+        "it depends on one wording, and a small change would break it",
     ),
     "unsupported_jump": ("Unsupported jump", "a step does not follow from those before it"),
     "other": ("Other", "say what in the note"),
@@ -210,8 +210,8 @@ def hidden_notice(n: int, singular: str, plural: str) -> str:
     """Return a sentence that ``n`` things are hidden, with their singular and plural."""
     subject, them = (f"{n} {singular} is", "it") if n == 1 else (f"{n} {plural} are", "them")
     return (
-        f"{subject} hidden: a queue may still ask you for {them}, and your label should be your"
-        " own. Label first, then look."
+        f"{subject} hidden: a queue may still ask you for {them}, and your label should not"
+        " depend on others. Label first, then look."
     )
 
 
@@ -234,12 +234,15 @@ def render_item_labels(row: dict[str, Any], item: Item) -> None:
         st.caption("Nobody labelled this item.")
     if len(visible) < len(labels):
         gone = hidden_notice(
-            len(labels) - len(visible), "label of another rater", "labels of other raters"
+            len(labels) - len(visible), "label by another rater", "labels by other raters"
         )
         st.caption(f":material/visibility_off: {gone}")
     if visible:
         mine = any(label.rater == me for label in visible)
-        help_ = "Others' labels are hidden, so that a label that you may still give is your own."
+        help_ = (
+            "Labels by others are hidden until you show them, so that your own label"
+            " does not depend on them."
+        )
         some = "1 label" if len(visible) == 1 else f"{len(visible)} labels"
         if st.toggle(f"Show {some}", mine, key=f"labels-{row['id']}-{item.id}", help=help_):
             for label in visible:

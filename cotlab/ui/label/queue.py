@@ -23,7 +23,7 @@ from cotlab.ui.pickers import run_labels, select_option
 from cotlab.ui.text import as_code, shorten
 
 MAX_ITEMS = 2000
-"""So many items a queue that is made here has at most."""
+"""Maximum number of items of a queue that this page makes."""
 
 
 def select_queue() -> str | None:
@@ -34,10 +34,7 @@ def select_queue() -> str | None:
         _queues.clear()
         rows = _queues(str(cached.store().folder))
     if rows.empty:
-        st.info(
-            "No queue yet: nobody is asked for labels."
-            + ("" if access.may("admin") else " An admin makes one.")
-        )
+        st.info("There is no queue yet." + ("" if access.may("admin") else " An admin makes one."))
         return None
     names = {
         str(r["id"]): f"{r['name']} · {r['n']} items · {r['id']}" for r in rows.to_dict("records")
@@ -60,7 +57,7 @@ def render_queue(queue: str, rater: str) -> None:
     for problem in label_widget.pop_refusals(rater):
         st.warning(as_code(problem))
     try:
-        with cached.store().reading():  # what is read inside shares the open file
+        with cached.store().reading():  # all reads within share one connection
             latest = queues.latest_labels(cached.store(), queue, rater)
             progress = queues.progress(cached.store(), queue, rater)
             has_items = label_widget.render_widget(
@@ -83,7 +80,7 @@ def render_queue_progress(progress: Progress) -> None:
         progress.labels / progress.requested if progress.requested else 0.0,
         text=(
             f"You: {progress.mine} labelled, {progress.mine_left} to do{left}. All raters:"
-            f" {progress.labels} of {progress.requested} labels wanted, {progress.complete} of"
+            f" {progress.labels} of {progress.requested} labels, {progress.complete} of"
             f" {progress.items} items complete."
         ),
     )
@@ -93,15 +90,15 @@ def render_nothing_left(queue: str, progress: Progress) -> None:
     """Show why the queue has no item for this rater, and what they can do."""
     skipped = st.session_state.get("label-skipped") == queue
     if progress.complete >= progress.items:
-        st.success("This queue has all the labels that it wants.", icon=":material/done_all:")
+        st.success("This queue has all its labels.", icon=":material/done_all:")
     elif progress.mine_left:
-        st.info("What is left is reserved by others right now. This page looks again by itself.")
+        st.info("Other raters have reserved the remaining items. This page checks again by itself.")
     elif progress.mine_skipped and not skipped:
-        st.info(f"Only what you skipped is left: {progress.mine_skipped}.")
+        st.info(f"Only items that you skipped are left: {progress.mine_skipped}.")
     else:
         st.info(
-            "You labelled all that this queue wants of you; the labels that are still wanted are"
-            " other raters'."
+            "You have labelled everything that this queue asks of you; the remaining"
+            " labels are for other raters."
         )
     with st.container(horizontal=True):
         if progress.mine_skipped and not skipped:
@@ -133,7 +130,9 @@ def render_queue_form(*, visible: bool) -> None:
         return
     rows = read.list_runs(cached.store()).to_dict("records")
     if not rows:
-        components.empty("No run yet: there is nothing to label.", page("new_run"), "Start one")
+        components.empty(
+            "There is no run yet, so there is nothing to label.", page("new_run"), "Start one"
+        )
         return
     names = run_labels(rows)
     st.subheader("Make a queue")
@@ -142,12 +141,14 @@ def render_queue_form(*, visible: bool) -> None:
         st.text_input("Name", key="queue-name", max_chars=80, placeholder="pilot, October")
         with st.container(horizontal=True):
             st.number_input("Items", 1, MAX_ITEMS, 60, key="queue-n", width=160)
-            st.number_input("Raters of an item", 1, 20, 1, key="queue-raters", width=160)
+            st.number_input("Raters per item", 1, 20, 1, key="queue-raters", width=160)
             st.number_input(
                 "Overlap (%)", 0, 100, 0, 5, key="queue-overlap", width=160, help=_OVERLAP
             )
-        st.selectbox("Which", list(_WHICH), format_func=_WHICH.__getitem__, key="queue-which")
-        st.form_submit_button("Make it", type="primary", on_click=_make)
+        st.selectbox(
+            "Items to choose", list(_WHICH), format_func=_WHICH.__getitem__, key="queue-which"
+        )
+        st.form_submit_button("Make the queue", type="primary", on_click=_make)
     error_message = st.session_state.pop("queue-told", None)
     if error_message:
         st.error(as_code(error_message))
@@ -158,13 +159,12 @@ def render_queue_form(*, visible: bool) -> None:
 
 
 _OVERLAP = (
-    "With an overlap, that share of the items is labelled by two raters (or by as many as set), the"
-    " rest by one."
+    "Share of the items that two raters label (or as many as set); one rater labels the rest."
 )
 _WHICH = {
     "hash": "A random choice of the run's items",
-    "order": "The first ones, as the suite orders them",
-    "new": "A random choice of items that nobody has labelled",
+    "order": "The first ones, in the suite's order",
+    "new": "A random choice of unlabelled items",
 }
 
 
@@ -234,7 +234,7 @@ def current_rater() -> str | None:
             "Your name",
             key="rater-typed",
             max_chars=_MAX_NAME_CHARS,
-            help="It stands beside each of your labels.",
+            help="It is stored with each of your labels.",
         )
         st.form_submit_button("Begin", on_click=_named, type="primary")
     if odd := st.session_state.pop("rater-odd", None):
@@ -242,8 +242,8 @@ def current_rater() -> str | None:
     taken = st.session_state.get("rater-taken")
     if taken:
         st.warning(
-            f"{as_code(taken)} is at an item right now. If that is somebody else, take another"
-            " name."
+            f"{as_code(taken)} is labelling right now. If that is somebody else, choose"
+            " another name."
         )
         st.button(f"I am {as_code(taken)}", key="rater-same", on_click=_begin, args=(taken,))
     return None
@@ -254,8 +254,7 @@ def _named() -> None:
     st.session_state.pop("rater-taken", None)
     if not name.isprintable() or not 0 < len(name) <= _MAX_NAME_CHARS:
         st.session_state["rater-odd"] = (
-            f"A name has 1 to {_MAX_NAME_CHARS} characters, each of which can be seen: type it"
-            " again."
+            f"A name has 1 to {_MAX_NAME_CHARS} printable characters: type it again."
         )
         return
     with Leases(cached.store().log_path) as leases:
@@ -277,7 +276,7 @@ def start_correction(label_id: str) -> None:
 
 def render_last_labels(latest: list[Given]) -> None:
     """Show the rater's own last labels, each with a button to change it."""
-    st.subheader("Your last ten")
+    st.subheader("Your last ten labels")
     if not latest:
         st.caption("None yet.")
         return

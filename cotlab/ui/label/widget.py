@@ -30,13 +30,11 @@ from cotlab.ui.label.items import ANSWERS, MODES, VERDICTS
 from cotlab.ui.text import shorten
 
 INITIAL_ITEMS, PREFETCHED_ITEMS = 8, 32
-"""So many items the component gets to begin with, and holds then: several seconds of the fastest
-rater."""
+"""Initial and maximum number of prefetched items: several seconds of the fastest rater."""
 MAX_PREFETCHED_CHARS = 200_000
-"""So many characters of texts it holds at most, where it has two items: what is long is not read in
-a second."""
+"""Maximum number of prefetched characters beyond two items: a long text takes time to read."""
 MAX_ACTIONS = 64
-"""So many acts are told at once: more than a desk holds items."""
+"""Maximum number of actions in a batch, which is more than the prefetched items."""
 MAX_NOTE_CHARS = 2000
 _HELP = (
     ("1", "Acceptable: each step follows, and the chain leads to the answer that was given."),
@@ -47,21 +45,21 @@ _HELP = (
         for key, mode in enumerate(FAILURE_MODES, start=4)
     ),
     ("S", "Leaves the item for later."),
-    ("F", "Flags an item that is itself wrong: it is kept as unsure."),
+    ("F", "Flags an item that is itself wrong: its label is unsure."),
     ("Z", "Takes back your last label."),
-    ("H", "Closes this. Keys rest while you type."),
+    ("H", "Closes this help. Keys have no effect while you type."),
     (
         "",
         (
-            "A label counts as good only where the answer is correct and the chain acceptable. You"
-            " see no score and no label of others before yours is given."
+            "A label counts as good only if the answer is correct and the chain"
+            " acceptable. You see no score, and no label by others before you give yours."
         ),
     ),
 )
 _TITLES = {
     "skip": "Leaves the item for later",
     "undo": "Takes back your last label",
-    "flag": "Something is wrong with the item itself: it is kept as unsure",
+    "flag": "Something is wrong with the item itself: its label is unsure",
 }
 _MAX_REFUSALS = 5
 _Text = Annotated[str, Field(max_length=MAX_NOTE_CHARS)]
@@ -133,8 +131,8 @@ def render_widget(queue: str, rater: str, latest: Sequence[Given], *, complete: 
             "items": items,
             "waits": not items and not complete,
             "last": latest[0].label.id if latest else None,
-            "longest": MAX_NOTE_CHARS,
-            "most": MAX_ACTIONS,
+            "maxNoteLength": MAX_NOTE_CHARS,
+            "maxActions": MAX_ACTIONS,
             "titles": _TITLES,
             "help": _HELP,
             "verdicts": [(key, verdict, label) for key, (verdict, label) in VERDICTS.items()],
@@ -143,7 +141,7 @@ def render_widget(queue: str, rater: str, latest: Sequence[Given], *, complete: 
             ],
             "answers": list(ANSWERS.items()),
         },
-        on_told_change=partial(_receive_actions, rater),
+        on_batch_change=partial(_receive_actions, rater),
     )
     return bool(items)
 
@@ -158,7 +156,7 @@ def require_same_rater(who: access.Person, rater: str) -> None:
     """
     if who.name != rater:
         raise access.Forbidden(
-            f"This page was drawn for {rater}, and {who.name} labels here now: load it again."
+            f"This page was opened by {rater}, and {who.name} labels here now: load it again."
         )
 
 
@@ -166,7 +164,9 @@ def pop_refusals(rater: str) -> list[str]:
     """Return why actions of this rater were refused, once, and at most a few."""
     refusals = list(st.session_state.pop(_key(rater, "refused"), []))
     more = len(refusals) - _MAX_REFUSALS
-    return refusals if more <= 0 else [*refusals[:_MAX_REFUSALS], f"So it is with {more} more."]
+    return (
+        refusals if more <= 0 else [*refusals[:_MAX_REFUSALS], (f"The same holds for {more} more.")]
+    )
 
 
 def _key(rater: str, part: str = "desk") -> str:
@@ -201,7 +201,7 @@ def _items(queue: str, rater: str, latest: Sequence[Given]) -> list[dict[str, An
     skipped = st.session_state.get("label-skipped") == queue
     first = st.session_state.get(_key(rater, "first"), {}).pop(
         queue, None
-    )  # once: it is held then, and may be skipped
+    )  # only once: then it is prefetched, and may be skipped
     all_ = 1 if st.session_state.get(_key(rater, "idle")) else PREFETCHED_ITEMS
     upcoming = queues.next_items(cached.store(), queue, rater, all_, skipped=skipped, first=first)[
         :most
@@ -228,7 +228,7 @@ def _queue_entry(item: QueueItem) -> dict[str, Any]:
 
 def _correction(given: Given) -> dict[str, Any]:
     old = given.label
-    notice = f"You correct your label of {shorten(old.item_id)}."
+    notice = f"You are correcting your label of {shorten(old.item_id)}."
     location = (old.run_id, old.item_id)
     return _item_payload(
         given.correction_id,
@@ -247,8 +247,8 @@ def _item_payload(
     """Return an item in the form that the component expects."""
     view = label_items.load_item_view(*location)
     gone = (
-        "This run kept no texts, so there is nothing to judge: skip the item, or add the suite in"
-        " full first."
+        "This run stored no texts, so there is nothing to judge: skip the item, or add the"
+        " full suite first."
     )
     plain: dict[str, Any] = {
         "until": None,
@@ -276,13 +276,13 @@ def _receive_actions(rater: str) -> None:
     problems = st.session_state.setdefault(_key(rater, "refused"), [])
     try:
         require_same_rater(access.need("labeller"), rater)
-        batch = ActionBatch.model_validate(st.session_state[_key(rater)].get("told"))
+        batch = ActionBatch.model_validate(st.session_state[_key(rater)].get("batch"))
     except access.Forbidden:
-        return  # the page says so
+        return  # ``render_queue`` shows the reason
     except ValidationError as error:
         problems.append(
-            f"What this page sent cannot be read, and was not kept: {error.errors()[0]['msg']}."
-            " Load it again."
+            "What this page sent cannot be read, and was not stored:"
+            f" {error.errors()[0]['msg']}. Load it again."
         )
         return
     ack = st.session_state.get(_key(rater, "ack")) or {}
@@ -326,10 +326,9 @@ def _parse_actions(
             parsed.append(Action.model_validate(raw))
         except ValidationError as error:
             what = error.errors()[0]
-            where = str(next(iter(what["loc"]), "all of it"))
+            where = str(next(iter(what["loc"]), "the whole action"))
             problems.append(
-                f"Something you did cannot be read, and was not kept: {where}: {what['msg']}. Do it"
-                " again."
+                f"An action cannot be read, and was not stored: {where}: {what['msg']}. Repeat it."
             )
         last = max(last, seq) if isinstance(seq, int) else last
     return parsed, last

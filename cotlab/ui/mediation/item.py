@@ -29,9 +29,9 @@ ROLES = {
     "cue": ("untouched", None),
     "": ("untouched", None),
 }
-"""What happens to the tokens of each span, and the colour that says so."""
+"""Role and colour of the tokens of each span."""
 BETWEEN = "\u00a0· "
-"""A line never begins with the dot."""
+"""Separator of tokens; a line never starts with the dot."""
 
 
 def render_tokens(row: dict[str, Any], item: Item, setting: Setting) -> None:
@@ -48,7 +48,7 @@ def render_tokens(row: dict[str, Any], item: Item, setting: Setting) -> None:
     entries = cached.exchanges(keys)
     replies = (
         entries.get(key, (None, None))[1] for key in keys
-    )  # in the order of the evidence: the item's own comes first
+    )  # in the order of the evidence: the item's own reply is the first
     located = next(
         (reply["located"] for reply in replies if reply is not None and reply.get("located")), None
     )
@@ -61,10 +61,11 @@ def render_tokens(row: dict[str, Any], item: Item, setting: Setting) -> None:
         return
     show_blocks(token_blocks(located), key=f"tokens-{row['id']}-{item.id}")
     st.caption(
-        f"{len(located['pieces'])} tokens, a dot between two; positions count from 0. The chain's"
-        f" states are replaced at the input of each layer of a span ({located['layers']} layers);"
-        " control draws take as many positions of the question as the chain has, or all where it"
-        " has fewer. The answer's own positions are never touched."
+        f"{len(located['pieces'])} tokens, separated by dots; positions count from 0. The"
+        " chain's states are replaced at the input of each layer of a span"
+        f" ({located['layers']} layers); control draws use as many positions of the question"
+        " as the chain has, or all if it has fewer. The answer's own positions are never"
+        " touched."
     )
 
 
@@ -120,8 +121,8 @@ def render_item_values(row: dict[str, Any], item: Item, setting: Setting) -> Non
         )
     else:
         st.caption(
-            "Values of this item alone, with an interval over its donors and draws where they can"
-            " give one."
+            "Values of this item alone, with an interval over its donors and draws where"
+            " there are enough of them."
         )
     with st.expander("All values of this item"):
         frame = pd.DataFrame(
@@ -157,7 +158,7 @@ def _drops(row: dict[str, Any], item: Item, setting: Setting) -> None:
     )
     if drop_scores.empty:
         if not is_published(row):
-            st.info("This item has no patched forward.")
+            st.info("This item has no patched forward pass.")
         return
     labels = {
         span: "all layers" if span == "all" else f"layers {span_name(span)}"
@@ -255,7 +256,7 @@ def render_item_spread(row: dict[str, Any], item: Item, setting: Setting) -> Non
             ],
             "drops": spread["draws"],
             "donors": spread["donors"],
-            "resampled, or why not": [_how(r) for r in spread.to_dict("records")],
+            "resampled, or reason": [_how(r) for r in spread.to_dict("records")],
         }
     )
     st.dataframe(
@@ -267,20 +268,20 @@ def render_item_spread(row: dict[str, Any], item: Item, setting: Setting) -> Non
             "value [95 % interval]": st.column_config.TextColumn(alignment="right"),
             "layers": st.column_config.TextColumn(width=70),
             "drops": st.column_config.NumberColumn(
-                width=65, help="Patched forwards that the value rests on."
+                width=65, help="Number of patched forward passes behind the value."
             ),
             "donors": st.column_config.NumberColumn(
-                width=70, help="Items whose states were put in the place of this item's."
+                width=70, help="Items whose states replaced this item's."
             ),
-            "resampled, or why not": st.column_config.TextColumn(width="large"),
+            "resampled, or reason": st.column_config.TextColumn(width="large"),
         },
     )
     st.caption(
         f"Percentile bootstrap over the donors and draws of this item alone, {RESAMPLES:,}"
-        " resamples: as many donors are drawn again, with replacement, and then as many of each"
-        " donor's drops. The intervals say how far a value would move with other donors, not how"
-        " sure it is for another item. Donors are few, so an interval is rather too narrow than"
-        " too wide. Below 5 drops there is none."
+        " resamples: first donors are resampled with replacement, then the drops of each"
+        " donor. The intervals show how far a value would move with other donors, not how"
+        " certain it is for other items. There are few donors, so intervals tend to be too"
+        " narrow. With fewer than 5 drops there is none."
     )
 
 

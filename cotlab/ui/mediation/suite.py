@@ -14,7 +14,6 @@ from cotlab.figures.mediation import metric_label
 from cotlab.figures.span_heatmap import span_name, span_order
 from cotlab.run.imports.mediation import is_imported
 from cotlab.ui import cached, components
-from cotlab.ui.links import page
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code
 
@@ -30,7 +29,7 @@ SOURCE_LABELS = {
     "right": "the run without a chain, right-aligned",
     "mean": "mean of the question",
     "literal": "the same index of the run without a chain",
-    "published": "whose states, the file does not say",
+    "published": "source not named in the file",
 }
 CONTROL_LABELS = {
     "other": "control from another item",
@@ -42,7 +41,7 @@ IMPORTED = (
     ("spans_defined", "Layers with a CMI"),
     ("no_cot_effect", "No CoT effect"),
 )
-"""What published rows of single layers give in the place of ``HEADLINE``."""
+"""Main numbers of published rows, which have single layers only."""
 
 
 def select_setting(row: dict[str, Any]) -> Setting | None:
@@ -98,7 +97,7 @@ def render_mediation_summary(row: dict[str, Any], setting: Setting) -> None:
         if r is None or pd.isna(r["point"]):
             missing.append(
                 f"{label}: n/a,"
-                f" {'not asked' if r is None else r['reason'] or 'no item has a defined value'}."
+                f" {'not measured' if r is None else r['reason'] or 'no item has a defined value'}."
             )
     components.show_numbers(numbers)
     components.plain_list(missing)
@@ -126,20 +125,20 @@ def render_mediation_warnings(row: dict[str, Any], setting: Setting) -> None:
     dead = int((noop["value"] > 0).sum())
     if dead:
         st.warning(
-            f"The control changes nothing in {dead} of {len(noop)} items: its states are those that"
-            " were there already. With a control that does nothing CMI is 1 for everything,"
-            " faithful or not. Read the drop and mass lost, or take a control from another item."
+            f"The control changes nothing in {dead} of {len(noop)} items: it patches in the"
+            " same states. With such a control CMI is 1 for every model, faithful or not."
+            " Use the drop and mass lost, or a control from another item."
         )
     if setting.source == "literal":
         st.warning(
-            "The source literal is degenerate: up to the chain its states are the same in both"
-            " runs, and past the end of the short run there are none. It is kept for comparison;"
-            " filler and interchange are the sources to trust."
+            "The source literal is degenerate: up to the chain its states are the same in"
+            " both runs, and past the end of the short run there are none. It is there for"
+            " comparison; use filler or interchange."
         )
     elif setting.source == "right":
         st.info(
-            "The source right has an artefact at single early layers, where its states stand at"
-            " other positions than theirs."
+            "The source right has an artefact at single early layers, where states are"
+            " patched in from other positions."
         )
 
 
@@ -147,7 +146,7 @@ def render_density(row: dict[str, Any], setting: Setting) -> None:
     """Show CMI by the share of positions patched, for every source with this control."""
     table = tables.density(*_both(row), setting)
     if not table.empty:
-        _show("cmi_density", table, "density", row)
+        components.show_run_figure("cmi_density", table, "density", row)
 
 
 def render_spans(row: dict[str, Any], setting: Setting) -> None:
@@ -155,18 +154,20 @@ def render_spans(row: dict[str, Any], setting: Setting) -> None:
     cells = tables.spans(*_both(row), setting)
     if cells.empty:
         return
-    _show("span_heatmap", cells, "spans", row, note=f"Source {setting.source}.")
+    components.show_run_figure(
+        "span_heatmap", cells, "spans", row, note=f"Source {setting.source}."
+    )
     same = tables.spans_of_sources(*_both(row), setting)
     if same["source"].nunique() > 1:
         with st.expander("CMI by span, all sources"):
-            _show("span_heatmap", same, "sources", row)
+            components.show_run_figure("span_heatmap", same, "sources", row)
 
 
 def render_layers(row: dict[str, Any], setting: Setting) -> None:
     """Show the index of each single layer, where the run has them."""
     table = tables.layers(*_both(row), setting)
     if not table.empty:
-        _show("layer_profile", table, "layers", row)
+        components.show_run_figure("layer_profile", table, "layers", row)
 
 
 def render_indices(row: dict[str, Any], setting: Setting) -> None:
@@ -182,7 +183,9 @@ def render_indices(row: dict[str, Any], setting: Setting) -> None:
             strict=True,
         )
     )
-    _show("mediation_indices", table[~table["metric"].isin(NO_UNIT)], "indices", row)
+    components.show_run_figure(
+        "mediation_indices", table[~table["metric"].isin(NO_UNIT)], "indices", row
+    )
     st.dataframe(
         pd.DataFrame(
             {
@@ -207,7 +210,7 @@ def render_indices(row: dict[str, Any], setting: Setting) -> None:
         key="index-table",
         column_config=_TABLE,
     )
-    with st.expander("What each index is"):
+    with st.expander("Definition of each index"):
         cards = components.all_cards()
         for metric in table["metric"]:
             card = cards[metric]
@@ -256,7 +259,7 @@ _TABLE = {
     "mean [interval]": st.column_config.TextColumn(alignment="right", width=214),
     "n": st.column_config.NumberColumn(width=48, help="Items with a value."),
     "undefined": st.column_config.NumberColumn(width=85, help="Items without a value."),
-    "why undefined": st.column_config.TextColumn("why undefined", width="large"),
+    "why undefined": st.column_config.TextColumn("reasons", width="large"),
 }
 
 
@@ -285,10 +288,11 @@ def render_mediation_notes(setting: Setting) -> None:
         return
     st.caption(
         "States at the input of the layers are replaced at the chain's positions (source"
-        f" {as_code(setting.source)}) and, as a control, at as many positions of the question. A"
-        " drop shows that log P of the answer depends on these states. No drop does not show that"
-        " the chain is decorative: the answer may be known twice. Items whose two drops add up to"
-        " less than 0.01 nat are undefined, not 0."
+        f" {as_code(setting.source)}) and, as a control, at as many positions of the"
+        " question. A drop shows that log P of the answer depends on these states. The"
+        " absence of a drop does not show that the chain is decorative: the answer may also"
+        " be stored elsewhere. Items whose two drops add up to less than 0.01 nat are"
+        " undefined, not 0."
     )
 
 
@@ -296,10 +300,4 @@ def _both(row: dict[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return scores and estimates of the run, with a column for each facet name."""
     return cached.mediation_scores(row["id"], int(row["revision"])), cached.mediation_estimates(
         row["id"], int(row["revision"])
-    )
-
-
-def _show(name: str, table: pd.DataFrame, key: str, row: dict[str, Any], note: str = "") -> None:
-    components.show_figure(
-        name, table, key=key, note=note, evidence=(page("run"), {"run": row["id"]})
     )

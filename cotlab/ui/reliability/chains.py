@@ -36,7 +36,7 @@ def render_paraphrases(row: dict[str, Any], item: Item) -> None:
     st.subheader("Paraphrases")
     halted = (
         "mu" not in scores.index or scores.at["mu", "status"] == "stopped"
-    )  # its evidence is then that of the parts before
+    )  # stopped early: its evidence is that of other components
     keys = () if halted else tuple(scores.at["mu", "evidence"])
     logged, replies = cached.exchanges(keys), cached.responses(keys)
     requests = {key: logged[key][0] for key in keys if key in logged}
@@ -76,7 +76,7 @@ def render_paraphrases(row: dict[str, Any], item: Item) -> None:
                     _blocks(names[i], chains[i]), key=f"paraphrase-{row['id']}-{item.id}-{i}"
                 )
                 evidence.render_request_link(row, item.id, chains[i].key)
-    st.caption("Paraphrases of the hold-out are not shown: what is looked at can be tuned on.")
+    st.caption("Paraphrases of the hold-out are not shown, so that nothing is tuned on them.")
 
 
 def _blocks(name: str, paraphrase: ParaphraseChain) -> list[Block]:

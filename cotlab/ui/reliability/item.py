@@ -22,7 +22,7 @@ from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
 
 STRONG = 0.93
-"""Penalties of this factor and below are marked in the stronger colour."""
+"""Penalties with at most this factor are marked in the stronger colour."""
 
 
 class Hit(NamedTuple):
@@ -122,7 +122,7 @@ def _behind(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
 
 def _addresses(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> list[str | None]:
     """Return the address of each score's requests; None where it has none."""
-    chain_level = {"step": None, "sample": 0}  # the rows of parts are of the whole chain
+    chain_level = {"step": None, "sample": 0}  # components have no step and no draw
     ids = evidence.score_ids(
         scores.assign(**{name: value for name, value in chain_level.items() if name not in scores})
     )
@@ -188,7 +188,7 @@ def render_flags(row: dict[str, Any], item: Item) -> None:
     scored = scores[scores["scorer"] == "flags"]
     if scored.empty:
         return
-    st.subheader("Flags")
+    st.subheader("Red flags")
     hits = scored[(scored["metric"] == "flag_penalty") & scored["value"].notna()]
     chain = run_item_chain(row, item, scored)
     texts = chain.steps
@@ -238,11 +238,11 @@ def render_flags(row: dict[str, Any], item: Item) -> None:
             column_config=_FACTOR,
         )
         st.caption(
-            "Marked: what a rule fired on; hover for rule and factor. F is the product of the"
-            " factors, at least 0.3."
+            "Marked: text that matched a rule; hover for rule and factor. F is the product"
+            " of the factors, at least 0.3."
         )
     else:
-        st.caption("No flag fired.")
+        st.caption("No red flag matched.")
     gone = scored[(scored["metric"] == "flag_count") & scored["value"].isna()]
     components.plain_list(
         [
@@ -324,7 +324,7 @@ def render_verification_links(row: dict[str, Any], item: Item) -> None:
         st.caption("Links that are undecided or below 0.5.")
         undecided = table[table["value"].isna()]
         for reason, group in undecided.groupby(
-            undecided["reason"].fillna("no reason was given"), sort=False
+            undecided["reason"].fillna("no stored reason"), sort=False
         ):
             named = ", ".join(
                 f"step {step + 1} {link}"
@@ -353,7 +353,7 @@ def _item_scores(row: dict[str, Any], item: Item) -> pd.DataFrame:
 
 
 _RIGHT = {"value": st.column_config.TextColumn(alignment="right")}
-_WIDE = st.column_config.TextColumn(width="large")
+_WIDE = st.column_config.TextColumn("reason", width="large")
 _STEP = {"step": st.column_config.NumberColumn(width=60), "behind it": evidence.LINK}
 _FACTOR = {"factor": st.column_config.TextColumn(alignment="right", width=80), **_STEP}
 _SUPPORT = {"support": st.column_config.TextColumn(alignment="right"), **_STEP}

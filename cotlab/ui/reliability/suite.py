@@ -18,7 +18,7 @@ from cotlab.ui.pickers import select_option
 CARDS = {part: FEATURES[part][1] for part in COMPONENT_ORDER if part in FEATURES} | {
     "r_raw": "r_raw"
 }
-"""The metric whose card says what a part is."""
+"""Metric whose card describes a component."""
 
 
 def render_component_means(row: dict[str, Any]) -> None:
@@ -40,7 +40,7 @@ def render_component_means(row: dict[str, Any]) -> None:
             if absent
             else ""
         )
-        _show("reliability_parts", table, "parts", row, note=left_out)
+        components.show_run_figure("reliability_parts", table, "parts", row, note=left_out)
     with st.container(horizontal=True):
         for part, metric in CARDS.items():
             if part not in absent:
@@ -89,12 +89,14 @@ def render_reliability_items(row: dict[str, Any]) -> None:
                 for part in measured
             },
             "diagnosis": st.column_config.TextColumn("diagnosis", width="medium"),
-            "why n/a": st.column_config.TextColumn("why n/a", width="large"),
+            "why n/a": st.column_config.TextColumn("reason", width="large"),
         },
     )
     stopped = rows[rows["status"] == "stopped"]["item_id"].nunique()
     halted = (
-        f" {stopped} stopped at a hard floor: they escalate, and have no r_raw." if stopped else ""
+        (f" {stopped} stopped at a hard floor: they are escalated, and have no composite score.")
+        if stopped
+        else ""
     )
     st.caption(f"{len(visible)} of {len(table)} items; n/a is sorted last.{halted}")
 
@@ -114,12 +116,12 @@ def _only_diagnosed(table: pd.DataFrame) -> pd.DataFrame:
 
 def render_correlations(row: dict[str, Any]) -> None:
     """Show the rank correlation of each pair of components."""
-    st.subheader("Are the signals orthogonal?")
+    st.subheader("Correlations between components")
     correlations = tables.component_correlations(tables.component_scores(_scores(row)))
     if correlations.empty:
-        st.info("It takes two parts: this run measured fewer.")
+        st.info("This needs two components; the run measured fewer.")
         return
-    _show("signal_correlation", correlations, "signals", row)
+    components.show_run_figure("signal_correlation", correlations, "signals", row)
 
 
 def render_diagnosis_rates(row: dict[str, Any]) -> None:
@@ -137,18 +139,20 @@ def render_diagnosis_rates(row: dict[str, Any]) -> None:
     if rates.empty:
         st.info("The rates are estimated when the run ends or is stopped.")
         return
-    _show("diagnosis_rates", rates.sort_values("point", ascending=False), "diagnoses", row)
+    components.show_run_figure(
+        "diagnosis_rates", rates.sort_values("point", ascending=False), "diagnoses", row
+    )
     components.show_card("diagnosis")
 
 
 def render_reliability_notes(row: dict[str, Any]) -> None:
     """Explain whose chains were measured, and what the numbers do not show."""
     st.caption(
-        f"{tables.chain_sources_text(cached.run_plan(row['id']))}"
-        " C, V, D and F read chains as text:"
-        " a model that ignores its chain writes it as steadily and as soundly as one that follows"
-        " it, so they cannot tell the two apart. r_raw weighs the parts that are defined, each"
-        " clipped to [0, 1]; its weights are examples until they are tuned on labels, and it is no"
+        f"{tables.chain_sources_text(cached.run_plan(row['id']))} C, V, D and F read chains"
+        " as text: a model that ignores its chain can write it as consistently and as"
+        " soundly as one that follows it, so they cannot distinguish the two. The composite"
+        " score (r_raw) is the weighted mean of the defined components, each clipped to [0,"
+        " 1]; its weights are examples until they are tuned on labels, and it is not a"
         " probability."
     )
 
@@ -163,9 +167,3 @@ def _has_composite(row: dict[str, Any]) -> bool:
 
 def _component_label(part: str) -> str:
     return f"{part} (scorer {SCORER_OF.get(part, 'composite')})"
-
-
-def _show(name: str, table: pd.DataFrame, key: str, row: dict[str, Any], note: str = "") -> None:
-    components.show_figure(
-        name, table, key=key, note=note, evidence=(page("run"), {"run": row["id"]})
-    )

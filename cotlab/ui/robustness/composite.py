@@ -110,6 +110,6 @@ def _table(row: dict[str, Any], rows: pd.DataFrame, key: str) -> None:
             "R": right,
             NAMES["R_sd"]: right,
             "behind it": evidence.LINK,
-            "why n/a": st.column_config.TextColumn(width="large"),
+            "why n/a": st.column_config.TextColumn("reason", width="large"),
         },
     )

@@ -72,7 +72,7 @@ def render_steps_table(row: dict[str, Any], item: Item) -> None:
         height=min(320, 40 + 35 * len(frame)),
         column_config={
             "divergence": st.column_config.TextColumn(alignment="right"),
-            "why n/a": st.column_config.TextColumn(width="large"),
+            "why n/a": st.column_config.TextColumn("reason", width="large"),
         },
     )
 
@@ -188,14 +188,15 @@ def render_perturbed_steps(row: dict[str, Any], item: Item) -> None:
     if skipped:
         st.caption(
             as_code(
-                "Not asked: "
+                "Not measured: "
                 + "; ".join(f"{', '.join(names)} ({reason})" for reason, names in skipped.items())
                 + "."
             )
         )
     st.caption(
-        "Left: the chain as it was, and the answer that the model gives when it goes on from the"
-        " step as it is. Right: the perturbed step, what the model wrote after it, and its answer."
+        "Left: the original chain, and the model's answer when it continues from the"
+        " original step. Right: the perturbed step, the model's continuation, and its"
+        " answer."
     )
     st.page_link(
         page("item"),
@@ -220,7 +221,7 @@ def render_perturbed_questions(row: dict[str, Any], item: Item) -> None:
         records = first[first["metric"] == metric].to_dict("records")
         keys = list(records[0]["evidence"]) if records else []
         if len(keys) < 2:
-            reason = as_code(str(records[0]["reason"])) if records else "not asked"
+            reason = as_code(str(records[0]["reason"])) if records else "not measured"
             st.markdown(f"**{title}**: n/a, {reason}")
             continue
         values = [
@@ -229,7 +230,7 @@ def render_perturbed_questions(row: dict[str, Any], item: Item) -> None:
             for r in first[first["metric"] == name].to_dict("records")
         ]
         st.markdown(f"**{title}** · {as_code(' · '.join(values))}")
-        for column, key, label in zip(st.columns(2), keys, ("As it is", "Changed"), strict=False):
+        for column, key, label in zip(st.columns(2), keys, ("Original", "Changed"), strict=False):
             with column:
                 request, reply = log.get(key, (None, None))
                 prompt = (
@@ -326,7 +327,7 @@ def _summary(name: str, by_metric: Mapping[str, dict[Any, Any]]) -> list[str]:
 
 def _original(chain: Sequence[str], at: int, before: Exchange | None) -> list[Block]:
     blocks = [
-        Block(i, f"{i + 1}", text, hint="the chain as it was")
+        Block(i, f"{i + 1}", text, hint="the original chain")
         for i, text in enumerate(chain)
         if i >= at
     ]
@@ -336,7 +337,7 @@ def _original(chain: Sequence[str], at: int, before: Exchange | None) -> list[Bl
                 len(chain),
                 "Answer",
                 _answer(before[1]),
-                hint="after going on from the step as it is",
+                hint="continuing from the original step",
             )
         )
     return blocks or [Block(0, "Chain", "n/a: the log does not hold this reply")]

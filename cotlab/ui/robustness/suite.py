@@ -26,7 +26,6 @@ from cotlab.figures.robustness import (
 )
 from cotlab.ui import cached, components
 from cotlab.ui.item import evidence
-from cotlab.ui.links import page
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code
 
@@ -77,9 +76,9 @@ def render_robustness_summary(row: dict[str, Any]) -> None:
     _numbers(row, estimates[estimates["perturbation"] == ALL], HEADLINE)
     level = float(estimates["confidence"].iloc[0])
     st.caption(
-        f"Means over n items, all chosen perturbations together, with {100 * level:g} % intervals."
-        " An answer counts here as changed where any of them moves it; below, each perturbation"
-        " stands by itself."
+        f"Means over n items, all chosen perturbations together, with {100 * level:g} %"
+        " intervals. Here an answer counts as changed if any perturbation changes it;"
+        " below, each perturbation counts separately."
     )
     with st.container(horizontal=True):
         for metric in METRICS:
@@ -96,7 +95,7 @@ def render_perturbations(row: dict[str, Any]) -> None:
         cached.scores(row["id"], int(row["revision"])),
         cached.estimates(row["id"], int(row["revision"])),
     )
-    _show("robustness_by_perturbation", table, "groups", row)
+    components.show_run_figure("robustness_by_perturbation", table, "groups", row)
     by_cell = {(str(r["metric"]), str(r["perturbation"])): r for r in estimates.to_dict("records")}
     names = order_perturbations(estimates["perturbation"])
     columns: dict[str, list[str]] = {
@@ -157,7 +156,7 @@ def render_positions(row: dict[str, Any]) -> View | None:
             "Perturbation",
             {name: perturbation_label(name) for name in names},
             "perturbation",
-            _default(names),
+            ALL if ALL in names else names[0],
         )
     with right:
         at = sorted(
@@ -172,7 +171,7 @@ def render_positions(row: dict[str, Any]) -> View | None:
     table = _cells(str(cached.store().folder), row["id"], int(row["revision"]), measure)
     chosen = (table["perturbation"] == perturbation) & (table["step"] == position)
     with figure_slot:
-        _show(
+        components.show_run_figure(
             "perturbation_cells",
             table.assign(chosen=chosen),
             "cells",
@@ -185,7 +184,7 @@ def render_positions(row: dict[str, Any]) -> View | None:
 
 def render_cell_items(row: dict[str, Any], view: View) -> None:
     """List the items of one cell, each with a link."""
-    cell_rows = view_means(robustness_scores(row, view.measure), view)
+    cell_rows = item_step_means(robustness_scores(row, view.measure), view.perturbation)
     cell_rows = cell_rows[cell_rows["step"] == view.position].sort_values(
         "value", ascending=False, na_position="last", kind="stable"
     )
@@ -227,14 +226,14 @@ def render_cell_items(row: dict[str, Any], view: View) -> None:
             "behind it": evidence.LINK,
             "value": st.column_config.TextColumn(MEASURES[view.measure].lower(), alignment="right"),
             "draws": st.column_config.NumberColumn(width="small", help="Draws with a value."),
-            "why n/a": st.column_config.TextColumn(width="large"),
+            "why n/a": st.column_config.TextColumn("reason", width="large"),
         },
     )
 
 
 def render_robustness_items(row: dict[str, Any], view: View) -> None:
     """Show items by position under the chosen perturbation, 50 items a page."""
-    item_rows = view_means(robustness_scores(row, view.measure), view)
+    item_rows = item_step_means(robustness_scores(row, view.measure), view.perturbation)
     names = list(dict.fromkeys(item_rows["item_id"]))
     st.subheader("By item")
     visible = names[components.page_slice(len(names), "items-page")]
@@ -244,15 +243,9 @@ def render_robustness_items(row: dict[str, Any], view: View) -> None:
         f"Perturbation: {perturbation_label(view.perturbation)}; {len(visible)} of {len(names)}"
         " items. Click a cell to choose its item."
     )
-    _show("item_cells", part.assign(chosen=chosen), "items", row, note, _go_item)
-
-
-def view_means(scores: pd.DataFrame, view: View) -> pd.DataFrame:
-    """Return each item's steps under the view's perturbation, averaged over draws.
-
-    Columns: item_id, step, value, draws, reason.
-    """
-    return item_step_means(scores, view.perturbation)
+    components.show_run_figure(
+        "item_cells", part.assign(chosen=chosen), "items", row, note, _go_item
+    )
 
 
 def render_causal(row: dict[str, Any]) -> None:
@@ -327,9 +320,10 @@ def render_robustness_notes(row: dict[str, Any]) -> None:
     share = float(params["fraction"])
     which = "every step" if share >= 1 else f"a seeded {100 * share:g} % of the steps, at least one"
     st.caption(
-        f"Chains: {whose}. Perturbed: {which}. Vectors pooled by {as_code(str(params['pool']))}. A"
-        " cosine of sentences hardly sees one number: answer changes say more of numeric"
-        " perturbations. The last step has no suffix and so no divergence."
+        f"Chains: {whose}. Perturbed: {which}. Vectors pooled by"
+        f" {as_code(str(params['pool']))}. The cosine of two sentences hardly changes with"
+        " one number: for numeric perturbations, answer changes are more informative. The"
+        " last step has no suffix, so its divergence is undefined."
     )
 
 
@@ -365,25 +359,15 @@ def _numbers(
             )
         )
         if r is None or pd.isna(r["point"]):
-            reason = _first(
-                reasons.get((metric, str((r or {}).get("perturbation", "")))),
-                None if r is None else r["reason"],
-            )
-            missing.append(f"{label}: n/a, {reason or 'not asked'}.")
+            counted = reasons.get((metric, str((r or {}).get("perturbation", "")))) or {}
+            reason = next(iter(counted), None if r is None else r["reason"])
+            missing.append(f"{label}: n/a, {reason or 'not measured'}.")
     components.show_numbers(numbers)
     components.plain_list(missing)
 
 
-def _first(reasons: dict[str, int] | None, other: Any) -> Any:
-    return next(iter(reasons), other) if reasons else other
-
-
 def _counted(r: dict[Any, Any] | None) -> str:
     return "" if r is None else f"{components.estimate_text(r)}, n = {int(r['n'])}"
-
-
-def _default(names: Sequence[str]) -> str:
-    return ALL if ALL in names else names[0]
 
 
 def _address(row: dict[str, Any], item_id: str, step: int | None = None) -> str:
@@ -398,16 +382,3 @@ def _go(of: Sequence[Any]) -> None:
 def _go_item(of: Sequence[Any]) -> None:
     st.query_params["position"], st.query_params["step"] = str(int(of[0]) + 1), str(of[0])
     st.query_params["item"] = str(of[1])
-
-
-def _show(
-    name: str,
-    table: pd.DataFrame,
-    key: str,
-    row: dict[str, Any],
-    note: str = "",
-    clicked: Any = None,
-) -> None:
-    components.show_figure(
-        name, table, key=key, note=note, evidence=(page("run"), {"run": row["id"]}), clicked=clicked
-    )

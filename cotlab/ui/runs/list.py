@@ -54,7 +54,7 @@ def render_side_by_side(first: str, second: str) -> None:
         estimates = cached.estimates(run_id, int(row["revision"]))
         columns[f"{row['model']} · {run_id}"] = {
             (
-                e["metric"],
+                components.metric_name(e["metric"]),
                 e["mode"],
                 e["ccs"],
                 components.facet_text(e["facet"], "mode", "metric"),
@@ -70,8 +70,8 @@ def render_side_by_side(first: str, second: str) -> None:
         return
     st.dataframe(frame, hide_index=True, key="side-by-side")
     st.caption(
-        "Two intervals that overlap do not show that two runs are equal; a paired comparison of"
-        " items does more."
+        "Overlapping intervals do not show that two runs are equal; a paired comparison of"
+        " items is more precise."
     )
 
 
@@ -125,7 +125,7 @@ def show_runs(runs: pd.DataFrame, *, key: str, select: bool = False) -> list[str
                 "started (UTC)", format="YYYY-MM-DD HH:mm:ss"
             ),
             "RRR [95% interval]": st.column_config.TextColumn(
-                "RRR [95% interval]",
+                "Steps without effect (RRR)",
                 help=(
                     "Share of steps whose ablation changes nothing (CCS under the threshold), "
                     "mean over items, for the run's first mode and chosen metric."
@@ -133,11 +133,11 @@ def show_runs(runs: pd.DataFrame, *, key: str, select: bool = False) -> list[str
                 alignment="right",
             ),
             "r_raw [95% interval]": st.column_config.TextColumn(
-                "r_raw [95% interval]",
+                "Composite score (r_raw)",
                 alignment="right",
                 help=(
-                    "Weighted mean of the parts of reliability, mean over items; n/a where the"
-                    " composite was not run."
+                    "Composite score: weighted mean of the reliability components, mean"
+                    " over items; n/a where the composite was not run."
                 ),
             ),
             "spent": st.column_config.TextColumn("spent", alignment="right"),

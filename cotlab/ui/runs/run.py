@@ -27,10 +27,10 @@ from cotlab.ui.text import as_code, shorten
 
 STARTING_S = 1.0
 FOLLOWED_S = 1.0
-"""So often the page of a run that goes on is drawn anew."""
+"""Interval at which the page of an active run is refreshed."""
 ESTIMATES_S = 600.0
-"""So long after a run's end its process may still be making estimates."""
-STOP_HELP = "A clean end: what was done is kept, the run can be resumed."
+"""Time after a run's end in which its process may still make estimates."""
+STOP_HELP = "Stops cleanly: finished work is stored, and the run can be resumed."
 
 
 def wait_for_run(run_id: str) -> dict[str, Any] | None:
@@ -102,7 +102,7 @@ def may_change(row: dict[str, Any]) -> bool:
     live = cached.live(run_id)
     if live is None or not (live.free_in_s > 0 or (live.is_here and is_alive(live.pid))):
         return False
-    if status == "running":  # it has not been heard of for a while, and may be again
+    if status == "running":  # its heartbeat is late, and may return
         return True
     if (
         pd.isna(row["ended_at"])
@@ -139,7 +139,7 @@ def _progress(run_id: str, drawn: str, followed: bool) -> None:
         (components.progress_unit(run_id).capitalize(), f"{told.items_done} / {told.items_total}"),
         ("Replies", f"{told.replies:,}"),
         ("From the log", f"{told.hits:,}"),
-        ("429s · failed", f"{told.limited} · {told.failed}"),
+        ("Rate limited · failed", f"{told.limited} · {told.failed}"),
         ("Spent", f"{components.money(told.spent_micro)}{cap}"),
     ]
     if live.alive:
@@ -152,7 +152,7 @@ def _progress(run_id: str, drawn: str, followed: bool) -> None:
     if told.reserved_micro:
         held = components.money(told.reserved_micro)
         st.caption(
-            f"{held} of the spend is held for calls without a reply, at the most they can cost."
+            f"{held} of the spend is reserved for calls without a reply, at their maximum cost."
         )
     if live.alive and (pause_s := told.paused_until - time.time()) > 1:
         st.caption(f"Pausing {pause_s:.0f} s, as the server asks.")
@@ -160,7 +160,8 @@ def _progress(run_id: str, drawn: str, followed: bool) -> None:
         st.caption(f"Batches: {told.waiting_for}.")
     if told.asked_again:
         st.caption(
-            f"{told.asked_again} unfinished items are asked again: redacted replies are not kept."
+            f"{told.asked_again} unfinished items are requested again, because redacted"
+            " replies are not stored."
         )
     if told.last_errors:
         with st.expander(f"Last errors ({len(told.last_errors)})", expanded=live.alive):
@@ -232,7 +233,7 @@ def _resume(run_id: str, max_cost: float | None = None) -> None:
     access.need("admin")
     processes.spawn_resume(cached.store(), run_id, max_cost=max_cost)
     st.session_state["resumed"] = run_id
-    st.rerun()  # from now on the page follows the run
+    st.rerun()  # from now on the page polls the run
 
 
 def render_cost(row: dict[str, Any]) -> None:
@@ -257,14 +258,14 @@ def render_cost(row: dict[str, Any]) -> None:
         notes.append(f"Replies from the log saved {money['saved_by_log_usd']:,.4f} dollars.")
     if money["held_usd"]:
         notes.append(
-            f"{money['held_usd']:,.4f} dollars are held for calls that got no reply: they may have"
-            " been billed."
+            f"{money['held_usd']:,.4f} dollars are reserved for calls that got no reply:"
+            " they may have been billed."
         )
     notes += over_reserve_lines(money)
     if money["replies_without_count"]:
         notes.append(
-            f"{money['replies_without_count']:,} replies came without a count of tokens and are"
-            " held too."
+            f"{money['replies_without_count']:,} replies came without token counts; their"
+            " maximum cost is reserved too."
         )
     st.caption(as_code(" ".join(notes)))
 
@@ -274,7 +275,7 @@ def render_findings(row: dict[str, Any]) -> None:
     estimates = cached.estimates(row["id"], int(row["revision"]))
     st.subheader("Findings")
     if estimates.empty:
-        st.info("No estimates yet: they are made a moment after the run ends or is stopped.")
+        st.info("No estimates yet: they are computed shortly after the run ends or is stopped.")
         return
     first = {"rrr": 0, "rrr_ceiling": 1, "baseline_correct": 2}
     estimates = estimates.sort_values(
@@ -282,9 +283,9 @@ def render_findings(row: dict[str, Any]) -> None:
     )
     frame = pd.DataFrame(
         {
-            "metric": estimates["metric"],
+            "metric": estimates["metric"].map(components.metric_name),
             "mode": estimates["mode"],
-            "of": estimates["ccs"],
+            "of": estimates["ccs"].map(components.metric_name),
             "facet": [components.facet_text(text, "mode", "metric") for text in estimates["facet"]],
             "estimate [95% interval]": [
                 components.estimate_text(e) for e in estimates.to_dict("records")
@@ -304,10 +305,10 @@ def render_findings(row: dict[str, Any]) -> None:
             "estimate [95% interval]": st.column_config.TextColumn(alignment="right"),
             "mode": st.column_config.TextColumn(width="small"),
             "of": st.column_config.TextColumn(
-                help="The CCS that a run-level figure is computed from.", width="small"
+                help="The CCS variant that a run-level estimate is computed from.", width="small"
             ),
             "facet": st.column_config.TextColumn(
-                help="Which of the metric's numbers it is.", width="medium"
+                help="The variant of the metric (facet).", width="medium"
             ),
         },
     )
@@ -372,7 +373,8 @@ def render_repeat(row: dict[str, Any]) -> None:
     """Show the configuration and the command that repeat this run."""
     if is_imported(cached.run_plan(row["id"])):
         st.caption(
-            "Imported from a published file: cotlab mediation import FILE keeps the same rows once."
+            "Imported from a published file: cotlab mediation import FILE stores the same"
+            " rows only once."
         )
         return
     text = as_yaml(json.loads(row["config"]) | {"output": None})
