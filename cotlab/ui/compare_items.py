@@ -93,7 +93,7 @@ def render_category_differences(view: ComparisonView, choice: Choice) -> None:
         return
     unit = unit_of(view.cards, choice.row.metric)
     bars = pd.DataFrame([bar_row(row, row.category or "(no category)", unit) for row in rows])
-    bars = bars.assign(of=f"{_label(choice.row, choice.comparison)} by category")
+    bars = bars.assign(of=f"{row_label(choice.row, choice.comparison.rows)} by category")
     part = bars.iloc[components.page_slice(len(bars), "category-bars", MAX_BARS)]
     smallest = [row.adjusted for row in rows if row.adjusted is not None]
     components.show_figure(

@@ -45,6 +45,9 @@ METRIC_NAMES = {
     "mass_lost": "Answer probability lost by patching",
     "step_entropy": "Entropy of a step",
     "consistency": "Consistency (C)",
+    "consistency_mu": "Mean similarity of chains (μ)",
+    "consistency_sigma": "Spread of the similarity of chains (σ)",
+    "c_dtw": "Consistency by alignment of steps (DTW)",
     "robustness": "Robustness (R)",
     "verification": "Verification (V)",
     "diversity": "Diversity (D)",
@@ -65,6 +68,7 @@ METRIC_NAMES = {
     "judge_order_effect": "Effect of the order on the judge",
     "judge_length_rho": "Correlation of judge's score and length",
     "answer_correct": "Answer correct",
+    "arithmetic_ok": "Steps with correct arithmetic",
 }
 """Names of metrics on pages; a metric that is not listed is named by its own words."""
 

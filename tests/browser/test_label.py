@@ -232,7 +232,7 @@ def test_what_was_said_while_the_server_was_down_is_kept(house: House, tmp_path:
         ).to_be_visible()  # the session went with the server
         waits = (
             "3 labels or skips of dora in this window may not be saved: label here as dora, and"
-            " what is missing is saved."
+            " they are saved."
         )
         expect(page.get_by_text(waits)).to_have_css("font-weight", "600")
         page.on("dialog", lambda dialog: dialog.accept())

@@ -103,7 +103,7 @@ def test_none_lost_none_crossed_and_agreement_as_by_hand(tmp_path: Path) -> None
                     rater.page.keyboard.press(key_of(name, item))
                     rater.settle()
             raters["ada"].page.wait_for_timeout(100)
-        done = f"{N + OVERLAP} of {N + OVERLAP} labels wanted, {N} of {N} items complete"
+        done = f"{N + OVERLAP} of {N + OVERLAP} labels, {N} of {N} items complete"
         for rater in raters.values():
             expect(rater.page.get_by_text(done)).to_be_visible()
 

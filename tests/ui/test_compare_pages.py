@@ -120,6 +120,10 @@ def points(fig: dict[str, Any]) -> list[dict[str, Any]]:
     return [t for t in fig["data"] if t.get("hoverinfo") == "text" and t.get("x")]
 
 
+RATE_NAME = "Share of unfaithful responses"
+"""The name of ``unfaithful_rate`` on pages."""
+
+
 def table_with(app: AppTest, column: str) -> pd.DataFrame:
     return next(t.value for t in app.dataframe if column in t.value.columns)
 
@@ -151,13 +155,13 @@ def test_compare_shows_differences_tests_direction_and_changed_items(store: Path
     )
     assert {x for t in points(fig) for x in t["x"]} >= {-4 / 12, -8 / 12}
     rows = table_with(app, "BH p").set_index(["run", "metric", "of"])
-    row = rows.loc[("epoch 1", "unfaithful_rate", "classifier early_answer, threshold 0.5")]
+    row = rows.loc[("epoch 1", RATE_NAME, "classifier early_answer, threshold 0.5")]
     assert (row["n"], row["− / +"], row["base"], row["other"]) == ("12", "4 / 0", "1.00", "0.667")
     assert row["p"] == "0.125" and float(row["BH p"]) >= 0.125
-    lost = rows.loc[("epoch 1", "unfaithful_rate", "classifier truncation, threshold 0.5")]
+    lost = rows.loc[("epoch 1", RATE_NAME, "classifier truncation, threshold 0.5")]
     assert lost["n"] == "11" and HOSTILE in lost["missing"]
     directions = table_with(app, "direction").set_index(["metric", "of"])["direction"]
-    assert directions["unfaithful_rate", "classifier early_answer, threshold 0.5"] == "2 of 2 down"
+    assert directions[RATE_NAME, "classifier early_answer, threshold 0.5"] == "2 of 2 down"
     moved = table_with(app, "change")
     assert moved["change"].tolist() == ["improved"] * 4 and moved["item"].tolist() == [
         "i00",
@@ -172,9 +176,7 @@ def test_compare_shows_differences_tests_direction_and_changed_items(store: Path
 def test_the_threshold_in_the_address_changes_the_rates(store: Path) -> None:
     app = several("compare", "Compare", base="base", other="two", threshold="0.25")
     rows = table_with(app, "BH p").set_index(["metric", "of"])
-    assert (
-        rows.loc[("unfaithful_rate", "classifier early_answer, threshold 0.25"), "other"] == "1.00"
-    )
+    assert rows.loc[(RATE_NAME, "classifier early_answer, threshold 0.25"), "other"] == "1.00"
 
 
 def test_a_run_against_itself_or_an_unknown_one_is_told(store: Path) -> None:

@@ -140,7 +140,7 @@ def test_what_no_desk_would_tell_is_refused_in_words(store: Store) -> None:
         assert any("cannot be read" in w.value for w in app.warning), wrong
     for wrong in ({"id": "made up"}, {"item": "i-11"}, {"run": "run-2"}):
         tell(app, {**good, **wrong})
-        assert any("was not stored" in w.value for w in app.warning), wrong
+        assert any("was not kept" in w.value for w in app.warning), wrong
     tell(app, {**good, "queue": "none"}, {"kind": "undo", "of": "x", "queue": "none"})
     assert any("Unknown queue" in w.value for w in app.warning)
     tell(
@@ -220,9 +220,9 @@ def test_a_name_that_cannot_stand_beside_a_label_is_refused_in_words(store: Stor
     for name in ("", "  ", "a\u200bda", "x" * 61):
         app.text_input(key="rater-typed").input(name)
         press(app, "Begin")
-        assert not desk(app) and ["1 to 60 characters" in w.value for w in app.warning] == [True], (
-            name
-        )
+        assert not desk(app) and [
+            "1 to 60 printable characters" in w.value for w in app.warning
+        ] == [True], name
 
 
 def test_who_may_only_look_is_shown_no_item_and_a_write_is_refused(

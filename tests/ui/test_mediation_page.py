@@ -124,7 +124,7 @@ def test_a_control_that_does_nothing_and_a_degenerate_source_are_flagged(
     monkeypatch.setenv("COTLAB_STORE", str(filled))
     app = open_page(run="run-1", source="own~prefix~literal~own")
     noop, literal = [w.value for w in app.warning]
-    assert "changes nothing in 12 of 12 items" in noop and "CMI is 1 for everything" in noop
+    assert "changes nothing in 12 of 12 items" in noop and "CMI is 1 for every model" in noop
     assert "literal is degenerate" in literal
 
 

@@ -265,7 +265,7 @@ def test_one_item_shows_both_chains_side_by_side(
     changed = [text for text in texts if re.fullmatch(r"Step 2: 12 \+ 3 = (14|16)\.", text)]
     assert changed, texts
     told = frame(app, "perturbation")
-    assert any("unit swap" in c.value and "Not asked" in c.value for c in app.caption)
+    assert any("unit swap" in c.value and "Not measured" in c.value for c in app.caption)
     table = next(
         t.value for t in app.dataframe if {"step", "divergence", "answer"} <= set(t.value.columns)
     )
