@@ -1,5 +1,4 @@
-"""From a run to decisions in a real browser: label by keyboard, fit, set thresholds, decide, notice
-drift, fit again."""
+"""From a run to decisions in a real browser: label, fit, set thresholds, decide, check drift."""
 
 from __future__ import annotations
 
@@ -52,7 +51,7 @@ class Walk(NamedTuple):
         self.calm()
 
     def calm(self) -> None:
-        """Wait until the page stands still, and see that it did not fail."""
+        """Wait until the page has finished, and check that it did not fail."""
         self.page.wait_for_timeout(500)
         self.page.wait_for_function(CALM)
         self.page.wait_for_timeout(300)
@@ -92,13 +91,13 @@ def walk(tmp_path: Path) -> Iterator[Walk]:
 
 
 def shifted(n: int, before: Suite) -> Suite:
-    """Questions of the same kind, new ones, none of whose chains is true."""
+    """Return new questions of the same kind, none of whose chains is true."""
     drawn = mixed_suite(400, 9, without={item.question for item in before.items}).items
     return Suite.of("shifted", [item for item in drawn if not item.meta["valid"]][:n])
 
 
 def run_in_browser(walk: Walk, suite: Suite, folder: Path) -> str:
-    """Upload a suite and measure the composite on an organism; the run's id when it is done."""
+    """Upload a suite, measure the composite on an organism, and return the run's id."""
     from playwright.sync_api import expect
 
     path = folder / f"{suite.name}.jsonl"
@@ -122,7 +121,7 @@ def run_in_browser(walk: Walk, suite: Suite, folder: Path) -> str:
 
 
 def make_queue(walk: Walk, run: str, name: str, n: int) -> None:
-    """Make a queue with the page's form; it is shown at once."""
+    """Make a queue with the page's form, which then opens it."""
     walk.to("/label", "Label")
     page = walk.page
     if page.get_by_label("Your name", exact=True).count():
@@ -143,8 +142,7 @@ def make_queue(walk: Walk, run: str, name: str, n: int) -> None:
 
 
 def label_all(walk: Walk, items: Mapping[str, Item], n: int) -> None:
-    """Label by keyboard what the screen shows: 1 where the chain is the true one, 2 with a failure
-    mode where it is not."""
+    """Label by keyboard: 1 where the chain is the true one, 2 with a failure mode elsewhere."""
     before = ready = ""
     for _ in range(n):
         walk.page.wait_for_function(

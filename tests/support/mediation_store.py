@@ -38,6 +38,7 @@ POSITIONS = ((5, 6, 7, 8, 9, 10), (1, 2, 3, 4), (11, 12))
 
 
 def make_suite(n: int) -> Suite:
+    """Return a suite of ``n`` hostile questions."""
     return Suite.of(
         "synthetic",
         [Item(f"i-{k:02}", f"{HOSTILE} {k}", "12", (Step(0, "7 + 5 = 12."),)) for k in range(n)],
@@ -45,13 +46,17 @@ def make_suite(n: int) -> Suite:
 
 
 def located(item: Item) -> tuple[Locate, Response]:
+    """Return the request for an item's token positions, with its reply."""
     asked = Locate(MODEL, (Message("user", item.question),), (Span(0, 0, 1),))
     return asked, Response(asked.key, located=Located(POSITIONS, PIECES, 4))
 
 
 def scores_of(item: Item, draw: random.Random) -> Iterator[Score]:
-    """As the scorer's: the first item has no signal, so that its ratios are undefined; an own
-    control does nothing."""
+    """Yield scores like the scorer's.
+
+    The first item has no signal, so that its ratios are undefined; a control of the item's own
+    does nothing.
+    """
     key, dead = located(item)[0].key, item.id == "i-00"
 
     def told(
@@ -123,6 +128,7 @@ def scores_of(item: Item, draw: random.Random) -> Iterator[Score]:
 
 
 def means(scores: list[Score]) -> list[Estimate]:
+    """Return an estimate for each metric and facet of the scores."""
     groups: dict[tuple[str, Facet], list[float | None]] = defaultdict(list)
     for score in scores:
         if score.metric != "patch_drop":
@@ -160,7 +166,7 @@ def means(scores: list[Score]) -> list[Estimate]:
 
 
 def fill(folder: Path, n: int = 12, *, estimated: bool = True) -> str:
-    """A store with one run of the scorer mediation on ``n`` items; returns the run's id."""
+    """Make a store with one mediation run on ``n`` items, and return the run's id."""
     store, suite, draw = Store(folder), make_suite(n), random.Random(5)
     plan = Plan(suite.name, suite.digest, {"subject": MODEL}, (ScorerSpec("mediation", 1, {}),))
     by_item = {item.id: list(scores_of(item, draw)) for item in suite.items}

@@ -1,5 +1,4 @@
-"""The page Calibration on stores with hand-made scores and labels, and what waits for a person on
-Home."""
+"""The page Calibration on hand-made scores and labels, and the pending reviews on Home."""
 
 from __future__ import annotations
 

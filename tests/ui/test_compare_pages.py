@@ -1,5 +1,4 @@
-"""The pages Compare and Unfaithfulness, the way to them, and the planner, on empty and on filled
-stores."""
+"""The pages Compare and Unfaithfulness, the links to them, and the planner."""
 
 from __future__ import annotations
 
@@ -265,8 +264,10 @@ st.navigation([st.Page("{ROOT / "pages" / "compare.py"}"), st.Page(lambda: runs.
 
 
 def test_the_planner_says_how_many_items_a_half_width_needs() -> None:
-    """Wilson at rate 0.5, n = 93: half width 0.0999 (statsmodels proportion_confint(46.5, 93,
-    method='wilson'))."""
+    """Check n = 93 for a half width of 0.1.
+
+    Wilson at rate 0.5: 0.0999 by statsmodels, proportion_confint(46.5, 93, method='wilson').
+    """
     app = several("new_run", "New run")
     assert any(e.label == "How many items are needed?" for e in app.expander)
     told = [m.value for m in app.metric]

@@ -1,5 +1,4 @@
-"""The page Decisions through the real entry script: what if, saving a policy, deciding, the queue,
-the audit."""
+"""The page Decisions: thresholds, saving a policy, deciding, the queue and the audit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page Drift through the real entry script: empty, with an alert, and what its buttons write."""
+"""The page Drift: empty, with an alert, and what its buttons write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.soak
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """The store that the page opens in a test: two runs, the second shifted and partly released."""
+    """Return the store of a test: two runs, the second shifted and partly released."""
     made = Store()
     add_run(made, "ref", vectors(60, 1))
     add_run(made, "low", vectors(60, 3, shift=0.3), first=200)

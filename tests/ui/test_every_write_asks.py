@@ -1,5 +1,4 @@
-"""No function of a page writes, starts or stops anything before it has asked who wants it; a
-forgotten one fails here."""
+"""Every function of a page checks the user's role before it writes, starts or stops anything."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ def module_of(path: Path) -> str:
 
 
 def unasked(function: Function, writing: set[str]) -> list[str]:
-    """What a function of a page writes by before it asks, or without asking."""
+    """Return the calls by which a function of a page writes before it checks the role."""
     asked = min((line for line, full in function.calls if full == NEED), default=None)
     by = [
         (line, full)

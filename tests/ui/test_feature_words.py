@@ -1,4 +1,4 @@
-"""Every feature that can drift is said in words."""
+"""Every feature of a drift check has a description."""
 
 from __future__ import annotations
 

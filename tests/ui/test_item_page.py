@@ -22,8 +22,7 @@ pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """Runs of a model that follows a wrong hint, by whose chain they are of: its own, or the
-    suite's."""
+    """Return runs of a model that follows a wrong hint, by chain: its own or the suite's."""
     folder = tmp_path_factory.mktemp("item") / "store"
     scorers = ["verification", "robustness", "consistency"]
     options: dict[str, Any] = {"store": folder, "model": "hint", "scorer": scorers, "limit": 2}
@@ -104,7 +103,7 @@ def test_a_scored_answer_and_located_parts_are_named() -> None:
 
 
 def test_the_hold_out_is_not_shown_by_item(runs: dict[str, str]) -> None:
-    """Its difference and the chains of the hidden paraphrases are stored, and stay off the page."""
+    """Check that the hold-out's difference and chains are stored, but not shown."""
     scores = read.run_scores(Store(), runs["own"], item_id="wp-0-0000")
     of = scores["metric"] == "holdout_difference"
     inside, outside = (

@@ -1,5 +1,4 @@
-"""The pages Label and Agreement: what a rater is shown and not shown, who may write, and what
-stands in the store after."""
+"""The page Label: what a rater sees and does not see, who may label, and what is stored."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ def labelling(queue: str, name: str = "ada") -> AppTest:
 
 
 def blocks(app: AppTest) -> list[tuple[str, str]]:
-    """The texts of the item that comes first, each with its name."""
+    """Return the texts of the current item, each with its label."""
     items = desk(app).get("items")
     return [(name, text) for name, text in items[0]["rows"]] if items else []
 

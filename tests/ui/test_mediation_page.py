@@ -1,5 +1,4 @@
-"""The page Mediation through the real entry script, on an empty store and on one with synthetic
-scores."""
+"""The page Mediation, on an empty store and on one with synthetic scores."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The page Reliability through the real entry script, on an empty store and on one with synthetic
-scores."""
+"""The page Reliability, on an empty store and on one with synthetic scores."""
 
 from __future__ import annotations
 
@@ -160,8 +159,8 @@ def test_an_item_shows_parts_diagnosis_flags_links_and_paraphrases(
     behind = table_with(app, "behind it").set_index("part")
     assert behind["requests"].tolist() == [7] * 6 and behind.loc["V", "value"] == "n/a"
     assert (
-        behind.loc["C", "behind it"]
-        == "/item?run=run-1&item=i-00&score=feature%20chain%3Dreference%2Cfeature%3DC%2Cprofile%3Dphase3"
+        behind.loc["C", "behind it"] == "/item?run=run-1&item=i-00"
+        "&score=feature%20chain%3Dreference%2Cfeature%3DC%2Cprofile%3Dphase3"
     )
 
 
@@ -290,8 +289,10 @@ def test_marked_pieces_make_up_the_text_and_overlaps_take_the_graver_colour() ->
 
 
 def test_paraphrases_are_read_from_the_log_with_their_cosines() -> None:
-    """Unit vectors of two steps at right angles, against one that lies along the second: cos 45° =
-    0.7071."""
+    """Check cos 45° = 0.7071.
+
+    Unit vectors of two steps at right angles, against one that lies along the second.
+    """
     item = make_suite(1).items[0]
     told = exchanges(item)
     requests = {asked.key: asked.to_json() for asked, _ in reversed(told)}
