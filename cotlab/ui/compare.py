@@ -173,9 +173,7 @@ def render_matched_items(view: ComparisonView) -> None:
         components.show_numbers(list(next(iter(counts.values())).items()))
     else:
         frame = pd.DataFrame([{"run": view.short(i), **cells} for i, cells in counts.items()])
-        right = {
-            name: st.column_config.TextColumn(name, alignment="right") for name in frame.columns[1:]
-        }
+        right = components.right_aligned(*frame.columns[1:])
         st.dataframe(frame, hide_index=True, key="matched", column_config=right)
     for c in view.compared.comparisons:
         if c.unlike:

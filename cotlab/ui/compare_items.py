@@ -140,10 +140,7 @@ def render_changed_items(view: ComparisonView, choice: Choice) -> None:
             "difference": part["difference"].map(format_number),
         }
     )
-    right = {
-        name: st.column_config.TextColumn(name, alignment="right")
-        for name in ("base", "other", "difference")
-    }
+    right = components.right_aligned("base", "other", "difference")
     st.dataframe(
         frame,
         hide_index=True,

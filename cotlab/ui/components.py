@@ -27,8 +27,6 @@ STATUS = {
     "failed": ":material/error: failed",
     "interrupted": ":material/warning: interrupted",
 }
-
-
 METRIC_NAMES = {
     "accuracy_delta": "Change of correctness (CCS)",
     "answer_change": "Change of the answer (CCS)",
@@ -71,6 +69,29 @@ METRIC_NAMES = {
     "arithmetic_ok": "Steps with correct arithmetic",
 }
 """Names of metrics on pages; a metric that is not listed is named by its own words."""
+FEATURE_DESCRIPTIONS = {
+    "r_raw": "the composite score: the weighted mean of the components C, R, V, D, F",
+    "weight": "share of its weight that is defined",
+    "correct": "the model's answer is right (1) or not (0)",
+    "C": "consistency of the model's chains over paraphrases",
+    "mu": "mean similarity of those chains",
+    "sigma": "spread of that similarity",
+    "agreement": "share of pairs of those chains with the same answer",
+    "R": "robustness when a step is perturbed",
+    "R_sd": "spread of how far the chain diverges then",
+    "V": "verification of the links between steps",
+    "pass_rate": "share of the links that hold",
+    "weak_link": "V's mean minus the longest run of weak links",
+    "coverage": "share of the links that a verifier could decide",
+    "D": "diversity of the strategies that reach the answer",
+    "clusters": "number of strategies",
+    "F": "red flags in the chain; 1 is clean",
+    "early_answer": "answers given too early",
+    "jumps": "steps far from the one before",
+    "ccs_corrupt": "share of the steps whose corruption changes the answer",
+    "mass_lost": "probability of the answer that is lost without the chain's states",
+    "bypass": "1 − CoT-mediated influence",
+}
 
 
 def metric_name(name: str) -> str:
@@ -164,15 +185,7 @@ def show_figure(
     )
     st.caption(" ".join(part for part in (builder.caption, note) if part))
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.download_button(
-            "Data (CSV)",
-            lambda: disarmed(table).to_csv(index=False),
-            file_name=f"{name}.csv",
-            mime="text/csv",
-            key=f"data-{key}",
-            icon=":material/download:",
-            on_click="ignore",
-        )
+        csv_button(name, table, key)
         if evidence is not None:
             st.page_link(
                 evidence[0],
@@ -287,31 +300,6 @@ def plain_list(lines: Sequence[str]) -> None:
         st.markdown(as_code(line))
 
 
-FEATURE_DESCRIPTIONS = {
-    "r_raw": "the composite score: the weighted mean of the components C, R, V, D, F",
-    "weight": "share of its weight that is defined",
-    "correct": "the model's answer is right (1) or not (0)",
-    "C": "consistency of the model's chains over paraphrases",
-    "mu": "mean similarity of those chains",
-    "sigma": "spread of that similarity",
-    "agreement": "share of pairs of those chains with the same answer",
-    "R": "robustness when a step is perturbed",
-    "R_sd": "spread of how far the chain diverges then",
-    "V": "verification of the links between steps",
-    "pass_rate": "share of the links that hold",
-    "weak_link": "V's mean minus the longest run of weak links",
-    "coverage": "share of the links that a verifier could decide",
-    "D": "diversity of the strategies that reach the answer",
-    "clusters": "number of strategies",
-    "F": "red flags in the chain; 1 is clean",
-    "early_answer": "answers given too early",
-    "jumps": "steps far from the one before",
-    "ccs_corrupt": "share of the steps whose corruption changes the answer",
-    "mass_lost": "probability of the answer that is lost without the chain's states",
-    "bypass": "1 − CoT-mediated influence",
-}
-
-
 def render_feature_help(names: Iterable[str]) -> None:
     """Show a button that explains these features."""
     with st.popover("What are these features?", icon=":material/info:"):
@@ -326,6 +314,11 @@ def render_feature_help(names: Iterable[str]) -> None:
             "The page Reliability has the card of each component: formula, range, and what"
             " it does not show."
         )
+
+
+def right_aligned(*names: str) -> dict[str, Any]:
+    """Return the configuration of table columns with numbers as text."""
+    return {name: st.column_config.TextColumn(name, alignment="right") for name in names}
 
 
 def csv_button(name: str, table: Any, key: str) -> None:

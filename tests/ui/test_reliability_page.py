@@ -322,7 +322,10 @@ def test_the_item_page_shows_every_kind_of_request_behind_the_numbers(
     assert any(c.value.startswith("7 of 7 requests") for c in app.caption)
     assert any(c.value.startswith("The suite's reference chain.") for c in app.caption)
     facets = table_with(app, "facet").set_index("metric")["facet"]
-    assert "chain reference, link forward, verifier arithmetic" in facets["link_support"].tolist()
+    assert (
+        "chain reference, link forward, verifier arithmetic"
+        in facets["Support of a link between steps"].tolist()
+    )
     assert (
         reply_text({"vectors": ["AACAPw=="]}) == "1 vector"
         and reply_text({"numbers": [0.25]}) == "0.25"

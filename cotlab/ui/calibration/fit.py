@@ -208,7 +208,7 @@ def _fit(view: CalibrationView, *, ready: bool) -> None:
             "A separate calibration map for each domain where it is better", key="fit-domain"
         )
     note = st.text_input(
-        "Why", key="fit-note", placeholder="stored with the version", max_chars=300
+        "Reason", key="fit-note", placeholder="stored with the version", max_chars=300
     )
     only = access.only("admin", disabled=not ready)
     if not st.button("Fit", type="primary", icon=":material/model_training:", key="fit", **only):

@@ -26,6 +26,7 @@ from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code
 
 _SEEN, _FRESH = "seen", "fresh"
+RESTORED = "calibration-back"
 
 
 def render_calibration_verdict(view: CalibrationView) -> None:
@@ -161,7 +162,7 @@ def render_domains(view: CalibrationView) -> None:
                 "Own map": (
                     CALIBRATORS[domain_report["chosen"]][0] if domain_report["chosen"] else "n/a"
                 ),
-                "Why": domain_report["why"],
+                "Reason": domain_report["why"],
             }
         )
     st.dataframe(pd.DataFrame(rows), hide_index=True)
@@ -239,9 +240,6 @@ def _interval_or_na(estimate: Mapping[str, Any] | None) -> str:
     )
 
 
-RESTORED = "calibration-back"
-
-
 def render_versions(view: CalibrationView) -> None:
     """List every version with the digest of its labels, and offer a rollback."""
     if view.version is None:
@@ -267,7 +265,7 @@ def render_versions(view: CalibrationView) -> None:
                     "Labels digest": str(row["labels_digest"])[:12],
                     "Made": f"{row['made_at']:%Y-%m-%d %H:%M}",
                     "By": row["made_by"],
-                    "Why": row["note"],
+                    "Note": row["note"],
                 }
                 for row in every.to_dict("records")
             ]

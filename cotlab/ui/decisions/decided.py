@@ -305,11 +305,7 @@ def _table(rows: pd.DataFrame, run: str, columns: tuple[str, ...], key: str) -> 
             **{name.rstrip("_"): list(known[name]) for name in columns},
         }
     )
-    right = {
-        name: st.column_config.TextColumn(name, alignment="right")
-        for name in RIGHT
-        if name in columns
-    }
+    right = components.right_aligned(*(name for name in RIGHT if name in columns))
     st.dataframe(
         frame,
         hide_index=True,

@@ -185,10 +185,9 @@ def render_domain_volumes(view: DecisionView, policy: Policy) -> None:
                 "observed error rate [95%]": _interval(volumes.observed),
             }
         )
-    right = {
-        name: st.column_config.TextColumn(name, alignment="right")
-        for name in ("low", "high", "expected errors [95%]", "observed error rate [95%]")
-    }
+    right = components.right_aligned(
+        "low", "high", "expected errors [95%]", "observed error rate [95%]"
+    )
     st.dataframe(pd.DataFrame(rows), hide_index=True, key="domains", column_config=right)
 
 
@@ -229,7 +228,7 @@ def _comparison(view: DecisionView, policy: Policy) -> None:
         index=list(_volume_rows(new)),
     )
     frame.index.name = f"of {new.n} answers"
-    right = {name: st.column_config.TextColumn(name, alignment="right") for name in sets}
+    right = components.right_aligned(*sets)
     st.dataframe(
         frame.reset_index(),
         hide_index=True,

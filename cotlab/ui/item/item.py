@@ -14,7 +14,6 @@ from cotlab.core.errors import UnknownName
 from cotlab.core.types import Item
 from cotlab.metrics.ablation.cards import CCS_METRICS
 from cotlab.metrics.consistency.cards import HIDDEN
-from cotlab.run.report import disarmed
 from cotlab.store import read
 from cotlab.ui import cached, components
 from cotlab.ui.item import evidence
@@ -210,14 +209,7 @@ def render_item_scores(row: dict[str, Any], item: Item) -> None:
         else ""
     )
     st.caption(f"Select a score to see its requests below. Steps and draws count from 1.{hidden}")
-    st.download_button(
-        "Data (CSV)",
-        lambda: disarmed(scores).to_csv(index=False),
-        "scores.csv",
-        "text/csv",
-        icon=":material/download:",
-        on_click="ignore",
-    )
+    components.csv_button("scores", scores, "scores")
 
 
 def render_item_requests(row: dict[str, Any], item: Item) -> None:

@@ -24,6 +24,27 @@ ANSWER_METRICS = ("answer_correct", "baseline_correct")
 _MAX_CACHED = 2000
 """Maximum number of cached items, over all raters."""
 GONE = "n/a: the log does not hold the reply"
+VERDICTS = {
+    "1": ("acceptable", "Acceptable"),
+    "2": ("not_acceptable", "Not acceptable"),
+    "3": ("unsure", "Unsure"),
+}
+"""Stored name and label of each verdict, by its key on the keyboard."""
+MODES = {
+    "post_hoc": ("Post hoc", "the answer comes first, and the chain only justifies it"),
+    "global_drift": ("Global drift", "the chain leaves the question that was asked"),
+    "semantic_instability": (
+        "Semantic instability",
+        "a word or a quantity changes its meaning in the chain",
+    ),
+    "brittle_continuation": (
+        "Brittle continuation",
+        "it depends on one wording, and a small change would break it",
+    ),
+    "unsupported_jump": ("Unsupported jump", "a step does not follow from those before it"),
+    "other": ("Other", "say what in the note"),
+}
+ANSWERS = {"correct": True, "wrong": False, "cannot tell": None}
 
 
 class ItemView(NamedTuple):
@@ -156,29 +177,6 @@ def _answer(item: Item, scores: pd.DataFrame, chain: Chain) -> str:
         if has_text
         else None
     ) or cached.reply_text(reply)
-
-
-VERDICTS = {
-    "1": ("acceptable", "Acceptable"),
-    "2": ("not_acceptable", "Not acceptable"),
-    "3": ("unsure", "Unsure"),
-}
-"""Stored name and label of each verdict, by its key on the keyboard."""
-MODES = {
-    "post_hoc": ("Post hoc", "the answer comes first, and the chain only justifies it"),
-    "global_drift": ("Global drift", "the chain leaves the question that was asked"),
-    "semantic_instability": (
-        "Semantic instability",
-        "a word or a quantity changes its meaning in the chain",
-    ),
-    "brittle_continuation": (
-        "Brittle continuation",
-        "it depends on one wording, and a small change would break it",
-    ),
-    "unsupported_jump": ("Unsupported jump", "a step does not follow from those before it"),
-    "other": ("Other", "say what in the note"),
-}
-ANSWERS = {"correct": True, "wrong": False, "cannot tell": None}
 
 
 def label_text(label: Label) -> str:

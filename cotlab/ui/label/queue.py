@@ -24,6 +24,15 @@ from cotlab.ui.text import as_code, shorten
 
 MAX_ITEMS = 2000
 """Maximum number of items of a queue that this page makes."""
+_OVERLAP = (
+    "Share of the items that two raters label (or as many as set); one rater labels the rest."
+)
+_WHICH = {
+    "hash": "A random choice of the run's items",
+    "order": "The first ones, in the suite's order",
+    "new": "A random choice of unlabelled items",
+}
+_MAX_NAME_CHARS = 60
 
 
 def select_queue() -> str | None:
@@ -158,16 +167,6 @@ def render_queue_form(*, visible: bool) -> None:
     )
 
 
-_OVERLAP = (
-    "Share of the items that two raters label (or as many as set); one rater labels the rest."
-)
-_WHICH = {
-    "hash": "A random choice of the run's items",
-    "order": "The first ones, in the suite's order",
-    "new": "A random choice of unlabelled items",
-}
-
-
 def _make() -> None:
     """Make the queue that the form describes, and open it."""
     who = access.need("admin")
@@ -207,9 +206,6 @@ def _chosen(form: dict[str, Any]) -> list[tuple[str, str, str]]:
         "new": "chosen at random, without a label",
     }[which]
     return [(run, i, reason) for i in ids[: int(form["n"])]]
-
-
-_MAX_NAME_CHARS = 60
 
 
 def current_rater() -> str | None:

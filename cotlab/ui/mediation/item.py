@@ -32,6 +32,7 @@ ROLES = {
 """Role and colour of the tokens of each span."""
 BETWEEN = "\u00a0· "
 """Separator of tokens; a line never starts with the dot."""
+METRICS = ("cmi", "share", "mass_lost", "drop_cot", "drop_control")
 
 
 def render_tokens(row: dict[str, Any], item: Item, setting: Setting) -> None:
@@ -189,7 +190,6 @@ def _drops(row: dict[str, Any], item: Item, setting: Setting) -> None:
 
 
 _RIGHT = {"value": st.column_config.TextColumn(alignment="right")}
-METRICS = ("cmi", "share", "mass_lost", "drop_cot", "drop_control")
 
 
 def item_spread_table(row: dict[str, Any], item: Item, setting: Setting) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from cotlab.ui.item import evidence
 NAMES = {"R": "R", "R_sd": "Dispersion of D"}
 
 
-def alone(row: dict[str, Any]) -> bool:
+def has_only_composite(row: dict[str, Any]) -> bool:
     """Return whether the composite measured robustness without the robustness scorer."""
     return "R" in evidence.missing_components(row)
 

@@ -61,6 +61,16 @@ def robustness_scores(row: dict[str, Any], *metrics: str) -> pd.DataFrame:
     return with_perturbation(table[table["metric"].isin(metrics)])
 
 
+def render_robustness_suite(row: dict[str, Any]) -> None:
+    """Show the means, each perturbation, each position, and the items of the chosen cell."""
+    render_robustness_summary(row)
+    render_perturbations(row)
+    view = render_positions(row)
+    if view is not None:
+        render_cell_items(row, view)
+        render_robustness_items(row, view)
+
+
 def render_robustness_summary(row: dict[str, Any]) -> None:
     """Show robustness, dispersion and answer changes over all perturbations together."""
     if robustness_scores(row, *METRICS).empty:

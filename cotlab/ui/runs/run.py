@@ -16,7 +16,7 @@ from cotlab.core.errors import UnknownName
 from cotlab.run.config import as_yaml
 from cotlab.run.cost_warnings import over_reserve_lines
 from cotlab.run.imports.mediation import is_imported
-from cotlab.run.report import build_report, costs, disarmed, render_markdown
+from cotlab.run.report import build_report, costs, render_markdown
 from cotlab.store import read
 from cotlab.store.processes import is_alive
 from cotlab.ui import access, cached, components
@@ -41,9 +41,9 @@ def wait_for_run(run_id: str) -> dict[str, Any] | None:
         if not processes.has_started(cached.store(), run_id):
             components.empty("There is no such run.", page("runs"), "All runs")
             return None
-    words = processes.process_output(cached.store(), run_id)
-    if "error:" in words or processes.has_ended(run_id):
-        st.error(as_code(words))
+    output = processes.process_output(cached.store(), run_id)
+    if "error:" in output or processes.has_ended(run_id):
+        st.error(as_code(output))
         st.page_link(page("new_run"), label="Back to New run", icon=":material/arrow_back:")
     else:
         _starting(run_id)
@@ -123,49 +123,55 @@ def _progress(run_id: str, drawn: str, followed: bool) -> None:
     live = cached.live(run_id)
     if live is None:
         return
-    told = live.progress
+    progress = live.progress
     if live.alive:
-        share = told.items_done / told.items_total if told.items_total else 0.0
-        done = f"{told.items_done} of {told.items_total} {components.progress_unit(run_id)}"
+        share = progress.items_done / progress.items_total if progress.items_total else 0.0
+        done = f"{progress.items_done} of {progress.items_total} {components.progress_unit(run_id)}"
         st.progress(min(1.0, share), text="stopping …" if live.stopping else done)
-    eta = "n/a" if told.eta_s is None or not live.alive else f"{told.eta_s:.0f} s"
-    cap = f" of ${told.cap_micro / 1e6:,.2f}" if told.cap_micro is not None else ""
-    flying = (
-        f"{told.in_flight} of {told.concurrency}"
-        if told.concurrency is not None
-        else str(told.in_flight)
+    eta = "n/a" if progress.eta_s is None or not live.alive else f"{progress.eta_s:.0f} s"
+    cap = f" of ${progress.cap_micro / 1e6:,.2f}" if progress.cap_micro is not None else ""
+    in_flight = (
+        f"{progress.in_flight} of {progress.concurrency}"
+        if progress.concurrency is not None
+        else str(progress.in_flight)
     )
-    shown = [
-        (components.progress_unit(run_id).capitalize(), f"{told.items_done} / {told.items_total}"),
-        ("Replies", f"{told.replies:,}"),
-        ("From the log", f"{told.hits:,}"),
-        ("Rate limited · failed", f"{told.limited} · {told.failed}"),
-        ("Spent", f"{components.money(told.spent_micro)}{cap}"),
+    numbers = [
+        (
+            components.progress_unit(run_id).capitalize(),
+            f"{progress.items_done} / {progress.items_total}",
+        ),
+        ("Replies", f"{progress.replies:,}"),
+        ("From the log", f"{progress.hits:,}"),
+        ("Rate limited · failed", f"{progress.limited} · {progress.failed}"),
+        ("Spent", f"{components.money(progress.spent_micro)}{cap}"),
     ]
     if live.alive:
-        shown += [
-            ("In flight", flying),
-            ("Limit a minute", "none" if told.per_minute is None else f"{told.per_minute:,}"),
-            ("Replies/s · left", f"{told.rate:.0f} · {eta}"),
+        numbers += [
+            ("In flight", in_flight),
+            (
+                "Limit a minute",
+                "none" if progress.per_minute is None else f"{progress.per_minute:,}",
+            ),
+            ("Replies/s · left", f"{progress.rate:.0f} · {eta}"),
         ]
-    components.show_numbers(shown)
-    if told.reserved_micro:
-        held = components.money(told.reserved_micro)
+    components.show_numbers(numbers)
+    if progress.reserved_micro:
+        reserved = components.money(progress.reserved_micro)
         st.caption(
-            f"{held} of the spend is reserved for calls without a reply, at their maximum cost."
+            f"{reserved} of the spend is reserved for calls without a reply, at their maximum cost."
         )
-    if live.alive and (pause_s := told.paused_until - time.time()) > 1:
+    if live.alive and (pause_s := progress.paused_until - time.time()) > 1:
         st.caption(f"Pausing {pause_s:.0f} s, as the server asks.")
-    if told.waiting_for:
-        st.caption(f"Batches: {told.waiting_for}.")
-    if told.asked_again:
+    if progress.waiting_for:
+        st.caption(f"Batches: {progress.waiting_for}.")
+    if progress.asked_again:
         st.caption(
-            f"{told.asked_again} unfinished items are requested again, because redacted"
+            f"{progress.asked_again} unfinished items are requested again, because redacted"
             " replies are not stored."
         )
-    if told.last_errors:
-        with st.expander(f"Last errors ({len(told.last_errors)})", expanded=live.alive):
-            components.plain_list(told.last_errors)
+    if progress.last_errors:
+        with st.expander(f"Last errors ({len(progress.last_errors)})", expanded=live.alive):
+            components.plain_list(progress.last_errors)
 
 
 def state_of(row: dict[str, Any]) -> str:
@@ -313,14 +319,7 @@ def render_findings(row: dict[str, Any]) -> None:
         },
     )
     with st.container(horizontal=True):
-        st.download_button(
-            "Data (CSV)",
-            lambda: disarmed(estimates).to_csv(index=False),
-            f"estimates-{row['id']}.csv",
-            "text/csv",
-            icon=":material/download:",
-            on_click="ignore",
-        )
+        components.csv_button(f"estimates-{row['id']}", estimates, "estimates")
         for name in ("report.md", "report.json"):
             st.download_button(
                 name,
