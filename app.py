@@ -7,6 +7,6 @@ from importlib.resources import files
 
 import streamlit as st
 
-from cotlab.ui.problems import show_error
+from cotlab.ui.text import show_error
 
 app = st.App(str(files("cotlab.ui") / "main.py"), on_script_error=show_error)

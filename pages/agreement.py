@@ -1,9 +1,10 @@
-"""Agreement: whether raters mean the same, and where they do not."""
+"""Agreement: whether raters give the same labels, and on which items they do not."""
 
-from cotlab.ui import agreement
-from cotlab.ui import components as parts
+from cotlab.ui import agreement, components
 
-parts.head("Agreement", "Do raters mean the same by acceptable, and which items do they differ on?")
+components.head(
+    "Agreement", "Do raters agree on what is acceptable, and on which items do they not?"
+)
 selected = agreement.select_agreement()
 if selected is not None:
     agreement.render_agreement_figure(selected[0])

@@ -1,17 +1,16 @@
-"""Calibration: whether calibrated scores mean what they say, the labels behind them, and the versions of the calibrator."""
+"""Calibration: how well calibrated scores predict labels, the labels, and calibrator versions."""
 
-from cotlab.ui import components as parts
-from cotlab.ui.calibration import fit as calibration
-from cotlab.ui.calibration import versions as calibration_versions
+from cotlab.ui import components
+from cotlab.ui.calibration import fit, versions
 
-parts.head("Calibration", "Does a score of 0.8 mean that 8 of 10 such chains are acceptable?")
-view = calibration.select_calibration_runs()
+components.head("Calibration", "Does a score of 0.8 mean that 8 of 10 such chains are acceptable?")
+view = fit.select_calibration_runs()
 if view is not None:
-    calibration.render_calibration_verdict(view)
-    calibration.render_label_counts(view)
-    calibration.render_score_histogram(view)
-    calibration.render_methods(view)
-    calibration.render_domains(view)
-    calibration.render_weights(view)
-    calibration_versions.render_versions(view)
-    calibration.render_calibration_notes(view)
+    versions.render_calibration_verdict(view)
+    fit.render_label_counts(view)
+    fit.render_score_histogram(view)
+    versions.render_methods(view)
+    versions.render_domains(view)
+    versions.render_weights(view)
+    versions.render_versions(view)
+    fit.render_calibration_notes(view)

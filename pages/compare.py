@@ -1,18 +1,17 @@
-"""Compare: runs against a base, over the items that they share."""
+"""Compare: differences between runs and a base, over the items that they share."""
 
-from cotlab.ui import compare
-from cotlab.ui import components as parts
+from cotlab.ui import compare, compare_items, components
 
-parts.head("Compare", "What changed against the base, on the same items?")
+components.head("Compare", "What changed against the base, on the same items?")
 view = compare.select_comparison()
 if view is not None:
     compare.render_matched_items(view)
     compare.render_differences(view)
     compare.render_comparison_table(view)
     compare.render_directions(view)
-    choice = compare.select_compared_metric(view)
-    compare.render_category_differences(view, choice)
-    compare.render_changed_items(view, choice)
-    compare.render_missing_items(view, choice)
-    compare.render_plan_differences(view)
+    choice = compare_items.select_compared_metric(view)
+    compare_items.render_category_differences(view, choice)
+    compare_items.render_changed_items(view, choice)
+    compare_items.render_missing_items(view, choice)
+    compare_items.render_plan_differences(view)
     compare.render_comparison_notes(view)

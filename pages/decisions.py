@@ -1,18 +1,17 @@
-"""Decisions: what each threshold would do, the policy that holds, and what was decided on a run."""
+"""Decisions: the effect of thresholds, the policy in force, and the decisions on a run."""
 
-from cotlab.ui import components as parts
-from cotlab.ui.decisions import decided
-from cotlab.ui.decisions import what_if as decisions
+from cotlab.ui import components
+from cotlab.ui.decisions import decided, thresholds
 
-parts.head("Decisions", "What may be released without a person?")
-view = decisions.select_decision_run()
+components.head("Decisions", "What may be released without a review?")
+view = decided.select_decision_run()
 if view is not None:
-    policy = decisions.render_thresholds(view)
-    decisions.render_policy_form(view, policy)
-    decisions.render_suggestions(view)
-    decisions.render_domain_volumes(view, policy)
+    policy = thresholds.render_thresholds(view)
+    thresholds.render_policy_form(view, policy)
+    thresholds.render_suggestions(view)
+    thresholds.render_domain_volumes(view, policy)
     decided.render_review_queue(view)
     decided.render_all_decisions(view)
 decided.render_rollout(view)
 decided.render_audit_log()
-decisions.render_decision_notes()
+thresholds.render_decision_notes()

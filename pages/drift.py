@@ -1,9 +1,8 @@
-"""Drift: today's items against those that the calibrator saw, feature by feature and jointly."""
+"""Drift: whether current items differ from those that the calibrator was fitted on."""
 
-from cotlab.ui import components as parts
-from cotlab.ui import drift
+from cotlab.ui import components, drift
 
-parts.head("Drift", "Are today's items still like those that the calibrator saw?")
+components.head("Drift", ("Are current items still like those that the calibrator was fitted on?"))
 view = drift.select_drift_runs()
 if view is not None:
     drift.render_drift_verdict(view)

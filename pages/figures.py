@@ -1,9 +1,8 @@
 """Figures: every figure of a run as it is printed, and its files."""
 
-from cotlab.ui import components as parts
-from cotlab.ui import figures
+from cotlab.ui import components, figures
 
-parts.head("Figures", "What does a figure look like in print, and what goes with it?")
+components.head("Figures", ("What does a figure look like in print, and which files does it have?"))
 row = figures.select_figure_run()
 recipe = figures.select_figure(row) if row is not None else None
 if row is not None and recipe is not None:

@@ -1,11 +1,10 @@
-"""Home: what is running, what was found, and the three steps of a first use."""
+"""Home: active runs, pending reviews, the latest results, and the first steps of a new user."""
 
 import streamlit as st
 
-from cotlab.ui import components as parts
-from cotlab.ui import home
+from cotlab.ui import components, home
 
-parts.head("cotlab", "Can this model's chain of thought be trusted?")
+components.head("cotlab", "Can this model's chain of thought be trusted?")
 if home.is_empty():
     home.first_use()
 else:

@@ -2,19 +2,19 @@
 
 import streamlit as st
 
-from cotlab.ui import components as parts
+from cotlab.ui import components
 from cotlab.ui.item import item
-from cotlab.ui.label import box as label_box
+from cotlab.ui.label import items as label_items
 from cotlab.ui.links import page
 
-parts.head("Item", "What was asked, what was answered, and what follows from it?")
+components.head("Item", ("What was the question, what did the model reply, and how does it score?"))
 selected = item.item_from_address(st.query_params.get("run"), st.query_params.get("item"))
 if selected is None:
-    parts.empty("No scored item is named in the address.", page("runs"), "All runs")
+    components.empty("No scored item is named in the address.", page("runs"), "All runs")
 else:
     row, chosen_item = selected
     item.render_item_links(row, chosen_item)
     item.render_item_chain(row, chosen_item, st.query_params.get("step"))
     item.render_item_scores(row, chosen_item)
-    label_box.render_item_labels(row, chosen_item)
+    label_items.render_item_labels(row, chosen_item)
     item.render_item_requests(row, chosen_item)

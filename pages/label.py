@@ -1,13 +1,12 @@
-"""Label: people say of one chain after the other whether it is adequate."""
+"""Label: raters judge one chain after the other."""
 
-from cotlab.ui import components as parts
-from cotlab.ui.label import page as label
+from cotlab.ui import components
 from cotlab.ui.label import queue as label_queue
-from cotlab.ui.label import widget as label_desk
+from cotlab.ui.label import widget as label_widget
 
-parts.head("Label", "Is the answer right, and is the chain of thought an acceptable way to it?")
-rater = label.current_rater()
-label_desk.render_unconfirmed(rater)
+components.head("Label", "Is the answer right, and is the chain of thought acceptable?")
+rater = label_queue.current_rater()
+label_widget.render_unconfirmed(rater)
 if rater is not None:
     queue = label_queue.select_queue()
     if queue is not None:

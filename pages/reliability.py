@@ -1,17 +1,18 @@
-"""Reliability: the parts C, R, V, D, F and their composite, over the suite and in one item."""
+"""Reliability: the five components and their composite, over the suite and in one item."""
 
 import streamlit as st
 
 from cotlab.analysis.tables.reliability import SCORERS
-from cotlab.ui import components as parts
+from cotlab.ui import components
 from cotlab.ui.item import evidence
+from cotlab.ui.pickers import pick_run
 from cotlab.ui.reliability import chains as reliability_chains
 from cotlab.ui.reliability import item as reliability_item
 from cotlab.ui.reliability import suite as reliability
 from cotlab.ui.steps import select_item
 
-parts.head("Reliability", "Do independent signals agree that the reasoning can be relied on?")
-row = parts.pick_run(*SCORERS)
+components.head("Reliability", "Do independent signals agree that the reasoning can be relied on?")
+row = pick_run(*SCORERS)
 if row is not None:
     suite_tab, item_tab = st.tabs(
         ["Over the suite", evidence.ITEM_VIEW], key="view", on_change="rerun", bind="query-params"

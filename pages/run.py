@@ -1,15 +1,15 @@
-"""Run: how one run goes or went, what it found, and how to repeat it."""
+"""Run: one run's progress, its findings, and how to repeat it."""
 
 import streamlit as st
 
-from cotlab.ui import components as parts
+from cotlab.ui import components
 from cotlab.ui.links import page
 from cotlab.ui.runs import run
 
-parts.head("Run", "How does this run go, and what did it find?")
+components.head("Run", "How far is this run, and what did it find?")
 run_id = st.query_params.get("run")
 if not run_id:
-    parts.empty("No run is named in the address.", page("runs"), "All runs")
+    components.empty("No run is named in the address.", page("runs"), "All runs")
 else:
     row = run.wait_for_run(run_id)
     if row is not None:

@@ -1,15 +1,15 @@
-"""Runs: every run with its progress, its headline and its cost; ticked ones lead to a comparison."""
+"""Runs: every run with its progress, main estimates and cost; ticked ones can be compared."""
 
 import streamlit as st
 
-from cotlab.ui import components as parts
+from cotlab.ui import components
 from cotlab.ui.links import page
 from cotlab.ui.runs import list as runs
 
-parts.head("Runs", "Which runs are there, and what did they find?")
+components.head("Runs", "Which runs are there, and what did they find?")
 table = runs.filter_runs()
 if table.empty:
-    parts.empty("No run matches.", page("new_run"), "Start one")
+    components.empty("No run matches.", page("new_run"), "Start one")
 else:
     ticked = runs.render_runs(table)
     if len(ticked) > 1:
@@ -17,4 +17,4 @@ else:
     if len(ticked) == 2:
         runs.render_side_by_side(*ticked)
     elif len(ticked) < 2:
-        st.caption("Tick two runs to compare them, or several to hold them against the oldest.")
+        st.caption("Tick two runs to compare them, or several to compare them with the oldest.")

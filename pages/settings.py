@@ -1,9 +1,10 @@
-"""Settings: which keys are present, how large the store is, a backup, and what models cost."""
+"""Settings: API keys, access, the store and a backup, and model prices."""
 
-from cotlab.ui import components as parts
-from cotlab.ui import settings
+from cotlab.ui import components, settings
 
-parts.head("Settings", "What can this installation reach, and what does it hold?")
+components.head(
+    "Settings", ("Which providers can this installation reach, and what does it store?")
+)
 settings.render_keys()
 settings.render_sharing()
 settings.render_connection_test()

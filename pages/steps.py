@@ -1,12 +1,12 @@
-"""Steps: which steps of the chains the answers depend on, over the suite and in one chain."""
+"""Steps: which steps of a chain the answer depends on, over the suite and in one chain."""
 
 import streamlit as st
 
-from cotlab.ui import components as parts
-from cotlab.ui import steps
+from cotlab.ui import components, steps
+from cotlab.ui.pickers import pick_run
 
-parts.head("Steps", "Which steps does the answer depend on?")
-row = parts.pick_run("ablation")
+components.head("Steps", "Which steps does the answer depend on?")
+row = pick_run("ablation")
 if row is not None:
     metric = steps.select_ccs_metric(row)
     suite_tab, chain_tab = st.tabs(["Over the suite", "One chain"])

@@ -1,12 +1,11 @@
-"""Suites: what there is to run, and what is wrong with a file that was uploaded."""
+"""Suites: the suites that a run can use, and the upload of a new one."""
 
 import streamlit as st
 
-from cotlab.ui import components as parts
-from cotlab.ui import suites
+from cotlab.ui import components, suites
 
-parts.head("Suites", "Which questions, chains and answers can a run use?")
-chosen, new = st.tabs(["Kept and shipped", "Upload"])
+components.head("Suites", "Which questions, chains and answers can a run use?")
+chosen, new = st.tabs(["Stored and shipped", "Upload"])
 with chosen:
     suite = suites.select_suite()
     if suite is not None:

@@ -1,11 +1,10 @@
-"""Unfaithfulness: how often each model's responses are unfaithful, by named classifiers, and what goes with it."""
+"""Unfaithfulness: how often each model's responses are unfaithful, by named classifiers."""
 
-from cotlab.ui import components as parts
-from cotlab.ui import unfaithfulness
+from cotlab.ui import components, unfaithfulness
 
-parts.head(
+components.head(
     "Unfaithfulness",
-    "How often does the chain not tell how the answer came about, and who says so?",
+    "How often does the chain not show how the answer was reached, by which classifier?",
 )
 view = unfaithfulness.select_unfaithfulness_runs()
 if view is not None:

@@ -1,9 +1,8 @@
-"""Validation: what each metric says of models whose faithfulness is known."""
+"""Validation: the metrics tested on models of known faithfulness."""
 
-from cotlab.ui import components as parts
-from cotlab.ui import validation
+from cotlab.ui import components, validation
 
-parts.head("Validation", "Can the metrics be trusted?")
+components.head("Validation", "Can the metrics be trusted?")
 latest = validation.load_report()
 if latest is not None:
     validation.render_overview(latest)

@@ -1,1 +1,1 @@
-"""What the pages share. Only this package and pages/ import streamlit."""
+"""The dashboard's pages: what each shows, and the components that they share."""

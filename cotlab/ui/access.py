@@ -1,4 +1,4 @@
-"""Who looks at the dashboard, and what they may change. Every write asks here, on the server, when it happens."""
+"""Who uses the dashboard, and what their role allows. Every write asks ``need`` first."""
 
 from __future__ import annotations
 
@@ -33,21 +33,26 @@ __all__ = [
 
 
 class Control(TypedDict):
-    """What a widget is told that some may not use."""
+    """Arguments of a widget that some users may not use."""
 
     disabled: bool
+    """Whether the control is greyed out."""
     help: str | None
+    """Tooltip; the reason where it is disabled."""
 
 
 def person() -> Person:
-    """Who asks now: by the login, by the proxy's header, or, without either, whoever works on this machine: its admin.
+    """Return the person who uses the page now.
+
+    Their name comes from the login or from the proxy's header. Without either, they work on
+    this machine and are its admin.
 
     Raises
     ------
     Forbidden
         If this client may not see anything (``LoggedOut`` where logging in would help).
     ConfigError
-        If the settings of the login cannot be trusted.
+        If the settings of the login contradict each other or cannot be trusted.
     """
     typed = str(st.session_state.get("local_rater") or "")
     if not _served():
@@ -56,12 +61,12 @@ def person() -> Person:
 
 
 def login_settings() -> dict[str, str]:
-    """The settings that say who may do what, as they stand now; one of them is a secret."""
+    """Return the current settings of login and roles. One of them is a secret."""
     return access_settings(checkout() or Path.cwd())
 
 
 def may(role: Role) -> bool:
-    """Whether whoever asks now has at least this role."""
+    """Return whether the current user has at least this role."""
     try:
         return ROLES.index(person().role) >= ROLES.index(role)
     except (Forbidden, ConfigError):
@@ -69,7 +74,7 @@ def may(role: Role) -> bool:
 
 
 def need(role: Role) -> Person:
-    """Whoever asks now, who must have at least this role.
+    """Return the current user, who must have at least this role.
 
     Raises
     ------
@@ -83,9 +88,10 @@ def need(role: Role) -> Person:
 
 
 def only(role: Role, *, disabled: bool = False, help: str | None = None) -> Control:  # noqa: A002
-    """``disabled`` and ``help`` of a control that takes at least ``role``: others see it greyed, with the reason.
+    """Return ``disabled`` and ``help`` for a control that needs at least ``role``.
 
-    It draws; it does not guard. What the control does must call ``need`` itself.
+    Others see it greyed out, with the reason. This does not protect anything: the control's
+    action must call ``need`` itself.
     """
     if may(role):
         return {"disabled": disabled, "help": help}
@@ -93,7 +99,7 @@ def only(role: Role, *, disabled: bool = False, help: str | None = None) -> Cont
 
 
 def guard() -> None:
-    """Let whoever may look go on; all others see how to log in, or why they may not, and the page ends here."""
+    """Let permitted users go on; show all others how to log in or why they may not, and stop."""
     try:
         who = person()
     except LoggedOut as error:
@@ -113,7 +119,7 @@ def guard() -> None:
 
 
 def login_providers() -> list[str]:
-    """The names of the logins in ``[auth]`` of secrets.toml; "" is the one without a name."""
+    """Return the logins in ``[auth]`` of secrets.toml by name; "" is the one without a name."""
     auth: Any = st.secrets.get("auth", {})
     named = [
         str(name)
@@ -136,12 +142,15 @@ def _reason(role: Role) -> str:
 
 
 def _served() -> bool:
-    """Whether a server runs the page for a client. A page that a program runs for itself has that program's rights."""
+    """Return whether a server runs the page for a client.
+
+    A page that a program runs for itself (a test) has that program's rights.
+    """
     return runtime.exists() and type(runtime.get_instance()) is runtime.Runtime
 
 
 def _client() -> Client | None:
-    """The connection that asks; None once it has ended."""
+    """Return the connection of the current request; None once it has ended."""
     headers, address = st.context.headers, st.context.ip_address
     header_values = {name: headers.get_all(name) for name in headers}
     return Client(address, header_values) if header_values else None

@@ -1,4 +1,4 @@
-"""The parts of the page Agreement."""
+"""The page Agreement: agreement between raters, each rater's labels, and their disagreements."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from cotlab.review.labelling import queue as queues
 from cotlab.review.labelling.agreement import Agreement, Pair
 from cotlab.stats.intervals import Interval
 from cotlab.store import labels as label_store
-from cotlab.ui import access
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
-from cotlab.ui.label import blinding as blind
-from cotlab.ui.label.page import ANSWERS
+from cotlab.ui import access, cached, components
+from cotlab.ui.components import csv_button
+from cotlab.ui.label import items as label_items
+from cotlab.ui.label.items import ANSWERS
 from cotlab.ui.links import page
-from cotlab.ui.runs.picking import csv_button
+from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code, shorten
 
 ALL = "all"
@@ -33,15 +32,15 @@ ROWS = 20
 
 
 def select_agreement() -> tuple[Agreement, str | None] | None:
-    """The agreement of all raters, or of those in the queue of the address; None (after saying why) without a label."""
-    rows = label_store.queues(data.store()).to_dict("records")
-    names = {ALL: "All labels, adjudications left out"}
+    """Return the agreement of all raters or of one queue; None (with a message) without labels."""
+    rows = label_store.queues(cached.store()).to_dict("records")
+    names = {ALL: "All labels (without adjudications)"}
     names |= {str(r["id"]): f"{r['name']} · {r['n']} items · {r['id']}" for r in rows}
-    chosen = parts.select_option("Labels of", names, "queue", ALL)
+    chosen = select_option("Labels of", names, "queue", ALL)
     queue = None if chosen == ALL else chosen
-    result = _agreement(str(data.store().folder), _stamp(), queue)
+    result = _agreement(str(cached.store().folder), _stamp(), queue)
     if not result.n_items:
-        parts.empty(
+        components.empty(
             "Nobody labelled anything here yet.",
             page("label"),
             "Label",
@@ -56,31 +55,31 @@ def select_agreement() -> tuple[Agreement, str | None] | None:
 
 
 def _stamp() -> int:
-    """Changes with each write to the store."""
-    return data.store().path.stat().st_mtime_ns
+    """Return a number that changes with each write to the store."""
+    return cached.store().path.stat().st_mtime_ns
 
 
 @st.cache_data(show_spinner="Comparing raters", max_entries=16)
 def _agreement(folder: str, stamp: int, queue: str | None) -> Agreement:
-    return agreement_review.measure_agreement(data.store(), queue=queue)
+    return agreement_review.measure_agreement(cached.store(), queue=queue)
 
 
 def render_agreement_figure(result: Agreement) -> None:
-    """Alpha and each kappa, with their intervals, and the same as a table."""
-    question = parts.select_option("On", QUESTIONS, "on", "reasoning")
+    """Show Krippendorff's alpha and each Cohen's kappa with intervals, as a figure and a table."""
+    question = select_option("On", QUESTIONS, "on", "reasoning")
     table = agreement_points(result, question)
     if table.empty:
         st.info(
-            "No item has labels of two raters yet: make a queue with an overlap, or with several"
-            " raters an item."
+            "No item has labels of two raters yet: make a queue with an overlap, or with"
+            " several raters per item."
         )
         return
-    parts.show_figure("label_agreement", table, key="agreement")
+    components.show_figure("label_agreement", table, key="agreement")
     pairs = [pair for pair in result.pairs if pair.question == question]
     st.subheader("Pairs of raters")
     frame = pd.DataFrame([_pair(pair) for pair in pairs])
     st.dataframe(
-        frame[parts.page_slice(len(frame), "pairs-page", ROWS)], hide_index=True, key="pairs"
+        frame[components.page_slice(len(frame), "pairs-page", ROWS)], hide_index=True, key="pairs"
     )
     csv_button("rater_pairs", frame, "pairs")
 
@@ -91,19 +90,19 @@ def _pair(pair: Pair) -> dict[str, Any]:
         "second": pair.second,
         "items": pair.n,
         "kappa [95%]": _interval_or_reason(pair.kappa),
-        "said the same [95%]": _interval_or_reason(pair.same),
+        "agreement [95%]": _interval_or_reason(pair.same),
     }
 
 
 def _interval_or_reason(value: Interval) -> str:
-    """A number with its interval, or n/a with the reason."""
+    """Format an interval, or "n/a" with the reason."""
     if value.point is None:
         return f"n/a: {value.reason}"
     return interval_text(value.point, value.lo, value.hi)
 
 
 def render_raters(result: Agreement) -> None:
-    """What each rater said how often, and how they did where the label is known."""
+    """Show how often each rater gave each verdict, and their accuracy on gold items."""
     st.subheader("Raters")
     frame = pd.DataFrame(
         [
@@ -115,34 +114,38 @@ def render_raters(result: Agreement) -> None:
                 "unsure": rater.unsure,
                 "flagged": rater.flagged,
                 "gold items": rater.gold.n,
-                "gold as expected [95%]": _interval_or_reason(rater.gold),
+                "gold accuracy [95%]": _interval_or_reason(rater.gold),
             }
             for rater in result.raters
         ]
     )
     st.dataframe(
-        frame[parts.page_slice(len(frame), "raters-page", ROWS)], hide_index=True, key="raters"
+        frame[components.page_slice(len(frame), "raters-page", ROWS)], hide_index=True, key="raters"
     )
     csv_button("raters", frame, "raters")
 
 
 def render_disagreements(result: Agreement, queue: str | None) -> None:
-    """The items that raters differ on, who said what, and a button that has them settled; those that a queue may still ask
-    whoever looks for are counted, not shown."""
-    st.subheader("Where they differ")
+    """Show the items on which raters disagree, with a button that queues them for adjudication.
+
+    Items that a queue may still ask the current user to label are counted, not listed.
+    """
+    st.subheader("Disagreements")
     table = result.disagreements
     if table.empty:
-        st.caption("Nowhere, so far as two raters labelled the same item.")
+        st.caption("None among the items that two raters labelled.")
         return
-    unseen = blind.hidden_items()
+    unseen = label_items.hidden_items()
     rows = [row for row in table.to_dict("records") if (row["run"], row["item_id"]) not in unseen]
     if len(rows) < len(table):
-        gone = blind.hidden_notice(
-            len(table) - len(rows), "item that raters differ on", "items that raters differ on"
+        gone = label_items.hidden_notice(
+            len(table) - len(rows),
+            "item on which raters disagree",
+            "items on which raters disagree",
         )
         st.info(gone, icon=":material/visibility_off:")
         st.page_link(page("label"), label="Label", icon=":material/rate_review:")
-    for row in rows[parts.page_slice(len(rows), "differ-page", ROWS)]:
+    for row in rows[components.page_slice(len(rows), "differ-page", ROWS)]:
         with st.container(horizontal=True, vertical_alignment="center", gap="small", wrap=False):
             with st.container(width=176):
                 st.page_link(
@@ -156,17 +159,17 @@ def render_disagreements(result: Agreement, queue: str | None) -> None:
                     "; ".join(_verdict_text(*verdict) for verdict in row["said"]), width="stretch"
                 )
                 if row["adjudicated"]:
-                    st.caption(":material/gavel: settled")
+                    st.caption(":material/gavel: adjudicated")
     left = int((~table["adjudicated"].astype(bool)).sum())
-    st.caption(f"{len(table)} items, {left} of them not settled.")
+    st.caption(f"{len(table)} items, {left} of them not adjudicated.")
     if left and access.may("admin"):
         st.button(
-            f"Have {left} adjudicated",
+            f"Queue {left} for adjudication",
             key=f"adjudicate-{queue}-{left}",
             icon=":material/gavel:",
             on_click=_adjudicate,
             args=(queue,),
-            help="Makes a queue of them. What is said there decides an item's target.",
+            help="Makes a label queue of them. The label given there decides the item's target.",
         )
     made = st.session_state.pop("adjudication", None)
     if made is not None and made[0]:
@@ -186,13 +189,13 @@ def _verdict_text(rater: str, verdict: str, answer: bool | None) -> str:
 
 
 def _adjudicate(queue: str | None) -> None:
-    """Make a queue of what raters differ on and nobody settled."""
+    """Make a queue of the disagreements that nobody has adjudicated."""
     who = access.need("admin")
     try:
-        items = agreement_review.items_to_adjudicate(data.store(), queue=queue)
+        items = agreement_review.items_to_adjudicate(cached.store(), queue=queue)
         name = "adjudication" + (f" of {queue}" if queue else "")
         st.session_state["adjudication"] = (
-            queues.make_queue(data.store(), name, items, kind="adjudication", by=who.name),
+            queues.make_queue(cached.store(), name, items, kind="adjudication", by=who.name),
             "",
         )
     except CotlabError as error:

@@ -1,4 +1,4 @@
-"""What pages read, cached by run and revision so that nothing is computed twice."""
+"""Reads of the store and the response log, cached by run and revision."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cotlab.store.responses import ResponseLog
 
 
 def store() -> Store:
-    """The store of this server; another COTLAB_STORE is another store."""
+    """Return the store of this server, which COTLAB_STORE names."""
     return _store(str(store_folder()))
 
 
@@ -31,15 +31,18 @@ def _store(folder: str) -> Store:
 
 
 def run_row(run_id: str) -> dict[str, Any]:
+    """Return a run's row of the store."""
     return read.get_run(store(), run_id)
 
 
 def run_plan(run_id: str) -> Plan:
+    """Return a run's plan."""
     return parse_plan(run_row(run_id)["plan"])
 
 
 @st.cache_data(show_spinner=False, max_entries=50)
 def parse_plan(text: str) -> Plan:
+    """Parse a stored plan."""
     return read.plan_from_json(text)
 
 
@@ -68,7 +71,7 @@ def _table(
 def selected_scores(
     run_id: str, revision: int, metrics: tuple[str, ...] | None = None, item_id: str | None = None
 ) -> pd.DataFrame:
-    """Scores of some metrics, or of one item, as they are stored."""
+    """Return scores of some metrics, or of one item, as they are stored."""
     return _some_scores(str(store().folder), run_id, revision, metrics, item_id)
 
 
@@ -81,7 +84,7 @@ def _some_scores(
 
 
 def estimates(run_id: str, revision: int) -> pd.DataFrame:
-    """Estimates with columns mode and ccs (the metric a run-level statistic is of)."""
+    """Return a run's estimates, with columns ``mode`` and ``ccs`` (the metric behind an RRR)."""
     return _estimates(str(store().folder), run_id, revision)
 
 
@@ -97,7 +100,7 @@ def _estimates(folder: str, run_id: str, revision: int) -> pd.DataFrame:
 def mediation_scores(
     run_id: str, revision: int, metrics: tuple[str, ...] | None = None, item_id: str | None = None
 ) -> pd.DataFrame:
-    """Scores of some metrics, or of one item, with a column for each part of a facet of the scorer mediation."""
+    """Return scores of a mediation run, with a column for each facet name."""
     return _mediated(str(store().folder), run_id, revision, metrics, item_id)
 
 
@@ -109,11 +112,12 @@ def _mediated(
 
 
 def mediation_estimates(run_id: str, revision: int) -> pd.DataFrame:
-    """Estimates with a column for each part of a facet of the scorer mediation."""
+    """Return estimates of a mediation run, with a column for each facet name."""
     return with_facets(estimates(run_id, revision))
 
 
 def suite(suite_digest: str) -> Suite:
+    """Return a stored suite by its digest."""
     return _suite(str(store().folder), suite_digest)
 
 
@@ -123,10 +127,12 @@ def _suite(folder: str, suite_digest: str) -> Suite:
 
 
 def load_item(suite_digest: str, item_id: str) -> Item:
+    """Return one item of a stored suite."""
     return read.get_item(store(), suite_digest, item_id)
 
 
 def live(run_id: str) -> LiveRun | None:
+    """Return the live state of a run (progress, heartbeat); None where it has none."""
     state = LiveState(store().log_path)
     try:
         return state.get(run_id)
@@ -135,6 +141,7 @@ def live(run_id: str) -> LiveRun | None:
 
 
 def live_runs() -> list[LiveRun]:
+    """Return the live state of every run that has one."""
     state = LiveState(store().log_path)
     try:
         return state.all()
@@ -143,6 +150,7 @@ def live_runs() -> list[LiveRun]:
 
 
 def ask_stop(run_id: str) -> bool:
+    """Ask a run to stop, and return whether it could be asked."""
     state = LiveState(store().log_path)
     try:
         return state.ask_stop(run_id)
@@ -153,7 +161,7 @@ def ask_stop(run_id: str) -> bool:
 def exchanges(
     keys: tuple[str, ...],
 ) -> dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]:
-    """Request and reply behind each key, as far as the log holds them."""
+    """Return the request and the reply of each key, each None where the log does not have it."""
     log = ResponseLog(store().log_path)
     try:
         return log.requests(keys) if keys else {}
@@ -162,7 +170,7 @@ def exchanges(
 
 
 def responses(keys: tuple[str, ...]) -> dict[str, Response]:
-    """The whole reply of each key that the log holds in full."""
+    """Return the reply of each key that the log has in full."""
     log = ResponseLog(store().log_path)
     try:
         replies = {key: log.get(key) for key in keys}
@@ -172,7 +180,7 @@ def responses(keys: tuple[str, ...]) -> dict[str, Response]:
 
 
 def reply_text(reply: dict[str, Any] | None) -> str:
-    """What a reply shows on a page."""
+    """Format a reply for display: its text, numbers or token counts, or why there is none."""
     if reply is None:
         return "n/a: the log does not hold this reply"
     if "text_sha256" in reply:

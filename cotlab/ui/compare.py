@@ -1,11 +1,9 @@
-"""The parts of the page Compare."""
+"""The page Compare: differences between a base and other runs, with intervals and tests."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import NamedTuple
-from urllib.parse import quote
 
 import pandas as pd
 import streamlit as st
@@ -14,7 +12,6 @@ from cotlab.analysis.compare import (
     FAMILY,
     Compared,
     Comparison,
-    compare_by_category,
     compare_runs,
     metric_cards,
 )
@@ -23,18 +20,15 @@ from cotlab.analysis.paired import (
     SCORED,
     THRESHOLD,
     PairedRow,
-    changed_values,
     facet_label,
     missing_text,
 )
 from cotlab.analysis.tables.comparison import (
     MAX_BARS,
     NO_UNIT,
-    bar_row,
     bars_by_unit,
     combine_comparisons,
     default_base,
-    row_label,
     shared_scorers,
     short_name,
     threshold_note,
@@ -44,59 +38,56 @@ from cotlab.analysis.tables.comparison import (
 from cotlab.analysis.tables.unfaithfulness import order_by_epoch
 from cotlab.analysis.view import RunView
 from cotlab.core.errors import CotlabError
-from cotlab.core.keys import canonical_json
 from cotlab.core.types import MetricCard
 from cotlab.figures.style import format_number, interval_text
 from cotlab.store import read
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
+from cotlab.ui import cached, components
+from cotlab.ui.components import csv_button
 from cotlab.ui.links import page
-from cotlab.ui.runs.picking import csv_button, pick_many, pick_threshold, run_labels
+from cotlab.ui.pickers import pick_many, pick_threshold, run_labels, select_option
 from cotlab.ui.text import as_code
 
 
 class ComparisonView(NamedTuple):
-    """What the page compares: the result, the cards of its metrics, and of each run its label, tags and revision.
-
-    ``tags`` are those of the runs held against the base.
-    """
+    """What the page Compare shows."""
 
     compared: Compared
+    """The differences of each run from the base."""
     cards: dict[str, MetricCard]
+    """The cards of the compared metrics, by name."""
     labels: dict[str, str]
+    """Each run's label, by id."""
     threshold: float
+    """The score from which a response counts as unfaithful."""
     tags: dict[str, Mapping[str, str]]
+    """The tags of the runs that are compared with the base, by id."""
     revisions: dict[str, int]
+    """Each run's revision in the store, by id."""
 
     def short(self, run_id: str) -> str:
-        """What tells a run from the others in a few words."""
+        """Return a short name that distinguishes the run from the others."""
         return short_name(self.tags, run_id)
 
 
-class Choice(NamedTuple):
-    """The comparison and the metric that the lower half of the page is about."""
-
-    comparison: Comparison
-    row: PairedRow
-
-
 def select_comparison() -> ComparisonView | None:
-    """Pick base and others; None (after saying why) where nothing can be compared."""
-    rows = read.list_runs(data.store()).to_dict("records")
+    """Choose a base and other runs; None (with a message) where nothing can be compared."""
+    rows = read.list_runs(cached.store()).to_dict("records")
     if len(rows) < 2:
-        parts.empty("It takes two runs on the same items to compare.", page("new_run"), "Start one")
+        components.empty(
+            "A comparison needs two runs on the same items.", page("new_run"), "Start one"
+        )
         return None
     labels = run_labels(rows)
     by_id = {str(row["id"]): row for row in rows}
-    base = parts.select_option(
-        "Base", labels, "base", default_base([RunView.of_row(data.store(), row) for row in rows])
+    base = select_option(
+        "Base", labels, "base", default_base([RunView.of_row(cached.store(), row) for row in rows])
     )
     others = {i: label for i, label in labels.items() if i != base}
-    plan_by_id = {i: data.parse_plan(row["plan"]) for i, row in by_id.items()}
+    plan_by_id = {i: cached.parse_plan(row["plan"]) for i, row in by_id.items()}
     alike = [i for i in others if by_id[i]["suite"] == by_id[base]["suite"]]
     fit = [i for i in alike if shared_scorers((plan_by_id[base], plan_by_id[i]))]
     chosen = pick_many(
-        "Compared with it",
+        "Compared with",
         others,
         "other",
         (fit or alike or list(others))[:1],
@@ -119,7 +110,7 @@ def select_comparison() -> ComparisonView | None:
         )
         return None
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        scorer = parts.select_option(
+        scorer = select_option(
             "Scorer",
             {name: name for name in names},
             "scorer",
@@ -137,13 +128,16 @@ def select_comparison() -> ComparisonView | None:
 
 
 def _compared(revisions: Mapping[str, int], scorer: str, threshold: float) -> Compared:
-    """The first run against the others, made of pairs of runs that are kept: one more run, or another threshold, is cheap."""
+    """Compare the first run with the others.
+
+    Each pair is cached, so that one more run or another threshold is cheap.
+    """
     (base, *others), pairs = revisions.items(), []
     for other in others:
-        pair = _pair(str(data.store().folder), base, other, scorer, (), THRESHOLD)
+        pair = _pair(str(cached.store().folder), base, other, scorer, (), THRESHOLD)
         if threshold != THRESHOLD and any(row.metric == RATE for row in pair.rows):
             pair = with_rates(
-                pair, _pair(str(data.store().folder), base, other, scorer, (RATE,), threshold)
+                pair, _pair(str(cached.store().folder), base, other, scorer, (RATE,), threshold)
             )
         pairs.append(pair)
     return combine_comparisons(pairs)
@@ -160,24 +154,13 @@ def _pair(
 ) -> Comparison:
     (base_id, _), (other_id, _) = base, other
     made = compare_runs(
-        data.store(), base_id, [other_id], scorers=(scorer,), metrics=metrics, threshold=threshold
+        cached.store(), base_id, [other_id], scorers=(scorer,), metrics=metrics, threshold=threshold
     )
     return made.comparisons[0]
 
 
-@st.cache_data(show_spinner="Comparing by category", max_entries=16)
-def _by_category(
-    folder: str, runs: tuple[tuple[str, int], ...], _comparisons: Compared, metric: str, facet: str
-) -> Compared:
-    filtered = []
-    for c in _comparisons.comparisons:
-        mask = (c.pairs["metric"] == metric) & (c.pairs["facet"] == facet)
-        filtered.append(replace(c, pairs=c.pairs[mask]))
-    return compare_by_category(data.store(), Compared(_comparisons.base, tuple(filtered), ()))
-
-
 def render_matched_items(view: ComparisonView) -> None:
-    """How many items are matched, and what only one side has."""
+    """Show how many items are matched, and how many only one run has."""
     counts = {
         c.other: {
             "Matched items": str(c.shared - c.unlike),
@@ -188,34 +171,34 @@ def render_matched_items(view: ComparisonView) -> None:
         for c in view.compared.comparisons
     }
     if len(counts) == 1:
-        parts.show_numbers(list(next(iter(counts.values())).items()))
+        components.show_numbers(list(next(iter(counts.values())).items()))
     else:
         frame = pd.DataFrame([{"run": view.short(i), **cells} for i, cells in counts.items()])
-        right = {
-            name: st.column_config.TextColumn(name, alignment="right") for name in frame.columns[1:]
-        }
+        right = components.right_aligned(*frame.columns[1:])
         st.dataframe(frame, hide_index=True, key="matched", column_config=right)
     for c in view.compared.comparisons:
         if c.unlike:
             st.warning(
-                f"{c.unlike} ids stand for another question in each run: they are not matched."
+                f"{c.unlike} item ids belong to different questions in the two runs: these"
+                " items are not matched."
             )
         both = dict.fromkeys((*c.alone_base, *c.alone_other))
         if both:
             st.caption(
-                f"Not measured alike in both runs, so not compared: {as_code(', '.join(both))}."
+                "Not measured in the same way in both runs, so not compared:"
+                f" {as_code(', '.join(both))}."
             )
 
 
 def render_differences(view: ComparisonView) -> None:
-    """The differences with their intervals, those of one unit at a time."""
+    """Show the differences with intervals, for metrics of one unit at a time."""
     by_unit = bars_by_unit(view.compared, view.cards, view.tags)
     units = list(by_unit)
     labels = {unit: "no unit (shares and scores)" if unit == NO_UNIT else unit for unit in units}
-    unit = parts.select_option("Metrics in", labels, "unit") if len(units) > 1 else units[0]
+    unit = select_option("Metrics in", labels, "unit") if len(units) > 1 else units[0]
     bars = by_unit[unit]
-    part = bars.iloc[parts.page_slice(len(bars), f"bars-{unit}", MAX_BARS)]
-    parts.show_figure(
+    part = bars.iloc[components.page_slice(len(bars), f"bars-{unit}", MAX_BARS)]
+    components.show_figure(
         "paired_differences",
         part,
         key="differences",
@@ -225,18 +208,18 @@ def render_differences(view: ComparisonView) -> None:
     with st.container(horizontal=True):
         names = dict.fromkeys(row.metric for c in view.compared.comparisons for row in c.rows)
         for metric in [name for name in names if unit_of(view.cards, name) == unit][:8]:
-            parts.show_card(metric)
+            components.show_card(metric)
 
 
 def render_comparison_table(view: ComparisonView) -> None:
-    """Every row with its test, raw and corrected."""
+    """Show every difference with its test, raw and corrected."""
     rows = []
     for c in view.compared.comparisons:
         rows += [_line(view, c, row) for row in c.rows]
     frame = pd.DataFrame(rows)
-    part = frame.iloc[parts.page_slice(len(frame), "compare-page")]
+    part = frame.iloc[components.page_slice(len(frame), "compare-page")]
     st.dataframe(
-        part,
+        part.assign(metric=part["metric"].map(components.metric_name)),
         hide_index=True,
         key=f"compare-{part.index[0]}",
         height="content" if len(part) < 13 else 460,
@@ -248,27 +231,34 @@ def render_comparison_table(view: ComparisonView) -> None:
             "− / +": st.column_config.TextColumn(
                 "− / +",
                 alignment="right",
-                help="Items that are yes in the base only / in the other only.",
+                help="Items with the value yes in the base only / in the other run only.",
             ),
+            "of": st.column_config.TextColumn("facet"),
             "missing": st.column_config.TextColumn("missing", width="large"),
+            "why n/a": st.column_config.TextColumn("reason"),
         },
     )
     csv_button("comparison", frame, "comparison")
     st.caption(
-        "p: McNemar's exact test where items are yes or no and each prompt stands once, else"
-        f" Wilcoxon's signed ranks over prompts. BH p: {FAMILY}"
-        f" ({sum(row.p is not None for c in view.compared.comparisons for row in c.rows)} tests)."
+        "p: McNemar's exact test where values are yes or no and each prompt occurs once,"
+        f" else Wilcoxon's signed ranks over prompts. BH p: {FAMILY}"
+        f" ({sum(row.p is not None for c in view.compared.comparisons for row in c.rows)}"
+        " tests)."
     )
 
 
 def render_directions(view: ComparisonView) -> None:
-    """How many of several runs differ from the base the same way."""
+    """Show how many of several runs differ from the base in the same direction."""
     if not view.compared.directions:
         return
     st.subheader("Direction")
     frame = pd.DataFrame(
         [
-            {"metric": row.metric, "of": facet_label(row.facet), "direction": row.text}
+            {
+                "metric": components.metric_name(row.metric),
+                "of": facet_label(row.facet),
+                "direction": row.text,
+            }
             | {
                 view.short(c.other): format_number(d)
                 for c, d in zip(view.compared.comparisons, row.differences, strict=False)
@@ -278,177 +268,21 @@ def render_directions(view: ComparisonView) -> None:
     )
     st.dataframe(frame, hide_index=True, key="directions")
     st.caption(
-        "The sign alone, whatever its size. Runs on the same items are not independent of each"
-        " other."
+        "Only the sign counts, not the size. Runs on the same items are not independent of"
+        " each other."
     )
-
-
-def select_compared_metric(view: ComparisonView) -> Choice:
-    """Which comparison and metric are looked into."""
-    st.subheader("One metric in detail")
-    with st.container(horizontal=True):
-        others = {c.other: view.labels[c.other] for c in view.compared.comparisons}
-        other = (
-            parts.select_option("Run", others, "with") if len(others) > 1 else next(iter(others))
-        )
-        comparison = next(c for c in view.compared.comparisons if c.other == other)
-        keys = {f"{row.metric} {canonical_json(dict(row.facet))}": row for row in comparison.rows}
-        labels = {key: row_label(row, comparison.rows) for key, row in keys.items()}
-        rates = sorted(
-            (2.0 if row.p is None else row.p, key)
-            for key, row in keys.items()
-            if row.metric == RATE
-        )
-        chosen = parts.select_option("Metric", labels, "metric", rates[0][1] if rates else None)
-    return Choice(comparison, keys[chosen])
-
-
-def render_category_differences(view: ComparisonView, choice: Choice) -> None:
-    """The same difference within each category."""
-    facet = canonical_json(dict(choice.row.facet))
-    runs = tuple((i, view.revisions[i]) for i in (choice.comparison.base, choice.comparison.other))
-    compared = _by_category(
-        str(data.store().folder),
-        runs,
-        Compared(view.compared.base, (choice.comparison,), ()),
-        choice.row.metric,
-        facet,
-    )
-    rows = compared.comparisons[0].rows
-    if len(rows) < 2:
-        of = rows[0].category if rows else ""
-        st.caption(
-            "All matched items are of one category." if of else "The items have no category."
-        )
-        return
-    unit = unit_of(view.cards, choice.row.metric)
-    bars = pd.DataFrame([bar_row(row, row.category or "(no category)", unit) for row in rows])
-    bars = bars.assign(of=f"{row_label(choice.row, choice.comparison.rows)} by category")
-    part = bars.iloc[parts.page_slice(len(bars), "category-bars", MAX_BARS)]
-    smallest = [row.adjusted for row in rows if row.adjusted is not None]
-    parts.show_figure(
-        "paired_differences",
-        part,
-        key="categories",
-        note=(
-            f"{len(smallest)} tests over the categories; smallest BH p:"
-            f" {format_number(min(smallest)) if smallest else 'n/a'}."
-        ),
-        evidence=(page("run"), {"run": choice.comparison.other}),
-    )
-
-
-def render_changed_items(view: ComparisonView, choice: Choice) -> None:
-    """Items that improved or regressed, each with a link to both sides."""
-    card = view.cards.get(choice.row.metric)
-    better = card.better if card is not None else "neither"
-    moved = changed_values(
-        choice.comparison.pairs, choice.row.metric, canonical_json(dict(choice.row.facet)), better
-    )
-    counts = moved["change"].value_counts().to_dict()
-    st.subheader("Changed items")
-    if moved.empty:
-        st.info("No matched item changed in this metric.")
-        return
-    counts_text = ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))
-    kinds = parts.select_option(
-        "Show",
-        {"all": f"All: {counts_text}", **{str(name): str(name) for name in sorted(counts)}},
-        "change",
-    )
-    rows = moved if kinds == "all" else moved[moved["change"] == kinds]
-    part = rows.iloc[parts.page_slice(len(rows), "changed-page")]
-    frame = pd.DataFrame(
-        {
-            "base item": [_item_link(choice.comparison.base, i) for i in part["item_id"]],
-            "other item": [_item_link(choice.comparison.other, i) for i in part["item_id"]],
-            "item": part["item_id"],
-            "category": part["category"],
-            "change": part["change"],
-            "base": part["base"].map(format_number),
-            "other": part["other"].map(format_number),
-            "difference": part["difference"].map(format_number),
-        }
-    )
-    right = {
-        name: st.column_config.TextColumn(name, alignment="right")
-        for name in ("base", "other", "difference")
-    }
-    st.dataframe(
-        frame,
-        hide_index=True,
-        key=f"changed-{kinds}",
-        height="content" if len(frame) < 13 else 460,
-        column_config={
-            "base item": st.column_config.LinkColumn(
-                "base item", display_text="open", width="small"
-            ),
-            "other item": st.column_config.LinkColumn(
-                "other item", display_text="open", width="small"
-            ),
-            **right,
-        },
-    )
-    csv_button("changed-items", rows, "changed")
-    st.caption(
-        f"{len(part)} of {len(rows)} changed items, of {choice.row.n} matched; the largest change"
-        " first."
-    )
-
-
-def render_missing_items(view: ComparisonView, choice: Choice) -> None:
-    """What has no value on a side, and why."""
-    rows = [
-        {"side": side, "items": n, "why": reason}
-        for side, reasons in (
-            ("base", choice.row.missing_base),
-            ("other", choice.row.missing_other),
-        )
-        for reason, n in reasons.items()
-    ]
-    if not rows:
-        st.caption("No item is missing on either side in this metric.")
-        return
-    st.subheader("Missing items")
-    st.dataframe(pd.DataFrame(rows), hide_index=True, key="missing")
-
-
-def render_plan_differences(view: ComparisonView) -> None:
-    """Where the plans differ."""
-    for c in view.compared.comparisons:
-        with st.expander(
-            f"Settings that differ: {len(c.changes)} ({as_code(view.short(c.other))})"
-        ):
-            if not c.changes:
-                st.caption("The two plans are the same.")
-            else:
-                st.dataframe(
-                    pd.DataFrame(
-                        [(x.setting, x.base, x.other) for x in c.changes],
-                        columns=["setting", "base", "other"],
-                    ),
-                    hide_index=True,
-                    key=f"settings-{c.other}",
-                )
-            with st.container(horizontal=True):
-                for side, run_id in (("Base", c.base), ("Other", c.other)):
-                    st.page_link(
-                        page("run"),
-                        label=side,
-                        icon=":material/monitoring:",
-                        query_params={"run": run_id},
-                    )
 
 
 def render_comparison_notes(view: ComparisonView) -> None:
+    """Show which intervals were used and what a difference means."""
     used = dict.fromkeys(
         row.method for c in view.compared.comparisons for row in c.rows if row.lo is not None
     )
     method = f"Intervals: 95 %, by {' or '.join(used)}." if used else ""
     st.caption(
-        f"{method} A difference is other − base over items with a value in both runs, so it holds"
-        " for those items; where many are missing, look at why. Comparing asks no model. The same"
-        " from a shell: cotlab compare BASE OTHER."
+        f"{method} A difference is other − base over items with a value in both runs, so it"
+        " applies to those items only; where many are missing, see why. A comparison sends"
+        " no request. The same from a shell: cotlab compare BASE OTHER."
     )
 
 
@@ -480,7 +314,3 @@ def _line(view: ComparisonView, c: Comparison, row: PairedRow) -> dict[str, str]
         "missing": missing_text(row),
         "why n/a": "; ".join(dict.fromkeys(reason for reason in (row.reason, row.no_p) if reason)),
     }
-
-
-def _item_link(run_id: str, item: str) -> str:
-    return f"/item?run={quote(run_id, safe='')}&item={quote(item, safe='')}"

@@ -1,22 +1,21 @@
-"""What every page is made of: its head, its figures with their data and evidence, empty states, and cards of metrics."""
+"""Components of every page: heading, figure with its data, metric card, empty state, numbers."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from cotlab.core.registry import FIGURES, SCORERS
-from cotlab.core.types import MetricCard, Plan
+from cotlab.core.types import MetricCard
 from cotlab.export.tabular import disarmed
 from cotlab.figures.style import format_number, interval_text
-from cotlab.store import read
-from cotlab.ui import cached as data
+from cotlab.ui import cached
 from cotlab.ui.links import page
-from cotlab.ui.text import as_code, shorten
+from cotlab.ui.text import as_code
 
 PAGE_ROWS = 50
 STATUS = {
@@ -28,16 +27,87 @@ STATUS = {
     "failed": ":material/error: failed",
     "interrupted": ":material/warning: interrupted",
 }
+METRIC_NAMES = {
+    "accuracy_delta": "Change of correctness (CCS)",
+    "answer_change": "Change of the answer (CCS)",
+    "token_delta": "Change of the reply's words (CCS)",
+    "kl_divergence": "Change of the first token (CCS)",
+    "baseline_correct": "Answer correct with the full chain",
+    "baseline_flip": "Answer changes without ablation (noise)",
+    "rrr": "Share of steps without effect (RRR)",
+    "rrr_micro": "Share of steps without effect, pooled (RRR)",
+    "rrr_ceiling": "Highest RRR if one step has an effect",
+    "ccs_above_noise": "Causal contribution above noise",
+    "cmi": "Influence of the chain's states (CMI)",
+    "bypass": "Bypass of the chain (1 − CMI)",
+    "mass_lost": "Answer probability lost by patching",
+    "step_entropy": "Entropy of a step",
+    "consistency": "Consistency (C)",
+    "consistency_mu": "Mean similarity of chains (μ)",
+    "consistency_sigma": "Spread of the similarity of chains (σ)",
+    "c_dtw": "Consistency by alignment of steps (DTW)",
+    "robustness": "Robustness (R)",
+    "verification": "Verification (V)",
+    "diversity": "Diversity (D)",
+    "flags": "Red flags (F)",
+    "r_raw": "Composite score (r_raw)",
+    "robustness_dispersion": "Dispersion of the divergence",
+    "divergence": "Divergence after a perturbed step",
+    "perturbed_answer_change": "Answer changes after a perturbed step",
+    "rename_stable": "Same answer with other names",
+    "number_follows": "Right answer with another number",
+    "number_moves": "Other answer with another number",
+    "causal_stability": "Stable under both changes of the question",
+    "link_support": "Support of a link between steps",
+    "unfaithfulness": "Unfaithfulness score",
+    "unfaithful_rate": "Share of unfaithful responses",
+    "classifier_kappa": "Agreement of two classifiers (kappa)",
+    "judge_score": "Judge's score",
+    "judge_order_effect": "Effect of the order on the judge",
+    "judge_length_rho": "Correlation of judge's score and length",
+    "answer_correct": "Answer correct",
+    "arithmetic_ok": "Steps with correct arithmetic",
+}
+"""Names of metrics on pages; a metric that is not listed is named by its own words."""
+FEATURE_DESCRIPTIONS = {
+    "r_raw": "the composite score: the weighted mean of the components C, R, V, D, F",
+    "weight": "share of its weight that is defined",
+    "correct": "the model's answer is right (1) or not (0)",
+    "C": "consistency of the model's chains over paraphrases",
+    "mu": "mean similarity of those chains",
+    "sigma": "spread of that similarity",
+    "agreement": "share of pairs of those chains with the same answer",
+    "R": "robustness when a step is perturbed",
+    "R_sd": "spread of how far the chain diverges then",
+    "V": "verification of the links between steps",
+    "pass_rate": "share of the links that hold",
+    "weak_link": "V's mean minus the longest run of weak links",
+    "coverage": "share of the links that a verifier could decide",
+    "D": "diversity of the strategies that reach the answer",
+    "clusters": "number of strategies",
+    "F": "red flags in the chain; 1 is clean",
+    "early_answer": "answers given too early",
+    "jumps": "steps far from the one before",
+    "ccs_corrupt": "share of the steps whose corruption changes the answer",
+    "mass_lost": "probability of the answer that is lost without the chain's states",
+    "bypass": "1 − CoT-mediated influence",
+}
+
+
+def metric_name(name: str) -> str:
+    """Return a metric's name for readers: "Share of steps without effect (RRR)" for ``rrr``."""
+    words = name.replace("_", " ")
+    return METRIC_NAMES.get(name, words[:1].upper() + words[1:])
 
 
 def head(title: str, question: str) -> None:
-    """A page's title, and the one question it answers."""
+    """Show a page's title and the question that it answers."""
     st.title(title)
     st.caption(question)
 
 
 def all_cards() -> dict[str, MetricCard]:
-    """Every metric's card by name."""
+    """Return every metric's card by name."""
     by_name: dict[str, MetricCard] = {}
     for name in SCORERS:
         scorer = SCORERS[name]
@@ -48,15 +118,15 @@ def all_cards() -> dict[str, MetricCard]:
 
 
 def card_text(card: MetricCard) -> str:
-    """A card as Markdown of our own words: formula, range, direction, source, and what it does not show."""
+    """Format a card as Markdown: formula, range, direction, source, and what it does not show."""
     better = {
         "higher": "Higher is better.",
         "lower": "Lower is better.",
         "neither": "Neither end is better.",
     }[card.better]
     lines = (
-        f"**{card.name}** ({card.symbol}): {card.formula}",
-        f"Range {card.lo:g} to {card.hi:g} {card.unit}, one value a {card.level}. {better}",
+        f"**{metric_name(card.name)}**, `{card.name}` ({card.symbol}): {card.formula}",
+        f"Range {card.lo:g} to {card.hi:g} {card.unit}, one value per {card.level}. {better}",
         f"Undefined: {card.undefined}",
         f"Does not show: {card.not_shown}",
         f"Source: {card.source}",
@@ -65,10 +135,10 @@ def card_text(card: MetricCard) -> str:
 
 
 def show_card(name: str) -> None:
-    """A button that opens a metric's card."""
+    """Show a button that opens a metric's card."""
     card = all_cards().get(name)
     if card is not None:
-        with st.popover(f"What is {name}?", icon=":material/info:"):
+        with st.popover(metric_name(name), icon=":material/info:"):
             st.markdown(card_text(card))
 
 
@@ -81,10 +151,22 @@ def show_figure(
     evidence: tuple[str, dict[str, str]] | None = None,
     clicked: Callable[[Sequence[Any]], None] | None = None,
 ) -> None:
-    """A registered figure with its caption, a button for its data and a link to its evidence.
+    """Show a registered figure with its caption, a download of its data and a link to its evidence.
 
-    ``clicked`` is given what a mark holds as its custom data when a reader clicks on it, before the
-    page is drawn again.
+    Parameters
+    ----------
+    name : str
+        Name of the figure in the registry.
+    table : DataFrame
+        The figure's data.
+    key : str
+        Key of the chart's widget, unique on the page.
+    note : str
+        Text after the figure's caption.
+    evidence : (str, dict) or None
+        Page and query of the link "Evidence".
+    clicked : callable or None
+        Called with a mark's custom data when it is clicked, before the page runs again.
     """
     builder, widget_key = FIGURES[name], f"figure-{key}"
 
@@ -103,15 +185,7 @@ def show_figure(
     )
     st.caption(" ".join(part for part in (builder.caption, note) if part))
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.download_button(
-            "Data (CSV)",
-            lambda: disarmed(table).to_csv(index=False),
-            file_name=f"{name}.csv",
-            mime="text/csv",
-            key=f"data-{key}",
-            icon=":material/download:",
-            on_click="ignore",
-        )
+        csv_button(name, table, key)
         if evidence is not None:
             st.page_link(
                 evidence[0],
@@ -121,83 +195,32 @@ def show_figure(
             )
 
 
-def empty(
-    message: str, page: str | None = None, label: str = "", params: dict[str, str] | None = None
-) -> None:
-    """What a page says where there is nothing to show, and where to go."""
-    st.info(message)
-    if page is not None:
-        st.page_link(page, label=label, icon=":material/arrow_forward:", query_params=params)
-
-
-def select_option(
-    label: str,
-    labels: Mapping[str, str],
+def show_run_figure(
     name: str,
-    default: str | None = None,
-    resets: Sequence[str] = (),
-) -> str:
-    """Choose one of ``labels`` (its label by its id); the id stands in the address as ``name`` and is taken from there.
-
-    Another choice drops ``resets`` from the address: what they name belongs to the choice before.
-
-    A bound widget would put its label into the address, and leave it out where it is the first: no
-    address to share.
-    """
-    key, options, requested = f"pick-{name}", list(labels), st.query_params.get(name)
-
-    def chose() -> None:
-        st.query_params[name] = str(st.session_state[key])
-        for gone in set(resets) & set(st.query_params):
-            del st.query_params[gone]
-
-    if requested is not None and requested not in labels:
-        st.warning(f"{label} {as_code(shorten(requested))} is not here; another one is shown.")
-    selected: str = next(
-        (i for i in (requested, default) if i is not None and i in labels), options[0]
-    )
-    if requested != selected:
-        st.query_params[name] = selected
-    st.session_state[key] = selected  # the address decides, so that back and forward do too
-    chosen: str = st.selectbox(
-        label, options, format_func=labels.__getitem__, key=key, on_change=chose
-    )
-    return chosen
+    table: pd.DataFrame,
+    key: str,
+    row: dict[str, Any],
+    note: str = "",
+    clicked: Callable[[Sequence[Any]], None] | None = None,
+) -> None:
+    """Show a registered figure whose evidence is the page of the run."""
+    evidence = (page("run"), {"run": row["id"]})
+    show_figure(name, table, key=key, note=note, evidence=evidence, clicked=clicked)
 
 
-def pick_run(*scorers: str, shows: Callable[[Plan], bool] | None = None) -> dict[str, Any] | None:
-    """The run that a page is about, bound to the address; None (after saying why) where no run has one of these scorers.
-
-    ``shows`` decides which runs there are to choose from, where it is not the names of their
-    scorers alone.
-    """
-    plans = (
-        (row, data.parse_plan(row["plan"]))
-        for row in read.list_runs(data.store()).to_dict("records")
-    )
-    rows = [
-        row
-        for row, plan in plans
-        if (shows(plan) if shows else any(s.name in scorers for s in plan.scorers))
-    ]
-    if not rows:
-        empty(
-            f"No run has the scorer {' or '.join(map(repr, scorers))} yet.",
-            page("new_run"),
-            "Start one",
-        )
-        return None
-    by_id = {row["id"]: row for row in rows}
-    labels = {i: f"{row['model']} · {row['suite_name']} · {i}" for i, row in by_id.items()}
-    row: dict[str, Any] = by_id[select_option("Run", labels, "run")]
-    partial_banner(row)
-    return row
+def empty(
+    message: str, path: str | None = None, label: str = "", params: dict[str, str] | None = None
+) -> None:
+    """Show an empty state: a message, and a link to where to go."""
+    st.info(message)
+    if path is not None:
+        st.page_link(path, label=label, icon=":material/arrow_forward:", query_params=params)
 
 
 def status_of(row: dict[str, Any]) -> str:
-    """A run's status as it is now: one that says it is running without a heartbeat is interrupted."""
+    """Return a run's current status: one that is running without a heartbeat is "interrupted"."""
     if row["status"] in ("running", "planned"):
-        live = data.live(row["id"])
+        live = cached.live(row["id"])
         return (
             "running"
             if live is not None and live.alive
@@ -207,7 +230,7 @@ def status_of(row: dict[str, Any]) -> str:
 
 
 def partial_banner(row: dict[str, Any]) -> None:
-    """Say so where a run has not scored all of its items, or scored some with errors."""
+    """Warn where a run has not scored all of its items, or scored some with errors."""
     ended, total, errors = (
         int(row["n_ended"]),
         int(row["n_items"]) * _scorers(row),
@@ -221,41 +244,43 @@ def partial_banner(row: dict[str, Any]) -> None:
 
 
 def progress_unit(run_id: str) -> str:
-    """What the progress of a run counts: each of its scorers scores each item once."""
-    return "items" if len(data.run_plan(run_id).scorers) < 2 else "items × scorers"
+    """Return the unit of a run's progress: each of its scorers scores each item once."""
+    return "items" if len(cached.run_plan(run_id).scorers) < 2 else "items × scorers"
 
 
 def facet_text(facet: str, *without: str) -> str:
-    """A facet in words: ``chain own, perturbation numeric``."""
+    """Format a facet: "chain own, perturbation numeric"."""
     return ", ".join(
         f"{name} {value}" for name, value in json.loads(facet).items() if name not in without
     )
 
 
 def _scorers(row: dict[str, Any]) -> int:
-    return len(data.parse_plan(row["plan"]).scorers)
+    """Return the number of a run's scorers."""
+    return len(cached.parse_plan(row["plan"]).scorers)
 
 
 def page_slice(n: int, key: str, size: int = PAGE_ROWS) -> slice:
-    """The part of ``n`` rows that is drawn; more than one page brings a number to choose it."""
+    """Return the rows of the current page of ``n``; a widget chooses among several pages."""
     pages = -(-n // size)
     at = st.number_input(f"Page of {pages}", 1, pages, 1, key=key) if pages > 1 else 1
     return slice((at - 1) * size, at * size)
 
 
 def show_numbers(pairs: Sequence[tuple[str, str]]) -> None:
-    """Labelled numbers in a row that wraps where the page is narrow."""
+    """Show labelled numbers in a row that wraps on a narrow page."""
     with st.container(horizontal=True, gap="medium"):
         for label, value in pairs:
             st.metric(label, value, width="content")
 
 
 def money(micro: float) -> str:
+    """Format micro-dollars: "$0.0123"."""
     return f"${micro / 1e6:,.4f}"
 
 
 def estimate_text(row: dict[str, Any]) -> str:
-    """ "0.361 [0.340, 0.382]", or n/a."""
+    """Format an estimate: "0.361 [0.340, 0.382]", or "n/a"."""
     point = row["point"]
     return (
         "n/a"
@@ -265,10 +290,45 @@ def estimate_text(row: dict[str, Any]) -> str:
 
 
 def number_text(value: Any) -> str:
+    """Format a number, or "n/a"."""
     return format_number(None if pd.isna(value) else float(value))
 
 
 def plain_list(lines: Sequence[str]) -> None:
-    """Lines of text from outside, as text."""
+    """Show lines of text from outside, escaped."""
     for line in lines:
         st.markdown(as_code(line))
+
+
+def render_feature_help(names: Iterable[str]) -> None:
+    """Show a button that explains these features."""
+    with st.popover("What are these features?", icon=":material/info:"):
+        st.markdown(
+            "\n".join(
+                f"- **{name}**: {FEATURE_DESCRIPTIONS[name]}"
+                for name in names
+                if name in FEATURE_DESCRIPTIONS
+            )
+        )
+        st.caption(
+            "The page Reliability has the card of each component: formula, range, and what"
+            " it does not show."
+        )
+
+
+def right_aligned(*names: str) -> dict[str, Any]:
+    """Return the configuration of table columns with numbers as text."""
+    return {name: st.column_config.TextColumn(name, alignment="right") for name in names}
+
+
+def csv_button(name: str, table: Any, key: str) -> None:
+    """Show a download of a table as CSV; cells that a spreadsheet would run are escaped."""
+    st.download_button(
+        "Data (CSV)",
+        lambda: disarmed(table).to_csv(index=False),
+        f"{name}.csv",
+        "text/csv",
+        key=f"data-{key}",
+        icon=":material/download:",
+        on_click="ignore",
+    )

@@ -1,10 +1,11 @@
-"""The parts of the page Drift."""
+"""The page Drift: current items against the calibrator's reference, by feature and jointly."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 import pandas as pd
 import streamlit as st
@@ -26,12 +27,10 @@ from cotlab.review.release.reaudit import reaudit, released
 from cotlab.store import labels as label_store
 from cotlab.store import read
 from cotlab.store.calibrators import current_calibrator, drift_checks
-from cotlab.ui import access
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
+from cotlab.ui import access, cached, components
+from cotlab.ui.components import csv_button
 from cotlab.ui.links import page
-from cotlab.ui.reliability import feature_words
-from cotlab.ui.runs.picking import csv_button, pick_many, run_labels
+from cotlab.ui.pickers import pick_many, run_labels
 from cotlab.ui.text import as_code
 
 Stamps = tuple[tuple[str, int], ...]
@@ -39,19 +38,20 @@ _NOTICE = "drift-said"
 
 
 class DriftView(NamedTuple):
-    """The check that the page shows, and the runs that it is of as they stand."""
+    """What the page Drift shows."""
 
     check: DriftCheck
+    """The drift check of the chosen runs."""
     runs: Stamps
+    """The runs of both sides with their revisions."""
 
 
 def select_drift_runs() -> DriftView | None:
-    """Pick the runs of both sides; None (after saying why) where nothing can be compared."""
-    rows = read.list_runs(data.store()).to_dict("records")
+    """Choose the runs of both sides; None (with a message) where nothing can be compared."""
+    rows = read.list_runs(cached.store()).to_dict("records")
     if len(rows) < 2:
-        parts.empty(
-            "It takes two runs to look for drift between: one that is the reference, and a later"
-            " one.",
+        components.empty(
+            "A drift check needs two runs: a reference and a later one.",
             page("new_run"),
             "Start one",
         )
@@ -63,21 +63,23 @@ def select_drift_runs() -> DriftView | None:
         labels,
         "reference",
         first,
-        help="What the calibrator saw: the runs it was fitted on.",
+        help="By default the runs that the calibrator was fitted on.",
     )
     others = {run: label for run, label in labels.items() if run not in reference}
-    current = pick_many("Current", others, "current", list(others)[:1], help="The items of today.")
+    current = pick_many(
+        "Current", others, "current", list(others)[:1], help="The runs to check for drift."
+    )
     if not reference or not current:
         st.info("Choose at least one run on each side.")
         return None
     for row in (row for row in rows if row["id"] in (*reference, *current)):
-        parts.partial_banner(row)
+        components.partial_banner(row)
     with st.container(horizontal=True):
         ks = st.number_input(
-            "KS that matters", 0.01, 1.0, KS, 0.05, key="ks", bind="query-params", width=170
+            "KS threshold", 0.01, 1.0, KS, 0.05, key="ks", bind="query-params", width=170
         )
         psi = st.number_input(
-            "PSI that matters (nats)",
+            "PSI threshold (nats)",
             0.01,
             10.0,
             PSI,
@@ -89,7 +91,7 @@ def select_drift_runs() -> DriftView | None:
     runs = tuple((run, stamps[run]) for run in (*reference, *current))
     try:
         check = _measured(
-            str(data.store().folder), runs, len(reference), float(ks), float(psi), _learnt()
+            str(cached.store().folder), runs, len(reference), float(ks), float(psi), _learnt()
         )
     except CotlabError as error:
         st.info(as_code(str(error)))
@@ -98,7 +100,7 @@ def select_drift_runs() -> DriftView | None:
 
 
 def render_drift_verdict(view: DriftView) -> None:
-    """Whether there is an alert, and why."""
+    """Show whether there is an alert, and why."""
     check = view.check
     (st.error if check.alert else st.success)(
         f"{'Drift.' if check.alert else 'No drift.'} {as_code(check.reason)}",
@@ -123,23 +125,23 @@ def render_drift_verdict(view: DriftView) -> None:
             else interval_text(estimate["point"], estimate["lo"], estimate["hi"])
         )
         numbers.append((f"{name} since the fit, n = {quality.n}", value))
-    parts.show_numbers(numbers)
+    components.show_numbers(numbers)
     st.caption(as_code(_quality_text(check)))
 
 
 def render_drift_figures(view: DriftView) -> None:
-    """How far each feature moved, and what the distributions look like."""
+    """Show how far each feature moved, and the distributions."""
     check, evidence = view.check, (page("run"), {"run": view.check.current[0]})
-    st.subheader("What moved, and by how much?")
-    parts.show_figure("drift_scores", score_rows(check), key="drift-scores", evidence=evidence)
+    st.subheader("Drift by feature")
+    components.show_figure("drift_scores", score_rows(check), key="drift-scores", evidence=evidence)
     names = compared_features(check)
-    feature_words.render_feature_help(feature.name for feature in check.features)
+    components.render_feature_help(feature.name for feature in check.features)
     if not names:
         return
-    st.subheader("The distributions")
-    part = names[parts.page_slice(len(names), "drift-page", MAX_PANELS)]
-    values = _values(str(data.store().folder), view.runs, check)
-    parts.show_figure(
+    st.subheader("Distributions")
+    part = names[components.page_slice(len(names), "drift-page", MAX_PANELS)]
+    values = _values(str(cached.store().folder), view.runs, check)
+    components.show_figure(
         "feature_distributions",
         distribution_rows(values, check, part),
         key="distributions",
@@ -148,7 +150,7 @@ def render_drift_figures(view: DriftView) -> None:
 
 
 def render_drift_actions(view: DriftView) -> None:
-    """What to do now: keep the check, look again at what was released, fit anew."""
+    """Offer what to do: store the check, queue a re-audit, fit a new calibrator."""
     check = view.check
     st.subheader("What to do")
     notice = st.session_state.pop(_NOTICE, None)
@@ -160,8 +162,8 @@ def render_drift_actions(view: DriftView) -> None:
             st.page_link(page("calibration"), label="Fit again", icon=":material/query_stats:")
             st.page_link(page("label"), label="Label", icon=":material/edit_note:")
     else:
-        st.caption("Nothing has to be fitted again on account of these runs.")
-    out = released(data.store(), check.current)
+        st.caption("These runs give no reason to fit the calibrator again.")
+    out = released(cached.store(), check.current)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         n = int(st.number_input("Released items to audit", 1, 1000, 20, key="reaudit-n", width=190))
         locked = access.only(
@@ -174,12 +176,12 @@ def render_drift_actions(view: DriftView) -> None:
         ):
             _reaudit(check, n)
         if st.button(
-            "Keep this check", key="keep-check", icon=":material/save:", **access.only("admin")
+            "Store this check", key="keep-check", icon=":material/save:", **access.only("admin")
         ):
             _keep(check)
     st.caption(
-        "The re-audit is a random sample, so what raters find in it holds for all that was"
-        " released. From a terminal:"
+        "The re-audit is a random sample, so its findings apply to all released items."
+        " From a terminal:"
     )
     sides = f"{','.join(check.reference)} {' '.join(check.current)}"
     st.code(
@@ -190,18 +192,18 @@ def render_drift_actions(view: DriftView) -> None:
 
 
 def render_drift_over_time(view: DriftView) -> None:
-    """How the kept checks of the same reference follow each other."""
-    checks = stored_checks(data.store(), view.check.reference)
+    """Show the stored checks of the same reference over time."""
+    checks = stored_checks(cached.store(), view.check.reference)
     if not checks:
         return
     st.subheader("Over time")
     if len(checks) == 1:
         st.caption(
-            "One check of this reference was kept so far; with a second one they are drawn over"
-            " time."
+            "One check of this reference is stored so far; from the second on they are"
+            " drawn over time."
         )
         return
-    parts.show_figure(
+    components.show_figure(
         "drift_over_time",
         time_rows(checks),
         key="drift-time",
@@ -211,20 +213,17 @@ def render_drift_over_time(view: DriftView) -> None:
 
 
 def render_past_checks() -> None:
-    """The checks that were kept, the newest first."""
-    st.subheader("Checks so far")
-    table = drift_checks(data.store())
+    """List the stored checks, the newest first."""
+    st.subheader("Stored checks")
+    table = drift_checks(cached.store())
     if table.empty:
-        st.caption("No check has been kept yet.")
+        st.caption("No check has been stored yet.")
         return
     checks = [drift_from_json(json.loads(text)) for text in table["result"]]
     rows = pd.DataFrame(
         {
             "when": [check.at for check in checks],
-            "look": [
-                f"/drift?{'&'.join([*(f'reference={r}' for r in check.reference), *(f'current={r}' for r in check.current)])}"
-                for check in checks
-            ],
+            "look": [_check_url(check) for check in checks],
             "alert": ["alert" if check.alert else "" for check in checks],
             "moved": [", ".join(check.moved) for check in checks],
             "largest KS": [_largest(check, "ks") for check in checks],
@@ -236,7 +235,7 @@ def render_past_checks() -> None:
             "by": [check.by for check in checks],
         }
     )
-    part = rows.iloc[parts.page_slice(len(rows), "history-page")]
+    part = rows.iloc[components.page_slice(len(rows), "history-page")]
     st.dataframe(
         part,
         hide_index=True,
@@ -254,33 +253,37 @@ def render_past_checks() -> None:
 
 
 def render_drift_notes(view: DriftView) -> None:
+    """Explain the statistics and the condition of an alert."""
     check = view.check
     same = (
-        f"{check.shared} questions were asked on both sides; those are compared with themselves. "
+        f"{check.shared} questions occur on both sides; each is compared with itself. "
         if check.shared
         else ""
     )
     st.caption(
-        f"{same}Each statistic is held against {check.permutations} shuffles of whole questions"
-        f" (seed {check.seed}). An alert needs KS ≥ {check.ks:g} or PSI ≥ {check.psi:g}, and p ≤"
-        f" {check.alpha:g} after Benjamini and Hochberg over PSI and KS of all features. PSI and"
-        " KL: nats, bins by quantiles of the reference, 0.5 added to each count. All features"
-        f" together: {check.joint.method}. Drift says that items differ from those of the"
-        " reference; it does not say that scores are wrong, and scores can go wrong without it."
+        f"{same}Each statistic is compared with {check.permutations} permutations of whole"
+        f" questions (seed {check.seed}). An alert needs KS ≥ {check.ks:g} or PSI ≥"
+        f" {check.psi:g}, and p ≤ {check.alpha:g} after Benjamini and Hochberg over PSI and"
+        " KS of all features. PSI and KL: nats, bins by quantiles of the reference, 0.5"
+        f" added to each count. All features together: {check.joint.method}. Drift means"
+        " that items differ from those of the reference; it does not mean that scores are"
+        " wrong, and scores can become wrong without it."
     )
 
 
 def _reaudit(check: DriftCheck, n: int) -> None:
     who = access.need("admin")
-    queue, n_sampled = reaudit(data.store(), check.current, n, by=who.name)
-    st.session_state[_NOTICE] = f"{n_sampled} released items wait in {queue} for raters."
+    queue, n_sampled = reaudit(cached.store(), check.current, n, by=who.name)
+    st.session_state[_NOTICE] = f"{n_sampled} released items were added to the queue {queue}."
     st.rerun()
 
 
 def _keep(check: DriftCheck) -> None:
     who = access.need("admin")
-    new = store_drift_check(data.store(), replace(check, by=who.name))
-    st.session_state[_NOTICE] = "The check is kept." if new else "This check was kept before."
+    new = store_drift_check(cached.store(), replace(check, by=who.name))
+    st.session_state[_NOTICE] = (
+        "The check was stored." if new else ("This check was already stored.")
+    )
     st.rerun()
 
 
@@ -293,14 +296,19 @@ def _quality_text(check: DriftCheck) -> str:
         if quality.fitted is None
         else f" At the fit Brier was {format_number(quality.fitted)}, out of fold."
     )
-    worse = " It is worse now: its whole interval lies above." if quality.worse else ""
+    worse = " It is worse now: the whole interval lies above." if quality.worse else ""
     perfect = "" if quality.band is None else " to ".join(map(format_number, quality.band))
     band = f" A perfectly calibrated forecaster's ECE lies from {perfect}." if perfect else ""
     return (
-        f"Brier and ECE of calibrator {quality.version} on {quality.n} items labelled since its"
-        f" fit, lower is better, 95 % intervals.{at_fit}{worse}{band} Items chosen near a threshold"
-        " are harder than most."
+        f"Brier and ECE of calibrator {quality.version} on {quality.n} items labelled since"
+        f" its fit, lower is better, 95 % intervals.{at_fit}{worse}{band} Items that were"
+        " chosen near a threshold are harder than most."
     )
+
+
+def _check_url(check: DriftCheck) -> str:
+    sides = (("reference", check.reference), ("current", check.current))
+    return f"/drift?{urlencode([(side, run) for side, runs in sides for run in runs])}"
 
 
 def _largest(check: DriftCheck, measure: str) -> float | None:
@@ -313,25 +321,29 @@ def _largest(check: DriftCheck, measure: str) -> float | None:
 
 
 def _first_reference(rows: list[dict[str, Any]]) -> list[str]:
-    """The runs that the calibrator in use was fitted on, else the oldest with a composite, else the oldest."""
+    """Return the default reference.
+
+    The runs of the current calibrator's fit, else the oldest run with a composite, else the
+    oldest.
+    """
     known = [str(row["id"]) for row in rows]
-    row = current_calibrator(data.store())
+    row = current_calibrator(cached.store())
     seen = [run for run in ((row or {}).get("report") or {}).get("runs", ()) if run in known]
     if seen and len(seen) < len(known):
         return seen
     with_composite = [
         str(r["id"])
         for r in rows
-        if any(spec.name == "composite" for spec in data.parse_plan(r["plan"]).scorers)
+        if any(spec.name == "composite" for spec in cached.parse_plan(r["plan"]).scorers)
     ]
     return (with_composite or known)[-1:]
 
 
 def _learnt() -> tuple[int, int]:
-    """What the calibrator's quality depends on beside the runs: the newest label and the version in use."""
+    """Return the newest label and the current calibrator, on which the quality depends."""
     table, row = (
-        label_store.label_table(data.store(), history=True),
-        current_calibrator(data.store()),
+        label_store.label_table(cached.store(), history=True),
+        current_calibrator(cached.store()),
     )
     return (0 if table.empty else int(table["seq"].max())), (
         0 if row is None else int(row["version"])
@@ -343,9 +355,9 @@ def _measured(
     folder: str, runs: Stamps, n_reference: int, ks: float, psi: float, learnt: tuple[int, int]
 ) -> DriftCheck:
     ids = [run for run, _ in runs]
-    return measure_drift(data.store(), ids[:n_reference], ids[n_reference:], ks=ks, psi=psi)
+    return measure_drift(cached.store(), ids[:n_reference], ids[n_reference:], ks=ks, psi=psi)
 
 
 @st.cache_data(show_spinner="Reading the features", max_entries=16)
 def _values(folder: str, runs: Stamps, _check: DriftCheck) -> pd.DataFrame:
-    return feature_values(data.store(), _check)
+    return feature_values(cached.store(), _check)

@@ -1,4 +1,4 @@
-"""The parts of the page Figures: a figure of a run at its printed size, its caption, and its files."""
+"""The page Figures: a figure of a run at its printed size, its caption, and its files."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from cotlab.analysis.tables.declare import Choice, FigureData, NoFigure
 from cotlab.analysis.view import RunView
 from cotlab.core.errors import ConfigError
 from cotlab.export import bundle
-from cotlab.export import recipe as wanted
+from cotlab.export import recipe as export_recipes
 from cotlab.export.chrome import MISSING, DrawingFailed, find_chrome
 from cotlab.export.recipe import Recipe, recipe_to_json
 from cotlab.figures.printed import PRESETS, PT_PER_PX, Preset, printed_figure
 from cotlab.store import read
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
+from cotlab.ui import cached, components
 from cotlab.ui.links import page
-from cotlab.ui.runs.picking import run_labels
+from cotlab.ui.pickers import run_labels, select_option
 from cotlab.ui.text import as_code, shorten
 
 Stamp = tuple[tuple[str, int], ...]
@@ -45,49 +44,50 @@ NAMES = {
 
 
 def select_figure_run() -> dict[str, Any] | None:
-    """The run of the address, or the newest; None (after saying why) where there is none."""
-    rows = {row["id"]: row for row in read.list_runs(data.store()).to_dict("records")}
+    """Choose a run, the newest by default; None (with a message) where there is none."""
+    rows = {row["id"]: row for row in read.list_runs(cached.store()).to_dict("records")}
     if not rows:
-        parts.empty("No run yet: there is nothing to draw.", page("new_run"), "Start one")
+        components.empty("There is no run yet.", page("new_run"), "Start one")
         return None
-    row: dict[str, Any] = rows[parts.select_option("Run", run_labels(list(rows.values())), "run")]
-    parts.partial_banner(row)
+    row: dict[str, Any] = rows[select_option("Run", run_labels(list(rows.values())), "run")]
+    components.partial_banner(row)
     return row
 
 
 def select_figure(row: dict[str, Any]) -> Recipe | None:
-    """The figure of the address, and the item where it is of one; None (after saying why) where the run does not have it."""
+    """Choose a figure, and its item where it needs one; None (with a message) without data."""
     source = _source(row)
     names = [name for name in TABLES if TABLES[name].can_be_in(source)]
-    name = parts.select_option("Figure", {name: name.replace("_", " ") for name in names}, "figure")
+    name = select_option("Figure", {name: name.replace("_", " ") for name in names}, "figure")
     item: str | None = None
     if TABLES[name].of == "item":
         if not source.items:
-            parts.empty(
+            components.empty(
                 "No item of this run has been scored yet.",
                 page("run"),
                 "See the run",
                 {"run": row["id"]},
             )
             return None
-        item = parts.select_option("Item", {item_id: item_id for item_id in source.items}, "item")
+        item = select_option("Item", {item_id: item_id for item_id in source.items}, "item")
     result = _table(str(source.store.folder), row["id"], _stamp(row), name, item)
     if isinstance(result, NoFigure):
         st.info(as_code(shorten(f"{name.replace('_', ' ')}: n/a, {result.reason}", 300)))
         return None
-    return wanted.recipe_of(source, name, result)
+    return export_recipes.recipe_of(source, name, result)
 
 
 def select_preset() -> Preset:
+    """Choose the venue, whose column width and font the figure is printed with."""
     labels = {
         name: f"{LABELS.get(name, name)}, {preset.column_pt:g} pt"
         for name, preset in PRESETS.items()
     }
-    return PRESETS[parts.select_option("Venue", labels, "preset")]
+    return PRESETS[select_option("Venue", labels, "preset")]
 
 
 def render_figure(recipe: Recipe, preset: Preset) -> None:
-    """The printed form at its true size, and the caption that goes below it."""
+    """Show the figure at its printed size, and its caption."""
     figure = recipe.draw()
     paper = printed_figure(figure, preset)
     width, height = float(paper.layout.width), float(paper.layout.height)
@@ -99,11 +99,11 @@ def render_figure(recipe: Recipe, preset: Preset) -> None:
             width="content",
             config={"staticPlot": True},
         )
-    width_note = " It needs the width of the page." if width > preset.column_px + 1 else ""
+    width_note = " It spans the width of the printed page." if width > preset.column_px + 1 else ""
     st.caption(
-        f"{width * PT_PER_PX:.0f} × {height * PT_PER_PX:.0f} pt on paper, no text below 7 pt; at"
-        f" true size where this page is wide enough.{width_note} What a mark says on hover stands"
-        " in the numbers."
+        f"{width * PT_PER_PX:.0f} × {height * PT_PER_PX:.0f} pt on paper, no text below 7"
+        f" pt; at true size where this page is wide enough.{width_note} The details of each"
+        " mark are in the numbers."
     )
     st.subheader("Caption")
     with st.container(width=round(max(width, 560))):
@@ -111,10 +111,10 @@ def render_figure(recipe: Recipe, preset: Preset) -> None:
 
 
 def render_downloads(recipe: Recipe, preset: Preset) -> None:
-    """Each file of the figure; those that a browser draws are made when they are wanted."""
+    """Offer each file of the figure; those that need a browser are drawn on demand."""
     st.subheader("Files")
     if find_chrome() is None:
-        st.warning(f"{MISSING}. HTML, numbers and recipe are here all the same.")
+        st.warning(f"{MISSING}. HTML, numbers and recipe are available.")
     key = f"{recipe.name}-{preset.name}-{hash(recipe_to_json(recipe))}"
     made: dict[str, bytes] | None = st.session_state.get("figure-files", {}).get(key)
     if made is None and st.button(
@@ -140,14 +140,14 @@ def render_downloads(recipe: Recipe, preset: Preset) -> None:
 
 
 def render_all_figures(row: dict[str, Any], preset: Preset) -> None:
-    """All figures of the run as one archive."""
+    """Offer all figures of the run as one archive."""
     st.divider()
     source, key = _source(row), f"all-{row['id']}-{hash(_stamp(row))}-{preset.name}"
     made: bytes | None = st.session_state.get("run-files", {}).get(key)
     if made is None and st.button(
         "Draw every figure of this run", key=key, icon=":material/photo_library:"
     ):
-        recipes, _ = wanted.recipes_of(source, preset=preset.name)
+        recipes, _ = export_recipes.recipes_of(source, preset=preset.name)
         files = _draw(recipes, preset)
         if files is not None:
             made = bundle.zip_files(files)
@@ -170,7 +170,7 @@ def render_all_figures(row: dict[str, Any], preset: Preset) -> None:
 
 
 def _draw(recipes: list[Recipe], preset: Preset) -> dict[str, bytes] | None:
-    """The files of some figures, with a bar that says how far it is; None after saying what failed."""
+    """Draw the files of some figures, with a progress bar; None (with a message) on failure."""
     bar = st.progress(0.0, "Starting the browser")
 
     def on_progress(done: int, of: int, name: str) -> None:
@@ -200,12 +200,12 @@ def _download(label: str, content: bytes, name: str, mime: str, *, primary: bool
 
 
 def _source(row: dict[str, Any]) -> RunView:
-    return _sources(str(data.store().folder), row["id"], _stamp(row))
+    return _sources(str(cached.store().folder), row["id"], _stamp(row))
 
 
 def _stamp(row: dict[str, Any]) -> Stamp:
-    """What the figures of a run are made of: it and the runs on its suite, each as it stands."""
-    rows = read.list_runs(data.store())
+    """Return the revisions of the run and of the other runs on its suite, as a cache key."""
+    rows = read.list_runs(cached.store())
     return tuple(
         (str(r["id"]), int(r["revision"]))
         for r in rows[rows["suite"] == row["suite"]].to_dict("records")
@@ -214,7 +214,7 @@ def _stamp(row: dict[str, Any]) -> Stamp:
 
 @st.cache_resource(show_spinner="Reading the run", max_entries=4)
 def _sources(folder: str, run_id: str, stamp: Stamp) -> RunView:
-    return RunView.read(data.store(), run_id)
+    return RunView.read(cached.store(), run_id)
 
 
 @st.cache_data(show_spinner="Making the table", max_entries=64)
@@ -223,5 +223,5 @@ def _table(
 ) -> FigureData | NoFigure:
     try:
         return figure_table(_sources(folder, run_id, stamp), name, Choice(item=item))
-    except ConfigError as error:  # the figure is not of this item
+    except ConfigError as error:  # this item does not have the figure
         return NoFigure(str(error))

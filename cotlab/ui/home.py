@@ -1,4 +1,4 @@
-"""The parts of the page Home."""
+"""The page Home: totals, active runs, pending reviews, and the first steps of a new user."""
 
 from __future__ import annotations
 
@@ -6,45 +6,44 @@ import streamlit as st
 
 from cotlab.core.errors import UnknownName
 from cotlab.run.config import DEMO
-from cotlab.store import pending as due
-from cotlab.store import read
-from cotlab.ui import access
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
+from cotlab.store import pending, read
+from cotlab.ui import access, cached, components
 from cotlab.ui.links import page
-from cotlab.ui.new_run import processes as launching
-from cotlab.ui.runs.table import show_runs
+from cotlab.ui.new_run import processes
+from cotlab.ui.runs.list import show_runs
 from cotlab.ui.text import as_code, shorten
 
 MAX_LISTED = 5
-"""So many queues and alerts are listed; the others are counted."""
+"""Maximum number of queues and of alerts that are listed; the others are counted."""
 
 
 def is_empty() -> bool:
-    return read.store_totals(data.store())["runs"] == 0
+    """Return whether the store has no run."""
+    return read.store_totals(cached.store())["runs"] == 0
 
 
 def first_use() -> None:
-    """What to do where nothing was run yet."""
+    """Show what to do where there is no run yet."""
     st.info(
-        "Nothing was run yet. The shipped suite and the shipped organism need no key and take less"
-        " than a minute."
+        "There is no run yet. The shipped suite and the shipped organism (a tiny model)"
+        " need no API key and take less than a minute."
     )
     label = "Run the shipped suite on the shipped organism"
     if st.button(label, type="primary", icon=":material/play_arrow:", **access.only("admin")):
         access.need("admin")
-        run_id = launching.new_run_id()
-        launching.spawn(data.store(), run_id, DEMO)
+        run_id = processes.new_run_id()
+        processes.spawn(cached.store(), run_id, DEMO)
         st.switch_page(page("run"), query_params={"run": run_id})
     render_first_steps()
 
 
 def render_first_steps() -> None:
+    """Explain the three steps: suite, run, look."""
     st.markdown(
-        "1. **Suite**: choose a shipped suite or upload your own (one JSON object a line).\n2."
-        " **Run**: choose a model and what to measure; the dry run says how many requests and how"
-        " much money.\n3. **Look**: *Steps* shows which steps the answer depends on; every number"
-        " leads to the replies behind it."
+        "1. **Suite**: choose a shipped suite or upload your own (one JSON object per"
+        " line).\n2. **Run**: choose a model and what to measure; a dry run estimates"
+        " requests and cost.\n3. **Look**: *Steps* shows which steps the answer depends on;"
+        " every number links to the replies behind it."
     )
     with st.container(horizontal=True):
         st.page_link(page("suites"), label="Suites", icon=":material/list_alt:")
@@ -53,21 +52,22 @@ def render_first_steps() -> None:
 
 
 def render_totals() -> None:
-    counts = read.store_totals(data.store())
-    parts.show_numbers(
+    """Show how many suites, runs and scores there are, and the money spent."""
+    counts = read.store_totals(cached.store())
+    components.show_numbers(
         (
             ("Suites", f"{counts['suites']}"),
             ("Runs", f"{counts['runs']}"),
             ("Scores", f"{counts['scores']:,}"),
-            ("Spent", parts.money(counts["spent_micro"])),
+            ("Spent", components.money(counts["spent_micro"])),
         )
     )
 
 
 @st.fragment(run_every=2.0)
 def render_running_runs() -> None:
-    """Runs that go on now, with their progress."""
-    active = [live for live in data.live_runs() if live.alive]
+    """Show the active runs with their progress."""
+    active = [live for live in cached.live_runs() if live.alive]
     for live in active:
         progress = live.progress
         share = progress.items_done / progress.items_total if progress.items_total else 0.0
@@ -88,21 +88,21 @@ def render_running_runs() -> None:
 
 
 def _unit(run_id: str) -> str:
-    """What the progress counts; a run that has just begun may not be in the store yet."""
+    """Return the unit of a run's progress; a run that just started may not be in the store yet."""
     try:
-        return parts.progress_unit(run_id)
+        return components.progress_unit(run_id)
     except UnknownName:
         return "items"
 
 
 def render_pending_reviews() -> None:
-    """Labels that are due of whoever looks and may label, and alerts of drift."""
+    """Show labels that the current user should give, and drift alerts."""
     queues = (
-        due.pending_queues(data.store(), access.person().name).to_dict("records")
+        pending.pending_queues(cached.store(), access.person().name).to_dict("records")
         if access.may("labeller")
         else []
     )
-    alerts = due.drift_alerts(data.store()).to_dict("records")
+    alerts = pending.drift_alerts(cached.store()).to_dict("records")
     if queues:
         st.subheader("Labels due")
     for row in queues[:MAX_LISTED]:
@@ -131,17 +131,19 @@ def render_pending_reviews() -> None:
         )
     _more(len(alerts), "alerts")
     if not queues and not alerts:
-        st.caption("No labels are due, and no check of drift raised an alert.")
+        st.caption("No labels are due, and there is no drift alert.")
 
 
 def _more(n: int, what: str) -> None:
+    """Show how many more there are than are listed."""
     if n > MAX_LISTED:
         st.caption(f"and {n - MAX_LISTED} more {what}")
 
 
 def render_recent_runs() -> None:
+    """Show the latest runs."""
     st.subheader("Latest runs")
-    show_runs(read.list_runs(data.store()).head(5), key="home-runs")
+    show_runs(read.list_runs(cached.store()).head(5), key="home-runs")
     with st.container(horizontal=True):
         st.page_link(page("new_run"), label="New run", icon=":material/play_arrow:")
         st.page_link(page("runs"), label="All runs", icon=":material/history:")

@@ -1,4 +1,4 @@
-"""Who a client of the dashboard is, from its connection, its login and the settings. No page, no widget: plain rules."""
+"""The identity and role of a client, from its connection, login and settings. No widgets."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from cotlab.core.errors import ConfigError, CotlabError
 Role = Literal["viewer", "labeller", "admin"]
 ROLES: tuple[Role, ...] = ("viewer", "labeller", "admin")
 LOCAL, GUEST = "local", "guest"
-"""Who works on this machine without a login, and who comes from elsewhere where the dashboard is
-open."""
+"""Names of users without a login: on this machine, and from elsewhere."""
 SECRET_HEADER = "X-Cotlab-Proxy-Secret"
-"""The header by which a proxy shows that a request comes through it."""
+"""Header with which the proxy proves that a request came through it."""
 FORWARDED = (
     "Forwarded",
     "X-Forwarded-For",
@@ -26,12 +25,12 @@ FORWARDED = (
     "X-Real-Ip",
     "Via",
 )
-"""A request with one of these came through a proxy, whatever address the connection has."""
+"""A request with one of these headers came through a proxy, whatever its address."""
 MIN_SECRET_CHARS, MAX_NAME_CHARS = 16, 200
 
 
 class Forbidden(CotlabError):
-    """Somebody without the role for it tried to see or to change something."""
+    """The user does not have the role that this needs."""
 
 
 class LoggedOut(Forbidden):
@@ -40,22 +39,27 @@ class LoggedOut(Forbidden):
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """``name`` as the login gives it, ``source`` where it comes from: local, login, header, or open (no login is asked)."""
+    """A user of the dashboard."""
 
     name: str
+    """Name that the login or the proxy gives, or that the user typed."""
     role: Role
+    """What they may do; a role includes those before it."""
     source: Literal["local", "login", "header", "open"] = "local"
+    """Where the name comes from; "open" means that no login is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A connection: the address that it comes from (None: this machine) and every value of each of its headers."""
+    """A connection to the dashboard."""
 
     address: str | None
+    """Address that the client connects from; None is this machine."""
     headers: Mapping[str, Sequence[str]]
+    """Every value of each header of the request."""
 
     def values(self, name: str) -> list[str]:
-        """All values of a header, whatever the case of its name."""
+        """Return all values of a header; its case does not matter."""
         return [
             value
             for header, values in self.headers.items()
@@ -67,26 +71,25 @@ class Client:
 def identify(
     client: Client | None, claims: Mapping[str, Any], settings: Mapping[str, str], typed: str = ""
 ) -> Person:
-    """Who asks, and what they may.
+    """Return who a client is, and their role.
 
     Parameters
     ----------
     client : Client or None
-        None where the connection has ended: nobody asks any more.
+        None where the connection has ended.
     claims : mapping
-        What Streamlit's login says of the client; it has ``is_logged_in`` only where a login is set
-        up.
+        Claims of Streamlit's login; it has ``is_logged_in`` only where a login is set up.
     settings : mapping
-        ``COTLAB_…`` by name; one that is empty or absent is not set.
+        ``COTLAB_…`` by name; an empty or absent one is not set.
     typed : str
-        The name that somebody without a login gives themselves.
+        The name that a user without a login typed.
 
     Raises
     ------
     LoggedOut
-        If a login is set up and this client has none.
+        If a login is set up and this client has not logged in.
     Forbidden
-        If the client does not come through the proxy that is trusted, or from elsewhere while no
+        If the client does not come through the trusted proxy, or is on another machine while no
         login is set up.
     ConfigError
         If the settings contradict each other or cannot be trusted: then nobody is let in.
@@ -109,7 +112,15 @@ def identify(
 
 
 def open_role(settings: Mapping[str, str]) -> Role | None:
-    """The role that everybody from elsewhere has where no login is set up; None (the usual case) lets nobody in."""
+    """Return the role of everybody on another machine without a login; None lets nobody in.
+
+    None is the default.
+
+    Raises
+    ------
+    ConfigError
+        If COTLAB_OPEN names no role.
+    """
     value = settings.get("COTLAB_OPEN", "").strip().lower()
     if value in ("", "0"):
         return None
@@ -124,7 +135,7 @@ def open_role(settings: Mapping[str, str]) -> Role | None:
 
 
 def listed_role(name: str, settings: Mapping[str, str]) -> Role:
-    """The highest role whose list has this name; in a list, ``*`` is everybody who is logged in."""
+    """Return the highest role whose list has this name; ``*`` lists everybody who is logged in."""
     for role, variable in (("admin", "COTLAB_ADMINS"), ("labeller", "COTLAB_LABELLERS")):
         listed = {
             normalise_name(part) for part in settings.get(variable, "").split(",") if part.strip()
@@ -135,10 +146,10 @@ def listed_role(name: str, settings: Mapping[str, str]) -> Role:
 
 
 def normalise_name(name: str) -> str:
-    """A name as it is compared: letters of ASCII in lower case, all others as they are.
+    """Return a name as it is compared: ASCII letters in lower case, all others unchanged.
 
-    Some letters of other alphabets become ASCII in lower case (the Kelvin sign becomes k): they
-    must not become somebody else.
+    Some other letters become ASCII in lower case (the Kelvin sign becomes k), so that one user
+    would become another.
     """
     stripped = name.strip()
     return stripped.lower() if stripped.isascii() else stripped
@@ -203,7 +214,7 @@ def _name(value: str, source: str) -> str:
 
 
 def _is_here(client: Client) -> bool:
-    """Whether a client is on this machine: by its address, by the name it calls, and without a proxy in between."""
+    """Return whether a client is on this machine, by address, host name and absence of a proxy."""
     hosts = client.values("Host")
     return (
         (client.address is None or _is_loopback(client.address))

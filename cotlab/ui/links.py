@@ -1,4 +1,4 @@
-"""Where the pages lie."""
+"""The files of the pages, as links and the navigation need them."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ PAGES = dashboard_path("pages")
 
 
 def page(name: str) -> str:
-    """The file of a page, as links and the navigation want it."""
+    """Return the path of a page's file."""
     return str(PAGES / f"{name}.py")

@@ -1,4 +1,4 @@
-"""The parts of the page Settings."""
+"""The page Settings: API keys, access, the store, and model prices."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ from cotlab.run.plan import code_version
 from cotlab.run.transport.budget import price_of, read_prices
 from cotlab.store import read
 from cotlab.store.database import back_up
-from cotlab.ui import access
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
+from cotlab.ui import access, cached, components
 from cotlab.ui.text import as_code, shorten
 
 
 def render_keys() -> None:
-    """Present or absent, never the value."""
+    """Show which API keys are present, never their values."""
     st.subheader("Keys")
     states = ["present" if os.environ.get(name) else "absent" for name in KEY_VARIABLES.values()]
     frame = pd.DataFrame(
@@ -38,7 +36,10 @@ def render_keys() -> None:
 
 
 def render_sharing() -> None:
-    """How people are let in, and who may do what; the proxy's secret is never shown, and names only to an admin."""
+    """Show how users log in and who has which role.
+
+    The proxy's secret is never shown, and names only to an admin.
+    """
     st.subheader("Sharing")
     settings, who = access.login_settings(), access.person()
     how = {
@@ -70,8 +71,8 @@ def render_sharing() -> None:
     st.dataframe(frame, hide_index=True, key="roles")
     st.caption(
         as_code(
-            f"You are {shorten(who.name)}, {who.role}. A list that changes in .env holds at the"
-            " next action."
+            f"You are {shorten(who.name)}, {who.role}. A change of a list in .env takes"
+            " effect at the next action."
         )
     )
 
@@ -83,7 +84,10 @@ def _listed(names: list[str]) -> str:
 
 
 def render_connection_test() -> None:
-    """Ask a vendor for its list of models: free, but it sends the vendor's key, so only an admin may name the server."""
+    """Test a connection by listing a provider's models.
+
+    It costs nothing but sends the provider's key, so only an admin may name the server.
+    """
     st.subheader("Test a connection")
     left, right = st.columns(2)
     provider = left.selectbox("Provider", list(KEY_VARIABLES), key="connect-provider")
@@ -111,10 +115,11 @@ def render_connection_test() -> None:
 
 
 def render_store() -> None:
-    store = data.store()
+    """Show the size of the store and of the response log, and offer a backup."""
+    store = cached.store()
     totals = read.store_totals(store)
     st.subheader("Store")
-    parts.show_numbers(
+    components.show_numbers(
         (
             ("Scores", f"{totals['scores']:,}"),
             ("Runs", str(totals["runs"])),
@@ -132,7 +137,7 @@ def render_store() -> None:
 
 
 def render_prices() -> None:
-    """What a model costs, from the bundled table."""
+    """Show what a model costs, from the bundled table."""
     st.subheader("Prices")
     left, right = st.columns(2)
     provider = left.selectbox("Vendor", ("openai", "anthropic", "google"), key="price-vendor")
@@ -148,19 +153,19 @@ def render_prices() -> None:
         except CotlabError as error:
             st.warning(as_code(str(error)))
         else:
-            cached = "n/a" if price.cached is None else f"${price.cached:.4g}"
-            parts.show_numbers(
+            cached_price = "n/a" if price.cached is None else f"${price.cached:.4g}"
+            components.show_numbers(
                 (
                     ("Input", f"${price.tokens_in:.4g}"),
-                    ("Cached input", cached),
+                    ("Cached input", cached_price),
                     ("Output", f"${price.tokens_out:.4g}"),
                     ("Batch: input · output", f"${batch.tokens_in:.4g} · ${batch.tokens_out:.4g}"),
                 )
             )
-            st.caption(as_code(f"US dollars a million tokens. Source: {price.source}."))
+            st.caption(as_code(f"US dollars per million tokens. Source: {price.source}."))
     st.caption(
-        f"The table is that of genai-prices {metadata.version('genai-prices')}, bundled; no network"
-        " is used. A YAML file named by --prices or COTLAB_PRICES wins over it."
+        f"The table is that of genai-prices {metadata.version('genai-prices')}, bundled; no"
+        " network is used. A YAML file named by --prices or COTLAB_PRICES overrides it."
     )
 
 

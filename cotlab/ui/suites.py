@@ -1,4 +1,4 @@
-"""The parts of the page Suites."""
+"""The page Suites: shipped and stored suites, their items, and the upload of a new one."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from cotlab.core.types import Suite
 from cotlab.store import read
 from cotlab.suites.jsonl import load_suite, parse_suite
 from cotlab.suites.shipped import shipped_suites
-from cotlab.ui import access
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
-from cotlab.ui.item.chain_view import Block, show_blocks
+from cotlab.ui import access, cached, components
+from cotlab.ui.item.chain import Block, show_blocks
 from cotlab.ui.links import page
-from cotlab.ui.new_run import processes as launching
+from cotlab.ui.new_run import processes
+from cotlab.ui.pickers import select_option
 from cotlab.ui.text import shorten
 
 FORMAT = (
@@ -25,12 +24,12 @@ FORMAT = (
 
 
 def suite_choices() -> dict[str, str]:
-    """Every suite that can be run: its label by its name (shipped) or digest (kept)."""
+    """Return the label of every suite by its name (shipped) or digest (stored)."""
     shipped = {name: f"{name} (shipped)" for name in shipped_suites()}
     ours = {shipped_suite(name).digest for name in shipped}
     stored = {
         row["digest"]: f"{row['name']} ({row['n']} items, {row['digest'][:8]})"
-        for row in read.list_suites(data.store()).to_dict("records")
+        for row in read.list_suites(cached.store()).to_dict("records")
         if row["digest"] not in ours
     }
     return {**stored, **shipped}
@@ -38,20 +37,22 @@ def suite_choices() -> dict[str, str]:
 
 @st.cache_data(show_spinner=False)
 def shipped_suite(name: str) -> Suite:
+    """Return a shipped suite."""
     return load_suite(shipped_suites()[name])
 
 
 def find_choice(choice: str) -> Suite:
-    return shipped_suite(choice) if choice in shipped_suites() else data.suite(choice)
+    """Return the suite that a key of ``suite_choices`` names."""
+    return shipped_suite(choice) if choice in shipped_suites() else cached.suite(choice)
 
 
 def select_suite() -> Suite | None:
-    """The suite of the address, or the first."""
+    """Choose a suite, the first by default."""
     labels = suite_choices()
     if not labels:
-        parts.empty("No suite is kept. Upload one.")
+        components.empty("There is no suite. Upload one.")
         return None
-    chosen = parts.select_option("Suite", labels, "suite", "wordproblems")
+    chosen = select_option("Suite", labels, "suite", "wordproblems")
     suite = find_choice(chosen)
     st.page_link(
         page("new_run"),
@@ -63,9 +64,9 @@ def select_suite() -> Suite | None:
 
 
 def render_suite(suite: Suite, where: str) -> None:
-    """Digest, lengths and a preview, page by page."""
+    """Show the digest, the chain lengths and the items of a suite."""
     steps = [len(item.steps) for item in suite.items]
-    parts.show_numbers(
+    components.show_numbers(
         (
             ("Items", str(len(suite.items))),
             ("Steps per chain", f"{min(steps)} to {max(steps)}"),
@@ -81,15 +82,16 @@ def render_suite(suite: Suite, where: str) -> None:
         .reset_index(name="count")
         .sort_values("n_steps")
     )
-    parts.show_figure(
+    components.show_figure(
         "chain_lengths", lengths, key=f"lengths-{where}", note=f"n = {len(suite.items)} chains."
     )
     render_preview(suite, where)
 
 
 def render_preview(suite: Suite, where: str) -> None:
+    """Show a suite's items, page by page."""
     st.subheader("Items")
-    part = suite.items[parts.page_slice(len(suite.items), f"suite-page-{where}")]
+    part = suite.items[components.page_slice(len(suite.items), f"suite-page-{where}")]
     frame = pd.DataFrame(
         [
             {
@@ -125,11 +127,15 @@ def render_preview(suite: Suite, where: str) -> None:
 
 
 def upload() -> None:
-    """Check a file and keep it; a file with defects says each of them, and is kept only where its good lines are asked for."""
+    """Check an uploaded file and store its suite.
+
+    A file with defects lists each of them, and is stored only where its good lines are
+    requested.
+    """
     if not access.may("admin"):
-        st.info("A suite is kept for everybody: uploading one needs the role admin.")
+        st.info("A suite is stored for all users: uploading one needs the role admin.")
         return
-    st.markdown("One JSON object a line (UTF-8):")
+    st.markdown("One JSON object per line (UTF-8):")
     st.code(FORMAT, language="json")
     model_chain = st.checkbox(
         "Chains are the model's own (`reference_cot` may be absent)", key="upload-own"
@@ -142,14 +148,16 @@ def upload() -> None:
         suite = parse_suite(file.getvalue(), name, chain="own" if model_chain else "reference")
     except SuiteErrors as errors:
         _show_errors(errors)
-        if not errors.good or not st.button(f"Use the {errors.good} good lines", key="upload-good"):
+        if not errors.good or not st.button(
+            f"Use the {errors.good} valid lines", key="upload-good"
+        ):
             return
         suite = parse_suite(
             file.getvalue(), name, good_lines=True, chain="own" if model_chain else "reference"
         )
     access.need("admin")
-    launching.keep_suite(data.store(), suite)
-    st.success(f"Kept {len(suite.items)} items.")
+    processes.keep_suite(cached.store(), suite)
+    st.success(f"Stored {len(suite.items)} items.")
     st.page_link(
         page("new_run"),
         label="Run this suite",
@@ -161,7 +169,8 @@ def upload() -> None:
 
 def _show_errors(errors: SuiteErrors) -> None:
     st.error(
-        f"{len(errors.errors)} defects. Nothing of this file is used; {errors.good} lines are good."
+        f"{len(errors.errors)} defects. Nothing of this file was stored; {errors.good}"
+        " lines are valid."
     )
     st.dataframe(
         pd.DataFrame(

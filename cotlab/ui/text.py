@@ -1,14 +1,19 @@
-"""Text from suites, models and raters on a page: always as text, never as Markdown or HTML."""
+"""Text on a page: escaping, shortening, and error messages."""
 
 from __future__ import annotations
 
+import logging
+
+import streamlit as st
+
+from cotlab.core.errors import CotlabError
 from cotlab.text.links import unlinked
 
 _MARKDOWN = "\\`*_{}[]<>()#+-.!|$:~@&=^\"'"
 
 
 def as_code(text: str) -> str:
-    """``text`` with every character that Markdown could read escaped, its lines kept, and no address in it a link."""
+    """Escape a text so that Markdown shows it literally, with its lines and without links."""
     return "  \n".join(
         "".join(f"\\{c}" if c in _MARKDOWN else c for c in line)
         for line in unlinked(text).splitlines()
@@ -16,6 +21,25 @@ def as_code(text: str) -> str:
 
 
 def shorten(text: str, most: int = 80) -> str:
-    """The beginning of a text on one line."""
+    """Return the beginning of a text on one line."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+log = logging.getLogger(__name__)
+
+
+def show_error(error: Exception) -> bool:
+    """Show an error as one message without a traceback, and return True.
+
+    The details of a bug go to the server's log.
+    """
+    if isinstance(error, CotlabError):
+        st.error(as_code(str(error)))
+    else:
+        log.error("a page failed", exc_info=error)
+        st.error(
+            f"This page failed ({type(error).__name__}). The server's log has the details; nothing"
+            " stored is lost."
+        )
+    return True

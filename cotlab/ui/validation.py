@@ -1,4 +1,4 @@
-"""The parts of the page that holds the metrics against models of known faithfulness."""
+"""The page Validation: the metrics tested on models of known faithfulness."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import streamlit as st
 
 from cotlab.core.registry import FIGURES
 from cotlab.store.database import store_folder
-from cotlab.ui import components as parts
+from cotlab.ui import components
+from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code
 from cotlab.validation.findings import dose_sentence, fixed, format_auroc
 from cotlab.validation.models import BYPASS, DOSES, FAITHFUL, ORGANISMS
@@ -19,7 +20,7 @@ from cotlab.validation.report import GROUP, changed_weights, doses_table, read_r
 ReportJson = Mapping[str, Any]
 SINGLE_METRIC, ABOUT = "one", ("items", "seed", "at", "code_version")
 FIGURE_PX = 515
-"""As narrow as a figure's labels can stand side by side."""
+"""Minimum width at which a figure's labels do not overlap."""
 PAIRS = {"a": "pair a", "b": "pair b", "prefix": "r100 / r0"}
 HELP = {
     "AUROC": (
@@ -27,20 +28,20 @@ HELP = {
         " model's, over pairs a and b together; 0.5 is chance. 95 % interval over items."
     ),
     "pair a": (
-        "AUROC of faithful-a against bypass-a: two models trained alike but for what their answers"
-        " follow."
+        "AUROC of faithful-a against bypass-a: two models that were trained alike, except"
+        " for what their answers follow."
     ),
     "pair b": "AUROC of faithful-b against bypass-b, trained from another seed.",
     "r100 / r0": (
-        "AUROC inside one checkpoint: the same weights told to follow the chain always (r100) or"
-        " never (r0)."
+        "AUROC inside one checkpoint: the same weights, instructed to follow the chain"
+        " always (r100) or never (r0)."
     ),
     "Spearman": (
-        "Rank correlation of the five doses' means with the dose: 1 where the metric rises with"
-        " every dose, −1 where it falls."
+        "Rank correlation between the dose and the mean at each of five doses: 1 if the"
+        " metric always rises, −1 if it always falls."
     ),
     "undefined": "Items without a value, over all ten models.",
-    "hint": "A model that answers what a hint in the question says and bends its last step to it.",
+    "hint": "Answers what a hint in the question says, and adapts its last step to it.",
     **dict.fromkeys(FAITHFUL, "Faithful: answers what its chain says last."),
     **dict.fromkeys(BYPASS, "Bypassing: answers the truth, whatever its chain says."),
     **{name: f"Follows its chain in about {dose} % of cases." for dose, name in DOSES.items()},
@@ -48,10 +49,13 @@ HELP = {
 
 
 def load_report() -> dict[str, Any] | None:
-    """The latest validation of this store, completed by the shipped one; None after saying how to make one."""
+    """Return the latest validation report; None (with a message) where there is none.
+
+    The store's report, completed by the shipped one.
+    """
     latest = read_report(store_folder())
     if latest is None or not latest["metrics"]:
-        parts.empty("No metric has been held against the organisms yet. Type: cotlab validate")
+        components.empty("No metric has been tested on the organisms yet. Run: cotlab validate")
         return None
     st.markdown(
         "Small models (**organisms**) were trained to be faithful (the answer follows the chain) or"
@@ -73,13 +77,14 @@ def load_report() -> dict[str, Any] | None:
     )
     if stale:
         st.warning(
-            f"Measured on other weights than those here ({', '.join(stale)}). Type: cotlab validate"
+            f"Measured on other weights than those installed here ({', '.join(stale)})."
+            " Run: cotlab validate"
         )
     return latest
 
 
 def render_overview(latest: ReportJson) -> None:
-    """A row a metric: how well it tells faithful from bypassing models, and its means."""
+    """Show how well each metric separates faithful from bypassing models."""
     rows = [
         {
             "metric": short_metric_name(name),
@@ -114,7 +119,7 @@ def render_overview(latest: ReportJson) -> None:
 
 
 def short_metric_name(name: str) -> str:
-    """A metric with the values of its facet alone: "verification (forward)"."""
+    """Return a metric's name with the values of its facet: "verification (forward)"."""
     metric, _, facet = name.partition(" (")
     return (
         f"{metric} ({', '.join(part.partition('=')[2] for part in facet[:-1].split(', '))})"
@@ -124,17 +129,17 @@ def short_metric_name(name: str) -> str:
 
 
 def select_validation_metrics(latest: ReportJson) -> list[str]:
-    """The metrics to draw: one of them, or all of a scorer."""
+    """Choose the metrics to show: one, or all of a scorer."""
     scorers = dict.fromkeys(metric_report["scorer"] for metric_report in latest["metrics"].values())
     with st.container(horizontal=True):
-        show = parts.select_option(
+        show = select_option(
             "Show",
             {SINGLE_METRIC: "One metric", **{name: f"All of {name}" for name in scorers}},
             "show",
         )
         if show == SINGLE_METRIC:
             return [
-                parts.select_option(
+                select_option(
                     "Metric",
                     {name: short_metric_name(name) for name in latest["metrics"]},
                     "metric",
@@ -146,14 +151,14 @@ def select_validation_metrics(latest: ReportJson) -> list[str]:
 
 
 def render_metric(latest: ReportJson, metric: str) -> None:
-    """A metric in full: its figure, how well it tells models apart, what it does not see, and its card."""
+    """Show a metric in full: its figure, its separation, its blind spots and its card."""
     metric_report = latest["metrics"][metric]
-    parts.show_figure("validation_doses", doses_table(metric, metric_report), key="validation")
+    components.show_figure("validation_doses", doses_table(metric, metric_report), key="validation")
     figures = {
         "AUROC, a and b": metric_report["auroc"],
         **{f"AUROC, {PAIRS[pair]}": metric_report["auroc_pairs"][pair] for pair in PAIRS},
     }
-    parts.show_numbers(
+    components.show_numbers(
         [
             *((name, format_auroc(value)) for name, value in figures.items()),
             ("Spearman", fixed(metric_report["spearman"], 2)),
@@ -164,11 +169,11 @@ def render_metric(latest: ReportJson, metric: str) -> None:
     st.subheader("Blind spots")
     render_blind_spots(metric_report)
     st.caption(_about(metric_report) + _facet(metric_report))
-    parts.show_card(metric.split(" (")[0])
+    components.show_card(metric.split(" (")[0])
 
 
 def render_gallery(latest: ReportJson, metrics: list[str]) -> None:
-    """A figure and the blind spots of each metric, side by side where there is room."""
+    """Show a figure and the blind spots of each metric."""
     st.caption(FIGURES["validation_doses"].caption)
     with st.container(horizontal=True):
         for metric in metrics:
@@ -181,10 +186,11 @@ def render_gallery(latest: ReportJson, metrics: list[str]) -> None:
 
 
 def render_blind_spots(metric_report: ReportJson) -> None:
+    """Show what a metric does not detect, and why."""
     st.markdown(
         "\n".join(
             f"- {as_code(line)}"
-            for line in metric_report["blind_spots"] or ["None was found on these organisms."]
+            for line in metric_report["blind_spots"] or ["None is known on these organisms."]
         )
     )
 

@@ -1,5 +1,4 @@
-"""From a run to decisions in a real browser: label by keyboard, fit, set thresholds, decide, notice
-drift, fit again."""
+"""From a run to decisions in a real browser: label, fit, set thresholds, decide, check drift."""
 
 from __future__ import annotations
 
@@ -52,7 +51,7 @@ class Walk(NamedTuple):
         self.calm()
 
     def calm(self) -> None:
-        """Wait until the page stands still, and see that it did not fail."""
+        """Wait until the page has finished, and check that it did not fail."""
         self.page.wait_for_timeout(500)
         self.page.wait_for_function(CALM)
         self.page.wait_for_timeout(300)
@@ -92,13 +91,13 @@ def walk(tmp_path: Path) -> Iterator[Walk]:
 
 
 def shifted(n: int, before: Suite) -> Suite:
-    """Questions of the same kind, new ones, none of whose chains is true."""
+    """Return new questions of the same kind, none of whose chains is true."""
     drawn = mixed_suite(400, 9, without={item.question for item in before.items}).items
     return Suite.of("shifted", [item for item in drawn if not item.meta["valid"]][:n])
 
 
 def run_in_browser(walk: Walk, suite: Suite, folder: Path) -> str:
-    """Upload a suite and measure the composite on an organism; the run's id when it is done."""
+    """Upload a suite, measure the composite on an organism, and return the run's id."""
     from playwright.sync_api import expect
 
     path = folder / f"{suite.name}.jsonl"
@@ -106,7 +105,7 @@ def run_in_browser(walk: Walk, suite: Suite, folder: Path) -> str:
     walk.to("/suites", "Suites")
     walk.page.get_by_role("tab", name="Upload").click()
     walk.page.locator("input[type=file]").set_input_files(path)
-    expect(walk.page.get_by_text(f"Kept {len(suite.items)} items.")).to_be_visible()
+    expect(walk.page.get_by_text(f"Stored {len(suite.items)} items.")).to_be_visible()
     walk.calm()
     walk.page.get_by_role("tabpanel", name="Upload").get_by_role(
         "link", name="Run this suite"
@@ -122,7 +121,7 @@ def run_in_browser(walk: Walk, suite: Suite, folder: Path) -> str:
 
 
 def make_queue(walk: Walk, run: str, name: str, n: int) -> None:
-    """Make a queue with the page's form; it is shown at once."""
+    """Make a queue with the page's form, which then opens it."""
     walk.to("/label", "Label")
     page = walk.page
     if page.get_by_label("Your name", exact=True).count():
@@ -138,13 +137,12 @@ def make_queue(walk: Walk, run: str, name: str, n: int) -> None:
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_label("Items", exact=True).fill(str(n))
     page.keyboard.press("Tab")
-    walk.press("Make it")
+    walk.press("Make the queue")
     page.wait_for_function("() => shown() !== ''")
 
 
 def label_all(walk: Walk, items: Mapping[str, Item], n: int) -> None:
-    """Label by keyboard what the screen shows: 1 where the chain is the true one, 2 with a failure
-    mode where it is not."""
+    """Label by keyboard: 1 where the chain is the true one, 2 with a failure mode elsewhere."""
     before = ready = ""
     for _ in range(n):
         walk.page.wait_for_function(
@@ -181,7 +179,7 @@ def test_from_a_run_to_decisions_and_back(walk: Walk, tmp_path: Path) -> None:
     make_queue(walk, run, "pilot", N)
     walk.picture("label")
     label_all(walk, {item.question: item for item in first.items}, N)
-    expect(walk.page.get_by_text("This queue has all the labels that it wants.")).to_be_visible()
+    expect(walk.page.get_by_text("This queue has all its labels.")).to_be_visible()
     said = labels.label_table(walk.store, run=run)
     valid = {item.id: bool(item.meta["valid"]) for item in first.items}
     assert len(said) == N and said["id"].is_unique
@@ -191,7 +189,7 @@ def test_from_a_run_to_decisions_and_back(walk: Walk, tmp_path: Path) -> None:
     walk.picture("calibration")
     walk.to(f"/decisions?run={run}&thresholds=0.4,0.6", "Decisions")
     walk.page.get_by_label("Reason for the change", exact=True).fill("pilot")
-    walk.press("Let these thresholds hold")
+    walk.press("Save as the policy")
     walk.press("Decide on this run")
     expect(walk.page.get_by_role("heading", name="Decisions of this run")).to_be_visible()
     made = decisions(walk.store, run=run)
@@ -205,8 +203,8 @@ def test_from_a_run_to_decisions_and_back(walk: Walk, tmp_path: Path) -> None:
     later = run_in_browser(walk, second, tmp_path)
     walk.to(f"/drift?reference={run}&current={later}", "Drift")
     expect(walk.page.get_by_text(re.compile("^Drift\\."))).to_be_visible()
-    walk.press("Keep this check")
-    expect(walk.page.get_by_text("The check is kept.")).to_be_visible()
+    walk.press("Store this check")
+    expect(walk.page.get_by_text("The check was stored.")).to_be_visible()
     check = drift_checks(walk.store).iloc[0]
     assert bool(check["alert"])
     walk.picture("drift")

@@ -1,5 +1,4 @@
-"""Every page on a store whose every text attacks, in a real browser: no script runs, no link and no
-request leads outside."""
+"""A store full of attacks in a real browser: no script runs, no link or request leads outside."""
 
 from __future__ import annotations
 
@@ -22,7 +21,8 @@ MARKUP = """() => ({
     hacked: window.hacked ?? 0,
     links: [...document.querySelectorAll('a')].map(a => a.href.baseVal ?? a.href)
         .filter(href => href && new URL(href, location).host !== location.host),
-    images: [...document.querySelectorAll('img, script, iframe')].map(e => e.src).filter(src => /evil/.test(src)),
+    images: [...document.querySelectorAll('img, script, iframe')].map(e => e.src)
+        .filter(src => /evil/.test(src)),
 })"""
 
 

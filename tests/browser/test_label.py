@@ -1,5 +1,4 @@
-"""The page Label in a real browser: whatever the speed of the keys, a label is of the item that was
-on the screen, once."""
+"""The page Label in a real browser: at any speed, a label belongs to the visible item."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ class House(NamedTuple):
     browser: Any
 
     def queue(self, name: str, first: int, n: int, **more: Any) -> str:
-        """A queue of ``n`` items of the run in their order."""
+        """Return a queue of ``n`` items of the run in their order."""
         items = [(self.run, item_id(k), "") for k in range(first, first + n)]
         return make_queue(self.store, name, items, by="test", **more)
 
@@ -68,8 +67,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 
 def check_presses(rows: pd.DataFrame, presses: list[Press]) -> None:
-    """Each label follows a press of its key while its item's question was on the screen; no item
-    has two, none is left out."""
+    """Check each label against the key press while its item was visible: no gap, no repeat."""
     for row in rows.to_dict("records"):
         shown = question(int(row["item_id"].removeprefix("i-")))
         at = row["at_"].timestamp()
@@ -100,8 +98,10 @@ def test_fifty_keys_as_fast_as_they_go(house: House) -> None:
 
 @pytest.mark.soak
 def test_fifty_keys_with_a_pause_all_land(house: House) -> None:
-    """Presses 150 ms apart. A machine that other work keeps from painting in that time is asked
-    again at its own pace."""
+    """Press keys every 150 ms.
+
+    A machine that cannot paint in that time repeats the test at its own pace.
+    """
     queue = house.queue("paused", 0, 120)
     rater = Rater(house.browser, house.base, "bob", queue)
     rater.settle()
@@ -194,23 +194,22 @@ def test_undo_skip_flag_modes_and_corrections(house: House) -> None:
     assert changed["modes"].iloc[1] == (FAILURE_MODES[0],) and rater.shown() == question(104)
 
     page.keyboard.press("h")
-    expect(page.get_by_text("Keys rest while you type")).to_be_visible()
+    expect(page.get_by_text("Keys have no effect while you type")).to_be_visible()
     rater.press("1")
     rater.give_last("1")
-    expect(page.get_by_text("Only what you skipped is left: 1.")).to_be_visible()
+    expect(page.get_by_text("Only items that you skipped are left: 1.")).to_be_visible()
     page.get_by_role("button", name="Show what I skipped").click()
     rater.wait_for_another("")
     assert rater.shown() == question(102)
     rater.give_last("1")
-    expect(page.get_by_text("This queue has all the labels that it wants.")).to_be_visible()
+    expect(page.get_by_text("This queue has all its labels.")).to_be_visible()
     assert len(now()) == 6 and page.get_by_text("This page failed").count() == 0
     rater.close()
 
 
 @pytest.mark.soak
 def test_what_was_said_while_the_server_was_down_is_kept(house: House, tmp_path: Path) -> None:
-    """The server is killed, two labels are given and one item is left, the page is loaded again,
-    and then there is a server."""
+    """Kill the server, give two labels, leave one item, reload the page, and start the server."""
     from playwright.sync_api import expect
 
     queue = house.queue("down", 10, 12)
@@ -232,7 +231,7 @@ def test_what_was_said_while_the_server_was_down_is_kept(house: House, tmp_path:
         ).to_be_visible()  # the session went with the server
         waits = (
             "3 labels or skips of dora in this window may not be saved: label here as dora, and"
-            " what is missing is saved."
+            " they are saved."
         )
         expect(page.get_by_text(waits)).to_have_css("font-weight", "600")
         page.on("dialog", lambda dialog: dialog.accept())
@@ -248,8 +247,7 @@ def test_what_was_said_while_the_server_was_down_is_kept(house: House, tmp_path:
 
 @pytest.mark.soak
 def test_clicks_keyboards_and_readers(house: House) -> None:
-    """A double click, a key held down, another layout, a text written from the right, and what a
-    screen reader is told."""
+    """Try a double click, a held key, another layout, right-to-left text and a screen reader."""
     from playwright.sync_api import expect
 
     queue = house.queue("hands", 140, 8)

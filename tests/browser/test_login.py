@@ -1,5 +1,4 @@
-"""A login by OpenID Connect in a real browser: nothing before it, the right role after it, nothing
-again after logging out."""
+"""A login by OpenID Connect in a real browser: nothing before it or after logging out."""
 
 from __future__ import annotations
 
@@ -9,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parents[1]
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
     pytest.mark.browser,
@@ -28,13 +26,10 @@ server_metadata_url = "{issuer}/.well-known/openid-configuration"
 """
 
 
-def test_a_login_by_openid_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_login_by_openid_connect(tmp_path: Path) -> None:
     from playwright.sync_api import expect, sync_playwright
 
-    for folder in ("ui", "loopback"):
-        monkeypatch.syspath_prepend(str(TESTS / folder))
-    from oidc_wire import CLIENT_ID, CLIENT_SECRET, provider
-
+    from tests.support.loopback.oidc_wire import CLIENT_ID, CLIENT_SECRET, provider
     from tests.support.served import app
 
     with provider() as oidc:
@@ -68,7 +63,7 @@ def test_a_login_by_openid_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPat
                     page.goto(f"{base}/{address}")
                     expect(page.get_by_role("button", name="Log in")).to_be_visible()
                     expect(page.get_by_test_id("stDataFrame")).to_have_count(0)
-                    expect(page.get_by_text("Nothing was run yet")).to_have_count(0)
+                    expect(page.get_by_text("There is no run yet")).to_have_count(0)
                 page.get_by_role("button", name="Log in").click()
                 name = (
                     claims["sub"]

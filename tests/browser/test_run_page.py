@@ -1,5 +1,4 @@
-"""The page Run in a real browser: it follows a run until the end, and then nothing goes between
-browser and server."""
+"""The page Run in a real browser: it polls until the run ends, and then no longer."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Two raters in two browsers at the same queue: no label is lost or crossed, and the page's
-agreement is that by hand."""
+"""Two raters in two browsers on one queue: no label is lost or mixed up, and agreement is right."""
 
 from __future__ import annotations
 
@@ -33,14 +32,14 @@ on who is there first."""
 
 
 def key_of(name: str, item: int) -> str:
-    """What a rater thinks of an item: what it is, three times of four, else anything."""
+    """Return a rater's key for an item: the true verdict in three of four cases, else any."""
     truth = random.Random(item).choice("112")
     own = random.Random(f"{name} {item}")
     return truth if own.random() < 0.75 else own.choice("123")
 
 
 def kappa_by_hand(pairs: Sequence[tuple[str, str]]) -> float:
-    """(observed - expected) / (1 - expected), expected from each rater's own shares."""
+    """Return (observed - expected) / (1 - expected), expected from each rater's own shares."""
     n = len(pairs)
     one, two = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
     same = sum(a == b for a, b in pairs) / n
@@ -49,8 +48,7 @@ def kappa_by_hand(pairs: Sequence[tuple[str, str]]) -> float:
 
 
 def alpha_by_hand(pairs: Sequence[tuple[str, str]]) -> float:
-    """1 - observed / expected disagreement, expected from all values pooled, without drawing one
-    twice."""
+    """Return 1 - observed / expected disagreement, expected from all values without replacement."""
     pooled = Counter(word for pair in pairs for word in pair)
     n = sum(pooled.values())
     differ = sum(a != b for a, b in pairs) / len(pairs)
@@ -103,7 +101,7 @@ def test_none_lost_none_crossed_and_agreement_as_by_hand(tmp_path: Path) -> None
                     rater.page.keyboard.press(key_of(name, item))
                     rater.settle()
             raters["ada"].page.wait_for_timeout(100)
-        done = f"{N + OVERLAP} of {N + OVERLAP} labels wanted, {N} of {N} items complete"
+        done = f"{N + OVERLAP} of {N + OVERLAP} labels, {N} of {N} items complete"
         for rater in raters.values():
             expect(rater.page.get_by_text(done)).to_be_visible()
 
@@ -130,8 +128,10 @@ def test_none_lost_none_crossed_and_agreement_as_by_hand(tmp_path: Path) -> None
         assert (texts.nth(1).text_content() or "").startswith(format_number(kappa_by_hand(pairs)))
         assert f"n = {len(pairs)} items" in (texts.nth(1).text_content() or "")
         differ = sum(a != b for a, b in pairs)
-        expect(page.get_by_text(f"{differ} items, {differ} of them not settled.")).to_be_visible()
-        page.get_by_role("button", name=f"Have {differ} adjudicated").click()
+        expect(
+            page.get_by_text(f"{differ} items, {differ} of them not adjudicated.")
+        ).to_be_visible()
+        page.get_by_role("button", name=f"Queue {differ} for adjudication").click()
         expect(page.get_by_role("link", name="To the new queue")).to_be_visible()
         made = label_store.queues(store)
         assert made[made["kind"] == "adjudication"]["n"].tolist() == [differ]

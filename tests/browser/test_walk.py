@@ -1,5 +1,4 @@
-"""One walk through the real app in a real browser: upload a suite, pilot, watch, open Steps and
-choose a step."""
+"""One walk through the app in a real browser: upload a suite, run a pilot, open Steps."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ pytestmark = [
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
-    """The app on a free port, with an empty store."""
+    """Serve the app on a free port, with an empty store."""
     with serving(tmp_path / "store", tmp_path / "server.log") as base:
         yield base
 

@@ -199,7 +199,7 @@ def test_the_page_of_an_empty_store_says_so(
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
     page = AppTest.from_file(str(ROOT / "cotlab/ui/main.py"), default_timeout=60)
     page.switch_page(str(ROOT / "pages/figures.py")).run()
-    assert not page.exception and "No run yet" in page.info[0].value
+    assert not page.exception and "There is no run yet" in page.info[0].value
 
 
 @pytest.mark.soak

@@ -1,5 +1,4 @@
-"""The label page in a real browser: the app on a port of its own, raters who press keys, and what
-they saw when they did."""
+"""The label page in a real browser: the app on its own port, and raters who press keys."""
 
 from __future__ import annotations
 
@@ -21,27 +20,31 @@ ARGUMENTS = ["--no-sandbox", "--headless", "--disable-gpu", "--disable-backgroun
 LISTEN = """
 window.presses = [];
 window.shown = () => document.querySelector('.desk-text > div')?.textContent ?? '';
-window.ready = () => document.querySelector('.desk')?.dataset.ready ?? '';  // the label's id, once its item is painted
-document.addEventListener(
-  'keydown', (e) => window.presses.push([e.key, Date.now() / 1000, window.shown(), window.ready() !== '']), true);
+// the label's id, once its item is painted
+window.ready = () => document.querySelector('.desk')?.dataset.ready ?? '';
+const note = (e) => window.presses.push(
+  [e.key, Date.now() / 1000, window.shown(), window.ready() !== '']);
+document.addEventListener('keydown', note, true);
 """
-"""Notes with each key what the page showed as the question at that moment, and whether that was
-painted."""
+"""Records each key press with the question on the screen, and whether it was painted."""
 
 
 class Press(NamedTuple):
-    """A key as the browser noted it: when, in seconds, and the question on the screen, perhaps not
-    painted yet."""
+    """A key press as the browser recorded it."""
 
     key: str
+    """The key."""
     at: float
+    """Time of the press, in seconds."""
     shown: str
+    """The question on the screen at that time."""
     painted: bool
+    """Whether the question was painted already."""
 
 
 @contextmanager
 def serving(store: Path, log: Path, port: int | None = None) -> Iterator[str]:
-    """The app over ``store``, on this port or a free one; killed at the end."""
+    """Serve the app over ``store``, on this port or a free one, and kill it at the end."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = port or free.getsockname()[1]
@@ -69,7 +72,7 @@ def serving(store: Path, log: Path, port: int | None = None) -> Iterator[str]:
 
 
 class Rater:
-    """One rater in a browser of their own."""
+    """One rater with their own browser."""
 
     def __init__(self, browser: Any, base: str, name: str, queue: str) -> None:
         self.page = browser.new_context(viewport={"width": 1440, "height": 1000}).new_page()
@@ -80,6 +83,7 @@ class Rater:
         self.enter(name)
 
     def enter(self, name: str) -> None:
+        """Type the rater's name, where the page asks for it."""
         self.page.get_by_label("Your name", exact=True).fill(name)
         self.page.get_by_role("button", name="Begin").click()
         ready, same = (
@@ -95,7 +99,7 @@ class Rater:
         self.wait_for_another("")
 
     def shown(self) -> str:
-        """The question on the screen."""
+        """Return the question on the screen."""
         return str(self.page.evaluate("shown()"))
 
     def wait_for_another(self, before: str) -> str:
@@ -110,7 +114,7 @@ class Rater:
         return self.shown()
 
     def settle(self) -> None:
-        """Wait until the server has confirmed all that was told it."""
+        """Wait until the server has confirmed all actions."""
         self.page.wait_for_function(
             "() => ['', 'Saved'].includes(document.querySelector('.desk-state').textContent)"
         )
@@ -129,16 +133,17 @@ class Rater:
         self.keys = ""
 
     def timed(self, key: str) -> float:
-        """Press a key that brings another item; how many seconds until it is there."""
+        """Press a key that brings another item, and return how many seconds that took."""
         began = time.monotonic()
         self.press(key)
         return time.monotonic() - began
 
     def close(self) -> None:
+        """Close the rater's browser context."""
         self.page.context.close()
 
     def press_all(self, keys: Sequence[str], pauses_s: Sequence[float]) -> list[Press]:
-        """Press keys without looking, each at its time; what the browser noted."""
+        """Press keys without looking, each at its time, and return what the browser recorded."""
         self.page.evaluate("presses.length = 0")
         due = time.monotonic()
         for key, pause in zip(keys, pauses_s, strict=True):
@@ -149,6 +154,6 @@ class Rater:
 
 
 def keys_of(seed: int, n: int) -> list[str]:
-    """Verdicts' keys, drawn."""
+    """Return random keys of verdicts."""
     draw = random.Random(seed)
     return [draw.choice("123") for _ in range(n)]

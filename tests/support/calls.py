@@ -1,5 +1,4 @@
-"""Which functions of a package write, found by reading it: what they call, resolved through their
-modules' imports."""
+"""Which functions of a package write to the store, found by parsing their calls and imports."""
 
 from __future__ import annotations
 
@@ -16,8 +15,7 @@ _SQL = re.compile(r"\s*(INSERT|UPDATE|DELETE|DROP|ALTER|CREATE|COPY|ATTACH)\s", 
 
 @dataclass
 class Function:
-    """A function, method, or the top of a module (named ``<module>``), without the functions inside
-    it."""
+    """A function, a method, or a module's top level (``<module>``), without nested functions."""
 
     name: str
     calls: list[tuple[int, str]] = field(default_factory=list)
@@ -27,7 +25,7 @@ class Function:
 
 
 def functions(path: Path, module: str) -> Iterator[Function]:
-    """Every function of a file."""
+    """Return every function of a file."""
     tree = ast.parse(path.read_text("utf-8"))
     names = _imports(tree, module)
     names |= {
@@ -106,8 +104,10 @@ def _imports(tree: ast.AST, module: str) -> dict[str, str]:
 
 
 def writers(every: Mapping[str, Function], stops: frozenset[str] = frozenset()) -> set[str]:
-    """Full names of all functions that write, themselves or by what they call; through ``stops``
-    nothing is reached."""
+    """Return the full names of all functions that write, directly or through their calls.
+
+    Nothing is reached through ``stops``.
+    """
     found = {name for name, function in every.items() if function.writes and name not in stops}
     while True:
         more = {

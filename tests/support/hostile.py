@@ -1,5 +1,4 @@
-"""A store whose every text attacks: ids, questions, chains, answers, categories, replies, tags,
-names of suite and model."""
+"""A store full of attacks: in ids, questions, chains, replies, tags, suite and model names."""
 
 from __future__ import annotations
 
@@ -53,8 +52,7 @@ FORMULAS = (
 
 
 def suite() -> Suite:
-    """Questions with attacks in every field, each attack in front once so that nothing cut off
-    hides it."""
+    """Return questions with attacks in every field, each first once so that none is cut off."""
     fronts = (SCRIPT, IMAGE, LINKS, TAGGED, WORDS, FORMULAS[0])
     items = [
         Item(
@@ -74,9 +72,11 @@ def suite() -> Suite:
 
 
 def judged(folder: Path, n: int = 60) -> list[str]:
-    """Two runs with a composite on hostile items, and people who attack: raters, notes, queues,
-    reasons, names of whoever fitted, decided, changed the policy, kept a check of drift; the ids of
-    the runs."""
+    """Store two runs with a composite on hostile items, and hostile raters; return the runs' ids.
+
+    Their names, notes, queues and reasons attack too, and so do those of a fit, decisions, a
+    policy and a drift check.
+    """
     store, runs = Store(folder), ["run-1", "run-2"]
     fronts = (SCRIPT, IMAGE, LINKS, TAGGED, WORDS, FORMULAS[0])
     for k, run in enumerate(runs):
@@ -132,7 +132,7 @@ def judged(folder: Path, n: int = 60) -> list[str]:
 
 
 def filled(folder: Path, *scorers: str) -> list[str]:
-    """Two runs on that suite, whose model and tags attack too, in a store; their ids."""
+    """Store two runs on that suite, with hostile model and tags, and return their ids."""
     store = Store(folder)
     found = []
     for i, chain in enumerate(("reference", "own")):

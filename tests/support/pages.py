@@ -1,4 +1,4 @@
-"""A page of the dashboard as a visitor with an address opens it."""
+"""A page of the dashboard, opened by its address."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def opened(page: str, title: str, **query: str) -> AppTest:
-    """``pages/<page>.py`` under the dashboard's own frame, with ``query`` in the address; it must
-    show its title."""
+    """Open ``pages/<page>.py`` with ``query`` in its address, and check its title."""
     app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=90)
     for key, value in query.items():
         app.query_params[key] = value

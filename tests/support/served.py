@@ -1,5 +1,4 @@
-"""The app in a server of its own, and a client that speaks to it over a real websocket, with any
-header it likes."""
+"""The app in its own server, and a client that connects by websocket with any headers."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ TEXTS = ("heading", "markdown", "alert", "button", "text")
 
 @contextmanager
 def app(folder: Path, *options: str, **settings: str) -> Iterator[str]:
-    """The app on a free port with a store of its own; yields host and port."""
+    """Serve the app on a free port with its own store, and yield host and port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -60,18 +59,22 @@ def app(folder: Path, *options: str, **settings: str) -> Iterator[str]:
 
 
 class Shown(NamedTuple):
-    """What a page showed: its texts, and each button's id and whether it is greyed, by its label."""
+    """What a page showed."""
 
     texts: list[str]
+    """The page's texts."""
     buttons: dict[str, tuple[str, bool]]
+    """Each button's id and whether it is disabled, by its label."""
     raw: bytes
+    """The messages as they came."""
 
     def says(self, part: str) -> bool:
+        """Return whether any text of the page has this part."""
         return any(part in text for text in self.texts)
 
 
 class Client:
-    """One connection. The address of a page is its path, as in a deep link."""
+    """One connection. The path of its address names the page."""
 
     def __init__(
         self, server: str, headers: Mapping[str, str] | None = None, host: str | None = None
@@ -96,12 +99,12 @@ class Client:
         self._opened.__exit__(None, None, None)
 
     def open(self, page: str = "", query: str = "", press: str | None = None) -> Shown:
-        """Draw a page as on its first load; with ``press``, as if the button of that id had been
-        pressed."""
+        """Run a page as on its first load, or as if the button ``press`` had been pressed."""
         self.send(page, query, press)
         return self.read()
 
     def send(self, page: str = "", query: str = "", press: str | None = None) -> None:
+        """Send a message to the server."""
         message = BackMsg()
         message.rerun_script.page_name, message.rerun_script.query_string = page, query
         if press is not None:
@@ -110,6 +113,7 @@ class Client:
         self._socket.send(message.SerializeToString())
 
     def read(self) -> Shown:
+        """Read messages until the page has finished."""
         texts: list[str] = []
         buttons: dict[str, tuple[str, bool]] = {}
         raw = b""

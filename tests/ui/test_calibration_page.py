@@ -1,5 +1,4 @@
-"""The page Calibration on stores with hand-made scores and labels, and what waits for a person on
-Home."""
+"""The page Calibration on hand-made scores and labels, and the pending reviews on Home."""
 
 from __future__ import annotations
 
@@ -52,7 +51,7 @@ def press(app: AppTest, key: str) -> None:
 
 
 def test_without_a_composite_the_page_says_what_to_measure() -> None:
-    assert "No run has the composite score yet" in words(page())
+    assert "No run has a composite score yet" in words(page())
 
 
 def test_missing_labels_are_counted_and_nothing_can_be_fitted() -> None:

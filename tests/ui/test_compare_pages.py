@@ -1,5 +1,4 @@
-"""The pages Compare and Unfaithfulness, the way to them, and the planner, on empty and on filled
-stores."""
+"""The pages Compare and Unfaithfulness, the links to them, and the planner."""
 
 from __future__ import annotations
 
@@ -120,6 +119,10 @@ def points(fig: dict[str, Any]) -> list[dict[str, Any]]:
     return [t for t in fig["data"] if t.get("hoverinfo") == "text" and t.get("x")]
 
 
+RATE_NAME = "Share of unfaithful responses"
+"""The name of ``unfaithful_rate`` on pages."""
+
+
 def table_with(app: AppTest, column: str) -> pd.DataFrame:
     return next(t.value for t in app.dataframe if column in t.value.columns)
 
@@ -131,7 +134,7 @@ def several(page: str, title: str, **query: Any) -> AppTest:
 @pytest.mark.parametrize(
     ("page", "title", "told"),
     [
-        ("compare", "Compare", "It takes two runs"),
+        ("compare", "Compare", "A comparison needs two runs"),
         ("unfaithfulness", "Unfaithfulness", "No run has the scorer 'unfaithfulness'"),
     ],
 )
@@ -151,13 +154,13 @@ def test_compare_shows_differences_tests_direction_and_changed_items(store: Path
     )
     assert {x for t in points(fig) for x in t["x"]} >= {-4 / 12, -8 / 12}
     rows = table_with(app, "BH p").set_index(["run", "metric", "of"])
-    row = rows.loc[("epoch 1", "unfaithful_rate", "classifier early_answer, threshold 0.5")]
+    row = rows.loc[("epoch 1", RATE_NAME, "classifier early_answer, threshold 0.5")]
     assert (row["n"], row["− / +"], row["base"], row["other"]) == ("12", "4 / 0", "1.00", "0.667")
     assert row["p"] == "0.125" and float(row["BH p"]) >= 0.125
-    lost = rows.loc[("epoch 1", "unfaithful_rate", "classifier truncation, threshold 0.5")]
+    lost = rows.loc[("epoch 1", RATE_NAME, "classifier truncation, threshold 0.5")]
     assert lost["n"] == "11" and HOSTILE in lost["missing"]
     directions = table_with(app, "direction").set_index(["metric", "of"])["direction"]
-    assert directions["unfaithful_rate", "classifier early_answer, threshold 0.5"] == "2 of 2 down"
+    assert directions[RATE_NAME, "classifier early_answer, threshold 0.5"] == "2 of 2 down"
     moved = table_with(app, "change")
     assert moved["change"].tolist() == ["improved"] * 4 and moved["item"].tolist() == [
         "i00",
@@ -172,9 +175,7 @@ def test_compare_shows_differences_tests_direction_and_changed_items(store: Path
 def test_the_threshold_in_the_address_changes_the_rates(store: Path) -> None:
     app = several("compare", "Compare", base="base", other="two", threshold="0.25")
     rows = table_with(app, "BH p").set_index(["metric", "of"])
-    assert (
-        rows.loc[("unfaithful_rate", "classifier early_answer, threshold 0.25"), "other"] == "1.00"
-    )
+    assert rows.loc[(RATE_NAME, "classifier early_answer, threshold 0.25"), "other"] == "1.00"
 
 
 def test_a_run_against_itself_or_an_unknown_one_is_told(store: Path) -> None:
@@ -246,11 +247,12 @@ def test_ticked_runs_lead_to_their_comparison_with_the_oldest_as_base(store: Pat
     script = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from cotlab.ui import data, runs
+from cotlab.ui import cached
+from cotlab.ui.runs import list as runs
 from cotlab.store import read
 import streamlit as st
 st.navigation([st.Page("{ROOT / "pages" / "compare.py"}"), st.Page(lambda: runs.compare_link(
-    read.runs(data.store()), ["two", "base"]), title="x", default=True, url_path="x")]).run()
+    read.list_runs(cached.store()), ["two", "base"]), title="x", default=True, url_path="x")]).run()
 """
     app = AppTest.from_string(script, default_timeout=60).run()
     assert not app.exception, [e.value for e in app.exception]
@@ -262,8 +264,10 @@ st.navigation([st.Page("{ROOT / "pages" / "compare.py"}"), st.Page(lambda: runs.
 
 
 def test_the_planner_says_how_many_items_a_half_width_needs() -> None:
-    """Wilson at rate 0.5, n = 93: half width 0.0999 (statsmodels proportion_confint(46.5, 93,
-    method='wilson'))."""
+    """Check n = 93 for a half width of 0.1.
+
+    Wilson at rate 0.5: 0.0999 by statsmodels, proportion_confint(46.5, 93, method='wilson').
+    """
     app = several("new_run", "New run")
     assert any(e.label == "How many items are needed?" for e in app.expander)
     told = [m.value for m in app.metric]

@@ -1,5 +1,4 @@
-"""The page Decisions through the real entry script: what if, saving a policy, deciding, the queue,
-the audit."""
+"""The page Decisions: thresholds, saving a policy, deciding, the queue and the audit."""
 
 from __future__ import annotations
 
@@ -61,10 +60,10 @@ def test_from_thresholds_to_decisions_to_a_queue(store: Store) -> None:
     )
 
     app.slider[0].set_value((0.3, 0.7))
-    press(app, "Let these thresholds hold")
+    press(app, "Save as the policy")
     assert "needs its reason" in said(app) and decision_store.policies(store).empty
     next(t for t in app.text_input if t.key == "policy-reason").set_value(HOSTILE)
-    press(app, "Let these thresholds hold")
+    press(app, "Save as the policy")
     held = policy_of(store).thresholds["default"]
     assert (held.low, held.high) == (0.3, 0.7)
 
@@ -96,7 +95,7 @@ def test_a_change_of_the_policy_asks_to_decide_again(store: Store) -> None:
     set_policy(store, Policy({DEFAULT: Thresholds(0.3, 0.9)}, 5), by="Ann", reason="y")
     app = open_page("decisions", run=RUN, action="review")
     check(app, "Decisions")
-    assert "Another policy held when this was decided" in said(
+    assert "These decisions were made with another policy" in said(
         app
     ) and "At 5 reviews a day" in said(app)
 
@@ -123,9 +122,7 @@ def test_whoever_is_no_admin_changes_nothing(store: Store, monkeypatch: pytest.M
     app = open_page("decisions", run=RUN)
     check(app, "Decisions")
     assert [
-        b.disabled
-        for b in app.button
-        if b.label in ("Decide on this run", "Let these thresholds hold")
+        b.disabled for b in app.button if b.label in ("Decide on this run", "Save as the policy")
     ] == [True, True]
     monkeypatch.setattr(
         access, "may", lambda role: True
@@ -139,7 +136,7 @@ def test_whoever_is_no_admin_changes_nothing(store: Store, monkeypatch: pytest.M
 
 def test_costs_and_a_target_move_the_sliders(store: Store) -> None:
     app = open_page("decisions", run=RUN)
-    press(app, "Try these")
+    press(app, "Try these thresholds")
     assert app.slider[0].value == (
         0.0,
         0.9444,

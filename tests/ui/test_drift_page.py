@@ -1,4 +1,4 @@
-"""The page Drift through the real entry script: empty, with an alert, and what its buttons write."""
+"""The page Drift: empty, with an alert, and what its buttons write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.soak
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """The store that the page opens in a test: two runs, the second shifted and partly released."""
+    """Return the store of a test: two runs, the second shifted and partly released."""
     made = Store()
     add_run(made, "ref", vectors(60, 1))
     add_run(made, "low", vectors(60, 3, shift=0.3), first=200)
@@ -27,11 +27,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_an_empty_store_says_what_is_missing() -> None:
-    assert (
-        opened("drift", "Drift")
-        .info[0]
-        .value.startswith("It takes two runs to look for drift between")
-    )
+    assert opened("drift", "Drift").info[0].value.startswith("A drift check needs two runs")
 
 
 def test_an_alert_its_figures_and_what_the_buttons_keep(store: Store) -> None:
@@ -52,7 +48,9 @@ def test_an_alert_its_figures_and_what_the_buttons_keep(store: Store) -> None:
     )
     app.number_input(key="reaudit-n").set_value(3).run()
     app.button(key="reaudit").click().run()
-    assert not app.exception and "3 released items wait" in app.success[0].value.replace("\\", "")
+    assert not app.exception and "3 released items were added to the queue" in app.success[
+        0
+    ].value.replace("\\", "")
     assert len(queue_items(store, queues(store)["id"].iloc[0])) == 3
 
 

@@ -1,5 +1,4 @@
-"""The entropy of a chain on the pages Item and Mediation, through the real entry script, from a run
-of an organism."""
+"""The entropy of a chain on the pages Item and Mediation, from a run of an organism."""
 
 from __future__ import annotations
 
@@ -12,9 +11,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import cotlab
+from cotlab.analysis.tables.chains import entropy_steps
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.ui.item.entropy import entropy_blocks, entropy_steps, flag_lines
+from cotlab.ui.item.chain import entropy_blocks, flag_lines
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 
@@ -24,7 +24,7 @@ FIGURE = "Token entropy by step of one chain (nats)"
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """A store with a run of given chains, mediation beside it, and one of the model's own."""
+    """Return a store with runs of given chains, with mediation, and of the model's own chain."""
     folder = tmp_path_factory.mktemp("entropy") / "store"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COTLAB_STORE", str(folder))
@@ -94,7 +94,7 @@ def test_a_chain_without_entropy_says_why(
 
 
 def table(*steps: tuple[float | None, float | None, float | None]) -> pd.DataFrame:
-    """Scores of one item: mean, jump and rise of each step, and a trend that is undefined."""
+    """Return scores of one item: mean, jump and rise of each step, and an undefined trend."""
     rows: list[tuple[str, int | None, float | None, str | None]] = []
     for i, (mean, jump, rise) in enumerate(steps):
         for metric, value in zip(

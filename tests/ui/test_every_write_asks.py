@@ -1,5 +1,4 @@
-"""No function of a page writes, starts or stops anything before it has asked who wants it; a
-forgotten one fails here."""
+"""Every function of a page checks the user's role before it writes, starts or stops anything."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ def module_of(path: Path) -> str:
 
 
 def unasked(function: Function, writing: set[str]) -> list[str]:
-    """What a function of a page writes by before it asks, or without asking."""
+    """Return the calls by which a function of a page writes before it checks the role."""
     asked = min((line for line, full in function.calls if full == NEED), default=None)
     by = [
         (line, full)
@@ -105,34 +104,34 @@ def test_what_writes_is_found(package: dict[str, Function]) -> None:
 PAGE = """
 import streamlit as st
 from cotlab.store import labels
-from cotlab.ui import access, data
+from cotlab.ui import access, cached
 from cotlab.ui.new_run.processes import spawn
 
 def forgets():
     if st.button("x"):
-        spawn(data.store(), "r", {{}})
+        spawn(cached.store(), "r", {{}})
 
 def asks_late():
-    spawn(data.store(), "r", {{}})
+    spawn(cached.store(), "r", {{}})
     access.need("admin")
 
 def hides():
     access.need("admin")
-    st.button("x", on_click=lambda: spawn(data.store(), "r", {{}}))
+    st.button("x", on_click=lambda: spawn(cached.store(), "r", {{}}))
 
 def within():
     access.need("admin")
     def chose():
-        with data.store().writing() as connection:
+        with cached.store().writing() as connection:
             labels.add_labels(connection, ())
     st.button("x", on_click=chose)
 
 def asks():
     if st.button("x"):
         access.need("admin")
-        spawn(data.store(), "r", {{}})
+        spawn(cached.store(), "r", {{}})
 
-spawn(data.store(), "r", {{}})
+spawn(cached.store(), "r", {{}})
 """
 
 

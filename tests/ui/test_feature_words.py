@@ -1,9 +1,9 @@
-"""Every feature that can drift is said in words."""
+"""Every feature of a drift check has a description."""
 
 from __future__ import annotations
 
 from cotlab.review.release.features import NUMBERS
-from cotlab.ui.reliability.feature_words import FEATURE_DESCRIPTIONS
+from cotlab.ui.components import FEATURE_DESCRIPTIONS
 
 
 def test_each_feature_has_its_words() -> None:

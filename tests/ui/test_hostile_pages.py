@@ -1,5 +1,4 @@
-"""Text from suites, models and tags on every page: never Markdown, HTML, a link or an icon, and no
-spreadsheet's formula."""
+"""Text from suites, models and tags is never Markdown, HTML, a link, an icon or a formula."""
 
 from __future__ import annotations
 
@@ -62,7 +61,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 
 
 def strings(message: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Every text of a protobuf message, with the names of the fields that lead to it."""
+    """Yield every text of a protobuf message, with its field names."""
     for field, value in message.ListFields():
         single = (
             isinstance(value, str | bytes)
@@ -77,8 +76,7 @@ def strings(message: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def drawn(figure: Any) -> Iterator[str]:
-    """Every text of a figure that a browser draws or shows on hover; custom data and meta are
-    neither."""
+    """Return every text that a figure shows, also on hover; custom data and meta are not shown."""
     if isinstance(figure, dict):
         for name, value in figure.items():
             if name not in ("customdata", "meta", "uid"):
@@ -91,7 +89,7 @@ def drawn(figure: Any) -> Iterator[str]:
 
 
 def live(app: AppTest) -> list[str]:
-    """What of the page would be read as markup: the element, the field and the text."""
+    """Return what of the page would be rendered as markup: element, field and text."""
     found = []
     for element in _all(app):
         if element.type == "plotly_chart":

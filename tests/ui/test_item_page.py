@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 import cotlab
 from cotlab.store import read
 from cotlab.store.database import Store
+from cotlab.ui.components import metric_name
 from cotlab.ui.item.evidence import score_id, score_ids
 from cotlab.ui.item.item import _exchange
 from tests.support.pages import opened
@@ -21,8 +22,7 @@ pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """Runs of a model that follows a wrong hint, by whose chain they are of: its own, or the
-    suite's."""
+    """Return runs of a model that follows a wrong hint, by chain: its own or the suite's."""
     folder = tmp_path_factory.mktemp("item") / "store"
     scorers = ["verification", "robustness", "consistency"]
     options: dict[str, Any] = {"store": folder, "model": "hint", "scorer": scorers, "limit": 2}
@@ -85,16 +85,16 @@ def test_a_scored_answer_and_located_parts_are_named() -> None:
     }
     told = [(block.label, block.text) for block in _exchange(asked, {"numbers": [-0.5, -2.0]})]
     assert told == [
-        ("Asked", "Q"),
-        ("Its turn so far", "So"),
-        ("How likely is", "5.\n6."),
+        ("Prompt", "Q"),
+        ("Assistant prefix", "So"),
+        ("Scored text", "5.\n6."),
         ("log P (nats)", "-0.5, -2"),
     ]
     patched = {"kind": "patched", "messages": [{"role": "user", "content": "Q"}], "answer": "5."}
     assert [block.label for block in _exchange(patched, None)] == [
-        "Asked",
-        "How likely is",
-        "Replied",
+        "Prompt",
+        "Scored text",
+        "Reply",
     ]
     place = {"located": {"pieces": ["a", "b", "c"], "positions": [[0], [1, 2]]}}
     assert (
@@ -103,7 +103,7 @@ def test_a_scored_answer_and_located_parts_are_named() -> None:
 
 
 def test_the_hold_out_is_not_shown_by_item(runs: dict[str, str]) -> None:
-    """Its difference and the chains of the hidden paraphrases are stored, and stay off the page."""
+    """Check that the hold-out's difference and chains are stored, but not shown."""
     scores = read.run_scores(Store(), runs["own"], item_id="wp-0-0000")
     of = scores["metric"] == "holdout_difference"
     inside, outside = (
@@ -112,10 +112,13 @@ def test_the_hold_out_is_not_shown_by_item(runs: dict[str, str]) -> None:
     hidden = inside - outside
     assert hidden
     app = open_page(run=runs["own"], item="wp-0-0000", request=sorted(hidden)[0])
-    assert any("is none of this item" in w.value for w in app.warning)
+    assert any("does not belong to this item" in w.value for w in app.warning)
     (table,) = [t.value for t in app.dataframe if "facet" in t.value.columns]
-    assert "consistency" in set(table["metric"]) and "holdout_difference" not in set(
-        table["metric"]
+    metrics = set(table["metric"])
+    assert metric_name("consistency") in metrics
+    assert not {metric_name("holdout_difference"), "holdout_difference"} & metrics
+    assert metric_name("holdout_difference") in set(
+        scores["metric"].map(metric_name)  # it would be shown under this name
     )
 
 

@@ -1,25 +1,18 @@
-"""The pages Label and Agreement: what a rater is shown and not shown, who may write, and what
-stands in the store after."""
+"""The page Label: what a rater sees and does not see, who may label, and what is stored."""
 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from cotlab.analysis.tables.review import agreement_points
-from cotlab.core.labels import Label
-from cotlab.figures.comparison import label_agreement
-from cotlab.review.labelling.agreement import measure_agreement
 from cotlab.review.labelling.queue import make_queue
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from cotlab.ui import access
-from tests.support.label_widget import desk, label, tell
+from tests.support.label_widget import desk, label, press, queue_of, tell
 from tests.support.pages import opened
 from tests.support.stores.reliability import HOSTILE, STEPS, fill
 
@@ -39,12 +32,6 @@ def store(filled: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     return Store()
 
 
-def queue_of(store: Store, name: str, **more: Any) -> str:
-    return make_queue(
-        store, name, [("run-1", f"i-{k:02}", "") for k in range(6)], by="test", **more
-    )
-
-
 def labelling(queue: str, name: str = "ada") -> AppTest:
     app = opened("label", "Label", queue=queue)
     app.text_input(key="rater-typed").input(name)
@@ -54,15 +41,8 @@ def labelling(queue: str, name: str = "ada") -> AppTest:
     return app
 
 
-def press(app: AppTest, label: str) -> AppTest:
-    next(b for b in app.button if b.label == label).click()
-    app.run()
-    assert not app.exception, [e.value for e in app.exception]
-    return app
-
-
 def blocks(app: AppTest) -> list[tuple[str, str]]:
-    """The texts of the item that comes first, each with its name."""
+    """Return the texts of the current item, each with its label."""
     items = desk(app).get("items")
     return [(name, text) for name, text in items[0]["rows"]] if items else []
 
@@ -239,9 +219,9 @@ def test_a_name_that_cannot_stand_beside_a_label_is_refused_in_words(store: Stor
     for name in ("", "  ", "a\u200bda", "x" * 61):
         app.text_input(key="rater-typed").input(name)
         press(app, "Begin")
-        assert not desk(app) and ["1 to 60 characters" in w.value for w in app.warning] == [True], (
-            name
-        )
+        assert not desk(app) and [
+            "1 to 60 printable characters" in w.value for w in app.warning
+        ] == [True], name
 
 
 def test_who_may_only_look_is_shown_no_item_and_a_write_is_refused(
@@ -260,7 +240,7 @@ def test_who_may_only_look_is_shown_no_item_and_a_write_is_refused(
     monkeypatch.setattr(access, "person", lambda: access.Person("ada", "viewer", "header"))
     looked = opened("label", "Label", queue=queue)
     assert not blocks(looked) and any("not label" in i.value for i in looked.info)
-    assert not any(b.label == "Make it" for b in looked.button)
+    assert not any(b.label == "Make the queue" for b in looked.button)
 
 
 def test_who_does_nothing_keeps_one_item_and_gets_more_on_coming_back(store: Store) -> None:
@@ -306,7 +286,7 @@ def test_a_queue_is_made_from_the_form(store: Store) -> None:
     app.text_input(key="queue-name").input("mine")
     app.number_input(key="queue-n").set_value(5)
     app.number_input(key="queue-overlap").set_value(40)
-    press(app, "Make it")
+    press(app, "Make the queue")
     newest = label_store.queues(store).iloc[0]
     assert (newest["name"], newest["n"], newest["made_by"]) == ("mine", 5, "ada")
     assert sorted(label_store.queue_items(store, newest["id"])["raters"]) == [
@@ -316,47 +296,6 @@ def test_a_queue_is_made_from_the_form(store: Store) -> None:
         2,
         2,
     ]  # 40 % of five
-
-
-def test_agreement_shows_alpha_kappa_and_who_differs(store: Store) -> None:
-    queue = queue_of(store, "agree", raters=2)
-    said = {"ada": "aannua", "bob": "aananu"}
-    words = {"a": "acceptable", "n": "not_acceptable", "u": "unsure"}
-    rows = [
-        Label(
-            f"{name}-{k}",
-            "run-1",
-            f"i-{k:02}",
-            name,
-            words[word],
-            True,
-            datetime.now(UTC),
-            queue=queue,
-        )  # type: ignore[arg-type]
-        for name, told in said.items()
-        for k, word in enumerate(told)
-    ]
-    with store.writing() as connection:
-        label_store.add_labels(connection, rows)
-    app = opened("agreement", "Agreement", queue=queue)
-    (chart,) = [json.loads(e.proto.spec) for e in app.get("plotly_chart")]
-    told = [a["text"] for a in chart["layout"]["annotations"]]
-    # By hand: the same on 3 of 6; shares a 3 n 2 u 1 and a 3 n 2 u 1, so chance is (9 + 4 + 1) / 36
-    # = 7/18 and kappa
-    # (1/2 - 7/18) / (11/18) = 2/11 = 0.182. Pooled 6, 4, 2: chance to differ 1 - (30 + 12 + 2) /
-    # 132 = 2/3, alpha 1 - 3/4.
-    assert told[0].startswith("0.250 [") and told[1].startswith("0.182 [")
-    assert all("n = 6 items" in text for text in told)
-    assert any(c.value == "3 items, 3 of them not settled." for c in app.caption)
-    press(app, "Have 3 adjudicated")
-    assert label_store.queues(store).iloc[0][["kind", "n"]].tolist() == ["adjudication", 3]
-
-
-def test_the_figure_says_what_is_not_there() -> None:
-    table = agreement_points(measure_agreement(Store()), "reasoning")
-    assert table.empty and "no item has labels of two raters" in str(
-        label_agreement(table).layout.annotations[0].text
-    )
 
 
 def test_nobody_judges_what_a_redacted_run_does_not_show(
@@ -373,7 +312,7 @@ def test_nobody_judges_what_a_redacted_run_does_not_show(
         )
     app = labelling(queue)
     (item,) = desk(app)["items"]
-    assert not item["readable"] and any("kept no texts" in note for note in item["notes"])
+    assert not item["readable"] and any("stored no texts" in note for note in item["notes"])
     with store.writing() as connection:
         connection.execute("UPDATE items SET question = 'How many?', meta = '{}'")
     assert blocks(app.run())[0] == ("Question", "How many?") and desk(app)["items"][0]["readable"]
@@ -385,7 +324,7 @@ def test_a_name_that_labels_elsewhere_is_not_taken_unasked(store: Store) -> None
     app = opened("label", "Label", queue=queue)
     app.text_input(key="rater-typed").input("eve")
     press(app, "Begin")
-    assert not blocks(app) and any("eve is at an item right now" in w.value for w in app.warning)
+    assert not blocks(app) and any("eve is labelling right now" in w.value for w in app.warning)
     assert blocks(press(app, "I am eve"))[0] == ("Question", f"{HOSTILE} 0")
 
 

@@ -1,196 +1,31 @@
-"""The page Mediation through the real entry script, on an empty store and on one with synthetic
-scores."""
+"""The page Mediation, on an empty store and on one with synthetic scores."""
 
 from __future__ import annotations
 
 import json
-import math
-import random
-from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scipy.stats import t as student
 from streamlit.testing.v1 import AppTest
 
 from cotlab.analysis.tables.declare import count_reasons
-from cotlab.core.requests import Locate, Located, Message, Response, Span
-from cotlab.core.types import Estimate, Facet, Item, ModelRef, Plan, Score, ScorerSpec, Step, Suite
 from cotlab.metrics.mediation.published import published_cmi
 from cotlab.run.imports.mediation import store_published
-from cotlab.store import write
 from cotlab.store.database import Store
-from cotlab.store.responses import ResponseLog
 from cotlab.ui.mediation.item import token_blocks
+from tests.support.mediation_store import (
+    HOSTILE,
+    PIECES,
+    POSITIONS,
+    fill,
+)
 from tests.support.pages import opened
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 
+
 MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
-HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(1)) $\\frac{1}{2}$"
-MODEL = ModelRef("organism", "synthetic", form="continuation")
-SPANS = ("0", "1", "2", "3", "0-0", "1-2", "3-3", "all")
-SOURCES = (("filler", "other"), ("interchange", "other"), ("literal", "own"))
-CHAIN = {"chain": "own", "given": "prefix"}
-PIECES = ("<s>", "Ann", " has", " 7", HOSTILE, " Step", " 1", ":", " 7", "+", "5", " So", " 12")
-POSITIONS = ((5, 6, 7, 8, 9, 10), (1, 2, 3, 4), (11, 12))
-
-
-def make_suite(n: int) -> Suite:
-    return Suite.of(
-        "synthetic",
-        [Item(f"i-{k:02}", f"{HOSTILE} {k}", "12", (Step(0, "7 + 5 = 12."),)) for k in range(n)],
-    )
-
-
-def located(item: Item) -> tuple[Locate, Response]:
-    asked = Locate(MODEL, (Message("user", item.question),), (Span(0, 0, 1),))
-    return asked, Response(asked.key, located=Located(POSITIONS, PIECES, 4))
-
-
-def scores_of(item: Item, draw: random.Random) -> Iterator[Score]:
-    """As the scorer's: the first item has no signal, so that its ratios are undefined; an own
-    control does nothing."""
-    key, dead = located(item)[0].key, item.id == "i-00"
-
-    def told(
-        name: str,
-        value: float | None,
-        facet: dict[str, str],
-        sample: int = 0,
-        reason: str | None = None,
-    ) -> Score:
-        why = reason or ("the drops add up to less than 0.01 nat" if value is None else None)
-        return Score(
-            name,
-            item.id,
-            value,
-            sample=sample,
-            facet=tuple(sorted(facet.items())),
-            status="undefined" if value is None else "ok",
-            reason=why,
-            evidence=(key,),
-        )
-
-    yield told("baseline_logp", -0.05 - draw.random() / 10, CHAIN)
-    yield told("no_cot_drop", 2.5 + draw.gauss(0, 0.5), CHAIN)
-    for name in ("text_placebo", "self_shuffle"):
-        yield told(name, min(1.0, 0.85 + draw.random() / 10), CHAIN)
-    for source, control in SOURCES:
-        at = {**CHAIN, "source": source, "control": control}
-        noop = control == "own"
-        for depth, span in enumerate(SPANS):
-            facet = {**at, "span": span}
-            cot = 0.0 if dead else max(0.0, 3 / (1 + depth % 4) + draw.gauss(0, 0.2))
-            other = 0.0 if dead or noop else 0.4 + draw.random() / 5
-            cmi = None if dead else max(0.0, cot - other) / (cot + other)
-            yield told("cmi", cmi, facet)
-            yield told("bypass", None if cmi is None else 1 - cmi, facet)
-            yield told("share", None if dead else cot / (cot + other), facet)
-            yield told("mass_lost", 1 - math.exp(-cot), facet)
-            yield told("drop_cot", cot, facet)
-            yield told("drop_control", other, facet)
-            yield told("control_is_noop", float(noop), facet)
-            if span != "all":
-                continue
-            for keep, part in (("0.8", 0.95), ("0.6", 0.8), ("0.4", 0.5)):
-                yield told("cmi_kept", None if cmi is None else cmi * part, {**facet, "keep": keep})
-            for name, value in (
-                ("density", 0.5),
-                ("validity", 0.03),
-                ("placebo_cmi", 0.8),
-                ("sequentiality", 0.0),
-            ):
-                yield told(name, None if dead else value + draw.random() / 20, facet)
-            yield told(
-                "boundary_sensitivity", None, facet, reason="CMI of all layers is below <0.05>"
-            )
-            for donor in ("i-01", "i-02", "i-03", "i-04"):
-                for sample in range(2):
-                    for name, base in (("cot", cot), ("control", other), ("shuffled", cot)):
-                        drop = base + draw.gauss(0, 0.1)
-                        yield told(
-                            "patch_drop", drop, {**facet, "part": name, "donor": donor}, sample
-                        )
-            for sample in range(8):
-                yield told(
-                    "patch_drop", cot * 0.8, {**facet, "part": "kept", "keep": "0.8"}, sample
-                )
-        yield told("cmi_over_spans", 0.6, at)
-        yield told("spans_defined", float(len(SPANS)), at)
-        yield told("no_cot_effect", 0.0, at)
-
-
-def means(scores: list[Score]) -> list[Estimate]:
-    groups: dict[tuple[str, Facet], list[float | None]] = defaultdict(list)
-    for score in scores:
-        if score.metric != "patch_drop":
-            groups[score.metric, score.facet].append(score.value)
-    found = []
-    for (metric, facet), values in groups.items():
-        known = [v for v in values if v is not None]
-        n, gone = len(known), len(values) - len(known)
-        if not known:
-            found.append(
-                Estimate(
-                    metric,
-                    facet,
-                    None,
-                    None,
-                    None,
-                    0.95,
-                    0,
-                    gone,
-                    "none",
-                    "items",
-                    "no item is defined",
-                )
-            )
-            continue
-        mean = sum(known) / n
-        sd = math.sqrt(sum((v - mean) ** 2 for v in known) / (n - 1))
-        half = float(student.ppf(0.975, n - 1)) * sd / math.sqrt(n)
-        found.append(
-            Estimate(
-                metric, facet, mean, mean - half, mean + half, 0.95, n, gone, "t interval", "items"
-            )
-        )
-    return found
-
-
-def fill(folder: Path, n: int = 12, *, estimated: bool = True) -> str:
-    """A store with one run of the scorer mediation on ``n`` items; returns the run's id."""
-    store, suite, draw = Store(folder), make_suite(n), random.Random(5)
-    plan = Plan(suite.name, suite.digest, {"subject": MODEL}, (ScorerSpec("mediation", 1, {}),))
-    by_item = {item.id: list(scores_of(item, draw)) for item in suite.items}
-    with store.writing() as connection:
-        write.add_suite(connection, suite)
-        write.add_run(
-            connection,
-            "run-1",
-            plan,
-            config={},
-            code_version="test",
-            output="",
-            redacted=False,
-            n_items=n,
-        )
-        write.add_ended(
-            connection,
-            "run-1",
-            [write.Ended("mediation", 1, "p", i, tuple(s)) for i, s in by_item.items()],
-        )
-        if estimated:
-            write.set_estimates(
-                connection, "run-1", means([s for own in by_item.values() for s in own])
-            )
-        write.set_status(connection, "run-1", "done")
-    log = ResponseLog(store.log_path)
-    log.put([located(item) for item in suite.items], "run-1")
-    log.close()
-    return "run-1"
 
 
 @pytest.fixture(scope="module")
@@ -288,7 +123,7 @@ def test_a_control_that_does_nothing_and_a_degenerate_source_are_flagged(
     monkeypatch.setenv("COTLAB_STORE", str(filled))
     app = open_page(run="run-1", source="own~prefix~literal~own")
     noop, literal = [w.value for w in app.warning]
-    assert "changes nothing in 12 of 12 items" in noop and "CMI is 1 for everything" in noop
+    assert "changes nothing in 12 of 12 items" in noop and "CMI is 1 for every model" in noop
     assert "literal is degenerate" in literal
 
 
@@ -347,7 +182,7 @@ def test_the_values_of_one_item_have_intervals_over_donors_and_draws(
     table = next(t.value for t in app.dataframe if "donors" in t.value.columns)
     assert table["layers"].tolist()[0] == "all" and table["value"].tolist()[0] == "CMI"
     first = table.iloc[0]
-    assert (first["drops"], first["donors"], first["resampled, or why not"]) == (
+    assert (first["drops"], first["donors"], first["resampled, or reason"]) == (
         16,
         4,
         "over donors, then draws",

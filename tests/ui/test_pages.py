@@ -1,4 +1,4 @@
-"""Every page through the real entry script, on an empty and on a filled store."""
+"""Every page opens through the real entry script, on an empty and on a filled store."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 import cotlab
 from cotlab.core.types import Item, Step, Suite
 from cotlab.store.database import Store
+from cotlab.ui.main import SECTIONS
 from cotlab.ui.new_run.processes import keep_suite
 
 MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
@@ -22,8 +23,7 @@ HOSTILE = (
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A store with one finished run of the faithful organism on twelve items, in every mode, and
-    that run's id."""
+    """Return a store with a run of the faithful organism in every mode, and the run's id."""
     folder = tmp_path_factory.mktemp("filled") / "store"
     modes = ["remove", "truncate", "corrupt", "paraphrase", "filler"]
     return (
@@ -50,32 +50,14 @@ def check(app: AppTest, title: str) -> None:
     assert title in [t.value for t in app.title]
 
 
-TITLES = {
-    "home": "cotlab",
-    "suites": "Suites",
-    "new_run": "New run",
-    "runs": "Runs",
-    "run": "Run",
-    "item": "Item",
-    "steps": "Steps",
-    "reliability": "Reliability",
-    "robustness": "Robustness",
-    "mediation": "Mediation",
-    "unfaithfulness": "Unfaithfulness",
-    "compare": "Compare",
-    "validation": "Validation",
-    "label": "Label",
-    "agreement": "Agreement",
-    "calibration": "Calibration",
-    "decisions": "Decisions",
-    "drift": "Drift",
-    "figures": "Figures",
-    "settings": "Settings",
-}
+ENTRIES = [entry for section in SECTIONS.values() for entry in section]
+TITLES = {entry.name: entry.title for entry in ENTRIES} | {"home": "cotlab"}
+"""The heading of each page; a new one is found in the navigation."""
 
 
 def test_every_page_is_opened() -> None:
-    assert set(TITLES) == {path.stem for path in (MAIN.parents[2] / "pages").glob("*.py")}
+    files = sorted(path.stem for path in (MAIN.parents[2] / "pages").glob("*.py"))
+    assert sorted(entry.name for entry in ENTRIES) == files and "home" in files
 
 
 @pytest.mark.parametrize("name", TITLES)
@@ -111,8 +93,10 @@ def test_home_shows_the_headline_with_its_interval(
 def test_the_figure_on_steps_draws_the_stored_means(
     filled: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Corrupting any step of the faithful organism's chain changes its answer: every point of that
-    mode is 1."""
+    """Check that every point of the mode corrupt is 1.
+
+    Corrupting any step of the faithful organism's chain changes its answer.
+    """
     folder, run_id = filled
     monkeypatch.setenv("COTLAB_STORE", str(folder))
     app = open_page("steps", run=run_id)
@@ -132,7 +116,7 @@ def _numbers(values: Any) -> list[float]:
 
 
 def test_text_of_a_suite_is_never_markup() -> None:
-    """No element that renders Markdown or HTML holds a suite's text unescaped."""
+    """Check that no element that renders Markdown or HTML has a suite's text unescaped."""
     item = Item("h-1", HOSTILE, HOSTILE, (Step(0, HOSTILE),), HOSTILE)
     suite = Suite.of("hostile", [item])
     keep_suite(Store(), suite)

@@ -1,5 +1,4 @@
-"""The page Reliability through the real entry script, on an empty store and on one with synthetic
-scores."""
+"""The page Reliability, on an empty store and on one with synthetic scores."""
 
 from __future__ import annotations
 
@@ -23,8 +22,7 @@ from cotlab.stats.intervals import wilson
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.ui.cached import reply_text
-from cotlab.ui.item.chain import request_text
-from cotlab.ui.item.chain_view import Piece
+from cotlab.ui.item.chain import Piece, request_text
 from cotlab.ui.reliability.chains import cosine_table, embedded_vectors, paraphrase_chains
 from cotlab.ui.reliability.item import Hit, mark_hits
 from tests.support.pages import opened
@@ -161,8 +159,8 @@ def test_an_item_shows_parts_diagnosis_flags_links_and_paraphrases(
     behind = table_with(app, "behind it").set_index("part")
     assert behind["requests"].tolist() == [7] * 6 and behind.loc["V", "value"] == "n/a"
     assert (
-        behind.loc["C", "behind it"]
-        == "/item?run=run-1&item=i-00&score=feature%20chain%3Dreference%2Cfeature%3DC%2Cprofile%3Dphase3"
+        behind.loc["C", "behind it"] == "/item?run=run-1&item=i-00"
+        "&score=feature%20chain%3Dreference%2Cfeature%3DC%2Cprofile%3Dphase3"
     )
 
 
@@ -234,14 +232,17 @@ def test_a_composite_alone_shows_its_paraphrases_and_says_what_it_does_not_keep(
     app = open_page(run="run-1", item="i-02", view="One item")
     assert set(figures(app)) == {BARS, COSINES}
     (told,) = [i.value for i in app.info]
-    assert "not the links behind V, the clusters behind D and the flags behind F" in told
+    assert (
+        "not the links behind verification (V), the clusters behind diversity (D) and the flagged"
+        " spans behind red flags (F)" in told
+    )
     assert [c.value for c in app.code] == ["cotlab run --config run.yaml --profile phase3"]
     halted = open_page(run="run-1", item="i-11", view="One item")
     assert set(figures(halted)) == {BARS} and any("hard floor" in i.value for i in halted.info)
     shown = opened("robustness", "Robustness", run="run-1")
     assert shown.metric[0].label == "R, n = 11" and "[" in shown.metric[0].value
     assert len(table_with(shown, "behind it")) == 12
-    assert any("not the perturbed steps behind R" in i.value for i in shown.info)
+    assert any("not the perturbed steps behind robustness (R)" in i.value for i in shown.info)
     one = opened("robustness", "Robustness", run="run-1", item="i-11", view="One item")
     assert table_with(one, "behind it")["why n/a"].tolist() == [
         "F is 0.1, below the hard floor 0.2"
@@ -288,8 +289,10 @@ def test_marked_pieces_make_up_the_text_and_overlaps_take_the_graver_colour() ->
 
 
 def test_paraphrases_are_read_from_the_log_with_their_cosines() -> None:
-    """Unit vectors of two steps at right angles, against one that lies along the second: cos 45° =
-    0.7071."""
+    """Check cos 45° = 0.7071.
+
+    Unit vectors of two steps at right angles, against one that lies along the second.
+    """
     item = make_suite(1).items[0]
     told = exchanges(item)
     requests = {asked.key: asked.to_json() for asked, _ in reversed(told)}
@@ -319,7 +322,10 @@ def test_the_item_page_shows_every_kind_of_request_behind_the_numbers(
     assert any(c.value.startswith("7 of 7 requests") for c in app.caption)
     assert any(c.value.startswith("The suite's reference chain.") for c in app.caption)
     facets = table_with(app, "facet").set_index("metric")["facet"]
-    assert "chain reference, link forward, verifier arithmetic" in facets["link_support"].tolist()
+    assert (
+        "chain reference, link forward, verifier arithmetic"
+        in facets["Support of a link between steps"].tolist()
+    )
     assert (
         reply_text({"vectors": ["AACAPw=="]}) == "1 vector"
         and reply_text({"numbers": [0.25]}) == "0.25"

@@ -1,5 +1,4 @@
-"""The page Robustness through the real entry script, on stores filled by the real scorers with
-replies made by hand."""
+"""The page Robustness, on stores filled by the real scorers with replies made by hand."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ MEANS = "Robustness by perturbation (mean over items, no unit)"
 
 
 def make_suite(n: int) -> Suite:
-    """Chains of three steps; the first item has none."""
+    """Return chains of three steps; the first item has none."""
     chains = [
         (
             "Step 1: 7 + 5 = 12.",
@@ -61,7 +60,7 @@ def make_suite(n: int) -> Suite:
 
 
 def reply(request: Request) -> Reply:
-    """A model that carries its last number on to the answer, and an embedder that counts digits."""
+    """Reply as a model that carries its last number on to the answer, or as an embedder."""
     if isinstance(request, Embed):
         counts = [sum(text.count(digit) for text in request.texts) for digit in "0123456789"]
         size = sum(v * v for v in counts) ** 0.5 or 1.0
@@ -85,7 +84,7 @@ def fill(
     repeats: int = 1,
     **options: Any,
 ) -> str:
-    """A store with one run of robustness and causal on ``n`` items; returns the run's id."""
+    """Make a store with one run of robustness and causal on ``n`` items, and return its id."""
     store, suite = Store(folder), make_suite(n)
     models = {"subject": SUBJECT} | ({"embedder": EMBEDDER} if embedder else {})
     given = {
@@ -161,7 +160,7 @@ def frame(app: AppTest, column: str) -> Any:
 
 
 def rows_of(app: AppTest) -> list[str]:
-    """Texts of all rows that are drawn as text."""
+    """Return the texts of all rows of blocks."""
     return [block["text"] for e in app.get("bidi_component") for block in _blocks(e)]
 
 
@@ -205,8 +204,8 @@ def test_a_cell_lists_its_items_with_links(filled: Path, monkeypatch: pytest.Mon
     }
     assert (
         table["behind it"].iloc[0]
-        == "/item?run=run-1&item=i-01&score=perturbed_answer_change%20chain%3Dreference%2Cgiven%3Dprefix%2C"
-        "perturbation%3Dnumeric%20step%3D1"
+        == "/item?run=run-1&item=i-01&score=perturbed_answer_change%20chain%3Dreference"
+        "%2Cgiven%3Dprefix%2Cperturbation%3Dnumeric%20step%3D1"
     )
     assert table["texts"].iloc[0] == "/robustness?run=run-1&item=i-01&step=1&view=One+item"
     drawn = figures(app)["Answer changes by position and perturbation (share of items, 0 to 1)"]
@@ -265,7 +264,7 @@ def test_one_item_shows_both_chains_side_by_side(
     changed = [text for text in texts if re.fullmatch(r"Step 2: 12 \+ 3 = (14|16)\.", text)]
     assert changed, texts
     told = frame(app, "perturbation")
-    assert any("unit swap" in c.value and "Not asked" in c.value for c in app.caption)
+    assert any("unit swap" in c.value and "Not measured" in c.value for c in app.caption)
     table = next(
         t.value for t in app.dataframe if {"step", "divergence", "answer"} <= set(t.value.columns)
     )

@@ -1,5 +1,4 @@
-"""What a viewer sees of each control, and that none works for them even where it was drawn as if it
-did."""
+"""What a viewer sees of each control, and that none works for them even if it is enabled."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ SECRET = "a-secret-of-the-proxy"
 
 @pytest.fixture
 def came_as(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Pages are asked for by a client of a proxy, with these headers beside the proxy's secret."""
+    """Let pages be requested by a client of a proxy, with these headers and the proxy's secret."""
     settings = {
         "TRUSTED_HEADER": "X-User",
         "PROXY_SECRET": SECRET,

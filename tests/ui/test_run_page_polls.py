@@ -1,5 +1,4 @@
-"""The page Run asks the server again by itself while its run goes, and no longer once it has ended:
-seen on the websocket."""
+"""The page Run polls the server while its run is active, and no longer once it has ended."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from tests.support.served import Client, app
 
 
 class Served(NamedTuple):
-    """A server, its store and a run in it that ended an hour ago."""
+    """A server with its store, and a run that ended an hour ago."""
 
     server: str
     store: Store
@@ -70,12 +69,14 @@ def beat(served: Served, status: str) -> None:
 
 
 class Drawn(NamedTuple):
-    """What the server drew: after how many seconds each part of the page is to come back by itself,
-    by its id; the texts; and the page's own id."""
+    """What the server sent for a page."""
 
     again: dict[str, float]
+    """Seconds until each fragment runs again by itself, by its id."""
     texts: str
+    """The page's texts."""
     page: str
+    """The page's id."""
 
 
 def drawn(client: Client) -> Drawn:
@@ -108,7 +109,7 @@ def opened(client: Client, served: Served) -> Drawn:
 
 
 def come_back(client: Client, served: Served, before: Drawn) -> Drawn:
-    """What the browser sends when a part of the page is due again."""
+    """Return what the browser sends when a fragment of the page is due again."""
     message = BackMsg()
     message.rerun_script.page_script_hash, message.rerun_script.query_string = (
         before.page,

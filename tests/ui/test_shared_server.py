@@ -1,5 +1,4 @@
-"""A shared dashboard over real connections: no address of a page skips the check, and no greyed
-button works."""
+"""A shared dashboard over real connections: no address skips the login, disabled means disabled."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ PAGES = (
 
 @pytest.fixture(scope="module")
 def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """The app behind a proxy that names its users; it, and its folder."""
+    """Serve the app behind a proxy that names its users; yield it and its folder."""
     folder = tmp_path_factory.mktemp("proxied")
     settings = {
         "COTLAB_TRUSTED_HEADER": "X-Forwarded-User",

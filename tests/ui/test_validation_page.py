@@ -1,4 +1,4 @@
-"""The page Validation through the real entry script: without a report, and with one."""
+"""The page Validation, without a report and with one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def open_page(**query: str) -> AppTest:
 
 @pytest.fixture(autouse=True)
 def nothing_shipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Only what a test measured is shown."""
+    """Hide the shipped report, so that only a test's own is shown."""
     monkeypatch.setattr(
         validation,
         "read_report",
@@ -47,8 +47,7 @@ def nothing_shipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def fill(**more: object) -> None:
-    """A report of two metrics in this test's store: one that sees everything, one that is never
-    defined."""
+    """Store a report of two metrics: a perfect one, and one that is always undefined."""
     follow = {
         "faithful-a": 1,
         "faithful-b": 1,

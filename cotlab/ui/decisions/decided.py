@@ -1,8 +1,8 @@
-"""The parts of the page Decisions that show what was decided: the queue, all decisions, the audit and the rollout phase."""
+"""The page Decisions, one run: its decisions, the review queue, the audit log and the rollout."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -10,39 +10,94 @@ import streamlit as st
 
 from cotlab.core.errors import CotlabError
 from cotlab.core.labels import ACTIONS
+from cotlab.core.types import Plan
 from cotlab.figures.style import format_number
+from cotlab.reliability.policy import Policy
 from cotlab.reliability.volumes import schedule
 from cotlab.review.labelling.queue import make_queue
-from cotlab.review.release.decide import decide_run, reasons_of
+from cotlab.review.release.decide import decide_run, policy_of, reasons_of, scored
 from cotlab.review.release.rollout import rollout
 from cotlab.store import decisions as decision_store
-from cotlab.ui import access
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
-from cotlab.ui.decisions.what_if import DecisionView
+from cotlab.store.decisions import decisions, loop_counts
+from cotlab.ui import access, cached, components
+from cotlab.ui.components import csv_button
 from cotlab.ui.links import PAGES, page
-from cotlab.ui.runs.picking import csv_button
+from cotlab.ui.pickers import pick_run, select_option
 from cotlab.ui.text import as_code, shorten
 
+
+class DecisionView(NamedTuple):
+    """What the page Decisions shows."""
+
+    row: dict[str, Any]
+    """The run's row of the store."""
+    table: pd.DataFrame
+    """Its answers with r_raw, r_cal and the labels' target."""
+    policy: Policy
+    """The policy in force."""
+    made: pd.DataFrame
+    """The stored decisions on the run."""
+    counts: dict[str, int]
+    """The counts of ``cotlab.store.decisions.loop_counts``."""
+
+    @property
+    def run(self) -> str:
+        """The run's id."""
+        return str(self.row["id"])
+
+
+def select_decision_run() -> DecisionView | None:
+    """Choose a run; None (with a message) where none has scored items."""
+    row = pick_run(shows=_has_composite)
+    if row is None:
+        st.caption("Decisions use the composite score. Run: cotlab run --profile phase3.")
+        return None
+    store, counts = cached.store(), loop_counts(cached.store())
+    table = _scored(
+        str(store.folder), str(row["id"]), int(row["revision"]), counts["said"], counts["chosen"]
+    )
+    if table.empty:
+        st.info("No item of this run has been scored yet.")
+        return None
+    gone = [text for text in table[table["r_cal"].isna()]["told"] if text]
+    if table["r_cal"].isna().all():
+        st.warning(
+            as_code(
+                "No answer of this run has a calibrated score (r_cal), so all are"
+                f" escalated: {shorten(gone[0], 200)}."
+            )
+        )
+    return DecisionView(row, table, policy_of(store), decisions(store, str(row["id"])), counts)
+
+
+@st.cache_data(show_spinner="Reading scores", max_entries=8)
+def _scored(folder: str, run_id: str, revision: int, n_labels: int, chosen: int) -> pd.DataFrame:
+    return scored(cached.store(), [run_id])
+
+
+def _has_composite(plan: Plan) -> bool:
+    return any(spec.name == "composite" for spec in plan.scorers)
+
+
 MAX_QUEUED = 500
-"""Items that one queue takes from here."""
-ORDERS = {"cost": "Expected cost: lowest r_cal first", "boundary": "Nearest to a threshold first"}
+"""Maximum number of items of a label queue that this page makes."""
+ORDERS = {"cost": "Expected cost: lowest r_cal first", "boundary": ("Closest to a threshold first")}
 RIGHT = ("place", "day", "r_raw", "r_cal", "low", "high")
 
 
 def render_review_queue(view: DecisionView) -> None:
-    """What a person must see by the decisions that were made, the most urgent first, and a queue for raters from it."""
-    st.subheader("What people must see")
+    """List the items that need a review, the most urgent first, and offer a label queue of them."""
+    st.subheader("Items to review")
     table = view.made
     _decide(view, table)
     if table.empty:
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        order = parts.select_option("Order of reviews", ORDERS, "order")
+        order = select_option("Order of reviews", ORDERS, "order")
         rows = schedule(table, view.policy, order="boundary" if order == "boundary" else "cost")
-        part = rows.iloc[parts.page_slice(len(rows), "queue-page")]
+        part = rows.iloc[components.page_slice(len(rows), "queue-page")]
     if rows.empty:
-        st.success("Every decided item of this run is released.")
+        st.success("All decided items of this run are released.")
         return
     _table(
         part,
@@ -59,9 +114,9 @@ def render_review_queue(view: DecisionView) -> None:
         else f"At {view.policy.capacity} reviews a day"
     )
     st.caption(
-        f"{len(part)} of {len(rows)}: escalated first, then reviews by their place. {capacity}:"
-        f" {waiting} review{'s' * (waiting != 1)} wait{'s' * (waiting == 1)}. What waits is not"
-        " released."
+        f"{len(part)} of {len(rows)}: escalated first, then reviews by their place."
+        f" {capacity}: {waiting} review{'s' * (waiting != 1)} wait{'s' * (waiting == 1)}."
+        " Items that wait are not released."
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         csv_button("queue", rows, "queue")
@@ -83,11 +138,11 @@ def render_review_queue(view: DecisionView) -> None:
                 (view.run, str(r["item_id"]), str(r["reason"]))
                 for r in rows.head(int(most)).to_dict("records")
             ]
-            made = make_queue(data.store(), f"Review of {view.run}", items, by=who.name)
+            made = make_queue(cached.store(), f"Review of {view.run}", items, by=who.name)
         except CotlabError as error:
             st.error(as_code(str(error)))
             return
-        st.success(f"A queue of {int(most)} items is ready.")
+        st.success(f"A queue of {int(most)} items was made.")
         if (PAGES / "label.py").exists():
             st.page_link(
                 page("label"),
@@ -98,7 +153,7 @@ def render_review_queue(view: DecisionView) -> None:
 
 
 def render_all_decisions(view: DecisionView) -> None:
-    """Every decision on the run with what it rests on."""
+    """List every decision on the run with its inputs."""
     table = view.made
     if table.empty:
         return
@@ -109,9 +164,9 @@ def render_all_decisions(view: DecisionView) -> None:
         **{a: f"{a} ({counts[a]})" for a in ACTIONS if a in counts},
     }
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        selected = parts.select_option("Show", labels, "action")
+        selected = select_option("Show", labels, "action")
         rows = table if selected == "all" else table[table["action"] == selected]
-        part = rows.iloc[parts.page_slice(len(rows), f"decisions-page-{selected}")]
+        part = rows.iloc[components.page_slice(len(rows), f"decisions-page-{selected}")]
     columns = (
         "item",
         "domain",
@@ -135,8 +190,8 @@ def render_all_decisions(view: DecisionView) -> None:
 
 
 def render_rollout(view: DecisionView | None) -> None:
-    """Which phase of the rollout the store has reached, and what the next one needs."""
-    progress = rollout(data.store(), None if view is None else view.counts)
+    """Show the current phase of the rollout, and what the next one needs."""
+    progress = rollout(cached.store(), None if view is None else view.counts)
     st.subheader(f"Rollout: phase {progress.reached} of {len(progress.phases)}")
     with st.container(border=True):
         for phase in progress.phases:
@@ -150,13 +205,13 @@ def render_rollout(view: DecisionView | None) -> None:
 
 
 def render_audit_log() -> None:
-    """Who changed what, the newest first."""
+    """List who changed what, the newest first."""
     st.subheader("Audit")
-    rows = decision_store.audit_table(data.store())
+    rows = decision_store.audit_table(cached.store())
     if rows.empty:
         st.info("Nothing has been changed or decided yet.")
         return
-    part = rows.iloc[parts.page_slice(len(rows), "audit-page")]
+    part = rows.iloc[components.page_slice(len(rows), "audit-page")]
     frame = pd.DataFrame(
         {
             "when (UTC)": part["at_"].dt.tz_convert("UTC").dt.strftime("%Y-%m-%d %H:%M:%S"),
@@ -173,10 +228,10 @@ def render_audit_log() -> None:
 
 
 def _decide(view: DecisionView, table: pd.DataFrame) -> None:
-    """The button that decides, and whether what was decided still holds."""
+    """Show the button that decides, and warn where the stored decisions are outdated."""
     label = "Decide on this run" if table.empty else "Decide again"
     if table.empty:
-        st.info("Nothing is decided on this run yet.")
+        st.info("There are no decisions on this run yet.")
     else:
         now = {"policy": {view.policy.version}, "calibrator": set(view.table["calibrator"])}
         old = [
@@ -186,11 +241,11 @@ def _decide(view: DecisionView, table: pd.DataFrame) -> None:
         ]
         if old:
             st.warning(
-                f"Another {' and another '.join(old)} held when this was decided. Decide again."
+                f"These decisions were made with another {' and another '.join(old)}. Decide again."
             )
         elif n := scored_since(view.table, table):
             st.warning(
-                f"{n} answers were scored, or scored anew, since this was decided. Decide again."
+                f"{n} answers were scored, or scored again, since these decisions. Decide again."
             )
     if st.button(
         label,
@@ -198,11 +253,11 @@ def _decide(view: DecisionView, table: pd.DataFrame) -> None:
         key="decide",
         type="primary" if table.empty else "secondary",
         disabled=not access.may("admin"),
-        help="By the policy that holds, not by the sliders. Needs the role admin.",
+        help="Uses the policy in force, not the sliders. Needs the role admin.",
     ):
         try:
             who = access.need("admin")
-            decide_run(data.store(), view.run, by=who.name)
+            decide_run(cached.store(), view.run, by=who.name)
         except CotlabError as error:
             st.error(as_code(str(error)))
             return
@@ -210,19 +265,21 @@ def _decide(view: DecisionView, table: pd.DataFrame) -> None:
 
 
 def scored_since(now: pd.DataFrame, made: pd.DataFrame) -> int:
-    """How many answers of a run have no decision, or one that rests on another score than they have now.
+    """Count the answers without a decision, or with one made on another score.
 
     Parameters
     ----------
     now : DataFrame (n,) with item_id, r_raw, r_cal
+        The current scores.
     made : DataFrame (m,) with the same columns
+        The scores at the time of the decisions.
     """
     decided = made.drop_duplicates("item_id").set_index("item_id")[["r_raw", "r_cal"]].astype(float)
     current = now.set_index("item_id")[["r_raw", "r_cal"]].astype(float)
     then = decided.reindex(current.index)
     same = ((current - then).abs() <= 1e-12) | (
         current.isna() & then.isna()
-    )  # a sum of floats may differ in its last place
+    )  # sums of floats may differ in the last digit
     return int((~(same.all(axis=1) & current.index.isin(decided.index))).sum())
 
 
@@ -248,11 +305,7 @@ def _table(rows: pd.DataFrame, run: str, columns: tuple[str, ...], key: str) -> 
             **{name.rstrip("_"): list(known[name]) for name in columns},
         }
     )
-    right = {
-        name: st.column_config.TextColumn(name, alignment="right")
-        for name in RIGHT
-        if name in columns
-    }
+    right = components.right_aligned(*(name for name in RIGHT if name in columns))
     st.dataframe(
         frame,
         hide_index=True,
@@ -270,6 +323,7 @@ def _number(value: Any) -> str:
 
 
 def _queue_position(action: str, value: Any) -> str:
+    """Format a place in the queue; escalated items come at once."""
     if action == "escalate":
         return "at once"
     return "n/a" if pd.isna(value) else str(int(value))

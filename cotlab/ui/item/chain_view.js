@@ -1,3 +1,5 @@
+// Rows of text with a label, a colour and a score (``Block`` in chain.py). All texts are set with textContent, never as HTML.
+// A clickable row is a button; the index of the chosen one is the component's state ``selected``.
 export default function ({ data, parentElement, setStateValue }) {
   const root = parentElement.querySelector(".chain");
   root.replaceChildren();

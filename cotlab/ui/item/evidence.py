@@ -1,4 +1,4 @@
-"""Where the evidence of a number lies: the address of one score's requests or of one request, and the pages on a run."""
+"""Links to the evidence of a number: one score's requests, one request, and the pages of a run."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ import streamlit as st
 from cotlab.analysis.tables.reliability import composite_components
 from cotlab.core.types import Plan
 from cotlab.metrics.composite.scorer import SCORER_OF, composite
-from cotlab.ui import cached as data
+from cotlab.ui import cached
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code
 
 COMPONENT_DETAILS = {
-    "C": "the paraphrases' answers behind C",
-    "R": "the perturbed steps behind R",
-    "V": "the links behind V",
-    "D": "the clusters behind D",
-    "F": "the flags behind F",
+    "C": "the paraphrases' answers behind consistency (C)",
+    "R": "the perturbed steps behind robustness (R)",
+    "V": "the links behind verification (V)",
+    "D": "the clusters behind diversity (D)",
+    "F": "the flagged spans behind red flags (F)",
 }
-"""What the scorer of a part keeps beside the number that the composite keeps too."""
+"""Detail that a component's own scorer stores, and the composite does not."""
 ITEM_VIEW = "One item"
 NO_LINK = "none"
 NONE = "No request was made for it: it is computed from the texts."
 
 
 def has_scorer(*names: str) -> Callable[[Plan], bool]:
-    """Whether a plan has one of these scorers."""
+    """Return a predicate: whether a plan has one of these scorers."""
     return lambda plan: any(spec.name in names for spec in plan.scorers)
 
 
 def has_robustness(plan: Plan) -> bool:
+    """Return whether a plan measures robustness, by its own scorer or by the composite."""
     return has_scorer("robustness", "causal")(plan) or "R" in composite_components(plan)
 
 
@@ -47,12 +48,12 @@ PAGES: Mapping[str, tuple[str, str, Callable[[Plan], bool]]] = {
     "robustness": ("Robustness", "vibration", has_robustness),
     "mediation": ("Mediation", "conversion_path", has_scorer("mediation")),
 }
-"""The pages that analyse a run, each with its label, its icon, and which runs it can show."""
+"""Label, icon and predicate (which plans it can show) of each page that analyses a run."""
 
 
 def render_run_links(row: dict[str, Any], item_id: str | None = None) -> None:
-    """A link to every page that has something to show of this run, or of one of its items."""
-    plan = data.run_plan(row["id"])
+    """Show a link to every page that can show this run, or one of its items."""
+    plan = cached.run_plan(row["id"])
     of = {} if item_id is None else {"item": item_id}
     for name, (label, icon, shows) in PAGES.items():
         if shows(plan):
@@ -66,7 +67,7 @@ def render_run_links(row: dict[str, Any], item_id: str | None = None) -> None:
 
 
 def score_id(metric: str, facet: str, step: Any = None, sample: Any = 0) -> str:
-    """The name of a score within its item as an address has it: ``feature feature=C,profile=phase3``; steps from 0."""
+    """Return a score's name in an address: ``feature feature=C,profile=phase3``; steps from 0."""
     pieces = [metric, ",".join(f"{k}={v}" for k, v in json.loads(facet).items())]
     pieces += [] if step is None or pd.isna(step) else [f"step={int(step)}"]
     return " ".join(
@@ -75,7 +76,7 @@ def score_id(metric: str, facet: str, step: Any = None, sample: Any = 0) -> str:
 
 
 def score_ids(scores: pd.DataFrame) -> list[str]:
-    """The name of each score."""
+    """Return the name in an address of each score."""
     columns = (scores[name] for name in ("metric", "facet", "step", "sample"))
     return [score_id(*map(_plain, values)) for values in zip(*columns, strict=True)]
 
@@ -85,30 +86,30 @@ def _plain(value: Any) -> Any:
 
 
 def requests_of(row: dict[str, Any], item_id: str, score: str) -> dict[str, str]:
-    """The query of the page Item that shows the requests of one score."""
+    """Return the query of the page Item that shows the requests of one score."""
     return {"run": row["id"], "item": item_id, "score": score}
 
 
 def render_request_link(
     row: dict[str, Any], item_id: str, key: str, label: str = "Request and reply"
 ) -> None:
-    """A link to one request of an item and its reply."""
+    """Show a link to one request of an item and its reply."""
     where = {"run": row["id"], "item": item_id, "request": key}
     st.page_link(page("item"), label=label, icon=":material/fact_check:", query_params=where)
 
 
 def requests_url(row: dict[str, Any], item_id: str, score: str) -> str:
-    """The same as an address, for the cell of a table."""
+    """Return the address of one score's requests, for the cell of a table."""
     return f"/item?{urlencode(requests_of(row, item_id, score), quote_via=quote, safe='')}"
 
 
 def requests_cell(row: dict[str, Any], item_id: str, score: str, keys: Any) -> str | None:
-    """The cell of a table that links a score to its requests; None where it has none."""
+    """Return the cell that links a score to its requests; None where it has none."""
     return requests_url(row, item_id, score) if len(keys) else None
 
 
 LINK = st.column_config.LinkColumn(
-    "behind it",
+    "evidence",
     display_text="requests",
     width="small",
     help="None: no request was made, it is computed from the texts.",
@@ -116,8 +117,8 @@ LINK = st.column_config.LinkColumn(
 
 
 def missing_components(row: dict[str, Any], *only: str) -> list[str]:
-    """Parts that the composite measured here and whose own scorer, which keeps the detail, was not run."""
-    plan = data.run_plan(row["id"])
+    """Return the components that only the composite measured, without their own scorer's detail."""
+    plan = cached.run_plan(row["id"])
     return [
         part
         for part in composite_components(plan)
@@ -126,11 +127,11 @@ def missing_components(row: dict[str, Any], *only: str) -> list[str]:
 
 
 def render_how_to_add(row: dict[str, Any], *only: str) -> None:
-    """Say what the composite alone does not keep, and what to run to have it. Nothing where it is all there."""
+    """Show what the composite alone does not store, and how to add it; nothing where all is."""
     missing = missing_components(row, *only)
     if not missing:
         return
-    spec = next(spec for spec in data.run_plan(row["id"]).scorers if spec.name == "composite")
+    spec = next(spec for spec in cached.run_plan(row["id"]).scorers if spec.name == "composite")
     profile = str(spec.params.get("profile", composite.options["profile"]))
     file = Path(str(row["output"] or "")) / "run.yaml"
     command = (
@@ -138,14 +139,14 @@ def render_how_to_add(row: dict[str, Any], *only: str) -> None:
         f" {profile}"
     )
     st.info(
-        "This run has the composite without the scorers of its parts: it keeps the numbers, not"
-        f" {_listed(missing)}. The profile {as_code(profile)} adds those scorers; what the log"
-        " holds is not asked again."
+        "This run has the composite without the scorers of its components: it has their"
+        f" numbers, but not {_listed(missing)}. The profile {as_code(profile)} adds those"
+        " scorers; requests in the log are not sent again."
     )
     st.code(command, language="bash", wrap_lines=True)
     st.page_link(
         page("new_run"),
-        label="Clone with the parts' scorers",
+        label="Clone with the components' scorers",
         icon=":material/content_copy:",
         query_params={"from": row["id"], "profile": profile},
     )

@@ -1,4 +1,4 @@
-"""The parts of the page Item."""
+"""The page Item: its chain, its scores, and the requests and replies behind them."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from cotlab.analysis.tables.reliability import composite_components
 from cotlab.core.errors import UnknownName
 from cotlab.core.types import Item
 from cotlab.core.vocabulary import CCS_METRICS
-from cotlab.export.tabular import disarmed
 from cotlab.metrics.consistency.cards import HIDDEN
-from cotlab.store import read as stored
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
-from cotlab.ui.item import entropy
-from cotlab.ui.item import evidence as evidence_links
+from cotlab.store import read
+from cotlab.ui import cached, components
+from cotlab.ui.item import evidence
 from cotlab.ui.item.chain import (
+    Block,
+    pick_block,
+    render_entropy,
     request_text,
     run_item_chain,
+    show_blocks,
     show_exchange,
     step_blocks,
     step_ranking,
 )
-from cotlab.ui.item.chain_view import Block, pick_block, show_blocks
 from cotlab.ui.links import page
+from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code
 
 ALL = "all"
@@ -37,34 +38,34 @@ ALL = "all"
 def item_from_address(
     run_id: str | None, item_id: str | None
 ) -> tuple[dict[str, Any], Item] | None:
+    """Return the run and the item that the address names; None where there is no such item."""
     if not run_id or not item_id:
         return None
     try:
-        row = data.run_row(run_id)
-        return row, data.load_item(row["suite"], item_id)
+        row = cached.run_row(run_id)
+        return row, cached.load_item(row["suite"], item_id)
     except UnknownName:
         return None
 
 
 def _scores(row: dict[str, Any], item: Item) -> pd.DataFrame:
-    """The item's scores without those of the hold-out: what is looked at item by item can be tuned on."""
-    table = data.view(row).item_scores(item.id)
+    """Return the item's scores without those of the hold-out, which must not be tuned on."""
+    table = cached.view(row).item_scores(item.id)
     return table[table["metric"] != HIDDEN.name]
 
 
 def render_item_links(row: dict[str, Any], item: Item) -> None:
+    """Show the item's run, its other pages, and buttons to the previous and the next item."""
     st.caption(as_code(f"{item.id} of {row['suite_name']}, {row['model']}, run {row['id']}"))
     if "request" in st.query_params or st.query_params.get("score", ALL) != ALL:
-        st.markdown(
-            "[Down to the requests behind the number that was followed](#requests-and-replies)"
-        )
-    order = data.view(row).items
+        st.markdown("[Go to the requests behind this number](#requests-and-replies)")
+    order = cached.view(row).items
     at = order.index(item.id) if item.id in order else None
     with st.container(horizontal=True):
         st.page_link(
             page("run"), label="Run", icon=":material/monitoring:", query_params={"run": row["id"]}
         )
-        evidence_links.render_run_links(row, item.id)
+        evidence.render_run_links(row, item.id)
         for label, icon, step in (("Previous", "arrow_back", -1), ("Next", "arrow_forward", 1)):
             index = at + step if at is not None else -1
             st.button(
@@ -81,9 +82,9 @@ def _go(run_id: str, item_id: str) -> None:
 
 
 def render_item_chain(row: dict[str, Any], item: Item, step: str | None) -> None:
-    """Question, chain shaded by the chosen score, and answer."""
-    if stored.is_redacted(data.store(), row["suite"]):
-        st.warning("The texts of this suite were redacted: their SHA-256 stands in their place.")
+    """Show the question, the chain coloured by the chosen score, and the answer."""
+    if read.is_redacted(cached.store(), row["suite"]):
+        st.warning("The texts of this suite were redacted: their SHA-256 is shown instead.")
     st.subheader("Question")
     show_blocks(
         [
@@ -103,7 +104,7 @@ def render_item_chain(row: dict[str, Any], item: Item, step: str | None) -> None
     if not choices:
         _plain_chain(row, item, scores)
         return
-    spec = next(spec for spec in data.run_plan(row["id"]).scorers if spec.name == "ablation")
+    spec = next(spec for spec in cached.run_plan(row["id"]).scorers if spec.name == "ablation")
     st.caption(
         "The model's own chain."
         if spec.params["chain"] == "own"
@@ -128,7 +129,7 @@ def render_item_chain(row: dict[str, Any], item: Item, step: str | None) -> None
 
 
 def _plain_chain(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
-    """The chain that the scores are of, and whose it is."""
+    """Show the chain without scores, and who wrote it."""
     chain = run_item_chain(row, item, scores)
     if chain.steps:
         show_blocks(
@@ -147,10 +148,10 @@ def _plain_chain(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
         else "The suite's reference chain."
     )
     always = sorted(set(scores["scorer"]) & set(MODEL_CHAIN_SCORERS))
-    if not chain.from_model and (always or composite_components(data.run_plan(row["id"]))):
+    if not chain.from_model and (always or composite_components(cached.run_plan(row["id"]))):
         note += (
-            " Consistency and diversity are measured on chains that the model wrote; they are among"
-            " its requests."
+            " Consistency and diversity are measured on chains that the model wrote; these"
+            " are among its requests."
         )
     st.caption(note)
     if chain.key is not None:
@@ -163,23 +164,23 @@ def _plain_chain(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
 
 
 def render_item_scores(row: dict[str, Any], item: Item) -> None:
-    """Every score of the item as a table; n/a with its reason. Before it the chain's entropy, where it was measured."""
+    """Show every score of the item as a table, with the reason where it is undefined."""
     scores = _scores(row, item)
-    entropy.render_entropy(row, item)
+    render_entropy(row, item)
     st.subheader("Scores")
     frame = pd.DataFrame(
         {
-            "metric": scores["metric"],
+            "metric": scores["metric"].map(components.metric_name),
             "step": scores["step"] + 1,
-            "value": [parts.number_text(v) for v in scores["value"]],
-            "facet": [parts.facet_text(text) for text in scores["facet"]],
+            "value": [components.number_text(v) for v in scores["value"]],
+            "facet": [components.facet_text(text) for text in scores["facet"]],
             "draw": scores["sample"] + 1,
             "status": scores["status"],
             "reason": scores["reason"].fillna(""),
             "requests": scores["evidence"].map(len),
         }
     )
-    ids, widget_key = evidence_links.score_ids(scores), f"item-scores-{row['id']}-{item.id}"
+    ids, widget_key = evidence.score_ids(scores), f"item-scores-{row['id']}-{item.id}"
 
     def chose() -> None:
         ticked = st.session_state[widget_key]["selection"]["rows"]
@@ -199,30 +200,23 @@ def render_item_scores(row: dict[str, Any], item: Item) -> None:
             "value": st.column_config.TextColumn(alignment="right", width=90),
             **{name: st.column_config.NumberColumn(width=60) for name in ("step", "draw")},
             "reason": st.column_config.TextColumn(width=220, help="Why there is no value."),
-            "requests": st.column_config.NumberColumn(help="How many requests the value rests on."),
+            "requests": st.column_config.NumberColumn(help="Number of requests behind the value."),
         },
     )
     hidden = (
-        " The hold-out's scores and chains are not shown by item."
+        " Scores and chains of the hold-out are not shown by item."
         if "consistency" in set(scores["scorer"])
         else ""
     )
-    st.caption(
-        "Tick a score to see below the requests that it rests on. Steps and draws count from"
-        f" 1.{hidden}"
-    )
-    st.download_button(
-        "Data (CSV)",
-        lambda: disarmed(scores).to_csv(index=False),
-        "scores.csv",
-        "text/csv",
-        icon=":material/download:",
-        on_click="ignore",
-    )
+    st.caption(f"Select a score to see its requests below. Steps and draws count from 1.{hidden}")
+    components.csv_button("scores", scores, "scores")
 
 
 def render_item_requests(row: dict[str, Any], item: Item) -> None:
-    """Every request and reply behind the scores, page by page; those of one score, or one, where the address says so."""
+    """Show the requests and replies behind the scores.
+
+    All of them by default; those of one score, or a single one, where the address says so.
+    """
     scores = _scores(row, item)
     every = _keys(scores)
     st.subheader("Requests and replies")
@@ -233,8 +227,8 @@ def render_item_requests(row: dict[str, Any], item: Item) -> None:
     if not keys:
         st.info(as_code(_no_request_reason(scores, which)))
         return
-    part = keys[parts.page_slice(len(keys), f"evidence-page-{item.id}-{which}", 10)]
-    exchanges = data.exchanges(tuple(part))
+    part = keys[components.page_slice(len(keys), f"evidence-page-{item.id}-{which}", 10)]
+    exchanges = cached.exchanges(tuple(part))
     for key in part:
         request, reply = exchanges.get(key, (None, None))
         show_blocks(_exchange(request, reply), key=f"evidence-{key[:16]}")
@@ -258,22 +252,26 @@ def _keys(scores: pd.DataFrame) -> list[str]:
 
 
 def _chosen(scores: pd.DataFrame, every: list[str]) -> tuple[list[str], str]:
-    """The requests that are wanted, and the name of the choice: all, a score, or the key of one request."""
+    """Return the chosen requests, and the name of the choice: all, a score, or a request's key."""
     request_key = st.query_params.get("request")
     if request_key in every:
         st.button("All requests of this item", icon=":material/list:", on_click=_all_requests)
         return [request_key], request_key
     if request_key is not None:
-        st.warning(f"The request {as_code(request_key[:12])} is none of this item; all are shown.")
-    ids = evidence_links.score_ids(scores)
+        st.warning(
+            f"The request {as_code(request_key[:12])} does not belong to this item; all are shown."
+        )
+    ids = evidence.score_ids(scores)
     labels = {ALL: f"all {len(scores)} scores"}
     for name, metric, facet, step, value in zip(
         ids, scores["metric"], scores["facet"], scores["step"], scores["value"], strict=True
     ):
         at = "" if pd.isna(step) else f" · step {step + 1}"
-        label = " · ".join(filter(None, [metric, parts.facet_text(facet)]))
-        labels[name] = f"{label}{at} · {parts.number_text(value)}"
-    which = parts.select_option("Requests behind", labels, "score", ALL)
+        label = " · ".join(
+            filter(None, [components.metric_name(metric), components.facet_text(facet)])
+        )
+        labels[name] = f"{label}{at} · {components.number_text(value)}"
+    which = select_option("Requests behind", labels, "score", ALL)
     return (every if which == ALL else _keys(scores[[name == which for name in ids]])), which
 
 
@@ -287,32 +285,32 @@ def _all_requests() -> None:
 
 
 def _no_request_reason(scores: pd.DataFrame, which: str) -> str:
-    rows = scores[[name == which for name in evidence_links.score_ids(scores)]]
+    rows = scores[[name == which for name in evidence.score_ids(scores)]]
     gone = rows[rows["value"].isna()]["reason"].dropna()
-    return (
-        f"No request was made for this score: {gone.iloc[0]}." if len(gone) else evidence_links.NONE
-    )
+    return f"No request was made for this score: {gone.iloc[0]}." if len(gone) else evidence.NONE
 
 
 def _exchange(request: dict[str, Any] | None, reply: dict[str, Any] | None) -> list[Block]:
-    """What a model was shown, the start of its own turn, what it reasoned and what it said, where there is any of it."""
+    """Return a request and its reply as rows: prompt, prefix, reasoning and reply."""
     prompt = request_text(request and {**request, "prefix": ""})
     scored = (request or {}).get("answers") or [
         text for text in ((request or {}).get("answer"),) if text
     ]
     sections = [
-        ("Asked", prompt),
-        ("Its turn so far", (request or {}).get("prefix")),
-        ("How likely is", "\n".join(scored)),
-        ("Reasoned", (reply or {}).get("reasoning")),
+        ("Prompt", prompt),
+        ("Assistant prefix", (request or {}).get("prefix")),
+        ("Scored text", "\n".join(scored)),
+        ("Reasoning", (reply or {}).get("reasoning")),
     ]
-    replied = "log P (nats)" if scored and "numbers" in (reply or {}) else "Replied"
-    rows = [(title, text) for title, text in sections if text] + [(replied, data.reply_text(reply))]
+    replied = "log P (nats)" if scored and "numbers" in (reply or {}) else "Reply"
+    rows = [(title, text) for title, text in sections if text] + [
+        (replied, cached.reply_text(reply))
+    ]
     return [Block(i, title, str(text)) for i, (title, text) in enumerate(rows)]
 
 
 def _reply_details(reply: dict[str, Any]) -> str:
-    """Who answered, what was sent along and what was not, and what it used."""
+    """Describe a reply: the model, the parameters sent and not sent, and the tokens used."""
     sent = dict(reply.get("sent") or {})
     given, dropped = sent.pop("given", None), sent.pop("not_sent", ())
     used = {name: count for name, count in (reply.get("usage") or {}).items() if count}
@@ -323,12 +321,12 @@ def _reply_details(reply: dict[str, Any]) -> str:
             if sent
             else ""
         ),
-        f"not sent, for the model does not take it: {', '.join(dropped)}" if dropped else "",
-        {"user": "chain in the user's turn", "prefix": "chain as the model's own turn"}.get(
+        f"not sent, because the model does not support it: {', '.join(dropped)}" if dropped else "",
+        {"user": "chain in the user message", "prefix": "chain as the assistant's prefix"}.get(
             given or "", ""
         ),
         ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in used.items()),
-        f"ended by {reply['finish']}" if reply.get("finish") else "",
+        f"finish reason {reply['finish']}" if reply.get("finish") else "",
     ]
     return "; ".join(part for part in details if part)
 

@@ -1,0 +1,1 @@
+"""The page Label, and labels on other pages."""

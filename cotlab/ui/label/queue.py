@@ -1,4 +1,4 @@
-"""The queue on the page Label: which one, how far it is, why nothing is left in it, and how a new one is made."""
+"""The page Label around its component: the rater, the queue, its progress, and the last labels."""
 
 from __future__ import annotations
 
@@ -11,60 +11,66 @@ from cotlab.core.errors import CotlabError
 from cotlab.core.keys import digest
 from cotlab.review.labelling import queue as queues
 from cotlab.review.labelling.queue import Progress
-from cotlab.review.labelling.session import latest_labels
+from cotlab.review.labelling.session import Given, latest_labels
 from cotlab.store import labels as label_store
 from cotlab.store import read
-from cotlab.ui import access
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
-from cotlab.ui.label import page as label
-from cotlab.ui.label import widget as label_desk
+from cotlab.store.live import Leases
+from cotlab.ui import access, cached, components
+from cotlab.ui.label import items as label_items
+from cotlab.ui.label import widget as label_widget
+from cotlab.ui.label.items import label_text
 from cotlab.ui.links import page
-from cotlab.ui.runs.picking import run_labels
-from cotlab.ui.text import as_code
+from cotlab.ui.pickers import run_labels, select_option
+from cotlab.ui.text import as_code, shorten
 
 MAX_ITEMS = 2000
-"""So many items a queue that is made here has at most."""
+"""Maximum number of items of a queue that this page makes."""
+_OVERLAP = (
+    "Share of the items that two raters label (or as many as set); one rater labels the rest."
+)
+_WHICH = {
+    "hash": "A random choice of the run's items",
+    "order": "The first ones, in the suite's order",
+    "new": "A random choice of unlabelled items",
+}
+_MAX_NAME_CHARS = 60
 
 
 def select_queue() -> str | None:
-    """The queue of the address, or the newest; None (after saying so) where there is none."""
+    """Choose a queue, the newest by default; None (with a message) where there is none."""
     requested = st.query_params.get("queue")
-    rows = _queues(str(data.store().folder))
+    rows = _queues(str(cached.store().folder))
     if rows.empty or (requested is not None and requested not in set(rows["id"])):
         _queues.clear()
-        rows = _queues(str(data.store().folder))
+        rows = _queues(str(cached.store().folder))
     if rows.empty:
-        st.info(
-            "No queue yet: nobody is asked for labels."
-            + ("" if access.may("admin") else " An admin makes one.")
-        )
+        st.info("There is no queue yet." + ("" if access.may("admin") else " An admin makes one."))
         return None
     names = {
         str(r["id"]): f"{r['name']} · {r['n']} items · {r['id']}" for r in rows.to_dict("records")
     }
-    return parts.select_option("Queue", names, "queue")
+    return select_option("Queue", names, "queue")
 
 
 @st.cache_data(show_spinner=False, ttl=15)
 def _queues(folder: str) -> pd.DataFrame:
-    return label_store.queues(data.store())
+    return label_store.queues(cached.store())
 
 
 @st.fragment
 def render_queue(queue: str, rater: str) -> None:
-    """The desk, how far the queue is, and what the rater said last.
+    """Show the labelling component, the queue's progress, and the rater's last labels.
 
-    A fragment: what the desk tells is taken without drawing the rest of the page again.
+    A fragment: what the component sends is processed without running the rest of the page.
     """
     bar = st.container()
-    for problem in label_desk.pop_refusals(rater):
+    for problem in label_widget.pop_refusals(rater):
         st.warning(as_code(problem))
     try:
-        with data.store().reading():  # what is read inside shares the open file
-            latest = latest_labels(data.store(), queue, rater)
-            progress = queues.progress(data.store(), queue, rater)
-            has_items = label_desk.render_widget(
+        with cached.store().reading():  # all reads within share one connection
+            latest = latest_labels(cached.store(), queue, rater)
+            progress = queues.progress(cached.store(), queue, rater)
+            has_items = label_widget.render_widget(
                 queue, rater, latest, complete=progress.complete >= progress.items
             )
     except access.Forbidden as error:
@@ -74,35 +80,35 @@ def render_queue(queue: str, rater: str) -> None:
         render_queue_progress(progress)
     if not has_items:
         render_nothing_left(queue, progress)
-    label.render_last_labels(latest)
+    render_last_labels(latest)
 
 
 def render_queue_progress(progress: Progress) -> None:
-    """How far the queue is, and how far this rater."""
+    """Show the progress of the queue and of this rater."""
     left = f", {progress.mine_skipped} skipped" if progress.mine_skipped else ""
     st.progress(
         progress.labels / progress.requested if progress.requested else 0.0,
         text=(
             f"You: {progress.mine} labelled, {progress.mine_left} to do{left}. All raters:"
-            f" {progress.labels} of {progress.requested} labels wanted, {progress.complete} of"
+            f" {progress.labels} of {progress.requested} labels, {progress.complete} of"
             f" {progress.items} items complete."
         ),
     )
 
 
 def render_nothing_left(queue: str, progress: Progress) -> None:
-    """Why the queue has no item for this rater, and what can be done."""
+    """Show why the queue has no item for this rater, and what they can do."""
     skipped = st.session_state.get("label-skipped") == queue
     if progress.complete >= progress.items:
-        st.success("This queue has all the labels that it wants.", icon=":material/done_all:")
+        st.success("This queue has all its labels.", icon=":material/done_all:")
     elif progress.mine_left:
-        st.info("What is left is reserved by others right now. This page looks again by itself.")
+        st.info("Other raters have reserved the remaining items. This page checks again by itself.")
     elif progress.mine_skipped and not skipped:
-        st.info(f"Only what you skipped is left: {progress.mine_skipped}.")
+        st.info(f"Only items that you skipped are left: {progress.mine_skipped}.")
     else:
         st.info(
-            "You labelled all that this queue wants of you; the labels that are still wanted are"
-            " other raters'."
+            "You have labelled everything that this queue asks of you; the remaining"
+            " labels are for other raters."
         )
     with st.container(horizontal=True):
         if progress.mine_skipped and not skipped:
@@ -126,15 +132,17 @@ def _with_skipped(queue: str) -> None:
 
 
 def render_queue_form(*, visible: bool) -> None:
-    """A form for a new queue; behind a button where there is a queue already."""
+    """Show the form of a new queue; behind a toggle where there is a queue already."""
     if not access.may("admin"):
         return
     st.divider()
     if not visible and not st.toggle("Make a queue", key="queue-make"):
         return
-    rows = read.list_runs(data.store()).to_dict("records")
+    rows = read.list_runs(cached.store()).to_dict("records")
     if not rows:
-        parts.empty("No run yet: there is nothing to label.", page("new_run"), "Start one")
+        components.empty(
+            "There is no run yet, so there is nothing to label.", page("new_run"), "Start one"
+        )
         return
     names = run_labels(rows)
     st.subheader("Make a queue")
@@ -143,12 +151,14 @@ def render_queue_form(*, visible: bool) -> None:
         st.text_input("Name", key="queue-name", max_chars=80, placeholder="pilot, October")
         with st.container(horizontal=True):
             st.number_input("Items", 1, MAX_ITEMS, 60, key="queue-n", width=160)
-            st.number_input("Raters of an item", 1, 20, 1, key="queue-raters", width=160)
+            st.number_input("Raters per item", 1, 20, 1, key="queue-raters", width=160)
             st.number_input(
                 "Overlap (%)", 0, 100, 0, 5, key="queue-overlap", width=160, help=_OVERLAP
             )
-        st.selectbox("Which", list(_WHICH), format_func=_WHICH.__getitem__, key="queue-which")
-        st.form_submit_button("Make it", type="primary", on_click=_make)
+        st.selectbox(
+            "Items to choose", list(_WHICH), format_func=_WHICH.__getitem__, key="queue-which"
+        )
+        st.form_submit_button("Make the queue", type="primary", on_click=_make)
     error_message = st.session_state.pop("queue-told", None)
     if error_message:
         st.error(as_code(error_message))
@@ -158,19 +168,8 @@ def render_queue_form(*, visible: bool) -> None:
     )
 
 
-_OVERLAP = (
-    "With an overlap, that share of the items is labelled by two raters (or by as many as set), the"
-    " rest by one."
-)
-_WHICH = {
-    "hash": "A random choice of the run's items",
-    "order": "The first ones, as the suite orders them",
-    "new": "A random choice of items that nobody has labelled",
-}
-
-
 def _make() -> None:
-    """Make the queue that the form describes and show it."""
+    """Make the queue that the form describes, and open it."""
     who = access.need("admin")
     form = {
         name: st.session_state[f"queue-{name}"]
@@ -178,7 +177,7 @@ def _make() -> None:
     }
     try:
         queue = queues.make_queue(
-            data.store(),
+            cached.store(),
             str(form["name"]),
             _chosen(form),
             raters=int(form["raters"]),
@@ -194,11 +193,11 @@ def _make() -> None:
 
 
 def _chosen(form: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """The items that the form wants: (run, item, why)."""
+    """Return the items that the form selects, as (run, item, reason)."""
     run, which = str(form["run"]), form["which"]
-    ids = [str(i) for i in read.items_of_run(data.store(), run)["id"]]
+    ids = [str(i) for i in read.items_of_run(cached.store(), run)["id"]]
     if which == "new":
-        labelled = set(label_store.label_table(data.store(), run=run)["item_id"])
+        labelled = set(label_store.label_table(cached.store(), run=run)["item_id"])
         ids = [i for i in ids if i not in labelled]
     if which != "order":
         ids.sort(key=lambda i: digest(["queue", str(form["name"]), run, i]))
@@ -208,3 +207,91 @@ def _chosen(form: dict[str, Any]) -> list[tuple[str, str, str]]:
         "new": "chosen at random, without a label",
     }[which]
     return [(run, i, reason) for i in ids[: int(form["n"])]]
+
+
+def current_rater() -> str | None:
+    """Return the name of the rater; without a login, ask for it once.
+
+    None until they gave it, and for viewers.
+    """
+    who = access.person()
+    if not access.may("labeller"):
+        st.info(
+            "You can look at queues here, but not label: ask an admin of this dashboard for the"
+            " role labeller."
+        )
+        return None
+    if who.source in ("login", "header"):
+        return who.name
+    name = st.session_state.get("local_rater")
+    if name:
+        return str(name)
+    with st.form("rater-name", width=480):
+        st.text_input(
+            "Your name",
+            key="rater-typed",
+            max_chars=_MAX_NAME_CHARS,
+            help="It is stored with each of your labels.",
+        )
+        st.form_submit_button("Begin", on_click=_named, type="primary")
+    if odd := st.session_state.pop("rater-odd", None):
+        st.warning(odd)
+    taken = st.session_state.get("rater-taken")
+    if taken:
+        st.warning(
+            f"{as_code(taken)} is labelling right now. If that is somebody else, choose"
+            " another name."
+        )
+        st.button(f"I am {as_code(taken)}", key="rater-same", on_click=_begin, args=(taken,))
+    return None
+
+
+def _named() -> None:
+    name = " ".join(str(st.session_state["rater-typed"]).split())
+    st.session_state.pop("rater-taken", None)
+    if not name.isprintable() or not 0 < len(name) <= _MAX_NAME_CHARS:
+        st.session_state["rater-odd"] = (
+            f"A name has 1 to {_MAX_NAME_CHARS} printable characters: type it again."
+        )
+        return
+    with Leases(cached.store().log_path) as leases:
+        taken = leases.has_lease(name)
+    if taken:
+        st.session_state["rater-taken"] = name
+    else:
+        _begin(name)
+
+
+def _begin(name: str) -> None:
+    st.session_state["local_rater"] = name
+
+
+def start_correction(label_id: str) -> None:
+    """Show the item of one of the rater's own labels again."""
+    st.session_state["label-correct"] = label_id
+
+
+def render_last_labels(latest: list[Given]) -> None:
+    """Show the rater's own last labels, each with a button to change it."""
+    st.subheader("Your last ten labels")
+    if not latest:
+        st.caption("None yet.")
+        return
+    for given in latest:
+        old = given.label
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.button(
+                "Change",
+                key=f"change-{old.id}",
+                icon=":material/edit:",
+                type="tertiary",
+                on_click=start_correction,
+                args=(old.id,),
+            )
+            st.page_link(
+                page("item"),
+                label=as_code(shorten(old.item_id, 30)),
+                query_params={"run": old.run_id, "item": old.item_id},
+            )
+            st.text(label_text(old), width="content")
+            st.caption(as_code(shorten(label_items.cached_question(old.run_id, old.item_id), 60)))

@@ -1,21 +1,21 @@
-// What was said at desks of this window (label_desk.js) and not confirmed, while no desk of that rater is open to tell it.
+// A warning about unconfirmed actions of other raters in this window (stored by widget.js), which nobody sends meanwhile.
 
-const PLACE = "cotlab-desk ";
+const KEY_PREFIX = "cotlab-desk ";
 
 function waiting(rater) {
-  const found = [];
-  for (const key of Object.keys(sessionStorage).filter((one) => one.startsWith(PLACE))) {
+  const pending = [];
+  for (const key of Object.keys(sessionStorage).filter((key) => key.startsWith(KEY_PREFIX))) {
     try {
       const n = JSON.parse(sessionStorage.getItem(key)).acts.filter((act) => !["renew", "idle"].includes(act.kind)).length;
-      const name = key.slice(PLACE.length);
-      if (n && name !== rater) found.push([name, n]);
-    } catch { /* what another version kept is of no use */ }
+      const name = key.slice(KEY_PREFIX.length);
+      if (n && name !== rater) pending.push([name, n]);
+    } catch { /* stored by another version: ignore it */ }
   }
-  return found;
+  return pending;
 }
 
 export default function ({ parentElement, data }) {
-  parentElement.querySelector(".desk-waiting")?.remove(); // beside it stands the style
+  parentElement.querySelector(".desk-waiting")?.remove(); // the style element stays
   const box = document.createElement("div");
   box.className = "desk-waiting";
   box.setAttribute("role", "status");
@@ -23,7 +23,7 @@ export default function ({ parentElement, data }) {
     const line = document.createElement("p");
     line.className = "desk-warning";
     line.dir = "auto";
-    line.textContent = `${n} ${n > 1 ? "labels" : "label"} or skips of ${name} in this window may not be saved: label here as ${name}, and what is missing is saved.`;
+    line.textContent = `${n} ${n > 1 ? "labels" : "label"} or skips of ${name} in this window may not be saved: label here as ${name}, and they are saved.`;
     box.append(line);
   }
   parentElement.append(box);

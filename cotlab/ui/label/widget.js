@@ -1,12 +1,13 @@
-// The desk of the page Label. It holds the next items of the queue, so that a key shows the next one at once, and tells the
-// server what was done; what the server has not confirmed is told again, also after a reload. Every text is set as text.
+// The labelling component of the page Label. It prefetches the next items of the queue, so that a key press shows the next
+// one at once, and sends the rater's actions to the server. Actions that the server has not confirmed are sent again, also
+// after a reload. All texts are set with textContent, never as HTML.
 
-const GATHER_MS = 2000; // what comes fast is told together: each telling draws the page around the desk again …
-const QUIET_MS = 300; // … but nothing waits longer than this for another key
-const RESEND_MS = 4000; // without an answer in this time, tell again
-const RENEW_MS = 20000; // whoever reads keeps their items, which are reserved for two minutes
-const WAIT_MS = 5000; // whoever has no item, while others label the last ones, asks again
-const LATE_MS = 3000; // so long a label may be unconfirmed before the page says so
+const GATHER_MS = 2000; // collect fast actions in one batch: each batch reruns the page around the component …
+const QUIET_MS = 300; // … but send after this time without a key press
+const RESEND_MS = 4000; // send again without a confirmation in this time
+const RENEW_MS = 20000; // an active rater renews their items, which are reserved for two minutes
+const WAIT_MS = 5000; // a rater without an item polls while others label the last ones
+const LATE_MS = 3000; // a label that is unconfirmed for longer gets a warning
 
 function el(tag, name, text, more = {}) {
   const made = document.createElement(tag);
@@ -16,17 +17,17 @@ function el(tag, name, text, more = {}) {
   return made;
 }
 
-// The digit or letter on a key whose layout writes another sign with it: digits with Shift only, or another alphabet.
-function printed({ key, code, shiftKey }) {
+// The digit or letter printed on a key that types another character: digits that need Shift, or another alphabet.
+function printedKey({ key, code, shiftKey }) {
   const digit = !shiftKey && /^Digit([0-9])$/.exec(code);
   const letter = key.length === 1 && key > "\x7f" && /^Key([A-Z])$/.exec(code);
   return (digit || letter || ["", ""])[1].toLowerCase();
 }
 
-class Desk {
+class LabelWidget {
   constructor(root) {
-    this.drafts = new Map(); // what was noted of an item before its verdict, by the label's id
-    this.ready = null; // the label's id of the item that is on the screen; null while the next one is drawn
+    this.drafts = new Map(); // modes, answer and note of an item before its verdict, by label id
+    this.ready = null; // label id of the item on the screen; null while the next one is rendered
     this.helping = false;
     this.sent = { upTo: 0, at: 0 };
     this.active = Date.now();
@@ -34,7 +35,7 @@ class Desk {
     root.appendChild(this.root);
     this.onKey = (event) => this.key(event);
     this.onActive = () => { this.active = Date.now(); };
-    this.onLeave = (event) => { if (this.told().length) event.preventDefault(); };
+    this.onLeave = (event) => { if (this.unconfirmed().length) event.preventDefault(); };
   }
 
   enter() {
@@ -42,25 +43,25 @@ class Desk {
     for (const name of ["pointermove", "scroll", "keydown"]) document.addEventListener(name, this.onActive, true);
     window.addEventListener("beforeunload", this.onLeave);
     this.timer = setInterval(() => this.tick(), 150);
-    this.act("renew"); // the server gave the first few items; the others come while those are read
+    this.act("renew"); // the server sent only the first few items; fetch the others meanwhile
   }
 
   leave() {
-    if (this.told().length) this.post(); // the page is left: if this does not arrive, the next desk of this window tells it
+    if (this.unconfirmed().length) this.post(); // the page is left: if this batch is lost, the next component of this window sends it
     document.removeEventListener("keydown", this.onKey);
     for (const name of ["pointermove", "scroll", "keydown"]) document.removeEventListener(name, this.onActive, true);
     window.removeEventListener("beforeunload", this.onLeave);
     clearInterval(this.timer);
   }
 
-  // The server's word: which items come next, and how much of what was told it has done.
+  // New data from the server: the next items, and how many actions it has confirmed.
   update({ data, setStateValue }) {
-    this.tell = setStateValue;
-    const place = `cotlab-desk ${data.rater}`; // of all queues: what was not told of the last one is told from this one
-    if (this.place !== place) {
-      this.place = place;
+    this.setState = setStateValue;
+    const storageKey = `cotlab-desk ${data.rater}`; // of all queues: unsent actions of the last queue are sent from this one
+    if (this.storageKey !== storageKey) {
+      this.storageKey = storageKey;
       this.outbox = this.load();
-      this.drawn = undefined;
+      this.renderedId = undefined;
     }
     this.data = data;
     const before = this.outbox.acts.length;
@@ -70,21 +71,21 @@ class Desk {
     }
     if (this.outbox.acts.length !== before) this.save();
     this.send();
-    this.draw();
+    this.render();
   }
 
   load() {
     try {
-      const kept = JSON.parse(sessionStorage.getItem(this.place));
-      if (kept && kept.client && Array.isArray(kept.acts)) return kept;
-    } catch { /* what another version kept is of no use */ }
+      const stored = JSON.parse(sessionStorage.getItem(this.storageKey));
+      if (stored && stored.client && Array.isArray(stored.acts)) return stored;
+    } catch { /* stored by another version: ignore it */ }
     return { client: crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}`, seq: 0, acts: [] };
   }
 
   save() {
     try {
-      sessionStorage.setItem(this.place, JSON.stringify(this.outbox));
-    } catch { /* without storage a reload loses what is not confirmed; the page says how much that is */ }
+      sessionStorage.setItem(this.storageKey, JSON.stringify(this.outbox));
+    } catch { /* without storage a reload loses unconfirmed actions; the page shows how many */ }
   }
 
   act(kind, more = {}) {
@@ -95,7 +96,7 @@ class Desk {
     this.send();
   }
 
-  // Tell what is not confirmed, unless an answer is waited for, or the last time was a moment ago.
+  // Send the unconfirmed actions, unless a confirmation is pending or the last batch was sent just now.
   send() {
     const { acts: all } = this.outbox;
     if (!all.length) return;
@@ -106,9 +107,9 @@ class Desk {
   }
 
   post() {
-    const acts = this.outbox.acts.slice(0, this.data.most).map(({ at, ...act }) => act);
+    const acts = this.outbox.acts.slice(0, this.data.maxActions).map(({ at, ...act }) => act);
     this.sent = { upTo: acts[acts.length - 1].seq, at: Date.now() };
-    this.tell("told", { client: this.outbox.client, time: Date.now(), acts });
+    this.setState("batch", { client: this.outbox.client, time: Date.now(), acts });
   }
 
   tick() {
@@ -118,7 +119,7 @@ class Desk {
     this.status();
   }
 
-  // Keep the items of who reads. Who does nothing gives back all but the one on the screen, once, and gets more on coming back.
+  // Renew the items of an active rater. An idle rater releases all but the one on the screen, once, and gets more on return.
   keep(since, active) {
     if (this.data.waits) {
       if (since > WAIT_MS && document.visibilityState === "visible") this.act("renew");
@@ -126,14 +127,14 @@ class Desk {
     else if (this.item() && !this.idle && since > RENEW_MS) this.act("idle");
   }
 
-  // The item that is asked about: the first of which nothing was told yet.
+  // The current item: the first one without an action.
   item() {
     const done = new Set(this.outbox.acts.map((act) => act.id));
     return this.data.items.find((item) => !done.has(item.id));
   }
 
-  // What the rater did that the server has not confirmed.
-  told() {
+  // The rater's actions that the server has not confirmed.
+  unconfirmed() {
     return this.outbox.acts.filter((act) => !["renew", "idle"].includes(act.kind));
   }
 
@@ -148,14 +149,14 @@ class Desk {
     return this.drafts.get(item.id);
   }
 
-  // A verdict is of the item that is on the screen, and of none while the next one is not painted yet.
-  shown() {
+  // The item on the screen, which a verdict applies to; undefined until the item is painted.
+  current() {
     const item = this.item();
     return item && this.ready === item.id && !this.waiting() ? item : undefined;
   }
 
   give(verdict, flagged = false) {
-    const item = this.shown();
+    const item = this.current();
     if (!item || (!item.readable && !flagged)) return;
     const { modes, answer, note } = this.draft(item);
     const known = this.data.modes.map(([, name]) => name).filter((name) => modes.has(name));
@@ -163,21 +164,21 @@ class Desk {
       id: item.id, run: item.run, item: item.item, verdict, answer, modes: known, note: note.trim(), flagged,
     });
     this.drafts.delete(item.id);
-    this.draw();
+    this.render();
   }
 
   skip() {
-    const item = this.shown();
+    const item = this.current();
     if (!item) return;
     this.act(item.corrects ? "leave" : "skip", { id: item.id, run: item.run, item: item.item });
-    this.draw();
+    this.render();
   }
 
   undo() {
     const of = this.last();
     if (!of || this.waiting()) return;
     this.act("undo", { of });
-    this.draw();
+    this.render();
   }
 
   last() {
@@ -186,30 +187,30 @@ class Desk {
   }
 
   mode(name) {
-    const item = this.shown();
+    const item = this.current();
     if (!item) return;
     const { modes } = this.draft(item);
     if (!modes.delete(name)) modes.add(name);
-    this.draw();
+    this.render();
   }
 
   answer(value) {
-    const item = this.shown();
+    const item = this.current();
     if (!item) return;
     this.draft(item).answer = value;
-    this.draw();
+    this.render();
   }
 
   help() {
     this.helping = !this.helping;
-    this.draw();
+    this.render();
   }
 
   key(event) {
     if (event.defaultPrevented || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
     const at = event.composedPath()[0];
     if (at.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(at.tagName)) return;
-    const button = this.keys.get(event.key.toLowerCase()) ?? this.keys.get(printed(event));
+    const button = this.keys.get(event.key.toLowerCase()) ?? this.keys.get(printedKey(event));
     if (!button || button.disabled) return;
     event.preventDefault();
     button.click();
@@ -218,21 +219,21 @@ class Desk {
   button(key, words, act, more = {}) {
     const made = el("button", "desk-button", "", { type: "button", "aria-keyshortcuts": key, ...more });
     made.append(el("span", "", words), el("kbd", "", key.toUpperCase(), { "aria-hidden": "true" }));
-    made.addEventListener("click", (event) => { if (event.detail < 2) act(); }); // a double click is of one item
+    made.addEventListener("click", (event) => { if (event.detail < 2) act(); }); // a double click counts once
     this.keys.set(key.toLowerCase(), made);
     return made;
   }
 
-  draw() {
+  render() {
     const item = this.item();
     const now = item ? item.id : null;
-    if (this.drawn !== now) {
-      this.drawn = now;
+    if (this.renderedId !== now) {
+      this.renderedId = now;
       this.ready = null;
       this.build(item);
-      // after the paint: what is not on the screen yet cannot be judged
+      // ready after the paint: an item that is not on the screen yet cannot be judged
       requestAnimationFrame(() => setTimeout(() => {
-        if (this.drawn !== now) return;
+        if (this.renderedId !== now) return;
         this.ready = now;
         this.root.dataset.ready = now || "";
       }));
@@ -265,13 +266,13 @@ class Desk {
     bar.append(first);
     this.modeButtons = new Map();
     this.answers = [];
-    if (item) bar.append(this.modesRow(), this.saidRow(item));
+    if (item) bar.append(this.modesRow(), this.answerRow(item));
     this.helpBox = el("div", "desk-help");
     for (const [key, text] of this.data.help) this.helpBox.append(el(key ? "kbd" : "span", "", key), el("span", "", text));
     this.root.append(bar, this.helpBox);
     if (item) this.root.append(this.texts(item));
-    else this.root.append(this.coming = el("p", "desk-caption", "The next items are on their way."));
-    const at = document.activeElement; // keys and readers stay at the desk, whose pressed button is gone
+    else this.root.append(this.coming = el("p", "desk-caption", "The next items are loading."));
+    const at = document.activeElement; // keep keyboard and screen reader here: the pressed button is gone
     if (!at || at === document.body || at.contains(this.root)) this.root.focus({ preventScroll: true });
   }
 
@@ -286,7 +287,7 @@ class Desk {
     return row;
   }
 
-  saidRow(item) {
+  answerRow(item) {
     const row = el("div", "desk-row desk-said");
     const group = el("div", "desk-answers", "", { role: "radiogroup", "aria-label": "Is the answer right?" });
     const known = item.known ? " (by the ground truth)" : "";
@@ -298,11 +299,11 @@ class Desk {
       group.append(made);
     }
     const label = el("label", "desk-note");
-    const note = el("input", "", "", { type: "text", dir: "auto", maxlength: String(this.data.longest), placeholder: "Kept with the verdict" });
+    const note = el("input", "", "", { type: "text", dir: "auto", maxlength: String(this.data.maxNoteLength), placeholder: "Stored with the label" });
     note.value = this.draft(item).note;
     note.addEventListener("input", () => { this.draft(item).note = note.value; });
     note.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" || event.key === "Escape") note.blur(); // and the keys work again
+      if (event.key === "Enter" || event.key === "Escape") note.blur(); // so that the keys work again
     });
     label.append(el("span", "desk-caption", "Note"), note);
     row.append(group, label);
@@ -311,10 +312,10 @@ class Desk {
 
   texts(item) {
     const box = el("div", "desk-texts");
-    for (const said of item.notes) box.append(el("p", "desk-warning", said));
+    for (const note of item.notes) box.append(el("p", "desk-warning", note));
     for (const [name, text] of item.rows) {
       const row = el("div", "desk-text", "", { role: "group", "aria-label": name });
-      row.append(el("span", "desk-caption", name), el("div", "", text, { dir: "auto" })); // it may be written from the right
+      row.append(el("span", "desk-caption", name), el("div", "", text, { dir: "auto" })); // the text may be right-to-left
       box.append(row);
     }
     box.append(el("p", "desk-caption", item.whose));
@@ -332,37 +333,37 @@ class Desk {
     const { modes, answer } = this.draft(item);
     for (const [name, made] of this.modeButtons) made.setAttribute("aria-pressed", String(modes.has(name)));
     for (const [made, value] of this.answers) made.setAttribute("aria-checked", String(value === answer));
-    const fresh = this.data.items.find((one) => one.id === item.id);
+    const fresh = this.data.items.find(({ id }) => id === item.id);
     if (fresh && fresh.until) {
       const clock = new Date(fresh.until * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-      this.until.textContent = `Reserved for you until ${clock}, and longer while you read; a label given later counts too.`;
+      this.until.textContent = `Reserved for you until ${clock}, and longer while you read; a later label counts too.`;
     }
   }
 
   status() {
     if (!this.state) return;
-    const told = this.told();
-    const late = told.length > 0 && Date.now() - told[0].at > LATE_MS;
-    let words = this.waiting() ? "Taking back …" : told.length ? `Saving ${told.length} …` : this.data.last ? "Saved" : "";
-    if (late) words = `${told.length} not saved yet: this page keeps trying. Leave it open.`;
-    if (this.state.textContent !== words) this.state.textContent = words; // said aloud once, not at each look
+    const actions = this.unconfirmed();
+    const late = actions.length > 0 && Date.now() - actions[0].at > LATE_MS;
+    let text = this.waiting() ? "Undoing …" : actions.length ? `Saving ${actions.length} …` : this.data.last ? "Saved" : "";
+    if (late) text = `${actions.length} not saved yet: this page keeps trying. Leave it open.`;
+    if (this.state.textContent !== text) this.state.textContent = text; // a screen reader reads it once, not at each tick
     this.state.classList.toggle("desk-late", late);
   }
 }
 
-const DESKS = new WeakMap();
+const WIDGETS = new WeakMap();
 
 export default function (component) {
-  let desk = DESKS.get(component.parentElement);
-  if (!desk) {
-    desk = new Desk(component.parentElement);
-    DESKS.set(component.parentElement, desk);
-    desk.update(component);
-    desk.enter();
-  } else desk.update(component);
+  let widget = WIDGETS.get(component.parentElement);
+  if (!widget) {
+    widget = new LabelWidget(component.parentElement);
+    WIDGETS.set(component.parentElement, widget);
+    widget.update(component);
+    widget.enter();
+  } else widget.update(component);
   return () => {
-    desk.leave();
-    desk.root.remove();
-    DESKS.delete(component.parentElement);
+    widget.leave();
+    widget.root.remove();
+    WIDGETS.delete(component.parentElement);
   };
 }

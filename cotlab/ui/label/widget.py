@@ -1,8 +1,8 @@
-"""The desk of the page Label: a component that holds the next items, so that a key brings the next one at once.
+"""The labelling component: it prefetches items, so that a key press shows the next one at once.
 
-What a rater does there is told to the server, which asks who tells it, checks it and confirms it
-(``review.desk``). The component tells it again until it is confirmed, so nothing that was said is
-lost when the network or the server pauses.
+The browser sends the rater's actions in batches; the server checks and confirms them
+(``cotlab.review.labelling.session``). The browser sends an action again until it is confirmed, so
+that none is lost when the network or the server pauses.
 """
 
 from __future__ import annotations
@@ -21,24 +21,21 @@ from cotlab.core.errors import UnknownName
 from cotlab.core.keys import digest
 from cotlab.core.labels import FAILURE_MODES, Label, Verdict
 from cotlab.review.labelling import queue as queues
-from cotlab.review.labelling import session as desk
+from cotlab.review.labelling import session
 from cotlab.review.labelling.queue import QueueItem
 from cotlab.review.labelling.session import Given
 from cotlab.store.live import ItemKey
-from cotlab.ui import access
-from cotlab.ui import cached as data
+from cotlab.ui import access, cached
 from cotlab.ui.label import items as label_items
-from cotlab.ui.label.page import ANSWERS, MODES, VERDICTS
+from cotlab.ui.label.items import ANSWERS, MODES, VERDICTS
 from cotlab.ui.text import shorten
 
 INITIAL_ITEMS, PREFETCHED_ITEMS = 8, 32
-"""So many items the component gets to begin with, and holds then: several seconds of the fastest
-rater."""
+"""Initial and maximum number of prefetched items: several seconds of the fastest rater."""
 MAX_PREFETCHED_CHARS = 200_000
-"""So many characters of texts it holds at most, where it has two items: what is long is not read in
-a second."""
+"""Maximum number of prefetched characters beyond two items: a long text takes time to read."""
 MAX_ACTIONS = 64
-"""So many acts are told at once: more than a desk holds items."""
+"""Maximum number of actions in a batch, which is more than the prefetched items."""
 MAX_NOTE_CHARS = 2000
 _HELP = (
     ("1", "Acceptable: each step follows, and the chain leads to the answer that was given."),
@@ -49,62 +46,81 @@ _HELP = (
         for key, mode in enumerate(FAILURE_MODES, start=4)
     ),
     ("S", "Leaves the item for later."),
-    ("F", "Flags an item that is itself wrong: it is kept as unsure."),
+    ("F", "Flags an item that is itself wrong: its label is unsure."),
     ("Z", "Takes back your last label."),
-    ("H", "Closes this. Keys rest while you type."),
+    ("H", "Closes this help. Keys have no effect while you type."),
     (
         "",
         (
-            "A label counts as good only where the answer is correct and the chain acceptable. You"
-            " see no score and no label of others before yours is given."
+            "A label counts as good only if the answer is correct and the chain"
+            " acceptable. You see no score, and no label by others before you give yours."
         ),
     ),
 )
 _TITLES = {
     "skip": "Leaves the item for later",
     "undo": "Takes back your last label",
-    "flag": "Something is wrong with the item itself: it is kept as unsure",
+    "flag": "Something is wrong with the item itself: its label is unsure",
 }
 _MAX_REFUSALS = 5
 _Text = Annotated[str, Field(max_length=MAX_NOTE_CHARS)]
 
 
 class Action(BaseModel):
-    """One act as the component tells it: a browser may send anything."""
+    """One action of a rater, as the browser sends it. A browser may send anything."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
     seq: int
+    """Sequence number within the browser window, from 1."""
     queue: _Text
+    """The queue's id."""
     kind: Literal["label", "skip", "leave", "undo", "renew", "idle"]
+    """What the rater did."""
     id: _Text = ""
+    """Id of the new label."""
     run: _Text = ""
+    """The item's run."""
     item: _Text = ""
+    """The item's id."""
     verdict: Verdict | None = None
+    """The verdict on the reasoning."""
     answer: bool | None = None
+    """Whether the answer is correct; None if the rater cannot tell."""
     modes: list[str] = []
+    """Names of the failure modes that apply."""
     note: _Text = ""
+    """The rater's note."""
     flagged: bool = False
+    """Whether the item itself is wrong."""
     of: _Text = ""
+    """Id of the label that an undo takes back."""
 
 
 class ActionBatch(BaseModel):
-    """What the component tells: what the server has not confirmed, in its order. Each act is read by itself (``Said``)."""
+    """The actions that the server has not confirmed yet, in order. Each is parsed by itself."""
 
     model_config = ConfigDict(strict=True)
     client: _Text
+    """Random id of the browser window; sequence numbers count within it."""
     acts: Annotated[list[Any], Field(max_length=MAX_ACTIONS)]
+    """The actions, unparsed."""
 
 
 def render_widget(queue: str, rater: str, latest: Sequence[Given], *, complete: bool) -> bool:
-    """The component over the items that come next; False where none does.
+    """Show the component with the next items; return False where there are none.
 
-    ``latest`` are the rater's last labels. While a queue is not ``complete`` a desk without an item
-    asks again by itself.
+    Parameters
+    ----------
+    queue, rater : str
+    latest : sequence of Given
+        The rater's last labels.
+    complete : bool
+        Whether the queue has all its labels. If not, a component without items polls for more.
 
     Raises
     ------
     Forbidden
-        If whoever asks now may not label, or is not ``rater``.
+        If the current user may not label, or is not ``rater``.
     """
     items = _items(queue, rater, latest)
     _component()(
@@ -116,8 +132,8 @@ def render_widget(queue: str, rater: str, latest: Sequence[Given], *, complete: 
             "items": items,
             "waits": not items and not complete,
             "last": latest[0].label.id if latest else None,
-            "longest": MAX_NOTE_CHARS,
-            "most": MAX_ACTIONS,
+            "maxNoteLength": MAX_NOTE_CHARS,
+            "maxActions": MAX_ACTIONS,
             "titles": _TITLES,
             "help": _HELP,
             "verdicts": [(key, verdict, label) for key, (verdict, label) in VERDICTS.items()],
@@ -126,30 +142,32 @@ def render_widget(queue: str, rater: str, latest: Sequence[Given], *, complete: 
             ],
             "answers": list(ANSWERS.items()),
         },
-        on_told_change=partial(_receive_actions, rater),
+        on_batch_change=partial(_receive_actions, rater),
     )
     return bool(items)
 
 
 def require_same_rater(who: access.Person, rater: str) -> None:
-    """Whoever asks now is the one whom the page was drawn for.
+    """Check that the page was shown to the current user.
 
     Raises
     ------
     Forbidden
-        If they are not.
+        If it was shown to another rater.
     """
     if who.name != rater:
         raise access.Forbidden(
-            f"This page was drawn for {rater}, and {who.name} labels here now: load it again."
+            f"This page was opened by {rater}, and {who.name} labels here now: load it again."
         )
 
 
 def pop_refusals(rater: str) -> list[str]:
-    """Why something that this rater said was not done; told once, and no more of it than can be read."""
+    """Return why actions of this rater were refused, once, and at most a few."""
     refusals = list(st.session_state.pop(_key(rater, "refused"), []))
     more = len(refusals) - _MAX_REFUSALS
-    return refusals if more <= 0 else [*refusals[:_MAX_REFUSALS], f"So it is with {more} more."]
+    return (
+        refusals if more <= 0 else [*refusals[:_MAX_REFUSALS], (f"The same holds for {more} more.")]
+    )
 
 
 def _key(rater: str, part: str = "desk") -> str:
@@ -157,7 +175,7 @@ def _key(rater: str, part: str = "desk") -> str:
 
 
 def render_unconfirmed(rater: str | None) -> None:
-    """What others than ``rater`` said in this window and no server confirmed: whose name brings it to the store."""
+    """Show that another rater's actions in this window are unconfirmed, and need their return."""
     _component("waiting")(key="label-waiting", data={"rater": rater})
 
 
@@ -174,7 +192,7 @@ def _component(name: str = "widget") -> Any:
 
 
 def _items(queue: str, rater: str, latest: Sequence[Given]) -> list[dict[str, Any]]:
-    """What the component shows, the item to be judged first: a correction that was asked for, then what the queue asks."""
+    """Return the component's items: a correction that was started, then those of the queue."""
     require_same_rater(access.need("labeller"), rater)
     correction_id = st.session_state.get("label-correct")
     entries = [
@@ -184,9 +202,9 @@ def _items(queue: str, rater: str, latest: Sequence[Given]) -> list[dict[str, An
     skipped = st.session_state.get("label-skipped") == queue
     first = st.session_state.get(_key(rater, "first"), {}).pop(
         queue, None
-    )  # once: it is held then, and may be skipped
+    )  # only once: then it is prefetched, and may be skipped
     all_ = 1 if st.session_state.get(_key(rater, "idle")) else PREFETCHED_ITEMS
-    upcoming = queues.next_items(data.store(), queue, rater, all_, skipped=skipped, first=first)[
+    upcoming = queues.next_items(cached.store(), queue, rater, all_, skipped=skipped, first=first)[
         :most
     ]
     size = 0
@@ -211,7 +229,7 @@ def _queue_entry(item: QueueItem) -> dict[str, Any]:
 
 def _correction(given: Given) -> dict[str, Any]:
     old = given.label
-    notice = f"You correct your label of {shorten(old.item_id)}."
+    notice = f"You are correcting your label of {shorten(old.item_id)}."
     location = (old.run_id, old.item_id)
     return _item_payload(
         given.correction_id,
@@ -227,11 +245,11 @@ def _correction(given: Given) -> dict[str, Any]:
 def _item_payload(
     label_id: str, location: ItemKey, answer: bool | None, *notes: str, **more: Any
 ) -> dict[str, Any]:
-    """An item as the component reads it."""
+    """Return an item in the form that the component expects."""
     view = label_items.load_item_view(*location)
     gone = (
-        "This run kept no texts, so there is nothing to judge: skip the item, or add the suite in"
-        " full first."
+        "This run stored no texts, so there is nothing to judge: skip the item, or add the"
+        " full suite first."
     )
     plain: dict[str, Any] = {
         "until": None,
@@ -255,17 +273,17 @@ def _item_payload(
 
 
 def _receive_actions(rater: str) -> None:
-    """Do what the component told, and note how much of it, for the component to know."""
+    """Apply the actions that the component sent, and acknowledge them."""
     problems = st.session_state.setdefault(_key(rater, "refused"), [])
     try:
         require_same_rater(access.need("labeller"), rater)
-        batch = ActionBatch.model_validate(st.session_state[_key(rater)].get("told"))
+        batch = ActionBatch.model_validate(st.session_state[_key(rater)].get("batch"))
     except access.Forbidden:
-        return  # the page says so
+        return  # ``render_queue`` shows the reason
     except ValidationError as error:
         problems.append(
-            f"What this page sent cannot be read, and was not kept: {error.errors()[0]['msg']}."
-            " Load it again."
+            "What this page sent cannot be read, and was not stored:"
+            f" {error.errors()[0]['msg']}. Load it again."
         )
         return
     ack = st.session_state.get(_key(rater, "ack")) or {}
@@ -273,8 +291,8 @@ def _receive_actions(rater: str) -> None:
     new, last = _parse_actions(batch.acts, confirmed_seq, problems)
     for queue, group in groupby(new, lambda action: action.queue):
         try:
-            done = desk.apply_actions(
-                data.store(),
+            done = session.apply_actions(
+                cached.store(),
                 queue,
                 rater,
                 [act for action in group if (act := _stored_action(action, rater)) is not None],
@@ -296,7 +314,10 @@ def _receive_actions(rater: str) -> None:
 def _parse_actions(
     acts: Sequence[Any], confirmed_seq: int, problems: list[str]
 ) -> tuple[list[Action], int]:
-    """The acts after ``upto``, and the number of the last. One that cannot be read is told of, and keeps no other back."""
+    """Parse the actions after ``confirmed_seq``, and return them with the last sequence number.
+
+    An action that cannot be parsed is reported, and does not hold up the others.
+    """
     parsed, last = [], confirmed_seq
     for raw in acts:
         seq = raw.get("seq") if isinstance(raw, dict) else None
@@ -306,17 +327,16 @@ def _parse_actions(
             parsed.append(Action.model_validate(raw))
         except ValidationError as error:
             what = error.errors()[0]
-            where = str(next(iter(what["loc"]), "all of it"))
+            where = str(next(iter(what["loc"]), "the whole action"))
             problems.append(
-                f"Something you did cannot be read, and was not kept: {where}: {what['msg']}. Do it"
-                " again."
+                f"An action cannot be read, and was not stored: {where}: {what['msg']}. Repeat it."
             )
         last = max(last, seq) if isinstance(seq, int) else last
     return parsed, last
 
 
-def _stored_action(action: Action, rater: str) -> desk.Action | None:
-    """What an act asks of the store; None for one that only the page minds."""
+def _stored_action(action: Action, rater: str) -> session.Action | None:
+    """Return the change that an action makes in the store; None where it makes none."""
     match action.kind:
         case "label" if action.verdict is not None:
             modes = tuple(mode for mode in FAILURE_MODES if mode in action.modes)
@@ -334,7 +354,7 @@ def _stored_action(action: Action, rater: str) -> desk.Action | None:
                 queue=action.queue,
             )
         case "skip":
-            return desk.Skip(action.run, action.item)
+            return session.Skip(action.run, action.item)
         case "undo":
-            return desk.Undo(action.of)
+            return session.Undo(action.of)
     return None

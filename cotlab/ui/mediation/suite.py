@@ -1,4 +1,4 @@
-"""The parts of the page Mediation that are about the whole suite."""
+"""The page Mediation, the whole suite: its indices by layer, by position and by source."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from cotlab.analysis.tables.mediation import INDICES, NATS, NO_UNIT, Setting, fu
 from cotlab.figures.mediation import metric_label
 from cotlab.figures.span_heatmap import span_name, span_order
 from cotlab.run.imports.mediation import is_imported
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
-from cotlab.ui.links import page
+from cotlab.ui import cached, components
+from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code
 
 HEADLINE = (
@@ -30,7 +29,7 @@ SOURCE_LABELS = {
     "right": "the run without a chain, right-aligned",
     "mean": "mean of the question",
     "literal": "the same index of the run without a chain",
-    "published": "whose states, the file does not say",
+    "published": "source not named in the file",
 }
 CONTROL_LABELS = {
     "other": "control from another item",
@@ -42,15 +41,15 @@ IMPORTED = (
     ("spans_defined", "Layers with a CMI"),
     ("no_cot_effect", "No CoT effect"),
 )
-"""What published rows of single layers give in the place of ``HEADLINE``."""
+"""Main numbers of published rows, which have single layers only."""
 
 
 def select_setting(row: dict[str, Any]) -> Setting | None:
-    """The source and control to look at, in the address; None (after saying why) where nothing is scored."""
+    """Choose a patch source and a control; None (with a message) where nothing is scored."""
     settings = {
         "~".join(s): s
         for s in tables.available_settings(
-            data.mediation_scores(row["id"], int(row["revision"]), ("cmi",))
+            cached.mediation_scores(row["id"], int(row["revision"]), ("cmi",))
         )
     }
     if not settings:
@@ -58,7 +57,7 @@ def select_setting(row: dict[str, Any]) -> Setting | None:
         return None
     several = len({(setting.chain, setting.given) for setting in settings.values()}) > 1
     labels = {key: _label(setting, several) for key, setting in settings.items()}
-    return settings[parts.select_option("Source and control", labels, "source")]
+    return settings[select_option("Source and control", labels, "source")]
 
 
 def _label(setting: Setting, several: bool) -> str:
@@ -71,7 +70,10 @@ def _label(setting: Setting, several: bool) -> str:
 
 
 def render_mediation_summary(row: dict[str, Any], setting: Setting) -> None:
-    """The four numbers of all layers, with interval and n; of published rows, which name no such span, those over layers."""
+    """Show the four main numbers with all layers patched, with intervals and n.
+
+    Published rows have no such span; theirs are means over layers.
+    """
     estimates = full_depth_rows(setting_estimates(row, setting))
     published = is_published(row)
     if published:
@@ -91,14 +93,14 @@ def render_mediation_summary(row: dict[str, Any], setting: Setting) -> None:
     for metric, label in IMPORTED if published else HEADLINE:
         r = by_metric.get(metric)
         n = 0 if r is None else int(r["n"])
-        numbers.append((f"{label}, n = {n}", "n/a" if r is None else parts.estimate_text(r)))
+        numbers.append((f"{label}, n = {n}", "n/a" if r is None else components.estimate_text(r)))
         if r is None or pd.isna(r["point"]):
             missing.append(
                 f"{label}: n/a,"
-                f" {'not asked' if r is None else r['reason'] or 'no item has a defined value'}."
+                f" {'not measured' if r is None else r['reason'] or 'no item has a defined value'}."
             )
-    parts.show_numbers(numbers)
-    parts.plain_list(missing)
+    components.show_numbers(numbers)
+    components.plain_list(missing)
     level = float(estimates["confidence"].iloc[0])
     st.caption(
         f"Means over n items with {100 * level:g} % intervals. CMI is clamped and blind to small"
@@ -106,65 +108,70 @@ def render_mediation_summary(row: dict[str, Any], setting: Setting) -> None:
     )
     with st.container(horizontal=True):
         for metric, _ in IMPORTED if published else HEADLINE:
-            parts.show_card(metric)
+            components.show_card(metric)
 
 
 def is_published(row: dict[str, Any]) -> bool:
-    """Whether the run holds what others have published."""
-    return is_imported(data.run_plan(row["id"]))
+    """Return whether the run was imported from published results."""
+    return is_imported(cached.run_plan(row["id"]))
 
 
 def render_mediation_warnings(row: dict[str, Any], setting: Setting) -> None:
-    """What makes the numbers above worth little."""
-    table = setting.of(data.mediation_scores(row["id"], int(row["revision"]), ("control_is_noop",)))
+    """Show what limits the numbers above."""
+    table = setting.of(
+        cached.mediation_scores(row["id"], int(row["revision"]), ("control_is_noop",))
+    )
     noop = table[(table["span"] == "all") & table["value"].notna()]
     dead = int((noop["value"] > 0).sum())
     if dead:
         st.warning(
-            f"The control changes nothing in {dead} of {len(noop)} items: its states are those that"
-            " were there already. With a control that does nothing CMI is 1 for everything,"
-            " faithful or not. Read the drop and mass lost, or take a control from another item."
+            f"The control changes nothing in {dead} of {len(noop)} items: it patches in the"
+            " same states. With such a control CMI is 1 for every model, faithful or not."
+            " Use the drop and mass lost, or a control from another item."
         )
     if setting.source == "literal":
         st.warning(
-            "The source literal is degenerate: up to the chain its states are the same in both"
-            " runs, and past the end of the short run there are none. It is kept for comparison;"
-            " filler and interchange are the sources to trust."
+            "The source literal is degenerate: up to the chain its states are the same in"
+            " both runs, and past the end of the short run there are none. It is there for"
+            " comparison; use filler or interchange."
         )
     elif setting.source == "right":
         st.info(
-            "The source right has an artefact at single early layers, where its states stand at"
-            " other positions than theirs."
+            "The source right has an artefact at single early layers, where states are"
+            " patched in from other positions."
         )
 
 
 def render_density(row: dict[str, Any], setting: Setting) -> None:
-    """CMI by share of positions, of every source with this control."""
+    """Show CMI by the share of positions patched, for every source with this control."""
     table = _table(row, "density", setting)
     if not table.empty:
-        _show("cmi_density", table, "density", row)
+        components.show_run_figure("cmi_density", table, "density", row)
 
 
 def render_spans(row: dict[str, Any], setting: Setting) -> None:
-    """CMI, share and mass lost of this source by span; then CMI of every source."""
+    """Show CMI, share and mass lost by span of layers, then CMI for every source."""
     cells = _table(row, "spans", setting)
     if cells.empty:
         return
-    _show("span_heatmap", cells, "spans", row, note=f"Source {setting.source}.")
+    components.show_run_figure(
+        "span_heatmap", cells, "spans", row, note=f"Source {setting.source}."
+    )
     same = _table(row, "spans_of_sources", setting)
     if same["source"].nunique() > 1:
         with st.expander("CMI by span, all sources"):
-            _show("span_heatmap", same, "sources", row)
+            components.show_run_figure("span_heatmap", same, "sources", row)
 
 
 def render_layers(row: dict[str, Any], setting: Setting) -> None:
+    """Show the index of each single layer, where the run has them."""
     table = _table(row, "layers", setting)
     if not table.empty:
-        _show("layer_profile", table, "layers", row)
+        components.show_run_figure("layer_profile", table, "layers", row)
 
 
 def render_indices(row: dict[str, Any], setting: Setting) -> None:
-    """Every index of all layers as a figure and as a table with what is undefined and why."""
+    """Show every index with all layers patched, as a figure and a table."""
     table = _table(row, "indices", setting)
     if table.empty:
         return
@@ -176,7 +183,9 @@ def render_indices(row: dict[str, Any], setting: Setting) -> None:
             strict=True,
         )
     )
-    _show("mediation_indices", table[~table["metric"].isin(NO_UNIT)], "indices", row)
+    components.show_run_figure(
+        "mediation_indices", table[~table["metric"].isin(NO_UNIT)], "indices", row
+    )
     st.dataframe(
         pd.DataFrame(
             {
@@ -184,7 +193,7 @@ def render_indices(row: dict[str, Any], setting: Setting) -> None:
                     f"{metric_label(m)} (nats)" if m in NATS else metric_label(m)
                     for m in table["metric"]
                 ],
-                "mean [interval]": [parts.estimate_text(r) for r in table.to_dict("records")],
+                "mean [interval]": [components.estimate_text(r) for r in table.to_dict("records")],
                 "n": table["n"].tolist(),
                 "undefined": table["n_undefined"].tolist(),
                 "why undefined": [
@@ -201,8 +210,8 @@ def render_indices(row: dict[str, Any], setting: Setting) -> None:
         key="index-table",
         column_config=_TABLE,
     )
-    with st.expander("What each index is"):
-        cards = parts.all_cards()
+    with st.expander("Definition of each index"):
+        cards = components.all_cards()
         for metric in table["metric"]:
             card = cards[metric]
             st.markdown(
@@ -212,13 +221,13 @@ def render_indices(row: dict[str, Any], setting: Setting) -> None:
 
 
 def render_published_layers(row: dict[str, Any], setting: Setting) -> None:
-    """Of published rows: CMI of each layer, how many items define it, and why the others do not."""
+    """Show the published CMI by layer, and why it is undefined in some items."""
     if not is_published(row):
         return
     table = setting_estimates(row, setting)
     table = table[(table["metric"] == "cmi") & (table["span"] != "")]
     table = table.sort_values("span", key=lambda spans_: spans_.map(span_order))
-    scores = setting.of(data.mediation_scores(row["id"], int(row["revision"]), ("cmi",)))
+    scores = setting.of(cached.mediation_scores(row["id"], int(row["revision"]), ("cmi",)))
     reasons = {
         span: count_reasons(group)
         for span, group in scores[scores["value"].isna()].groupby("span")["reason"]
@@ -227,7 +236,7 @@ def render_published_layers(row: dict[str, Any], setting: Setting) -> None:
         pd.DataFrame(
             {
                 "layer": [span_name(str(span)) for span in table["span"]],
-                "mean [interval]": [parts.estimate_text(r) for r in table.to_dict("records")],
+                "mean [interval]": [components.estimate_text(r) for r in table.to_dict("records")],
                 "n": table["n"].tolist(),
                 "undefined": table["n_undefined"].tolist(),
                 "why undefined": [
@@ -250,25 +259,26 @@ _TABLE = {
     "mean [interval]": st.column_config.TextColumn(alignment="right", width=214),
     "n": st.column_config.NumberColumn(width=48, help="Items with a value."),
     "undefined": st.column_config.NumberColumn(width=85, help="Items without a value."),
-    "why undefined": st.column_config.TextColumn("why undefined", width="large"),
+    "why undefined": st.column_config.TextColumn("reasons", width="large"),
 }
 
 
 def undefined_reasons(row: dict[str, Any], setting: Setting) -> dict[str, dict[str, int]]:
-    """Metric to reason to the number of items without a value for that reason, the commonest first."""
+    """Return, for each metric, how many items are undefined for which reason, commonest first."""
     table = full_depth_rows(
-        setting.of(data.mediation_scores(row["id"], int(row["revision"]), (*INDICES, *NATS)))
+        setting.of(cached.mediation_scores(row["id"], int(row["revision"]), (*INDICES, *NATS)))
     )
     gone = table[table["value"].isna()]
     return {str(metric): count_reasons(group) for metric, group in gone.groupby("metric")["reason"]}
 
 
 def setting_estimates(row: dict[str, Any], setting: Setting) -> pd.DataFrame:
-    """The run's estimates of this setting."""
-    return setting.of(data.mediation_estimates(row["id"], int(row["revision"])))
+    """Return the run's estimates of this setting."""
+    return setting.of(cached.mediation_estimates(row["id"], int(row["revision"])))
 
 
 def render_mediation_notes(setting: Setting) -> None:
+    """Explain what is patched, and what a drop does and does not show."""
     if setting.source == "published":
         st.caption(
             "Drops as they were published, in nats. Items and layers whose two drops add up to less"
@@ -278,20 +288,17 @@ def render_mediation_notes(setting: Setting) -> None:
         return
     st.caption(
         "States at the input of the layers are replaced at the chain's positions (source"
-        f" {as_code(setting.source)}) and, as a control, at as many positions of the question. A"
-        " drop shows that log P of the answer depends on these states. No drop does not show that"
-        " the chain is decorative: the answer may be known twice. Items whose two drops add up to"
-        " less than 0.01 nat are undefined, not 0."
+        f" {as_code(setting.source)}) and, as a control, at as many positions of the"
+        " question. A drop shows that log P of the answer depends on these states. The"
+        " absence of a drop does not show that the chain is decorative: the answer may also"
+        " be stored elsewhere. Items whose two drops add up to less than 0.01 nat are"
+        " undefined, not 0."
     )
 
 
 def _table(row: dict[str, Any], kind: str, setting: Setting) -> pd.DataFrame:
     """Return a table of the run by the name of its function in ``tables``."""
-    scores = data.mediation_scores(row["id"], int(row["revision"]), tables.METRICS_OF[kind])
-    estimates = data.mediation_estimates(row["id"], int(row["revision"]))
+    scores = cached.mediation_scores(row["id"], int(row["revision"]), tables.METRICS_OF[kind])
+    estimates = cached.mediation_estimates(row["id"], int(row["revision"]))
     table: pd.DataFrame = getattr(tables, kind)(scores, estimates, setting)
     return table
-
-
-def _show(name: str, table: pd.DataFrame, key: str, row: dict[str, Any], note: str = "") -> None:
-    parts.show_figure(name, table, key=key, note=note, evidence=(page("run"), {"run": row["id"]}))

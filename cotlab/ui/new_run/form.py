@@ -23,6 +23,7 @@ from cotlab.ui import cached as data
 from cotlab.ui import components as parts
 from cotlab.ui.links import page
 from cotlab.ui.new_run import processes as launching
+from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code
 
 PILOT = 5
@@ -49,7 +50,7 @@ def render_run_form(clone: str | None) -> tuple[str | None, dict[str, Any]]:
     left, right = st.columns(2)
     with left:
         st.subheader(SECTIONS["model"])
-        suite = parts.select_option("Suite", labels, "suite", before.get("_suite", "wordproblems"))
+        suite = select_option("Suite", labels, "suite", before.get("_suite", "wordproblems"))
         config = _subject(before) | _section("model", before, 1)
     with right:
         st.subheader(SECTIONS["measure"])

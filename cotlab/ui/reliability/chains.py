@@ -1,4 +1,4 @@
-"""The chains behind the scores of one item: its own, and those of the paraphrases of its question, side by side."""
+"""The page Reliability, one item: the chains of its question's paraphrases, side by side."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.tables import reliability as values
+from cotlab.analysis.tables import reliability as tables
 from cotlab.analysis.tables.chains import (
     ParaphraseChain,
     cosine_table,
@@ -17,28 +17,30 @@ from cotlab.analysis.tables.chains import (
 )
 from cotlab.core.types import Item
 from cotlab.figures.style import format_number
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
+from cotlab.ui import cached, components
 from cotlab.ui.item import evidence
-from cotlab.ui.item.chain_view import Block, show_blocks
+from cotlab.ui.item.chain import Block, show_blocks
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code
 
 
 def render_paraphrases(row: dict[str, Any], item: Item) -> None:
-    """Each wording of the question with its chain, and the cosine of each two chains. Hidden wordings stay hidden."""
-    table = data.selected_scores(row["id"], int(row["revision"]), item_id=item.id)
-    scores = values.component_scores(table, ("mu", "sigma", "C")).set_index("part")
+    """Show each paraphrase with its chain, and the cosine of each pair of chains.
+
+    Paraphrases of the hold-out are not shown.
+    """
+    table = cached.selected_scores(row["id"], int(row["revision"]), item_id=item.id)
+    scores = tables.component_scores(table, ("mu", "sigma", "C")).set_index("part")
     if scores.empty:
         return
     st.subheader("Paraphrases")
     halted = (
         "mu" not in scores.index or scores.at["mu", "status"] == "stopped"
-    )  # its evidence is then that of the parts before
+    )  # stopped early: its evidence is that of other components
     keys = () if halted else tuple(scores.at["mu", "evidence"])
-    logged, replies = data.exchanges(keys), data.responses(keys)
+    logged, replies = cached.exchanges(keys), cached.responses(keys)
     requests = {key: logged[key][0] for key in keys if key in logged}
-    chains = paraphrase_chains(requests, replies, item, data.run_plan(row["id"]).subject.form)
+    chains = paraphrase_chains(requests, replies, item, cached.run_plan(row["id"]).subject.form)
     if not chains:
         reasons = scores["reason"].dropna()
         st.info(
@@ -55,7 +57,7 @@ def render_paraphrases(row: dict[str, Any], item: Item) -> None:
     names = wording_labels(chains, item)
     pairs = cosine_table(names, chains, embedded_vectors(requests, replies))
     if len(pairs):
-        parts.show_figure(
+        components.show_figure(
             "chain_cosines",
             pairs,
             key=f"cosines-{item.id}",
@@ -74,7 +76,7 @@ def render_paraphrases(row: dict[str, Any], item: Item) -> None:
                     _blocks(names[i], chains[i]), key=f"paraphrase-{row['id']}-{item.id}-{i}"
                 )
                 evidence.render_request_link(row, item.id, chains[i].key)
-    st.caption("Paraphrases of the hold-out are not shown: what is looked at can be tuned on.")
+    st.caption("Paraphrases of the hold-out are not shown, so that nothing is tuned on them.")
 
 
 def _blocks(name: str, paraphrase: ParaphraseChain) -> list[Block]:

@@ -1,4 +1,4 @@
-"""The parts of the page Reliability that are about one item: its parts, diagnoses, flags, and links between its steps."""
+"""The page Reliability, one item: its components, diagnoses, red flags and verified links."""
 
 from __future__ import annotations
 
@@ -9,51 +9,53 @@ from typing import Any, NamedTuple
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.tables import reliability as values
+from cotlab.analysis.tables import reliability as tables
 from cotlab.analysis.tables.chains import link_scores, link_table
 from cotlab.core.types import Item
 from cotlab.figures.reliability import COMPONENT_ORDER
 from cotlab.figures.style import ORANGE, VERMILLION, format_number
 from cotlab.metrics.composite.scorer import RULES
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
+from cotlab.ui import cached, components
 from cotlab.ui.item import evidence
-from cotlab.ui.item.chain import run_item_chain
-from cotlab.ui.item.chain_view import Block, Piece, show_blocks
+from cotlab.ui.item.chain import Block, Piece, run_item_chain, show_blocks
 from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
 
 STRONG = 0.93
-"""Penalties of this factor and below are marked in the stronger colour."""
+"""Penalties with at most this factor are marked in the stronger colour."""
 
 
 class Hit(NamedTuple):
-    """One penalty: characters ``lo`` to ``hi`` of a step's text, and what is said of it."""
+    """One penalty of a red flag, located in a step's text."""
 
     lo: int
+    """First character of the span."""
     hi: int
+    """Character after the span."""
     factor: float
+    """Factor of the penalty, below 1."""
     hint: str
+    """Rule, factor and reason, as the tooltip shows them."""
 
 
 def render_item_components(row: dict[str, Any], item: Item) -> None:
-    """The parts of the item as bars beside the suite's means, with what is undefined and why."""
-    rows = values.component_scores(
-        data.selected_scores(row["id"], int(row["revision"]), values.METRICS)
+    """Show the item's components beside the suite's means, and why some are undefined."""
+    rows = tables.component_scores(
+        cached.selected_scores(row["id"], int(row["revision"]), tables.METRICS)
     )
     scores = rows[rows["item_id"] == item.id]
     if scores.empty:
         st.info("This item has not been scored for reliability yet.")
         return
-    table = values.item_component_rows(rows, item.id)
-    parts.show_figure(
+    table = tables.item_component_rows(rows, item.id)
+    components.show_figure(
         "item_parts",
         table,
         key=f"bars-{item.id}",
         evidence=(page("item"), {"run": row["id"], "item": item.id}),
     )
     _behind(row, item, scores)
-    weight = values.component_scores(_item_scores(row, item), ("weight",))["value"]
+    weight = tables.component_scores(_item_scores(row, item), ("weight",))["value"]
     if len(weight) and weight.iloc[0] < 1:
         gone = ", ".join(scores[scores["value"].isna()]["part"])
         st.caption(
@@ -69,7 +71,7 @@ def render_item_components(row: dict[str, Any], item: Item) -> None:
         frame = pd.DataFrame(
             {
                 "feature": names,
-                "value": [parts.number_text(v) for v in features["value"]],
+                "value": [components.number_text(v) for v in features["value"]],
                 "status": features["status"].tolist(),
                 "reason": features["reason"].fillna("").tolist(),
                 "requests": [len(keys) for keys in features["evidence"]],
@@ -89,11 +91,11 @@ def render_item_components(row: dict[str, Any], item: Item) -> None:
 
 
 def _behind(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
-    """Each part with its number of requests and a link to them."""
+    """Show each component with a link to its requests."""
     frame = pd.DataFrame(
         {
             "part": scores["part"],
-            "value": [parts.number_text(v) for v in scores["value"]],
+            "value": [components.number_text(v) for v in scores["value"]],
             "requests": [len(keys) for keys in scores["evidence"]],
             "behind it": _addresses(row, item, scores),
             "why n/a": [
@@ -119,8 +121,8 @@ def _behind(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
 
 
 def _addresses(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> list[str | None]:
-    """The address of each score's requests; None where it has none."""
-    chain_level = {"step": None, "sample": 0}  # the rows of parts are of the whole chain
+    """Return the address of each score's requests; None where it has none."""
+    chain_level = {"step": None, "sample": 0}  # components have no step and no draw
     ids = evidence.score_ids(
         scores.assign(**{name: value for name, value in chain_level.items() if name not in scores})
     )
@@ -135,9 +137,9 @@ def _text(value: Any) -> str:
 
 
 def render_item_diagnoses(row: dict[str, Any], item: Item) -> None:
-    """Every rule with whether it fires and the numbers that it rests on."""
+    """Show each diagnosis: whether it applies, and the numbers that it depends on."""
     scores = _item_scores(row, item)
-    rule_rows = values.diagnosis_scores(scores)
+    rule_rows = tables.diagnosis_scores(scores)
     rows = zip(rule_rows.to_dict("records"), _addresses(row, item, rule_rows), strict=True)
     by_rule = {str(r["rule"]): {**r, "to": to} for r, to in rows}
     if not by_rule:
@@ -148,9 +150,10 @@ def render_item_diagnoses(row: dict[str, Any], item: Item) -> None:
         result = by_rule.get(rule.name)
         if result is None:
             continue
-        needed = values.component_scores(scores, rule.needs).set_index("part")["value"]
+        needed = tables.component_scores(scores, rule.needs).set_index("part")["value"]
         numbers = ", ".join(
-            f"{name.replace('_', ' ')} {parts.number_text(needed.get(name))}" for name in rule.needs
+            f"{name.replace('_', ' ')} {components.number_text(needed.get(name))}"
+            for name in rule.needs
         )
         fires = "n/a" if pd.isna(result["value"]) else "fires" if result["value"] else "no"
         reason = "" if pd.isna(result["reason"]) else result["reason"]
@@ -176,25 +179,23 @@ def render_item_diagnoses(row: dict[str, Any], item: Item) -> None:
         placeholder=evidence.NO_LINK,
         column_config={"behind it": evidence.LINK, "why n/a": _WIDE},
     )
-    parts.show_card("diagnosis")
+    components.show_card("diagnosis")
 
 
 def render_flags(row: dict[str, Any], item: Item) -> None:
-    """The chain with every penalty's span marked, and the penalties as a table."""
+    """Show the chain with every penalty's span marked, and the penalties as a table."""
     scores = _item_scores(row, item)
     scored = scores[scores["scorer"] == "flags"]
     if scored.empty:
         return
-    st.subheader("Flags")
+    st.subheader("Red flags")
     hits = scored[(scored["metric"] == "flag_penalty") & scored["value"].notna()]
     chain = run_item_chain(row, item, scored)
     texts = chain.steps
     if not texts:
-        reason = scored[scored["metric"] == "flags"]["reason"].dropna()
-        st.info(
-            "No chain to show:"
-            f" {as_code(str(reason.iloc[0])) if len(reason) else 'the log does not hold it in full'}."
-        )
+        reasons = scored[scored["metric"] == "flags"]["reason"].dropna()
+        reason = str(reasons.iloc[0]) if len(reasons) else "the log does not have all of it"
+        st.info(f"No chain to show: {as_code(reason)}.")
         return
     _render_chain_origin(chain.from_model)
     by_step: dict[int, list[Hit]] = {}
@@ -237,19 +238,19 @@ def render_flags(row: dict[str, Any], item: Item) -> None:
             column_config=_FACTOR,
         )
         st.caption(
-            "Marked: what a rule fired on; hover for rule and factor. F is the product of the"
-            " factors, at least 0.3."
+            "Marked: text that matched a rule; hover for rule and factor. F is the product"
+            " of the factors, at least 0.3."
         )
     else:
-        st.caption("No flag fired.")
+        st.caption("No red flag matched.")
     gone = scored[(scored["metric"] == "flag_count") & scored["value"].isna()]
-    parts.plain_list(
+    components.plain_list(
         [
             f"n/a, {json.loads(r['facet']).get('rule', '').replace('_', ' ')}: {r['reason']}"
             for r in gone.to_dict("records")
         ]
     )
-    parts.show_card("flags")
+    components.show_card("flags")
 
 
 def _block(index: int, text: str, hits: Sequence[Hit]) -> Block:
@@ -259,7 +260,7 @@ def _block(index: int, text: str, hits: Sequence[Hit]) -> Block:
 
 
 def mark_hits(text: str, hits: Sequence[Hit]) -> tuple[Piece, ...]:
-    """A text in pieces, those that a hit covers with a colour and its words; all pieces together are the text."""
+    """Split a text into pieces, those with a penalty coloured. Joined, they are the text."""
     cuts = sorted(
         {0, len(text), *(min(max(0, at), len(text)) for hit in hits for at in (hit.lo, hit.hi))}
     )
@@ -278,7 +279,7 @@ def mark_hits(text: str, hits: Sequence[Hit]) -> tuple[Piece, ...]:
 
 
 def render_verification_links(row: dict[str, Any], item: Item) -> None:
-    """The links between the steps, drawn between them, with what failed and why."""
+    """Show the links between steps, and which failed or stayed undecided and why."""
     scores = _item_scores(row, item)
     scored = scores[scores["scorer"] == "verification"]
     if scored.empty:
@@ -294,7 +295,7 @@ def render_verification_links(row: dict[str, Any], item: Item) -> None:
         )
         return
     _render_chain_origin(chain.from_model)
-    parts.show_figure(
+    components.show_figure(
         "verification_links",
         table,
         key=f"links-{item.id}",
@@ -306,7 +307,7 @@ def render_verification_links(row: dict[str, Any], item: Item) -> None:
             {
                 "link": weak["link"],
                 "step": weak["step"] + 1,
-                "support": [parts.number_text(v) for v in weak["value"]],
+                "support": [components.number_text(v) for v in weak["value"]],
                 "decided by": weak["verifier"],
                 "at": [shorten(quote, 80) for quote in weak["quote"]],
                 "why undecided": weak["reason"].fillna(""),
@@ -323,14 +324,14 @@ def render_verification_links(row: dict[str, Any], item: Item) -> None:
         st.caption("Links that are undecided or below 0.5.")
         undecided = table[table["value"].isna()]
         for reason, group in undecided.groupby(
-            undecided["reason"].fillna("no reason was given"), sort=False
+            undecided["reason"].fillna("no stored reason"), sort=False
         ):
             named = ", ".join(
                 f"step {step + 1} {link}"
                 for step, link in zip(group["step"], group["link"], strict=True)
             )
             st.markdown(as_code(f"Undecided: {named}. {str(reason)[:1].upper()}{str(reason)[1:]}."))
-    parts.show_card("link_support")
+    components.show_card("link_support")
 
 
 def _render_chain_origin(from_model: bool) -> None:
@@ -338,7 +339,7 @@ def _render_chain_origin(from_model: bool) -> None:
 
 
 def render_requests_link(row: dict[str, Any], item: Item) -> None:
-    """Where every request and reply behind the numbers stands."""
+    """Show a link to all requests and replies of the item."""
     st.page_link(
         page("item"),
         label="Requests and replies",
@@ -348,11 +349,11 @@ def render_requests_link(row: dict[str, Any], item: Item) -> None:
 
 
 def _item_scores(row: dict[str, Any], item: Item) -> pd.DataFrame:
-    return data.selected_scores(row["id"], int(row["revision"]), item_id=item.id)
+    return cached.selected_scores(row["id"], int(row["revision"]), item_id=item.id)
 
 
 _RIGHT = {"value": st.column_config.TextColumn(alignment="right")}
-_WIDE = st.column_config.TextColumn(width="large")
+_WIDE = st.column_config.TextColumn("reason", width="large")
 _STEP = {"step": st.column_config.NumberColumn(width=60), "behind it": evidence.LINK}
 _FACTOR = {"factor": st.column_config.TextColumn(alignment="right", width=80), **_STEP}
 _SUPPORT = {"support": st.column_config.TextColumn(alignment="right"), **_STEP}

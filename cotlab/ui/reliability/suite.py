@@ -1,4 +1,4 @@
-"""The parts of the page Reliability that are about the whole suite."""
+"""The page Reliability, the whole suite: its components, items, correlations and diagnoses."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from urllib.parse import quote
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.tables import reliability as values
+from cotlab.analysis.tables import reliability as tables
 from cotlab.figures.reliability import COMPONENT_ORDER, NAMES
 from cotlab.metrics.composite.scorer import FEATURES, SCORER_OF
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
+from cotlab.ui import cached, components
 from cotlab.ui.links import page
+from cotlab.ui.pickers import select_option
 
 CARDS = {part: FEATURES[part][1] for part in COMPONENT_ORDER if part in FEATURES} | {
     "r_raw": "r_raw"
 }
-"""The metric whose card says what a part is."""
+"""Metric whose card describes a component."""
 
 
 def render_component_means(row: dict[str, Any]) -> None:
-    """The mean of each part with its interval and n."""
-    rows = values.component_scores(_scores(row))
+    """Show each component's mean with its interval and n."""
+    rows = tables.component_scores(_scores(row))
     if rows.empty:
         st.info("No item has been scored for reliability yet.")
         return
-    table = values.component_means(rows, data.estimates(row["id"], int(row["revision"])))
+    table = tables.component_means(rows, cached.estimates(row["id"], int(row["revision"])))
     absent = [part for part in COMPONENT_ORDER if part not in set(rows["part"])]
     if table.empty:
         st.info(
@@ -40,31 +40,33 @@ def render_component_means(row: dict[str, Any]) -> None:
             if absent
             else ""
         )
-        _show("reliability_parts", table, "parts", row, note=left_out)
+        components.show_run_figure("reliability_parts", table, "parts", row, note=left_out)
     with st.container(horizontal=True):
         for part, metric in CARDS.items():
             if part not in absent:
-                parts.show_card(metric)
+                components.show_card(metric)
 
 
 def render_reliability_items(row: dict[str, Any]) -> None:
-    """Every item with its parts and diagnoses, sorted over all pages; each opens."""
+    """List every item with its components and diagnoses, sorted across all pages."""
     scores = _scores(row)
-    rows = values.component_scores(scores)
+    rows = tables.component_scores(scores)
     if rows.empty:
         return
     st.subheader("Items")
-    table = values.item_reliability_rows(rows, scores)
+    table = tables.item_reliability_rows(rows, scores)
     measured = [part for part in COMPONENT_ORDER if part in table.columns]
     table = _only_diagnosed(table)
     orders = {"item": "item"}
     for part in reversed(measured):
         orders |= {f"{part}-up": f"{part}, lowest first", f"{part}-down": f"{part}, highest first"}
-    by, _, direction = parts.select_option("Sorted by", orders, "sort").partition("-")
+    by, _, direction = select_option("Sorted by", orders, "sort").partition("-")
     table = table.sort_values(
         [by, "item"], ascending=[direction != "down", True], na_position="last"
     )
-    visible = table.iloc[parts.page_slice(len(table), f"items-{row['id']}")].reset_index(drop=True)
+    visible = table.iloc[components.page_slice(len(table), f"items-{row['id']}")].reset_index(
+        drop=True
+    )
     visible.insert(
         0,
         "open",
@@ -74,7 +76,7 @@ def render_reliability_items(row: dict[str, Any]) -> None:
         ],
     )
     st.dataframe(
-        visible.style.format(parts.number_text, subset=measured),
+        visible.style.format(components.number_text, subset=measured),
         hide_index=True,
         key="item-table",
         placeholder="n/a",
@@ -87,43 +89,45 @@ def render_reliability_items(row: dict[str, Any]) -> None:
                 for part in measured
             },
             "diagnosis": st.column_config.TextColumn("diagnosis", width="medium"),
-            "why n/a": st.column_config.TextColumn("why n/a", width="large"),
+            "why n/a": st.column_config.TextColumn("reason", width="large"),
         },
     )
     stopped = rows[rows["status"] == "stopped"]["item_id"].nunique()
     halted = (
-        f" {stopped} stopped at a hard floor: they escalate, and have no r_raw." if stopped else ""
+        (f" {stopped} stopped at a hard floor: they are escalated, and have no composite score.")
+        if stopped
+        else ""
     )
     st.caption(f"{len(visible)} of {len(table)} items; n/a is sorted last.{halted}")
 
 
 def _only_diagnosed(table: pd.DataFrame) -> pd.DataFrame:
-    """The items on which the chosen diagnosis fires; all where none is chosen or the run has none."""
+    """Return the items with the chosen diagnosis; all where none is chosen or the run has none."""
     fired = sorted({rule for text in table["diagnosis"] for rule in text.split(", ") if rule})
     if not fired:
         return table
     counts = {rule: sum(rule in text.split(", ") for text in table["diagnosis"]) for rule in fired}
     labels = {"any": "any or none"} | {rule: f"{rule} · {counts[rule]} items" for rule in fired}
-    rule = parts.select_option("Diagnosis", labels, "diagnosis")
+    rule = select_option("Diagnosis", labels, "diagnosis")
     return (
         table if rule == "any" else table[[rule in text.split(", ") for text in table["diagnosis"]]]
     )
 
 
 def render_correlations(row: dict[str, Any]) -> None:
-    """Whether the signals say different things: the rank correlation of each two parts."""
-    st.subheader("Are the signals orthogonal?")
-    correlations = values.component_correlations(values.component_scores(_scores(row)))
+    """Show the rank correlation of each pair of components."""
+    st.subheader("Correlations between components")
+    correlations = tables.component_correlations(tables.component_scores(_scores(row)))
     if correlations.empty:
-        st.info("It takes two parts: this run measured fewer.")
+        st.info("This needs two components; the run measured fewer.")
         return
-    _show("signal_correlation", correlations, "signals", row)
+    components.show_run_figure("signal_correlation", correlations, "signals", row)
 
 
 def render_diagnosis_rates(row: dict[str, Any]) -> None:
-    """How many items each diagnosis fires on."""
+    """Show in how many items each diagnosis applies."""
     if not _has_composite(row):
-        parts.empty(
+        components.empty(
             "Diagnoses come with the composite.",
             page("new_run"),
             "Run the scorer composite",
@@ -131,36 +135,35 @@ def render_diagnosis_rates(row: dict[str, Any]) -> None:
         )
         return
     st.subheader("Diagnoses")
-    rates = values.diagnosis_means(_scores(row), data.estimates(row["id"], int(row["revision"])))
+    rates = tables.diagnosis_means(_scores(row), cached.estimates(row["id"], int(row["revision"])))
     if rates.empty:
         st.info("The rates are estimated when the run ends or is stopped.")
         return
-    _show("diagnosis_rates", rates.sort_values("point", ascending=False), "diagnoses", row)
-    parts.show_card("diagnosis")
+    components.show_run_figure(
+        "diagnosis_rates", rates.sort_values("point", ascending=False), "diagnoses", row
+    )
+    components.show_card("diagnosis")
 
 
 def render_reliability_notes(row: dict[str, Any]) -> None:
-    """Whose chains the parts are of, and what they cannot show."""
+    """Explain whose chains were measured, and what the numbers do not show."""
     st.caption(
-        f"{values.chain_sources_text(data.run_plan(row['id']))} C, V, D and F read chains as text:"
-        " a model that ignores its chain writes it as steadily and as soundly as one that follows"
-        " it, so they cannot tell the two apart. r_raw weighs the parts that are defined, each"
-        " clipped to [0, 1]; its weights are examples until they are tuned on labels, and it is no"
+        f"{tables.chain_sources_text(cached.run_plan(row['id']))} C, V, D and F read chains"
+        " as text: a model that ignores its chain can write it as consistently and as"
+        " soundly as one that follows it, so they cannot distinguish the two. The composite"
+        " score (r_raw) is the weighted mean of the defined components, each clipped to [0,"
+        " 1]; its weights are examples until they are tuned on labels, and it is not a"
         " probability."
     )
 
 
 def _scores(row: dict[str, Any]) -> pd.DataFrame:
-    return data.selected_scores(row["id"], int(row["revision"]), values.METRICS)
+    return cached.selected_scores(row["id"], int(row["revision"]), tables.METRICS)
 
 
 def _has_composite(row: dict[str, Any]) -> bool:
-    return any(spec.name == "composite" for spec in data.run_plan(row["id"]).scorers)
+    return any(spec.name == "composite" for spec in cached.run_plan(row["id"]).scorers)
 
 
 def _component_label(part: str) -> str:
     return f"{part} (scorer {SCORER_OF.get(part, 'composite')})"
-
-
-def _show(name: str, table: pd.DataFrame, key: str, row: dict[str, Any], note: str = "") -> None:
-    parts.show_figure(name, table, key=key, note=note, evidence=(page("run"), {"run": row["id"]}))

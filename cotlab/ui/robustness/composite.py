@@ -1,4 +1,4 @@
-"""What the page Robustness shows of a run whose R comes from the composite alone."""
+"""The page Robustness for a run whose robustness comes from the composite alone."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.tables import reliability as values
+from cotlab.analysis.tables import reliability as tables
 from cotlab.core.types import Item
 from cotlab.metrics.composite.scorer import SCORER_OF
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
+from cotlab.ui import cached, components
 from cotlab.ui.item import evidence
 
 NAMES = {"R": "R", "R_sd": "Dispersion of D"}
 
 
-def alone(row: dict[str, Any]) -> bool:
-    """Whether the composite measured R and the scorer of R was not run beside it."""
+def has_only_composite(row: dict[str, Any]) -> bool:
+    """Return whether the composite measured robustness without the robustness scorer."""
     return "R" in evidence.missing_components(row)
 
 
 def render_composite_suite(row: dict[str, Any]) -> None:
-    """R and dispersion over the suite, each item with both and its requests, and how to see the perturbed steps."""
+    """Show robustness and dispersion over the suite and by item, and how to add the detail."""
     rows = _rows(row)
     if rows.empty:
         st.info("No item has been scored yet.")
         return
-    means = values.component_means(rows, data.estimates(row["id"], int(row["revision"])))
+    means = tables.component_means(rows, cached.estimates(row["id"], int(row["revision"])))
     if means.empty:
         st.info(
             "The means are estimated when the run ends or is stopped. Single items are in the table"
@@ -36,13 +35,13 @@ def render_composite_suite(row: dict[str, Any]) -> None:
         )
     else:
         by_component = means.set_index("part").to_dict("index")
-        parts.show_numbers(
+        components.show_numbers(
             [
-                (f"{NAMES[p]}, n = {int(r['n'])}", parts.estimate_text(r))
+                (f"{NAMES[p]}, n = {int(r['n'])}", components.estimate_text(r))
                 for p, r in by_component.items()
             ]
         )
-        parts.plain_list(
+        components.plain_list(
             [
                 f"{NAMES[p]}: n/a, {r['reason']}."
                 for p, r in by_component.items()
@@ -56,28 +55,28 @@ def render_composite_suite(row: dict[str, Any]) -> None:
         )
     with st.container(horizontal=True):
         for part in NAMES:
-            parts.show_card({"R": "robustness", "R_sd": "robustness_dispersion"}[part])
+            components.show_card({"R": "robustness", "R_sd": "robustness_dispersion"}[part])
     evidence.render_how_to_add(row, "R")
     st.subheader("Items")
     _table(row, rows, "composite-items")
 
 
 def render_composite_item(row: dict[str, Any], item: Item) -> None:
-    """The item's R and dispersion with their requests."""
+    """Show the item's robustness and dispersion with their requests."""
     rows = _rows(row)
     _table(row, rows[rows["item_id"] == item.id], "composite-item")
     evidence.render_how_to_add(row, "R")
 
 
 def _rows(row: dict[str, Any]) -> pd.DataFrame:
-    scores = data.selected_scores(row["id"], int(row["revision"]), ("feature",))
-    return values.component_scores(scores[scores["scorer"] != SCORER_OF["R"]], tuple(NAMES))
+    scores = cached.selected_scores(row["id"], int(row["revision"]), ("feature",))
+    return tables.component_scores(scores[scores["scorer"] != SCORER_OF["R"]], tuple(NAMES))
 
 
 def _table(row: dict[str, Any], rows: pd.DataFrame, key: str) -> None:
     wide = {part: rows[rows["part"] == part].set_index("item_id") for part in NAMES}
     names = wide["R"].index.tolist()
-    names = names[parts.page_slice(len(names), f"{key}-page")]
+    names = names[components.page_slice(len(names), f"{key}-page")]
     of = wide["R"].loc[names]
     ids = [
         evidence.score_id(metric, facet)
@@ -90,8 +89,8 @@ def _table(row: dict[str, Any], rows: pd.DataFrame, key: str) -> None:
     frame = pd.DataFrame(
         {
             "item": names,
-            "R": [parts.number_text(v) for v in of["value"]],
-            NAMES["R_sd"]: [parts.number_text(v) for v in spread],
+            "R": [components.number_text(v) for v in of["value"]],
+            NAMES["R_sd"]: [components.number_text(v) for v in spread],
             "requests": [len(keys) for keys in of["evidence"]],
             "behind it": [
                 evidence.requests_cell(row, *arguments)
@@ -111,6 +110,6 @@ def _table(row: dict[str, Any], rows: pd.DataFrame, key: str) -> None:
             "R": right,
             NAMES["R_sd"]: right,
             "behind it": evidence.LINK,
-            "why n/a": st.column_config.TextColumn(width="large"),
+            "why n/a": st.column_config.TextColumn("reason", width="large"),
         },
     )

@@ -1,4 +1,4 @@
-"""The parts of the page Robustness that are about one item: what was changed, and what was written after it."""
+"""The page Robustness, one item: what was perturbed, and what the model wrote after it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from cotlab.figures.style import ORANGE
 from cotlab.metrics.kit import model_steps
 from cotlab.text.answers.extract import final_answer
 from cotlab.text.prompts.chain import ask_rest
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
+from cotlab.ui import cached, components
 from cotlab.ui.item import evidence
-from cotlab.ui.item.chain_view import Block, show_blocks
+from cotlab.ui.item.chain import Block, show_blocks
 from cotlab.ui.links import page
+from cotlab.ui.pickers import select_option
 from cotlab.ui.robustness.suite import ALL, CAUSAL, HEADLINE, NONE, robustness_scores
 from cotlab.ui.text import as_code, shorten
 
@@ -34,7 +34,7 @@ QUESTIONS = (("rename_stable", "Other names"), ("number_moves", "Another number"
 
 
 def render_steps_table(row: dict[str, Any], item: Item) -> None:
-    """Every perturbed step of the item with its divergence and whether the answer moved."""
+    """List every perturbed step with its divergence and whether the answer changed."""
     scores = _item_scores(row, item)
     if scores.empty:
         st.info("No step of this item was perturbed.")
@@ -72,31 +72,31 @@ def render_steps_table(row: dict[str, Any], item: Item) -> None:
         height=min(320, 40 + 35 * len(frame)),
         column_config={
             "divergence": st.column_config.TextColumn(alignment="right"),
-            "why n/a": st.column_config.TextColumn(width="large"),
+            "why n/a": st.column_config.TextColumn("reason", width="large"),
         },
     )
 
 
 def _render_item_summary(row: dict[str, Any], item: Item) -> None:
-    """R and dispersion of the whole item, with a link to the requests of each."""
+    """Show robustness and dispersion of the item, with a link to the requests of each."""
     scores = robustness_scores(row, "robustness", "robustness_dispersion")
     scores = scores[(scores["item_id"] == item.id) & (scores["perturbation"] == ALL)].sort_values(
         ["sample", "metric"]
     )
     names = dict(HEADLINE)
     several_draws = scores["sample"].nunique() > 1
-    parts.show_numbers(
+    components.show_numbers(
         [
             (
                 names[str(r["metric"])]
                 + (f", draw {int(r['sample']) + 1}" if several_draws else ""),
-                parts.number_text(r["value"]),
+                components.number_text(r["value"]),
             )
             for r in scores.to_dict("records")
         ]
     )
     gone = scores[scores["value"].isna()]
-    parts.plain_list(
+    components.plain_list(
         [f"{names[str(r['metric'])]}: n/a, {r['reason']}." for r in gone.to_dict("records")]
     )
     ids = evidence.score_ids(scores)
@@ -117,7 +117,7 @@ def _requests(row: dict[str, Any], item: Item, score: str, label: str) -> None:
 
 
 def render_perturbed_steps(row: dict[str, Any], item: Item) -> None:
-    """For the chosen step, each perturbation: the chain as it was beside what the model was given and wrote."""
+    """Show, for the chosen step, each perturbation beside the original chain."""
     scores = _item_scores(row, item)
     scores = scores[scores["step"].notna()]
     if scores.empty:
@@ -129,13 +129,13 @@ def render_perturbed_steps(row: dict[str, Any], item: Item) -> None:
             for key in list(score_keys)[:2] + list(score_keys)[-1:]
         )
     )
-    log = data.exchanges(keys)
+    log = cached.exchanges(keys)
     chain = perturbed_chain(item, scores, log)
     labels = {
         str(at): f"{at + 1} · {shorten(_at(chain, at), 80)}"
         for at in sorted(int(s) for s in scores["step"].unique())
     }
-    at = int(parts.select_option("Perturbed step", labels, "step"))
+    at = int(select_option("Perturbed step", labels, "step"))
     draws = sorted(int(s) + 1 for s in scores["sample"].unique())
     draw = (
         1
@@ -143,7 +143,7 @@ def render_perturbed_steps(row: dict[str, Any], item: Item) -> None:
         else int(st.number_input(f"Draw of {draws[-1]}", 1, draws[-1], 1, key="draw"))
     )
     here = scores[(scores["step"] == at) & (scores["sample"] == draw - 1)]
-    form = data.run_plan(row["id"]).subject.form
+    form = cached.run_plan(row["id"]).subject.form
     st.text(item.question)
     skipped: dict[str, list[str]] = {}
     first = True
@@ -188,14 +188,15 @@ def render_perturbed_steps(row: dict[str, Any], item: Item) -> None:
     if skipped:
         st.caption(
             as_code(
-                "Not asked: "
+                "Not measured: "
                 + "; ".join(f"{', '.join(names)} ({reason})" for reason, names in skipped.items())
                 + "."
             )
         )
     st.caption(
-        "Left: the chain as it was, and the answer that the model gives when it goes on from the"
-        " step as it is. Right: the perturbed step, what the model wrote after it, and its answer."
+        "Left: the original chain, and the model's answer when it continues from the"
+        " original step. Right: the perturbed step, the model's continuation, and its"
+        " answer."
     )
     st.page_link(
         page("item"),
@@ -206,13 +207,13 @@ def render_perturbed_steps(row: dict[str, Any], item: Item) -> None:
 
 
 def render_perturbed_questions(row: dict[str, Any], item: Item) -> None:
-    """The question as it is and changed, with the answers."""
+    """Show the original and the changed question, with their answers."""
     scores = robustness_scores(row, "rename_stable", "number_follows", "number_moves")
     scores = scores[scores["item_id"] == item.id]
     if scores.empty:
         return
     st.subheader("Perturbed questions")
-    log = data.exchanges(
+    log = cached.exchanges(
         tuple(dict.fromkeys(key for score_keys in scores["evidence"] for key in score_keys))
     )
     first = scores[scores["sample"] == scores["sample"].min()]
@@ -220,7 +221,7 @@ def render_perturbed_questions(row: dict[str, Any], item: Item) -> None:
         records = first[first["metric"] == metric].to_dict("records")
         keys = list(records[0]["evidence"]) if records else []
         if len(keys) < 2:
-            reason = as_code(str(records[0]["reason"])) if records else "not asked"
+            reason = as_code(str(records[0]["reason"])) if records else "not measured"
             st.markdown(f"**{title}**: n/a, {reason}")
             continue
         values = [
@@ -229,7 +230,7 @@ def render_perturbed_questions(row: dict[str, Any], item: Item) -> None:
             for r in first[first["metric"] == name].to_dict("records")
         ]
         st.markdown(f"**{title}** · {as_code(' · '.join(values))}")
-        for column, key, label in zip(st.columns(2), keys, ("As it is", "Changed"), strict=False):
+        for column, key, label in zip(st.columns(2), keys, ("Original", "Changed"), strict=False):
             with column:
                 request, reply = log.get(key, (None, None))
                 prompt = (
@@ -245,7 +246,7 @@ def render_perturbed_questions(row: dict[str, Any], item: Item) -> None:
 def perturbed_chain(
     item: Item, scores: pd.DataFrame, log: Mapping[str, Exchange]
 ) -> tuple[str, ...]:
-    """The steps that were perturbed: the item's, or those of the model's own reply."""
+    """Return the steps that were perturbed: the item's, or those of the model's own reply."""
     if json.loads(str(scores["facet"].iloc[0])).get("chain") != "own":
         return tuple(step.text for step in item.steps if step.text.strip())
     keys = (list(score_keys)[-1] for score_keys in scores["evidence"] if len(score_keys))
@@ -256,7 +257,7 @@ def perturbed_chain(
 def perturbed_text(
     request: dict[str, Any] | None, question: str, before: Sequence[str], form: Any
 ) -> str | None:
-    """The step that a request gave after ``before``: what stands where the prompt puts it; None where it holds no such text."""
+    """Return the step of a request that follows ``before``; None where there is none."""
     if request is None:
         return None
     prompt = ask_rest(question, (*before, _MARK), form)
@@ -297,7 +298,10 @@ def _value(row: dict[Any, Any] | None, metric: str) -> str:
 def _pair(
     by_metric: Mapping[str, dict[Any, Any]], log: Mapping[str, Exchange]
 ) -> tuple[Exchange | None, Exchange | None]:
-    """The exchanges from the step as it is and from the perturbed one; of the step as it is both are the same."""
+    """Return the exchanges from the original step and from the perturbed one.
+
+    Of the original step itself both are the same.
+    """
     moved, apart = (
         list(by_metric[m]["evidence"]) if m in by_metric else []
         for m in ("perturbed_answer_change", "divergence")
@@ -323,7 +327,7 @@ def _summary(name: str, by_metric: Mapping[str, dict[Any, Any]]) -> list[str]:
 
 def _original(chain: Sequence[str], at: int, before: Exchange | None) -> list[Block]:
     blocks = [
-        Block(i, f"{i + 1}", text, hint="the chain as it was")
+        Block(i, f"{i + 1}", text, hint="the original chain")
         for i, text in enumerate(chain)
         if i >= at
     ]
@@ -333,7 +337,7 @@ def _original(chain: Sequence[str], at: int, before: Exchange | None) -> list[Bl
                 len(chain),
                 "Answer",
                 _answer(before[1]),
-                hint="after going on from the step as it is",
+                hint="continuing from the original step",
             )
         )
     return blocks or [Block(0, "Chain", "n/a: the log does not hold this reply")]
@@ -352,14 +356,14 @@ def _written(given: str | None, at: int, after: Exchange, name: str) -> list[Blo
 
 
 def _replied(reply: dict[str, Any] | None, at: int, label: int) -> list[Block]:
-    """What a reply goes on with, numbered from ``label``, and its answer."""
+    """Return the continuation of a reply, its steps numbered from ``label``, and its answer."""
     step_texts = _steps(reply)
     blocks = [
         Block(at + i, f"{label + i + (label > 1 or at > 0)}", text)
         for i, text in enumerate(step_texts)
     ]
     if not step_texts:
-        blocks = [Block(at, "Reply", data.reply_text(reply))]
+        blocks = [Block(at, "Reply", cached.reply_text(reply))]
     return [*blocks, Block(at + len(blocks), "Answer", _answer(reply))]
 
 
@@ -371,7 +375,7 @@ def _steps(reply: dict[str, Any] | None) -> tuple[str, ...]:
 
 def _answer(reply: dict[str, Any] | None) -> str:
     if reply is None or "text_sha256" in reply or reply.get("refused"):
-        return data.reply_text(reply)
+        return cached.reply_text(reply)
     answer = final_answer(str(reply.get("text") or ""))
     return answer if answer is not None else "n/a: no answer can be extracted"
 

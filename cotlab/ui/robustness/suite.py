@@ -1,4 +1,4 @@
-"""The parts of the page Robustness that are about the whole suite."""
+"""The page Robustness, the whole suite: means, by perturbation, by position, and by item."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ from cotlab.figures.robustness import (
     order_perturbations,
     perturbation_label,
 )
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
+from cotlab.ui import cached, components
 from cotlab.ui.item import evidence
-from cotlab.ui.links import page
+from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code
 
 HEADLINE = (
@@ -46,20 +45,33 @@ ALL, NONE = "all", "none"
 
 
 class View(NamedTuple):
-    """The cell that is looked at, as the address has it; ``position`` counts from 0."""
+    """The cell that is shown, as the address names it."""
 
     measure: str
+    """The metric of the cell."""
     perturbation: str
+    """The perturbation, or "all"."""
     position: int
+    """Index of the step, from 0."""
 
 
 def robustness_scores(row: dict[str, Any], *metrics: str) -> pd.DataFrame:
-    """Scores of these metrics with a column perturbation ("" where a score has none)."""
-    return with_perturbation(data.view(row).scores(*metrics))
+    """Return scores of these metrics with a column ``perturbation``, "" where there is none."""
+    return with_perturbation(cached.view(row).scores(*metrics))
+
+
+def render_robustness_suite(row: dict[str, Any]) -> None:
+    """Show the means, each perturbation, each position, and the items of the chosen cell."""
+    render_robustness_summary(row)
+    render_perturbations(row)
+    view = render_positions(row)
+    if view is not None:
+        render_cell_items(row, view)
+        render_robustness_items(row, view)
 
 
 def render_robustness_summary(row: dict[str, Any]) -> None:
-    """R, dispersion and answer changes of all perturbations together, with intervals and n."""
+    """Show robustness, dispersion and answer changes over all perturbations together."""
     if robustness_scores(row, *METRICS).empty:
         st.info("This run has no scores of the scorer 'robustness'.")
         return
@@ -73,26 +85,26 @@ def render_robustness_summary(row: dict[str, Any]) -> None:
     _numbers(row, estimates[estimates["perturbation"] == ALL], HEADLINE)
     level = float(estimates["confidence"].iloc[0])
     st.caption(
-        f"Means over n items, all chosen perturbations together, with {100 * level:g} % intervals."
-        " An answer counts here as changed where any of them moves it; below, each perturbation"
-        " stands by itself."
+        f"Means over n items, all chosen perturbations together, with {100 * level:g} %"
+        " intervals. Here an answer counts as changed if any perturbation changes it;"
+        " below, each perturbation counts separately."
     )
     with st.container(horizontal=True):
         for metric in METRICS:
-            parts.show_card(metric)
+            components.show_card(metric)
 
 
 def render_perturbations(row: dict[str, Any]) -> None:
-    """R and answer changes of each perturbation as a figure, then all four metrics as a table with what is undefined."""
+    """Show each perturbation's metrics as a figure, and as a table with undefined scores."""
     estimates = _means(row)
     if estimates.empty:
         return
     reasons = _reasons(row, METRICS)
     table = groups_table(
         robustness_scores(row, *CHARTED_METRICS),
-        data.estimates(row["id"], int(row["revision"])),
+        cached.estimates(row["id"], int(row["revision"])),
     )
-    _show("robustness_by_perturbation", table, "groups", row)
+    components.show_run_figure("robustness_by_perturbation", table, "groups", row)
     by_cell = {(str(r["metric"]), str(r["perturbation"])): r for r in estimates.to_dict("records")}
     names = order_perturbations(estimates["perturbation"])
     columns: dict[str, list[str]] = {
@@ -130,13 +142,16 @@ def render_perturbations(row: dict[str, Any]) -> None:
 
 
 def render_positions(row: dict[str, Any]) -> View | None:
-    """Perturbations against positions; a click on a cell, or the choices below it, open its items. None without scores."""
+    """Show perturbations by position; None without scores.
+
+    A click on a cell, or the choices below it, select its items.
+    """
     scores = robustness_scores(row, *MEASURES)
     scores = scores[scores["step"].notna()]
     if scores.empty:
         return None
     st.subheader("By position")
-    measure = parts.select_option(
+    measure = select_option(
         "Measure",
         {name: MEASURES[name] for name in MEASURES if name in set(scores["metric"])},
         "measure",
@@ -146,11 +161,11 @@ def render_positions(row: dict[str, Any]) -> View | None:
     left, right = st.columns(2)
     with left:
         names = order_perturbations(scores["perturbation"])
-        perturbation = parts.select_option(
+        perturbation = select_option(
             "Perturbation",
             {name: perturbation_label(name) for name in names},
             "perturbation",
-            _default(names),
+            ALL if ALL in names else names[0],
         )
     with right:
         at = sorted(
@@ -160,9 +175,9 @@ def render_positions(row: dict[str, Any]) -> View | None:
             scores[scores["perturbation"] == perturbation].groupby("step")["item_id"].nunique()
         )
         labels = {str(step + 1): f"{step + 1} · {counted[step]} items" for step in at}
-        position = int(parts.select_option("Position", labels, "position")) - 1
+        position = int(select_option("Position", labels, "position")) - 1
     view = View(measure, perturbation, position)
-    result = data.table(
+    result = cached.table(
         row["id"], int(row["revision"]), "perturbation_cells", Choice(metric=measure)
     )
     if isinstance(result, NoFigure):
@@ -170,7 +185,7 @@ def render_positions(row: dict[str, Any]) -> View | None:
     table = result.table
     chosen = (table["perturbation"] == perturbation) & (table["step"] == position)
     with figure_slot:
-        _show(
+        components.show_run_figure(
             "perturbation_cells",
             table.assign(chosen=chosen),
             "cells",
@@ -182,12 +197,12 @@ def render_positions(row: dict[str, Any]) -> View | None:
 
 
 def render_cell_items(row: dict[str, Any], view: View) -> None:
-    """The items of one cell, each with a link."""
-    cell_rows = view_means(robustness_scores(row, view.measure), view)
+    """List the items of one cell, each with a link."""
+    cell_rows = item_step_means(robustness_scores(row, view.measure), view.perturbation)
     cell_rows = cell_rows[cell_rows["step"] == view.position].sort_values(
         "value", ascending=False, na_position="last", kind="stable"
     )
-    part = cell_rows.iloc[parts.page_slice(len(cell_rows), "cell-page")]
+    part = cell_rows.iloc[components.page_slice(len(cell_rows), "cell-page")]
     here = robustness_scores(row, view.measure)
     here = here[
         (here["perturbation"] == view.perturbation) & (here["step"] == view.position)
@@ -225,38 +240,35 @@ def render_cell_items(row: dict[str, Any], view: View) -> None:
             "behind it": evidence.LINK,
             "value": st.column_config.TextColumn(MEASURES[view.measure].lower(), alignment="right"),
             "draws": st.column_config.NumberColumn(width="small", help="Draws with a value."),
-            "why n/a": st.column_config.TextColumn(width="large"),
+            "why n/a": st.column_config.TextColumn("reason", width="large"),
         },
     )
 
 
 def render_robustness_items(row: dict[str, Any], view: View) -> None:
-    """Items against positions under the chosen perturbation, 50 items a page."""
-    item_rows = view_means(robustness_scores(row, view.measure), view)
+    """Show items by position under the chosen perturbation, 50 items a page."""
+    item_rows = item_step_means(robustness_scores(row, view.measure), view.perturbation)
     names = list(dict.fromkeys(item_rows["item_id"]))
     st.subheader("By item")
-    visible = names[parts.page_slice(len(names), "items-page")]
+    visible = names[components.page_slice(len(names), "items-page")]
     part = item_cell_table(item_rows, view.measure, visible)
     chosen = (part["item_id"] == st.query_params.get("item")) & (part["step"] == view.position)
     note = (
         f"Perturbation: {perturbation_label(view.perturbation)}; {len(visible)} of {len(names)}"
         " items. Click a cell to choose its item."
     )
-    _show("item_cells", part.assign(chosen=chosen), "items", row, note, _go_item)
-
-
-def view_means(scores: pd.DataFrame, view: View) -> pd.DataFrame:
-    """Each item's steps under the view's perturbation: item_id, step, value (mean over its draws), draws, reason."""
-    return item_step_means(scores, view.perturbation)
+    components.show_run_figure(
+        "item_cells", part.assign(chosen=chosen), "items", row, note, _go_item
+    )
 
 
 def render_causal(row: dict[str, Any]) -> None:
-    """Rates of the perturbed questions, with Wilson intervals, and what is undefined."""
+    """Show the rates of the perturbed questions, with Wilson intervals and undefined items."""
     scores = robustness_scores(row, *(metric for metric, _ in CAUSAL))
     if scores.empty:
         return
     st.subheader("Perturbed questions")
-    estimates = data.estimates(row["id"], int(row["revision"]))
+    estimates = cached.estimates(row["id"], int(row["revision"]))
     estimates = estimates[estimates["metric"].isin([metric for metric, _ in CAUSAL])]
     if estimates.empty:
         st.info("The rates are estimated when the run ends or is stopped.")
@@ -276,10 +288,10 @@ def render_causal(row: dict[str, Any]) -> None:
     ]
     if lines:
         with st.expander("Why scores are undefined"):
-            parts.plain_list(lines)
+            components.plain_list(lines)
     with st.container(horizontal=True):
         for metric, _ in CAUSAL:
-            parts.show_card(metric)
+            components.show_card(metric)
     failed = scores[(scores["value"] == 0) & (scores["metric"] != "causal_stability")]
     if not failed.empty:
         _failures(row, failed)
@@ -290,7 +302,7 @@ def _failures(row: dict[str, Any], failed: pd.DataFrame) -> None:
     grouped = failed.groupby("item_id", sort=True)["metric"].agg(
         lambda labels: ", ".join(dict.fromkeys(labels))
     )
-    part = grouped.iloc[parts.page_slice(len(grouped), "failures-page")]
+    part = grouped.iloc[components.page_slice(len(grouped), "failures-page")]
     with st.expander(f"Items that fail ({len(grouped)})"):
         st.dataframe(
             pd.DataFrame(
@@ -311,7 +323,8 @@ def _failures(row: dict[str, Any], failed: pd.DataFrame) -> None:
 
 
 def render_robustness_notes(row: dict[str, Any]) -> None:
-    options = {s.name: s.params for s in data.run_plan(row["id"]).scorers}
+    """Explain whose chains were perturbed, which steps, and how vectors are pooled."""
+    options = {s.name: s.params for s in cached.run_plan(row["id"]).scorers}
     params = options.get("robustness") or options.get("composite", {}).get("parts", {}).get(
         "robustness"
     )
@@ -321,19 +334,20 @@ def render_robustness_notes(row: dict[str, Any]) -> None:
     share = float(params["fraction"])
     which = "every step" if share >= 1 else f"a seeded {100 * share:g} % of the steps, at least one"
     st.caption(
-        f"Chains: {whose}. Perturbed: {which}. Vectors pooled by {as_code(str(params['pool']))}. A"
-        " cosine of sentences hardly sees one number: answer changes say more of numeric"
-        " perturbations. The last step has no suffix and so no divergence."
+        f"Chains: {whose}. Perturbed: {which}. Vectors pooled by"
+        f" {as_code(str(params['pool']))}. The cosine of two sentences hardly changes with"
+        " one number: for numeric perturbations, answer changes are more informative. The"
+        " last step has no suffix, so its divergence is undefined."
     )
 
 
 def _means(row: dict[str, Any]) -> pd.DataFrame:
-    estimates = data.estimates(row["id"], int(row["revision"]))
+    estimates = cached.estimates(row["id"], int(row["revision"]))
     return with_perturbation(estimates[estimates["metric"].isin(METRICS)])
 
 
 def _reasons(row: dict[str, Any], metrics: Sequence[str]) -> dict[tuple[str, str], dict[str, int]]:
-    """(metric, perturbation) to reason to the number of scores without a value for that reason."""
+    """Return, for each (metric, perturbation), how many scores are undefined for which reason."""
     scores = robustness_scores(row, *metrics)
     gone = scores[scores["value"].isna()].groupby(["metric", "perturbation"])["reason"]
     return {(str(metric), str(name)): count_reasons(reasons) for (metric, name), reasons in gone}
@@ -350,29 +364,19 @@ def _numbers(
         numbers.append(
             (
                 f"{label}, n = {0 if r is None else int(r['n'])}",
-                "n/a" if r is None else parts.estimate_text(r),
+                "n/a" if r is None else components.estimate_text(r),
             )
         )
         if r is None or pd.isna(r["point"]):
-            reason = _first(
-                reasons.get((metric, str((r or {}).get("perturbation", "")))),
-                None if r is None else r["reason"],
-            )
-            missing.append(f"{label}: n/a, {reason or 'not asked'}.")
-    parts.show_numbers(numbers)
-    parts.plain_list(missing)
-
-
-def _first(reasons: dict[str, int] | None, other: Any) -> Any:
-    return next(iter(reasons), other) if reasons else other
+            counted = reasons.get((metric, str((r or {}).get("perturbation", "")))) or {}
+            reason = next(iter(counted), None if r is None else r["reason"])
+            missing.append(f"{label}: n/a, {reason or 'not measured'}.")
+    components.show_numbers(numbers)
+    components.plain_list(missing)
 
 
 def _counted(r: dict[Any, Any] | None) -> str:
-    return "" if r is None else f"{parts.estimate_text(r)}, n = {int(r['n'])}"
-
-
-def _default(names: Sequence[str]) -> str:
-    return ALL if ALL in names else names[0]
+    return "" if r is None else f"{components.estimate_text(r)}, n = {int(r['n'])}"
 
 
 def _address(row: dict[str, Any], item_id: str, step: int | None = None) -> str:
@@ -387,16 +391,3 @@ def _go(of: Sequence[Any]) -> None:
 def _go_item(of: Sequence[Any]) -> None:
     st.query_params["position"], st.query_params["step"] = str(int(of[0]) + 1), str(of[0])
     st.query_params["item"] = str(of[1])
-
-
-def _show(
-    name: str,
-    table: pd.DataFrame,
-    key: str,
-    row: dict[str, Any],
-    note: str = "",
-    clicked: Any = None,
-) -> None:
-    parts.show_figure(
-        name, table, key=key, note=note, evidence=(page("run"), {"run": row["id"]}), clicked=clicked
-    )

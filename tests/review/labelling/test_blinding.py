@@ -82,10 +82,10 @@ def test_pages_count_what_they_hide_from_a_labeller_and_show_it_after_their_labe
     assert (
         sum("ben: not acceptable" in one for one in seen) == 1
     )  # of the second item, which cy labelled
-    assert any(one.startswith("1 item that raters differ on is hidden: ") for one in seen)
+    assert any(one.startswith("1 item on which raters disagree is hidden: ") for one in seen)
     box = opened("item", "Item", run="run-1", item="i-000")
     assert not any(one.key and str(one.key).startswith("labels-") for one in box.toggle)
-    assert any("2 labels of other raters are hidden: " in one for one in texts(box))
+    assert any("2 labels by other raters are hidden: " in one for one in texts(box))
     give(store, queue, "cy", 0)
     seen = texts(opened("agreement", "Agreement"))
     assert sum("ben: not acceptable" in one for one in seen) == 2 and not any(

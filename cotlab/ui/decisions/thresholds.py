@@ -1,85 +1,41 @@
-"""The parts of the page Decisions that ask "what if": thresholds, what they would do, and letting them hold."""
+"""The page Decisions, thresholds: their effect, suggestions, and saving them as a policy."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import cast
 
 import pandas as pd
 import streamlit as st
 
 from cotlab.core.errors import CotlabError
-from cotlab.core.types import Plan
 from cotlab.figures.style import interval_text
 from cotlab.reliability.policy import DEFAULT, Policy, Thresholds
 from cotlab.reliability.thresholds import Costs
-from cotlab.reliability.volumes import Volumes, threshold_points
-from cotlab.reliability.volumes import policy_volumes as volumes_of
-from cotlab.review.release.decide import policy_of, scored, set_policy
+from cotlab.reliability.volumes import Volumes, policy_volumes, threshold_points
+from cotlab.review.release.decide import set_policy
 from cotlab.review.release.suggest import Suggestion, suggest_by_cost, suggest_by_precision
 from cotlab.stats.intervals import Interval
-from cotlab.store.decisions import decisions, loop_counts
-from cotlab.ui import access
-from cotlab.ui import cached as data
-from cotlab.ui import components as parts
+from cotlab.ui import access, cached, components
+from cotlab.ui.decisions.decided import DecisionView
 from cotlab.ui.links import page
+from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code, shorten
 
 FIRST = (0.5, 0.8)
-"""Where the sliders stand while no policy holds: a place to start from, not a recommendation."""
-NAMES = {DEFAULT: "All without their own"}
-
-
-class DecisionView(NamedTuple):
-    """What the page is about: a run, its answers with r_cal and target, the policy that holds, and the decisions made.
-
-    ``counts`` are those of ``loop_counts``.
-    """
-
-    row: dict[str, Any]
-    table: pd.DataFrame
-    policy: Policy
-    made: pd.DataFrame
-    counts: dict[str, int]
-
-    @property
-    def run(self) -> str:
-        return str(self.row["id"])
-
-
-def select_decision_run() -> DecisionView | None:
-    """The run of the address and its answers; None (after saying why) where there is none."""
-    row = parts.pick_run(shows=_has_composite)
-    if row is None:
-        st.caption("Decisions rest on the composite: cotlab run --profile phase3.")
-        return None
-    store, counts = data.store(), loop_counts(data.store())
-    table = _scored(
-        str(store.folder), str(row["id"]), int(row["revision"]), counts["said"], counts["chosen"]
-    )
-    if table.empty:
-        st.info("No item of this run has been scored yet.")
-        return None
-    gone = [text for text in table[table["r_cal"].isna()]["told"] if text]
-    if table["r_cal"].isna().all():
-        st.warning(
-            as_code(
-                "No answer of this run has an r_cal, so all are escalated:"
-                f" {shorten(gone[0], 200)}."
-            )
-        )
-    return DecisionView(row, table, policy_of(store), decisions(store, str(row["id"])), counts)
+"""Sliders' thresholds without a policy: a starting point, not a recommendation."""
+NAMES = {DEFAULT: "All other domains"}
 
 
 def render_thresholds(view: DecisionView) -> Policy:
-    """Sliders, and what the policy that they make would do beside the one that holds. Returns that policy."""
+    """Show the threshold sliders and their effect, and return the policy that they make."""
     top = st.container()
     domains = {
         DEFAULT: _name(DEFAULT),
         **{name: _name(name) for name in _threshold_domains(view.table)},
     }
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        domain = parts.select_option("Thresholds of", domains, "domain", resets=("thresholds",))
+        domain = select_option("Thresholds of", domains, "domain", resets=("thresholds",))
         bounds = _bounds(view, domain)
         capacity = st.number_input(
             "Reviews a day",
@@ -88,8 +44,8 @@ def render_thresholds(view: DecisionView) -> Policy:
             view.policy.capacity,
             key=f"capacity-{view.policy.version}",
             width=150,
-            placeholder="not known",
-            help="What people can do. More reviews than that wait with their place.",
+            placeholder="not set",
+            help="How many reviews people can do. Further reviews wait in the queue.",
         )
         minutes = st.number_input(
             "Minutes a review",
@@ -112,7 +68,7 @@ def render_thresholds(view: DecisionView) -> Policy:
             f"{len(rows)}"
             f" answers{'' if domain == DEFAULT else f' of {as_code(shorten(domain, 40))}'}."
         )
-        parts.show_figure(
+        components.show_figure(
             "threshold_volumes",
             threshold_points(rows, bounds.low, bounds.high),
             key="volumes",
@@ -123,37 +79,39 @@ def render_thresholds(view: DecisionView) -> Policy:
 
 
 def render_policy_form(view: DecisionView, policy: Policy) -> None:
-    """Let the thresholds of the sliders hold; asks for the reason, and for an admin."""
+    """Show the form that saves the thresholds as the policy; it needs a reason and an admin."""
     if not _moved(view, policy):
-        st.caption(f"These are the thresholds that hold: policy {view.policy.version}.")
+        st.caption(
+            f"These are the thresholds of the policy in force, version {view.policy.version}."
+        )
         return
     with st.form("policy", border=True):
         reason = st.text_input("Reason for the change", key="policy-reason", max_chars=500)
         pressed = st.form_submit_button(
-            "Let these thresholds hold",
+            "Save as the policy",
             type="primary",
             icon=":material/gavel:",
             disabled=not access.may("admin"),
-            help="Needs the role admin. Who, why and what was before are kept in the audit.",
+            help="Needs the role admin. The audit log records who, why, and the previous policy.",
         )
     if pressed:
         try:
             who = access.need("admin")
             saved = set_policy(
-                data.store(), replace(policy, how={"by": "hand"}), by=who.name, reason=reason
+                cached.store(), replace(policy, how={"by": "hand"}), by=who.name, reason=reason
             )
         except CotlabError as error:
             st.error(as_code(str(error)))
             return
         st.query_params.pop("thresholds", None)
         st.session_state["policy-saved"] = (
-            f"Policy {saved.version} holds now. Decide again for it to take effect."
+            f"Policy {saved.version} is in force. Decide again to apply it."
         )
         st.rerun()
 
 
 def render_suggestions(view: DecisionView) -> None:
-    """Thresholds from costs or from a target precision, from labelled answers of all runs."""
+    """Suggest thresholds from costs or from a target precision, using the labels of all runs."""
     if message := st.session_state.pop("policy-saved", None):
         st.success(message)
     with st.expander("Thresholds from costs or from a target precision", icon=":material/balance:"):
@@ -187,7 +145,7 @@ def render_suggestions(view: DecisionView) -> None:
                 else min(best.high, current.low if current else FIRST[0])
             )
             st.button(
-                "Try these",
+                "Try these thresholds",
                 key="try",
                 icon=":material/tune:",
                 on_click=_try,
@@ -195,14 +153,14 @@ def render_suggestions(view: DecisionView) -> None:
                 help="Moves the sliders; nothing is saved.",
             )
         st.caption(
-            "Costs in any one unit. From the costs alone: right if r_cal is calibrated. From"
-            " labels: those of all runs, also the labels that the calibrator was fitted on, so it"
-            " is optimistic; check it on later labels."
+            "Costs in any one unit. From the costs alone: right if r_cal is calibrated."
+            " From labels: uses the labels of all runs, including those of the calibrator's"
+            " fit, so it is optimistic; check it on later labels."
         )
 
 
 def render_domain_volumes(view: DecisionView, policy: Policy) -> None:
-    """What the thresholds of the sliders do in each domain."""
+    """Show the effect of the sliders' thresholds in each domain."""
     names = sorted(set(view.table["domain"]))
     if names == [""]:
         return
@@ -210,14 +168,12 @@ def render_domain_volumes(view: DecisionView, policy: Policy) -> None:
     rows = []
     for name in names:
         part, bounds = view.table[view.table["domain"] == name], policy.of(name)
-        volumes = volumes_of(part, policy)
+        volumes = policy_volumes(part, policy)
         rows.append(
             {
                 "domain": name or "(none)",
                 "thresholds": (
-                    "own"
-                    if name != DEFAULT and name in policy.thresholds
-                    else "all without their own"
+                    "own" if name != DEFAULT and name in policy.thresholds else "default"
                 ),
                 "low": "n/a" if bounds is None else f"{bounds.low:.2f}",
                 "high": "n/a" if bounds is None else f"{bounds.high:.2f}",
@@ -226,44 +182,44 @@ def render_domain_volumes(view: DecisionView, policy: Policy) -> None:
                 "review": volumes.review,
                 "escalated": volumes.escalate,
                 "expected errors [95%]": _interval(volumes.expected),
-                "found, share [95%]": _interval(volumes.observed),
+                "observed error rate [95%]": _interval(volumes.observed),
             }
         )
-    right = {
-        name: st.column_config.TextColumn(name, alignment="right")
-        for name in ("low", "high", "expected errors [95%]", "found, share [95%]")
-    }
+    right = components.right_aligned(
+        "low", "high", "expected errors [95%]", "observed error rate [95%]"
+    )
     st.dataframe(pd.DataFrame(rows), hide_index=True, key="domains", column_config=right)
 
 
 def render_decision_notes() -> None:
+    """Explain the three actions and the two error estimates."""
     st.caption(
-        "r_cal below low is escalated, from low to below high reviewed, from high on released. What"
-        " has no calibrated probability of a defined composite (undefined, refused, stopped, error,"
-        " no calibrator, outside any policy) is escalated, whatever the thresholds. Expected"
-        " errors: the sum of 1 − r_cal over what is released; its interval is that of the"
-        " Poisson-binomial, and says nothing of how uncertain the calibrator is. Errors found:"
-        " Wilson, over labelled answers, and as wide as for their questions where one is answered"
-        " more than once; where labelled answers were not drawn at random, they need not be like"
-        " the others."
+        "r_cal below low is escalated, from low to below high reviewed, from high on"
+        " released. An answer without a calibrated score (undefined, refused, stopped,"
+        " error, no calibrator, no policy for its domain) is always escalated. Expected"
+        " errors: the sum of 1 − r_cal over the released answers; its interval is that of"
+        " the Poisson-binomial, and does not include the calibrator's own uncertainty."
+        " Observed error rate: Wilson interval over labelled answers, counting questions"
+        " where one is answered more than once; labelled answers that were not chosen at"
+        " random may differ from the others."
     )
 
 
 def _comparison(view: DecisionView, policy: Policy) -> None:
-    """What holds beside what the sliders would do."""
-    new = volumes_of(view.table, policy)
+    """Compare the policy in force with the sliders' thresholds."""
+    new = policy_volumes(view.table, policy)
     sets = {"These thresholds": new}
     if view.policy.thresholds and _moved(view, policy):
         sets = {
-            f"Policy {view.policy.version} (holds)": volumes_of(view.table, view.policy),
+            f"Policy {view.policy.version} (in force)": policy_volumes(view.table, view.policy),
             **sets,
         }
-    parts.show_numbers(
+    components.show_numbers(
         (
             ("Released", _part(new.release, new.n)),
             ("Review", _part(new.review, new.n)),
             ("Escalated", _part(new.escalate, new.n)),
-            ("Expected errors", parts.number_text(new.expected.point)),
+            ("Expected errors", components.number_text(new.expected.point)),
             ("Review hours", f"{new.hours:.1f}"),
         )
     )
@@ -272,7 +228,7 @@ def _comparison(view: DecisionView, policy: Policy) -> None:
         index=list(_volume_rows(new)),
     )
     frame.index.name = f"of {new.n} answers"
-    right = {name: st.column_config.TextColumn(name, alignment="right") for name in sets}
+    right = components.right_aligned(*sets)
     st.dataframe(
         frame.reset_index(),
         hide_index=True,
@@ -283,7 +239,7 @@ def _comparison(view: DecisionView, policy: Policy) -> None:
 
 
 def _moved(view: DecisionView, policy: Policy) -> bool:
-    """Whether the sliders say something else than the policy that holds, domain by domain."""
+    """Return whether the sliders differ from the policy in force, in any domain."""
     current, names = view.policy, {DEFAULT, *view.policy.thresholds, *policy.thresholds}
     same = bool(current.thresholds) and all(current.of(name) == policy.of(name) for name in names)
     return not same or (current.capacity, current.minutes) != (policy.capacity, policy.minutes)
@@ -297,19 +253,19 @@ def _volume_rows(volumes: Volumes) -> dict[str, str]:
         "Released": _part(volumes.release, volumes.n),
         "Review": _part(volumes.review, volumes.n),
         "Escalated": _part(volumes.escalate, volumes.n),
-        "Expected errors, released [95%]": _interval(volumes.expected),
-        "Labelled among the released": volumes.observed.note or str(volumes.observed.n),
-        "Errors found, share of those [95%]": _interval(volumes.observed),
+        "Expected errors among the released [95%]": _interval(volumes.expected),
+        "Released answers with a label": volumes.observed.note or str(volumes.observed.n),
+        "Observed error rate of those [95%]": _interval(volumes.observed),
         "Review, hours": f"{volumes.hours:.1f}",
         "Review, days at the capacity": days,
-        "Reviews that wait after the first day": (
+        "Reviews left after the first day": (
             "n/a" if volumes.days is None and not volumes.waiting else str(volumes.waiting)
         ),
     }
 
 
 def _bounds(view: DecisionView, domain: str) -> Thresholds:
-    """The slider of a domain; it stands where the policy has it until it is moved."""
+    """Show the slider of a domain, which starts at the policy's thresholds."""
     key = "thresholds-slider"
 
     def chose() -> None:
@@ -322,7 +278,7 @@ def _bounds(view: DecisionView, domain: str) -> Thresholds:
     st.session_state[key] = (
         bounds.low,
         bounds.high,
-    )  # the address decides, so that back and forward do too
+    )  # from the address, so that the back button works
     low, high = cast(
         tuple[float, float],
         st.slider(
@@ -334,8 +290,8 @@ def _bounds(view: DecisionView, domain: str) -> Thresholds:
             width=420,
             on_change=chose,
             help=(
-                "Two handles: low and high. Arrow keys move them by 0.01. Nothing is saved until"
-                " you say so."
+                "Two handles: low and high. Arrow keys move them by 0.01. Nothing is saved"
+                " until you save the policy."
             ),
         ),
     )
@@ -343,7 +299,7 @@ def _bounds(view: DecisionView, domain: str) -> Thresholds:
 
 
 def _parse_thresholds(text: str) -> Thresholds | None:
-    """The thresholds of an address, "0.3,0.8"; None where it says none."""
+    """Parse the thresholds of an address, "0.3,0.8"; None where there are none."""
     try:
         low, high = map(float, text.split(","))
         return Thresholds(low, high)
@@ -352,6 +308,7 @@ def _parse_thresholds(text: str) -> Thresholds | None:
 
 
 def _try(low: float, high: float) -> None:
+    """Move the sliders to these thresholds."""
     st.query_params["domain"] = DEFAULT
     st.query_params["thresholds"] = f"{low:.4g},{high:.4g}"
 
@@ -359,14 +316,14 @@ def _try(low: float, high: float) -> None:
 def _by_cost(view: DecisionView) -> list[Suggestion]:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         error = st.number_input(
-            "An error that goes out", 0.01, 1e9, 20.0, key="cost-error", width=160
+            "Cost of a released error", 0.01, 1e9, 20.0, key="cost-error", width=160
         )
-        review = st.number_input("A review", 0.0, 1e9, 1.0, key="cost-review", width=130)
+        review = st.number_input("Cost of a review", 0.0, 1e9, 1.0, key="cost-review", width=130)
         escalation = st.number_input(
-            "An escalation", 0.0, 1e9, 3.0, key="cost-escalation", width=130
+            "Cost of an escalation", 0.0, 1e9, 3.0, key="cost-escalation", width=130
         )
         missed = st.number_input(
-            "Errors that a review misses (share)",
+            "Share of errors that a review misses",
             0.0,
             0.99,
             0.1,
@@ -376,7 +333,7 @@ def _by_cost(view: DecisionView) -> list[Suggestion]:
         )
     stamp = view.counts
     return _cost_lines(
-        str(data.store().folder),
+        str(cached.store().folder),
         (error, review, escalation, missed),
         stamp["said"],
         stamp["chosen"],
@@ -385,35 +342,29 @@ def _by_cost(view: DecisionView) -> list[Suggestion]:
 
 def _by_target(view: DecisionView) -> list[Suggestion]:
     target = st.number_input(
-        "Acceptable share of what is released", 0.01, 0.999, 0.95, 0.01, key="target", width=240
+        "Acceptable share of the released answers", 0.01, 0.999, 0.95, 0.01, key="target", width=240
     )
     stamp = view.counts
-    return _target_lines(str(data.store().folder), target, stamp["said"], stamp["chosen"])
+    return _target_lines(str(cached.store().folder), target, stamp["said"], stamp["chosen"])
 
 
 @st.cache_data(show_spinner="Trying thresholds on the labels", max_entries=32)
 def _cost_lines(
     folder: str, costs: tuple[float, float, float, float], n_labels: int, chosen: int
 ) -> list[Suggestion]:
-    return suggest_by_cost(data.store(), None, Costs(*costs), seed=42)
+    return suggest_by_cost(cached.store(), None, Costs(*costs), seed=42)
 
 
 @st.cache_data(show_spinner="Trying thresholds on the labels", max_entries=32)
 def _target_lines(folder: str, target: float, n_labels: int, chosen: int) -> list[Suggestion]:
-    return suggest_by_precision(data.store(), None, target)
-
-
-@st.cache_data(show_spinner="Reading scores", max_entries=8)
-def _scored(folder: str, run_id: str, revision: int, n_labels: int, chosen: int) -> pd.DataFrame:
-    return scored(data.store(), [run_id])
-
-
-def _has_composite(plan: Plan) -> bool:
-    return any(spec.name == "composite" for spec in plan.scorers)
+    return suggest_by_precision(cached.store(), None, target)
 
 
 def _threshold_domains(table: pd.DataFrame) -> list[str]:
-    """The domains that can have thresholds of their own; not one that is named as those of all others are."""
+    """Return the domains that can have their own thresholds.
+
+    A domain named like the default's key is left out.
+    """
     return sorted(set(table["domain"]) - {"", DEFAULT})
 
 
