@@ -19,9 +19,7 @@ from cotlab.export import tabular as sheets
 from cotlab.export.chrome import Chrome, Format, NoChrome
 from cotlab.export.recipe import Recipe, recipe_to_json
 from cotlab.figures import style
-from cotlab.figures.print import offline
-from cotlab.figures.print.presets import PRESETS, Preset
-from cotlab.figures.print.printed import printed_figure
+from cotlab.figures.printed import PRESETS, Preset, printed_figure, web_page
 
 FORMATS = ("pdf", "svg", "png", "html")
 IMAGE_FORMATS: tuple[Format, ...] = ("pdf", "svg", "png")
@@ -164,7 +162,7 @@ def _files(
             f"{name}.{kind}": chrome.draw(paper, kind) for kind in IMAGE_FORMATS if kind in formats
         }
     if "html" in formats:
-        files[f"{name}.html"] = offline.web_page(figure, name, caption, style.FONT).encode()
+        files[f"{name}.html"] = web_page(figure, name, caption, style.FONT).encode()
     texts = {
         "csv": sheets.as_csv(recipe.table),
         "recipe.json": recipe_to_json(recipe),

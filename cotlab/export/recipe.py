@@ -15,7 +15,7 @@ from cotlab.core.errors import ConfigError
 from cotlab.core.keys import digest
 from cotlab.core.registry import FIGURES
 from cotlab.export.tabular import visible_columns
-from cotlab.figures.print.offline import plotly_version
+from cotlab.figures.printed import plotly_version
 
 KIND = "cotlab figure, version 1"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")

@@ -1,4 +1,4 @@
-"""Tables in, plotly figures out: one look for all of them, and no query, no page and no statistics."""
+"""Plotly figures of tables, in one style; they query nothing and compute no statistics."""
 
 from cotlab.figures.declare import FigureBuilder, figure
 

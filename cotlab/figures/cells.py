@@ -1,4 +1,4 @@
-"""Cells of a grid with a fill and a text each: bars on an empty plot, so that print stays vector; hatched is n/a."""
+"""Cells of a grid with fill and text, drawn as bars so that print stays vector; hatched is n/a."""
 
 from __future__ import annotations
 
@@ -8,21 +8,28 @@ from typing import Any, NamedTuple
 from cotlab.figures import style
 
 NARROW = 9
-"""With more columns than this the text of a cell stands upright."""
+"""Number of columns above which the text of a cell is upright."""
 DENSE = 30
-"""With more than this a missing cell is hatched only, and every other column is named."""
+"""Number of columns above which cells have no text and every other column is named."""
 
 
 class Cell(NamedTuple):
-    """One cell, its column and row counted from 0; ``of`` is what a click on it is told, one length in all cells."""
+    """One cell of a grid."""
 
     column: int
+    """Index of the column, from 0."""
     row: int
+    """Index of the row, from 0."""
     fill: str
+    """Colour, ``#rrggbb``."""
     text: str
+    """Text in the cell."""
     hover: str
+    """Text on hover."""
     known: bool = True
+    """Whether it has a value; otherwise it is hatched."""
     of: tuple[str | int, ...] = ()
+    """Data of a click on it, of one length in all cells."""
 
 
 def draw_cells(
@@ -42,13 +49,13 @@ def draw_cells(
     fig : plotly.graph_objects.Figure
         Changed in place; styled before or after.
     cells : sequence of Cell
-        Texts and hovers may hold markup of the builder; text from data is escaped by it.
+        Texts and hover texts may have markup; the caller escapes text from data.
     columns, rows : sequence of str
-        Names, escaped here; those of rows are broken at ``width`` characters.
+        Names, escaped here; names of rows are broken at ``width`` characters.
     upright : bool
-        Texts of cells and columns stand upright.
+        Whether texts of cells and columns are upright.
     every : int
-        Each how many columns one is named.
+        Name every n-th column.
     """
     fig.add_bar(
         x=[cell.column for cell in cells],
@@ -102,7 +109,7 @@ def draw_cells(
 
 
 def tiny(point: float | None) -> str:
-    """A number as a cell has room for it: three digits, "< 0.001" where they are too small to see; escaped."""
+    """Format a number for a cell, with three digits or as "< 0.001"; escaped."""
     if point is not None and 0 < abs(point) < 0.001:
         return "&lt; 0.001" if point > 0 else "&gt; −0.001"
     return style.format_number(point)

@@ -1,4 +1,4 @@
-"""What a figure is: a name, the columns it needs, a caption, and a pure function of a table."""
+"""Declare figures: a name, the required columns, a caption and a pure function of a table."""
 
 from __future__ import annotations
 
@@ -14,41 +14,33 @@ from cotlab.figures.style import SOFT_INK, TEXT_SIZE, add_note, apply_style, in_
 
 @dataclass(frozen=True, slots=True)
 class FigureBuilder:
-    """A declared figure; calling it with a table draws it.
-
-    Attributes
-    ----------
-    name : str
-        As in the registry of figures.
-    columns : tuple of str
-        What the table must have.
-    caption : str
-        What is drawn, how to read it, and what it does not show.
-    draw : function of DataFrame to Figure
-    empty : str
-        Why a table may have no rows, as the end of "Nothing to draw: …".
-    """
+    """A declared figure; call it with a table to draw it."""
 
     name: str
+    """Name in the registry of figures."""
     columns: tuple[str, ...]
+    """Columns that the table must have."""
     caption: str
+    """What is drawn, how to read it, and what it does not show."""
     draw: Callable[[pd.DataFrame], Any]
+    """Function of the table that returns a plotly figure."""
     empty: str = "the table has no rows."
+    """Why a table may have no rows, as the end of "Nothing to draw: …"."""
 
     def __call__(self, table: pd.DataFrame, *, note: str = "") -> Any:
-        """Draw ``table``.
+        """Draw a table.
 
         Parameters
         ----------
         table : DataFrame
-            With at least ``columns``; a missing number is None, NaN or <NA>. It is not changed.
+            With at least ``columns``; a missing number is None, NaN or <NA>. Not changed.
         note : str
-            Plain text added to the subtitle: that a run is partial, which threshold holds.
+            Plain text for the subtitle, such as "partial: 37 of 60".
 
         Returns
         -------
         plotly.graph_objects.Figure
-            For a table without rows, a sentence that says so.
+            For a table without rows, a card with one sentence.
 
         Raises
         ------
@@ -71,7 +63,7 @@ class FigureBuilder:
 def figure(
     name: str, *, columns: Sequence[str], caption: str, empty: str = "the table has no rows."
 ) -> Callable[[Callable[[pd.DataFrame], Any]], FigureBuilder]:
-    """Declare a function of a table as the figure ``name``."""
+    """Decorate a function of a table as the figure ``name``."""
 
     def declare(draw: Callable[[pd.DataFrame], Any]) -> FigureBuilder:
         return FigureBuilder(name, tuple(columns), caption, draw, empty)
@@ -80,7 +72,7 @@ def figure(
 
 
 def nothing_to_draw(reason: str) -> Any:
-    """A card with one centred sentence."""
+    """Return a figure with one centred sentence."""
     fig = apply_style(go.Figure(), "", height=200)
     fig.update_xaxes(visible=False)
     fig.update_yaxes(visible=False)
@@ -99,4 +91,5 @@ def nothing_to_draw(reason: str) -> Any:
 
 
 def _named(table: pd.DataFrame) -> str:
+    """List the columns of a table."""
     return ", ".join(map(str, table.columns)) or "none"

@@ -1,4 +1,4 @@
-"""Two samples of feature vectors side by side: each feature's distribution, and how far it moved against shuffled samples."""
+"""Drift between two samples of features: distributions, and distances against shuffled samples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cotlab.figures.marks import RAW_ROWS, Row, float_value, int_value, table_re
 SAMPLES = ("reference", "current")
 _ACROSS, _SYMBOLS = 3, {"reference": "circle", "current": "square"}
 ROOM = 1.0
-"""Where the axis of PSI ends; what lies beyond stands at its end, with its number."""
+"""End of the axis of PSI; larger values are drawn there with their number."""
 _PANELS = (("psi", "PSI (nats)"), ("ks", "KS (0 to 1)"))
 
 
@@ -24,15 +24,15 @@ _PANELS = (("psi", "PSI (nats)"), ("ks", "KS (0 to 1)"))
     "feature_distributions",
     columns=("feature", "sample", "value", "share", "band", "n", "reason"),
     caption=(
-        "The share of items up to each value, of both samples. Where the lines lie apart the"
-        " feature moved; the largest vertical gap is KS. A gap within the shaded bands may be"
-        " chance. What moved, and why, these lines do not say: other questions, another model and"
-        " another setting look alike here."
+        "Cumulative share of items by value in both samples. Where the lines differ the feature"
+        " moved; the largest vertical gap is KS. A gap within the shaded bands may be chance. The"
+        " lines do not show what caused a change: other questions, another model and another"
+        " setting look alike."
     ),
     empty="no feature has values on both sides.",
 )
 def feature_distributions(table: pd.DataFrame) -> Any:
-    """A small panel for each feature: a step line and its 95 % band for each sample, n of both in its title."""
+    """Draw a panel for each feature with the step line and 95 % band of each sample."""
     rows = table_records(table)
     valued_rows = [row for row in rows if float_value(row, "value") is not None]
     names = list(dict.fromkeys(str(row["feature"]) for row in valued_rows))
@@ -102,15 +102,14 @@ def feature_distributions(table: pd.DataFrame) -> Any:
         "reason",
     ),
     caption=(
-        "How far each feature moved. The grey bar is what the same items give when their samples"
-        " are shuffled, up to its 95 % point: PSI is above 0 even without drift, the more so the"
-        " fewer the items. A feature raises the alert where it is past the dashed line and its"
-        " adjusted p-value is small; either alone does not."
+        "How far each feature moved. The grey bar ends at the 95 % quantile of shuffled samples:"
+        " PSI is above 0 even without drift, more so for fewer items. A feature raises the alert if"
+        " it is beyond the dashed line and its adjusted p-value is small; either alone does not."
     ),
     empty="no feature was compared.",
 )
 def drift_scores(table: pd.DataFrame) -> Any:
-    """A row for each feature, PSI at the left and KS at the right: a marker, its null, and the set point."""
+    """Draw PSI (left) and KS (right) of each feature with shuffled samples and the set point."""
     rows = table_records(table)
     rows = [
         *(r for r in rows if not text_value(r, "reason")),
@@ -163,9 +162,8 @@ def drift_scores(table: pd.DataFrame) -> Any:
     fig.update_yaxes(showticklabels=True, col=1)
     small = (
         [
-            "Grey: shuffled samples, up to their 95 % point: where no drift lies, so the points"
-            " have no bars of their own. Dashed: the set point. Diamond: the feature raises the"
-            " alert, by either."
+            "Grey: shuffled samples (no drift), up to their 95 % quantile; the points have no"
+            " intervals. Dashed: the set point. Diamond: alert, by PSI or KS."
         ]
         if tested
         else []
@@ -190,7 +188,7 @@ def _draw_steps(
     legend: bool,
     where: dict[str, int],
 ) -> None:
-    """A line that steps up at each value, from one end of the panel to the other, over its band."""
+    """Draw the step line of one sample over its band."""
     rows = sorted(rows, key=lambda row: float(row["value"]))
     x, y = [ends[0]], [0.0]
     hover_texts = [f"{sample}, n = {int_value(rows[0], 'n')}"]
@@ -240,6 +238,7 @@ def _draw_steps(
 
 
 def _draw_panel(fig: Any, tested: Sequence[Row], name: str, panel: int) -> None:
+    """Draw one measure of all features in one panel."""
     bars = [(at, float_value(row, f"{name}_hi")) for at, row in enumerate(tested)]
     fig.add_bar(
         x=[min(hi, ROOM) for _, hi in bars if hi is not None],
@@ -275,7 +274,7 @@ def _draw_panel(fig: Any, tested: Sequence[Row], name: str, panel: int) -> None:
             row=1,
             col=panel,
         )
-        for at, row, v in points:  # right of the marker and of its bar, whose end is a number too
+        for at, row, v in points:  # right of the marker and of its bar
             fig.add_annotation(
                 x=min(max(v, float_value(row, f"{name}_hi") or 0.0), ROOM),
                 y=at,
@@ -291,13 +290,17 @@ def _draw_panel(fig: Any, tested: Sequence[Row], name: str, panel: int) -> None:
 
 
 def _hover(row: Row, name: str, value: float) -> str:
+    """Return the hover text of a feature with its adjusted p-value."""
     return drift_hover(
         row, name, value, f"adjusted p {style.format_number(float_value(row, f'{name}_p'))}"
     )
 
 
 def drift_hover(row: Row, name: str, value: float, judged: str, at: str = "") -> str:
-    """What one feature's ``name`` (psi or ks) tells who points at it; ``judged`` says what it is held against, ``at`` when."""
+    """Return the hover text of one feature's measure ``name`` (psi or ks).
+
+    ``judged`` is the line about the test, ``at`` the time of the check.
+    """
     lines = [
         f"<b>{style.escape(row['feature'])}</b>{at}",
         f"{name.upper()} {style.format_number(value)}",
@@ -309,6 +312,7 @@ def drift_hover(row: Row, name: str, value: float, judged: str, at: str = "") ->
 
 
 def _panel_title(name: str, rows: Sequence[Row]) -> str:
+    """Return the name of a feature with n of both samples."""
     n = {str(row["sample"]): int_value(row, "n") for row in rows if str(row["feature"]) == name}
     return (
         f"<b>{style.escape(style.truncate_text(name, 22))}</b><br>n = {n.get('reference', 0)} and"
@@ -317,6 +321,7 @@ def _panel_title(name: str, rows: Sequence[Row]) -> str:
 
 
 def _missing_lines(rows: Sequence[Row]) -> list[str]:
+    """Return notes about features without numbers, by reason."""
     reasons: dict[str, dict[str, None]] = {}
     for row in rows:
         if text_value(row, "reason"):
@@ -330,7 +335,7 @@ def _missing_lines(rows: Sequence[Row]) -> list[str]:
 
 
 def band_half_width(n: int) -> float | None:
-    """Half the width of the 95 % band of a distribution function of ``n`` independent values; None of none.
+    """Return half the width of the 95 % band of an empirical distribution function; None for 0.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""How far feature vectors moved from one reference, check by check."""
+"""Drift of features from one reference over successive checks."""
 
 from __future__ import annotations
 
@@ -34,14 +34,17 @@ _TICKS = 12
         "reason",
     ),
     caption=(
-        "Each check of later items against the same reference, in the order in which they were"
-        " made. A line that climbs says that items move away from what the calibrator saw, not why."
-        " Checks of fewer items move by chance: the grey bars are what shuffled samples give."
+        "Checks of later items against the same reference, in order. A rising line shows that items"
+        " move away from those that the calibrator was fitted to, not why. Checks of fewer items"
+        " move more by chance: the grey bars are shuffled samples."
     ),
     empty="no check of drift was kept.",
 )
 def drift_over_time(table: Any) -> Any:
-    """PSI above and KS below, a line for each feature: filled where it raised the alert, over its null and the set point."""
+    """Draw PSI (top) and KS (bottom) with a line for each feature, filled at alerts.
+
+    Behind the lines are the shuffled samples and the set point.
+    """
     rows = table_records(table)
     tested = [row for row in rows if not text_value(row, "reason")]
     check_labels = {int_value(row, "place"): str(row["at"]) for row in rows}
@@ -66,9 +69,8 @@ def drift_over_time(table: Any) -> Any:
     )
     small = [
         (
-            "Filled: the feature raised the alert, by either. Grey: shuffled samples, up to their"
-            " 95 % point, of the feature that moves most by chance: the points have no bars of"
-            " their own. Dashed: the set point."
+            "Filled: alert, by PSI or KS. Grey: shuffled samples (no drift), up to the largest 95 %"
+            " quantile of all features; the points have no intervals. Dashed: the set point."
         ),
         *_missing_lines(rows),
     ]
@@ -79,7 +81,7 @@ def drift_over_time(table: Any) -> Any:
 
 
 def _draw_nulls(fig: Any, tested: Sequence[Row], name: str, panel: int) -> None:
-    """A bar and a set point for each check."""
+    """Draw the bar of shuffled samples and the set point of each check."""
     bars: dict[int, float] = {}
     limits: dict[int, float] = {}
     for row in tested:
@@ -118,6 +120,7 @@ def _draw_nulls(fig: Any, tested: Sequence[Row], name: str, panel: int) -> None:
 
 
 def _draw_line(fig: Any, rows: Sequence[Row], name: str, panel: int, code: style.Code) -> None:
+    """Draw one measure of one feature over the checks."""
     known = [
         (int_value(row, "place"), row, v)
         for row in rows
@@ -176,15 +179,14 @@ def _draw_line(fig: Any, rows: Sequence[Row], name: str, panel: int, code: style
 
 
 def _hover(row: Row, name: str, value: float) -> str:
-    judged = (
-        "set point"
-        f" {style.format_number(float_value(row, f'{name}_limit'))}{', alert' if row.get('alert') else ''}"
-    )
+    """Return the hover text of a check with its set point."""
+    limit = style.format_number(float_value(row, f"{name}_limit"))
+    judged = f"set point {limit}{', alert' if row.get('alert') else ''}"
     return drift_hover(row, name, value, judged, f", {style.escape(row['at'])}")
 
 
 def _tick(index: int, at: str, tested: Sequence[Row]) -> str:
-    """When a check was, and of how many items: the most that any feature has a value of."""
+    """Return the time of a check and its largest number of items over features."""
     n = max(
         (int_value(row, "n_current") for row in tested if int_value(row, "place") == index),
         default=0,
@@ -193,6 +195,7 @@ def _tick(index: int, at: str, tested: Sequence[Row]) -> str:
 
 
 def _missing_lines(rows: Sequence[Row]) -> list[str]:
+    """Return notes about checks without numbers, by reason."""
     reasons: dict[str, dict[str, None]] = {}
     for row in rows:
         if text_value(row, "reason"):

@@ -1,7 +1,7 @@
-"""Points with their intervals: what figures of estimates share, from a table's rows to markers, bars and fine print.
+"""Draw estimates: points with error bars, raw values, and the notes of the subtitle.
 
-A point comes with its interval; a point without one is an open marker; what is undefined is written
-"n/a", never drawn at 0.
+A point without an interval is an open marker; an undefined value is written "n/a", never drawn at
+0.
 """
 
 from __future__ import annotations
@@ -15,65 +15,76 @@ import pandas as pd
 from cotlab.figures import style
 
 RAW_ROWS = 20
-"""Up to so many units their values are drawn one by one, faintly, behind the point."""
+"""Largest number of units whose single values are drawn behind the point."""
 Row = Mapping[str, Any]
+"""One row of a table by column."""
 Unit = Literal["items", "draws"]
-"""What a row's interval is over, and what its column ``n`` (or ``draws``) counts."""
+"""Unit of a row's interval, counted in its column ``n`` or ``draws``."""
 
 
 class Mark(NamedTuple):
-    """A row with its place on the screen and that place's name; ``series`` is "" where there is only one."""
+    """A row of the table with its position in the figure."""
 
     series: str
+    """Name of its series; "" if there is only one."""
     x: float
+    """Position on the axis of categories."""
     at: str
+    """Name of that position."""
     row: Row
+    """Row of the table."""
 
     @property
     def point(self) -> float | None:
+        """The estimate."""
         return float_value(self.row, "point")
 
     @property
     def lo(self) -> float | None:
+        """Lower bound of its interval."""
         return float_value(self.row, "lo")
 
     @property
     def hi(self) -> float | None:
+        """Upper bound of its interval."""
         return float_value(self.row, "hi")
 
     @property
     def bounded(self) -> bool:
+        """Whether it has an interval."""
         return None not in (self.point, self.lo, self.hi)
 
 
 def table_records(table: pd.DataFrame) -> list[Row]:
+    """Return the rows of a table."""
     return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
 
 def float_value(row: Row, column: str) -> float | None:
-    """A column's number; None where it has none."""
+    """Return the number in a column, or None."""
     value = row.get(column)
     return None if value is None or pd.isna(value) else float(value)
 
 
 def text_value(row: Row, column: str) -> str:
-    """A column's text; "" where it has none."""
+    """Return the text in a column, or ""."""
     value = row.get(column)
     return value if isinstance(value, str) else ""
 
 
 def int_value(row: Row, column: str) -> int:
+    """Return the integer in a column, or 0."""
     return int(float_value(row, column) or 0)
 
 
 def count_range(rows: Iterable[Row]) -> str:
-    """How many items rows rest on: "48", or "45–48" where they differ."""
+    """Return the numbers of items of rows as text: "48", or "45–48" if they differ."""
     sizes = [int_value(row, "n") for row in rows]
     return f"{min(sizes)}" if min(sizes) == max(sizes) else f"{min(sizes)}–{max(sizes)}"
 
 
 def jitter(i: int) -> float:
-    """A fixed spread for the i-th raw value, in [−0.05, 0.05): the golden ratio's multiples lie evenly."""
+    """Return a fixed offset of the i-th raw value in [−0.05, 0.05), evenly spread."""
     return ((i * 0.618034) % 1 - 0.5) * 0.1
 
 
@@ -87,22 +98,22 @@ def draw_series(
     joined: bool = False,
     upright: bool = True,
 ) -> None:
-    """Draw the marks of one series: raw values, a joining line, points with and without intervals, "n/a" where none is.
+    """Draw the marks of one series with raw values, intervals, and "n/a" for missing points.
 
     Parameters
     ----------
     fig : plotly.graph_objects.Figure
         Changed in place.
     marks : sequence of Mark
-        In the order of their places.
+        In the order of their positions.
     code : style.Code
     unit : "items" or "draws"
     legend : bool
-        The series is named in the legend.
+        Whether the legend names the series.
     joined : bool
-        A faint line joins the points, with a gap where one is undefined.
+        Whether a faint line joins the points, with a gap at undefined ones.
     upright : bool
-        Values lie on y; else on x, and an undefined mark is left to the caller.
+        Whether values are on y; else they are on x, and undefined marks are left to the caller.
     """
     name = marks[0].series if marks else ""
     group = style.escape(style.truncate_text(name, 40))
@@ -178,7 +189,7 @@ def draw_series(
 
 
 def draw_rows(fig: Any, marks: Sequence[Mark]) -> None:
-    """Marks as rows of one series, each with its value, interval and n written at the right, or n/a with its reason."""
+    """Draw marks as rows, with value, interval and n at the right, or n/a with its reason."""
     draw_series(fig, marks, style.Code(style.ACCENT, "circle"), upright=False)
     for mark in marks:
         known = mark.point is not None
@@ -201,8 +212,24 @@ def draw_rows(fig: Any, marks: Sequence[Mark]) -> None:
         )
 
 
+def draw_reference(
+    fig: Any,
+    *,
+    x: float | None = None,
+    y: float | None = None,
+    dash: str = "dot",
+    width: float = 1,
+) -> None:
+    """Draw a line across the plot at ``x`` or at ``y``, below the data."""
+    ends = {"x0": 0, "x1": 1, "xref": "paper", "y0": y, "y1": y}
+    if x is not None:
+        ends = {"x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper"}
+    line = {"color": style.SOFT_INK, "width": width, "dash": dash}
+    fig.add_shape(type="line", layer="below", line=line, **ends)
+
+
 def error_bars(marks: Sequence[Mark], colour: str) -> dict[str, Any]:
-    """Asymmetric error bars that end at the table's lo and hi."""
+    """Return asymmetric error bars that end at lo and hi of the table."""
     spans = [
         (float(mark.row["point"]), float(mark.row["lo"]), float(mark.row["hi"])) for mark in marks
     ]
@@ -218,7 +245,7 @@ def error_bars(marks: Sequence[Mark], colour: str) -> dict[str, Any]:
 
 
 def raw_values(row: Row, unit: Unit = "items") -> list[float]:
-    """The values behind a row, in its column ``values``; none where they are too many to be drawn."""
+    """Return the values in the column ``values``; none if there are too many to draw."""
     values = row.get("values")
     few = int_value(row, "n" if unit == "items" else "draws") <= RAW_ROWS
     return (
@@ -229,7 +256,7 @@ def raw_values(row: Row, unit: Unit = "items") -> list[float]:
 
 
 def hover_text(mark: Mark, unit: Unit = "items") -> str:
-    """Place, point with bounds, counts, and why a part is missing or which method gave it."""
+    """Return the hover text of a mark: position, interval, counts, method or reason."""
     named = mark.at if mark.series in (mark.at, "") else f"{mark.series}, {mark.at}"
     lines = [
         f"<b>{style.escape(named)}</b>",
@@ -248,14 +275,14 @@ def hover_text(mark: Mark, unit: Unit = "items") -> str:
 
 
 def count_text(row: Row, unit: Unit = "items") -> str:
-    """ "n = 98 items, 2 undefined", or "draws: 8"."""
+    """Return the counts of a row: "n = 98 items, 2 undefined", or "draws: 8"."""
     if unit == "draws":
         return f"draws: {int_value(row, 'draws')}"
     return f"n = {int_value(row, 'n')} items, {int_value(row, 'n_undefined')} undefined"
 
 
 def default_reason(mark: Mark, unit: Unit = "items") -> str:
-    """What is said of a missing point or interval where the table gives no reason."""
+    """Return the reason of a missing point or interval if the table gives none."""
     if mark.point is None:
         return "no score is defined here"
     single = int_value(mark.row, "n" if unit == "items" else "draws") == 1
@@ -267,7 +294,7 @@ def default_reason(mark: Mark, unit: Unit = "items") -> str:
 
 
 def interval_note(marks: Sequence[Mark], unit: Unit = "items") -> str:
-    """What the bars are, by which methods, and what an open marker means; escaped."""
+    """Describe error bars, their methods and open markers in a sentence; escaped."""
     bounded = [mark.row for mark in marks if mark.bounded]
     sentences = []
     if bounded:
@@ -295,7 +322,7 @@ def interval_note(marks: Sequence[Mark], unit: Unit = "items") -> str:
 def subtitle_notes(
     marks: Sequence[Mark], *, unit: Unit = "items", gaps: bool = True, by_series: bool = False
 ) -> list[str]:
-    """The subtitle: what bars and markers are and, where ``gaps``, where and why points are missing."""
+    """Return the lines of the subtitle: error bars and, with ``gaps``, missing points."""
     first = interval_note(marks, unit)
     if any(raw_values(mark.row, unit) for mark in marks):
         first = f"{first} Faint: single {unit}.".lstrip()

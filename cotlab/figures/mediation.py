@@ -1,9 +1,8 @@
-"""Mediation: CMI by the share of the chain patched, effects by layer, the indices, and the raw drops of one item.
+"""Mediation: CMI by share of patched positions, effects by layer, indices, and raw drops.
 
-A point comes with its interval; a point without one is an open marker; what is undefined is written
-"n/a", never drawn at 0. Beside the columns that a figure needs a table may have ``n_undefined``,
-``method`` and ``confidence`` (said in the subtitle), ``reason`` (why a point is missing) and
-``values`` (the raw values of a row, drawn faintly up to n = 20).
+A point without an interval is an open marker; an undefined value is written "n/a", never drawn at
+0. Optional columns of tables: ``n_undefined``, ``method`` and ``confidence`` (in the subtitle),
+``reason`` (of a missing point) and ``values`` (raw values of a row, drawn up to n = 20).
 """
 
 from __future__ import annotations
@@ -56,22 +55,22 @@ NAMES = {
     "cot": "chain",
     "baseline_logp": "baseline log P",
 }
-"""Metrics as figures name them, where it is more than the underscores."""
+"""Display names of metrics, where they differ in more than underscores."""
 
 
 @figure(
     "cmi_density",
     columns=("source", "keep", "point", "lo", "hi", "n"),
     caption=(
-        "CMI over all layers when only a random share of the chain's positions is patched, with an"
-        " equal control. A value that holds as positions are left out shows that the effect is"
-        " spread over the chain; a steep fall shows that few positions carry it, or that the rest"
-        " of the chain restates what was patched."
+        "CMI over all layers when only a random share of the chain's positions is patched, with a"
+        " control of the same size. A value that stays high as positions are left out shows that"
+        " the effect is spread over the chain; a steep fall shows that few positions carry it, or"
+        " that the rest of the chain restates what was patched."
     ),
     empty="no item has a CMI over all layers.",
 )
 def cmi_density(table: pd.DataFrame) -> Any:
-    """Mean CMI by the share of positions patched, 1.0 first, a series for each source."""
+    """Draw mean CMI by share of patched positions, 1.0 first, a series for each source."""
     fig, marks, rows = _by_share(table, "items")
     shares = sorted({float(row["keep"]) for row in rows}, reverse=True)
     ticks = [
@@ -92,15 +91,14 @@ def cmi_density(table: pd.DataFrame) -> Any:
     "item_density",
     columns=("source", "keep", "point", "lo", "hi", "draws"),
     caption=(
-        "CMI of this item when only a random share of its chain's positions is patched, each share"
-        " pooled over several random subsets, with an equal control. Faint: what each draw of the"
-        " control alone would give; the point is not their mean, for drops are pooled before the"
-        " ratio."
+        "CMI of this item when only a random share of its chain's positions is patched, pooled over"
+        " several random subsets, with a control of the same size. Faint: CMI from each draw of the"
+        " control alone; the point is not their mean, because drops are pooled before the ratio."
     ),
     empty="this item has no CMI over all layers.",
 )
 def item_density(table: pd.DataFrame) -> Any:
-    """CMI of one item by the share of positions patched, with intervals over its donors and draws."""
+    """Draw CMI of one item by share of patched positions, with intervals over donors and draws."""
     fig, marks, rows = _by_share(table, "draws")
     shares = sorted({float(row["keep"]) for row in rows}, reverse=True)
     fig.update_xaxes(ticktext=[f"{share:.1f}<br>n = {_drops(rows, share)}" for share in shares])
@@ -115,7 +113,7 @@ def item_density(table: pd.DataFrame) -> Any:
 
 
 def _by_share(table: pd.DataFrame, unit: Unit) -> tuple[Any, list[Mark], list[Row]]:
-    """A series for each source, over the shares of positions patched, 1.0 first."""
+    """Draw a series for each source over the shares of patched positions, 1.0 first."""
     rows = table_records(table)
     shares = sorted({float(row["keep"]) for row in rows}, reverse=True)
     codes = style.category_codes((str(row["source"]) for row in rows), SOURCES)
@@ -143,6 +141,7 @@ def _by_share(table: pd.DataFrame, unit: Unit) -> tuple[Any, list[Mark], list[Ro
 
 
 def _drops(rows: list[Row], share: float) -> str:
+    """Return the numbers of draws at a share."""
     return ", ".join(str(int_value(row, "draws")) for row in rows if float(row["keep"]) == share)
 
 
@@ -150,15 +149,15 @@ def _drops(rows: list[Row], share: float) -> str:
     "layer_profile",
     columns=("metric", "span", "point", "lo", "hi", "n"),
     caption=(
-        "How far log P of the answer falls when the states at the input of one layer alone are"
-        " replaced: at the chain's positions, and at as many control positions. Later layers carry"
-        " on what earlier ones left intact, so single layers do not add up to the effect of all"
+        "Drop of the answer's log P when the states at the input of a single layer are replaced: at"
+        " the chain's positions, and at as many control positions. Other layers still carry the"
+        " original information, so the effects of single layers do not add up to that of all"
         " layers."
     ),
     empty="no single layer was patched.",
 )
 def layer_profile(table: pd.DataFrame) -> Any:
-    """Mean drops in nats by layer, chain and control side by side; spans of several layers are left out."""
+    """Draw mean drops in nats by single layer, chain and control side by side."""
     rows = [
         row
         for row in table_records(table)
@@ -201,14 +200,14 @@ def layer_profile(table: pd.DataFrame) -> Any:
     "mediation_indices",
     columns=("metric", "point", "lo", "hi", "n", "n_undefined", "reason"),
     caption=(
-        "The mean of each index over the items where it is defined. The indices are different"
-        " quantities, and some of them punish a faithful model too: read the card of each before"
-        " comparing."
+        "Mean of each index over the items where it is defined. The indices are different"
+        " quantities, and some of them penalize a faithful model too: read the card of each"
+        " before comparing."
     ),
     empty="no index has been estimated.",
 )
 def mediation_indices(table: pd.DataFrame) -> Any:
-    """A row for each index: point and interval, with both and n written at the right; n/a with its reason."""
+    """Draw a row for each index with its interval and n at the right; n/a with its reason."""
     rows = table_records(table)
     marks = [Mark("", i, metric_label(row["metric"]), row) for i, row in enumerate(rows)]
     fig = go.Figure()
@@ -238,9 +237,9 @@ def mediation_indices(table: pd.DataFrame) -> Any:
     "drops_by_donor",
     columns=("part", "donor", "sample", "value"),
     caption=(
-        "Every patched forward of one item: how far log P of the answer fell, by what was patched"
-        " and whose states were put there. The estimators use the mean over all draws. Parts:"
-        " chain, its positions; control, as many of the question; kept, a random share of them;"
+        "Drop of the answer's log P in each patched forward pass of one item, by patched part and"
+        " by donor of the states. The estimators use the mean over all draws. Parts: chain, its"
+        " positions; control, as many positions of the question; kept, a random share of them;"
         " shuffled, the same states in another order; placebo, noise; self shuffle, the chain's own"
         " states in another order; expanded and shrunk, a window that is a token wider or narrower"
         " on each side."
@@ -248,7 +247,7 @@ def mediation_indices(table: pd.DataFrame) -> Any:
     empty="this item has no patched forward.",
 )
 def drops_by_donor(table: pd.DataFrame) -> Any:
-    """Raw drops in nats by part, a colour and symbol for each donor, with the mean of each part."""
+    """Draw raw drops in nats by part, a colour and symbol for each donor, and each mean."""
     rows = table_records(table)
     present = list(dict.fromkeys(str(row["part"]) for row in rows))
     order = [
@@ -347,13 +346,15 @@ def drops_by_donor(table: pd.DataFrame) -> Any:
 
 
 def metric_label(metric: object) -> str:
-    """A metric or part as a figure names it; not escaped."""
+    """Return the display name of a metric or part; not escaped."""
     return NAMES.get(str(metric), str(metric).replace("_", " "))
 
 
 def _share(row: Row) -> str:
+    """Return the share of a row as text."""
     return f"{100 * float(row['keep']):.0f} % of positions"
 
 
 def _donor(row: Row) -> str:
+    """Return the donor of a row."""
     return text_value(row, "donor") or "no donor"

@@ -1,4 +1,4 @@
-"""The parts of reliability over a suite and in one item, and how often each diagnosis fires."""
+"""Components of reliability over a suite and in one item, and rates of diagnoses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cotlab.figures.marks import (
 from cotlab.figures.span_heatmap import signed_shade
 
 COMPONENT_ORDER = ("C", "R", "V", "D", "F", "r_raw")
-"""Parts in the order of the source's section 11, the composite last."""
+"""Components in the order of the source's section 11, the composite last."""
 NAMES = {
     "C": "C consistency",
     "R": "R robustness",
@@ -39,15 +39,14 @@ NAMES = {
     "reliability_parts",
     columns=("part", "point", "lo", "hi", "n", "n_undefined", "reason"),
     caption=(
-        "The mean of each part over the items where it is defined, and of the composite. C and R"
-        " lie in [−1, 1], the others in [0, 1]; the parts are different quantities, so a longer way"
-        " to the right is not more of the same. None of them shows whether the model used its"
-        " chain."
+        "Mean of each part, and of the composite, over the items where it is defined. C and R are"
+        " in [−1, 1], the others in [0, 1]; the parts are different quantities, so their values are"
+        " not comparable. None of them shows whether the model used its chain."
     ),
     empty="no part has been estimated.",
 )
 def reliability_parts(table: pd.DataFrame) -> Any:
-    """A row for each part: point and interval, with both and n written at the right; n/a with its reason."""
+    """Draw a row for each part with its interval and n at the right; n/a with its reason."""
     rows = order_components(table_records(table))
     marks = [
         Mark("", i, NAMES.get(str(row["part"]), str(row["part"])), row)
@@ -61,13 +60,13 @@ def reliability_parts(table: pd.DataFrame) -> Any:
     "diagnosis_rates",
     columns=("rule", "point", "lo", "hi", "n", "n_undefined", "reason"),
     caption=(
-        "The share of items in which each rule fires, of those where all of its numbers are"
-        " defined. A rule names a pattern that fits, not its cause; an item may show several."
+        "Share of items in which each rule fires, of those where all of its numbers are defined. A"
+        " rule names a pattern, not its cause; an item may match several."
     ),
     empty="no diagnosis has been estimated.",
 )
 def diagnosis_rates(table: pd.DataFrame) -> Any:
-    """A row for each rule: the rate with its interval, written out at the right; n/a with its reason."""
+    """Draw a row for each rule with its rate and interval; n/a with its reason."""
     rows = table_records(table)
     marks = [Mark("", i, str(row["rule"]).replace("_", " "), row) for i, row in enumerate(rows)]
     fig = _rows(marks, "Items in which each diagnosis fires (share, 0 to 1)", "Share of items")
@@ -75,6 +74,7 @@ def diagnosis_rates(table: pd.DataFrame) -> Any:
 
 
 def _rows(marks: Sequence[Mark], title: str, x: str) -> Any:
+    """Draw marks as rows with an axis of values."""
     fig = go.Figure()
     draw_rows(fig, marks)
     _across(fig, [v for mark in marks for v in (mark.point, mark.lo, mark.hi) if v is not None])
@@ -88,13 +88,13 @@ def _rows(marks: Sequence[Mark], title: str, x: str) -> Any:
     "item_parts",
     columns=("part", "value", "mean", "reason"),
     caption=(
-        "The parts of one item as bars, and the suite's mean as a line. A bar is one measurement of"
-        " one item: it has no interval."
+        "Parts of one item as bars, and the mean of the suite as a line. A bar is a single"
+        " measurement and has no interval."
     ),
     empty="no part has been measured in this item.",
 )
 def item_parts(table: pd.DataFrame) -> Any:
-    """A bar for each part with its number at the right; a part that is undefined has its reason in the bar's place."""
+    """Draw a bar for each part with its number; an undefined part has its reason instead."""
     rows = order_components(table_records(table))
     fig = go.Figure()
     known = [(i, row) for i, row in enumerate(rows) if float_value(row, "value") is not None]
@@ -113,12 +113,8 @@ def item_parts(table: pd.DataFrame) -> Any:
     )
     for i, row in enumerate(rows):
         value, mean = float_value(row, "value"), float_value(row, "mean")
-        label, ink = (
-            (
-                f"{style.format_number(value)}{f'  (suite {style.format_number(mean)})' if mean is not None else ''}"
-            ),
-            style.INK,
-        )
+        of_suite = f"  (suite {style.format_number(mean)})" if mean is not None else ""
+        label, ink = f"{style.format_number(value)}{of_suite}", style.INK
         if value is None:
             label, ink = (
                 style.in_lines(f"n/a: {text_value(row, 'reason') or 'not measured'}", 62),
@@ -163,7 +159,7 @@ def item_parts(table: pd.DataFrame) -> Any:
 
 
 def order_components(rows: Sequence[Row]) -> list[Row]:
-    """Rows in the order of ``PARTS``; others after them."""
+    """Sort rows by COMPONENT_ORDER, others last."""
     return sorted(
         rows,
         key=lambda row: (
@@ -175,16 +171,19 @@ def order_components(rows: Sequence[Row]) -> list[Row]:
 
 
 def _name(row: Row) -> str:
+    """Return the display name of a part."""
     return NAMES.get(str(row["part"]), str(row["part"]))
 
 
 def _across(fig: Any, ends: Sequence[float]) -> None:
+    """Set an axis that contains 0, 1 and all values."""
     low, high = min([0.0, *ends]), max([1.0, *ends])
     pad = 0.04 * (high - low)
     fig.update_xaxes(range=[low - (pad if low < 0 else 0.01), high + pad], showgrid=True, nticks=6)
 
 
 def _names(fig: Any, names: Sequence[str]) -> None:
+    """Name the rows."""
     fig.update_yaxes(
         tickvals=list(range(len(names))),
         ticktext=[style.in_lines(name, 24) for name in names],
@@ -199,13 +198,13 @@ def _names(fig: Any, names: Sequence[str]) -> None:
     columns=("one", "other", "point", "lo", "hi", "n", "reason"),
     caption=(
         "Spearman's rank correlation of each two parts over the items where both are defined."
-        " Signals that are to catch each other's blind spots lie near 0; near ±1 one of the two"
-        " adds nothing. It says nothing of which is right."
+        " Signals that complement each other are near 0; near ±1 one of the two adds nothing. The"
+        " correlation does not show which of them is right."
     ),
     empty="fewer than two parts have been measured.",
 )
 def signal_correlation(table: pd.DataFrame) -> Any:
-    """Cells from orange (−1) over pale (0) to blue (1) with rho and n; a hatched cell is n/a."""
+    """Draw cells from orange (−1) to blue (1) with rho and n; a hatched cell is n/a."""
     small = [
         "Each cell: rho and number of items; intervals on hover. Blue above 0, orange below, pale"
         " at 0."
@@ -222,14 +221,14 @@ def signal_correlation(table: pd.DataFrame) -> Any:
     "chain_cosines",
     columns=("one", "other", "point", "reason"),
     caption=(
-        "The cosine of each two chains: of the mean of the unit vectors of their steps. Their mean"
-        " is μ and their standard deviation σ. Sentences of one subject are alike whatever they"
-        " conclude: see the rescaled consistency."
+        "Cosine of each two chains; the vector of a chain is the mean of the unit vectors of its"
+        " steps. μ and σ are mean and standard deviation of the cosines. Sentences about one"
+        " subject are similar whatever they conclude: see the rescaled consistency."
     ),
     empty="fewer than two chains have a vector.",
 )
 def chain_cosines(table: pd.DataFrame) -> Any:
-    """Cells from orange (−1) over pale (0) to blue (1) with the cosine; a hatched cell is n/a."""
+    """Draw cells from orange (−1) to blue (1) with the cosine; a hatched cell is n/a."""
     return _matrix(
         table_records(table),
         "Cosine of the chains (−1 to 1)",
@@ -239,7 +238,7 @@ def chain_cosines(table: pd.DataFrame) -> Any:
 
 
 def _matrix(rows: Sequence[Row], title: str, small: list[str], unit: str) -> Any:
-    """The lower triangle of a symmetric table, without its diagonal of 1; as bars, so that print stays vector."""
+    """Draw the lower triangle of a symmetric table without its diagonal."""
     names = list(dict.fromkeys(str(row[side]) for side in ("one", "other") for row in rows))
     at = {name: i for i, name in enumerate(names)}
     cell_rows = {
@@ -267,15 +266,17 @@ def _matrix(rows: Sequence[Row], title: str, small: list[str], unit: str) -> Any
 
 
 def _two(value: float | None) -> str:
-    """Two decimals, as correlations are written."""
+    """Format a correlation with two decimals."""
     return "n/a" if value is None else f"{value:.2f}".replace("-", "−")
 
 
 def _cell_hover(row: Row, unit: str) -> str:
+    """Return the hover text of a cell."""
     head = f"<b>{style.escape(row['one'])} and {style.escape(row['other'])}</b>"
     point = float_value(row, "point")
     if point is None:
-        return f"{head}<br>{style.in_lines('n/a: ' + (text_value(row, 'reason') or 'not measured'), 60, most=4)}"
+        missing = f"n/a: {text_value(row, 'reason') or 'not measured'}"
+        return f"{head}<br>{style.in_lines(missing, 60, most=4)}"
     lo, hi = float_value(row, "lo"), float_value(row, "hi")
     if not unit:
         return f"{head}<br>{style.format_number(point)}"

@@ -1,4 +1,4 @@
-"""What perturbed steps do: robustness by perturbation, and effects as cells by position, perturbation and item."""
+"""Robustness by perturbation, and effects of perturbed steps by position and item."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from cotlab.figures.marks import (
 from cotlab.text.edits.perturbations import PERTURBATIONS
 
 MEASURES = {"divergence": "Divergence", "perturbed_answer_change": "Answer changes"}
-"""What a step under a perturbation is measured by, as figures name it."""
+"""Display names of the effects of a perturbed step."""
 SERIES = {
     "robustness": "R",
     "divergence": "Divergence",
     "perturbed_answer_change": "Answer changes",
 }
 RATES = ("perturbed_answer_change",)
-"""Measures that are yes or no, so that their mean over items is a share."""
+"""Measures that are 0 or 1, so that their mean over items is a share."""
 GROUPS = {"all": "all chosen", "none": "step as it is"}
-"""Facets that are no perturbation: all that were chosen together, and regeneration from the
-unchanged step."""
+"""Facets that are no perturbation: all of them together, and the unchanged step."""
 TOPS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
+"""Possible ends of a colour scale."""
 WIDE = 16
-"""With more positions than this the cells of items hold no text."""
+"""Number of positions above which the cells of items have no text."""
 _ORDER = (*sorted(PERTURBATIONS, key=lambda name: not PERTURBATIONS[name].keeps), *GROUPS)
 
 
@@ -47,15 +47,15 @@ _ORDER = (*sorted(PERTURBATIONS, key=lambda name: not PERTURBATIONS[name].keeps)
     "robustness_by_perturbation",
     columns=("metric", "perturbation", "point", "lo", "hi", "n", "n_undefined", "reason"),
     caption=(
-        "R is 1 minus the mean divergence of what the model writes after a perturbed step from what"
-        " the chain said there. The row of the step as it is shows how far the model's own wording"
-        " diverges without any perturbation. After a change of meaning a model that reads its chain"
-        " diverges and changes its answer: there a low R is no fault."
+        "R is 1 minus the mean divergence between the model's continuation after a perturbed step"
+        " and the original continuation. The row of the step as it is shows the divergence without"
+        " a perturbation. After a change of meaning a model that reads its chain diverges and"
+        " changes its answer, so a low R is not a fault there."
     ),
     empty="no perturbation has an estimate.",
 )
 def robustness_by_perturbation(table: pd.DataFrame) -> Any:
-    """A row for each perturbation; R and the rate of changed answers with their intervals."""
+    """Draw R and the rate of changed answers with intervals, a row for each perturbation."""
     rows = [row for row in table_records(table) if row["metric"] in SERIES]
     names = order_perturbations(str(row["perturbation"]) for row in rows)
     codes = style.category_codes(
@@ -114,16 +114,17 @@ def robustness_by_perturbation(table: pd.DataFrame) -> Any:
     "perturbation_cells",
     columns=("metric", "perturbation", "step", "point", "lo", "hi", "n", "n_undefined", "reason"),
     caption=(
-        "What a perturbation of the step at each position does, mean over the items whose step"
-        " there was chosen. Chains differ in length, so later positions rest on fewer and longer"
-        " chains: read n before comparing columns."
+        "Mean effect of a perturbation of the step at each position, over the items where that step"
+        " was selected. Chains differ in length, so later positions have fewer and longer chains:"
+        " check n before comparing columns."
     ),
     empty="no step was perturbed.",
 )
 def perturbation_cells(table: pd.DataFrame) -> Any:
-    """Perturbations against positions: viridis by mean, with n; a hatched cell is n/a, where there is none nothing was chosen.
+    """Draw mean effects by perturbation and position, with n.
 
-    A column ``chosen`` frames the cells where it is true.
+    A hatched cell is n/a; a missing cell was not selected. Cells where the optional column
+    ``chosen`` is true are framed.
     """
     rows = table_records(table)
     metric = str(rows[0]["metric"])
@@ -189,16 +190,16 @@ def perturbation_cells(table: pd.DataFrame) -> Any:
     "item_cells",
     columns=("metric", "item_id", "step", "value", "reason"),
     caption=(
-        "Each item's perturbed steps. One item is one chain: a bright cell is a lead to read, not"
-        " an estimate; its value has no interval."
+        "Effects of the perturbed steps of each item. One item is one chain: a bright cell is a"
+        " single value without an interval, worth reading but not an estimate."
     ),
     empty="no item has a perturbed step here.",
 )
 def item_cells(table: pd.DataFrame) -> Any:
-    """Items against positions: viridis by the mean over draws; a hatched cell is n/a, where there is none nothing was chosen.
+    """Draw the mean over draws by item and position.
 
-    A column ``chosen`` frames the cells where it is true; ``top``, the same in every row, ends the
-    scale.
+    A hatched cell is n/a; a missing cell was not selected. Cells where the optional column
+    ``chosen`` is true are framed; ``top``, the same in every row, is the end of the scale.
     """
     rows = table_records(table)
     metric = str(rows[0]["metric"])
@@ -252,12 +253,12 @@ def item_cells(table: pd.DataFrame) -> Any:
 
 
 def perturbation_label(perturbation: object) -> str:
-    """A perturbation as a figure names it; not escaped."""
+    """Return the display name of a perturbation; not escaped."""
     return GROUPS.get(str(perturbation), str(perturbation).replace("_", " "))
 
 
 def order_perturbations(names: Iterable[str]) -> list[str]:
-    """Perturbations that keep the meaning first, then those that change it, any others, and last the groups."""
+    """Order perturbations: those that keep the meaning, those that change it, others, groups."""
     places = {name: i for i, name in enumerate(_ORDER)}
     return sorted(
         dict.fromkeys(names), key=lambda name: (name in GROUPS, places.get(name, len(places)))
@@ -265,31 +266,34 @@ def order_perturbations(names: Iterable[str]) -> list[str]:
 
 
 def format_measure(metric: str, value: float) -> str:
-    """A value in a cell, not escaped; whether an answer changed is a word, a mean over draws a number."""
+    """Format the value of a cell, not escaped; a rate of 0 or 1 is "same" or "changed"."""
     text = style.format_number(value) if not 0 < value < 0.001 else "< 0.001"
     return {0.0: "same", 1.0: "changed"}.get(value, text) if metric in RATES else text
 
 
 def scale_top(metric: str, values: Iterable[float | None]) -> float:
-    """Where the scale of a measure ends: 1 for a rate, else the first of ``TOPS`` that no value exceeds."""
+    """Return the end of the scale: 1 for a rate, else the first of TOPS that no value exceeds."""
     high = max((value for value in values if value is not None), default=0.0)
     return 1.0 if metric in RATES else next((top for top in TOPS if high <= top), TOPS[-1])
 
 
 def _steps(rows: Sequence[Row]) -> list[int]:
-    """Every position up to the last, so that a column's place is its number."""
+    """Return all positions up to the last."""
     return list(range(max(int(row["step"]) for row in rows) + 1))
 
 
 def _reach(metric: str) -> str:
+    """Return the unit of a measure for the title."""
     return "share of items, 0 to 1" if metric in RATES else "1 − cosine"
 
 
 def _scale(top: float) -> str:
+    """Return the note about the colour scale."""
     return f"Dark is 0, bright is {top:g}. Hatched: n/a. Blank: not chosen, or no such step."
 
 
 def _meaning(names: Sequence[str]) -> list[str]:
+    """Return a note about which perturbations keep the meaning."""
     preserved = [
         perturbation_label(name)
         for name in names
@@ -308,11 +312,12 @@ def _meaning(names: Sequence[str]) -> list[str]:
 
 
 def _missing_reason(row: Row) -> str:
+    """Return the reason of a missing value."""
     return text_value(row, "reason") or "no item has a defined value"
 
 
 def _missing_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """A line for each of the three commonest reasons, with where it holds; escaped."""
+    """Return a note for each of the three most frequent reasons with its places; escaped."""
     locations: dict[str, list[str]] = {}
     for reason, at in pairs:
         locations.setdefault(reason, []).append(at)
@@ -325,11 +330,13 @@ def _missing_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _hover(head: str, value_lines: Sequence[str], missing_reason: str) -> str:
+    """Return the hover text of a cell."""
     lines = value_lines or [style.in_lines(f"n/a: {missing_reason}", 60, most=4)]
     return "<br>".join((f"<b>{style.escape(head)}</b>", *lines))
 
 
 def _frame(fig: Any, rows: Sequence[Row], cells: Sequence[Cell]) -> Any:
+    """Frame the selected cells."""
     for row, cell in zip(rows, cells, strict=True):
         if row.get("chosen") is True:
             fig.add_shape(

@@ -1,4 +1,4 @@
-"""Sources (or metrics) against spans of layers, as cells with their value and n; drawn as bars, so that print stays vector."""
+"""Mediation by source and span of layers, as cells with value and n."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from cotlab.figures.mediation import SOURCES, metric_label
 
 METRICS = ("cmi", "share", "mass_lost")
 SIGNED = "share"
-"""The metric that can be negative, in [−1, 1]: its cells have a scale of their own, with 0 in the
-middle."""
+"""The metric in [−1, 1]; its cells have a scale of their own, with 0 in the middle."""
 PALE = "#f7f7f7"
 
 
@@ -24,25 +23,25 @@ PALE = "#f7f7f7"
     "span_heatmap",
     columns=("source", "metric", "span", "point", "lo", "hi", "n"),
     caption=(
-        "Each cell is a mean over the items where the span's value is defined; a span whose drops"
-        " add up to less than 0.01 nat has none. The columns are single layers, thirds of the"
-        " depth, and all layers."
+        "Mean over the items where the value of the span is defined; a span whose drops add up to"
+        " less than 0.01 nat has no value. The columns are single layers, thirds of the depth, and"
+        " all layers."
     ),
     empty="no span has an estimate.",
 )
 def span_heatmap(table: pd.DataFrame) -> Any:
-    """Cells of viridis by value, those of a signed metric from orange over pale (0) to blue; a hatched cell is n/a."""
+    """Draw cells in viridis, or from orange to blue for a signed metric; a hatched cell is n/a."""
     rows = table_records(table)
     sources = sorted(
-        {str(row["source"]) for row in rows},
+        dict.fromkeys(str(row["source"]) for row in rows),
         key=lambda s: SOURCES.index(s) if s in SOURCES else len(SOURCES),
     )
     metrics = sorted(
-        {str(row["metric"]) for row in rows},
+        dict.fromkeys(str(row["metric"]) for row in rows),
         key=lambda m: METRICS.index(m) if m in METRICS else len(METRICS),
     )
     lines = [(source, metric) for source in sources for metric in metrics]
-    spans = sorted({str(row["span"]) for row in rows}, key=span_order)
+    spans = sorted(dict.fromkeys(str(row["span"]) for row in rows), key=span_order)
     row_by_cell = {(str(row["source"]), str(row["metric"]), str(row["span"])): row for row in rows}
     cells = [
         (i, j, row_by_cell.get((*line, span)))
@@ -108,7 +107,7 @@ def span_heatmap(table: pd.DataFrame) -> Any:
 
 
 def signed_shade(value: float | None) -> str:
-    """``#rrggbb`` of a value in [−1, 1], clamped: orange below 0, pale at 0, blue above; grey where there is none."""
+    """Return the colour of a value in [−1, 1]: orange below 0, blue above, grey for None."""
     if value is None:
         return style.NOT_AVAILABLE
     end = style.BLUE if value > 0 else style.VERMILLION
@@ -124,11 +123,12 @@ def span_order(span: str) -> tuple[int, int]:
 
 
 def span_name(span: str) -> str:
-    """A span as it is shown: "all", "3" or "0–7"."""
+    """Return the display name of a span: "all", "3" or "0–7"."""
     return span.replace("-", "–")
 
 
 def _label(line: tuple[str, str], sources: int, metrics: int) -> str:
+    """Return the name of a row: its source, its metric or both."""
     source, metric = line
     return (
         metric_label(metric)
@@ -140,6 +140,7 @@ def _label(line: tuple[str, str], sources: int, metrics: int) -> str:
 
 
 def _cell_text(cell: Row | None, between: str) -> str:
+    """Return value and n of a cell."""
     if cell is None:
         return "n/a"
     text = tiny(float_value(cell, "point"))
@@ -147,7 +148,9 @@ def _cell_text(cell: Row | None, between: str) -> str:
 
 
 def _hover(cell: Row | None, line: tuple[str, str], span: str) -> str:
-    head = f"<b>{style.escape(f'{metric_label(line[1])}, source {line[0]}, layers {span_name(span)}')}</b>"
+    """Return the hover text of a cell."""
+    named = f"{metric_label(line[1])}, source {line[0]}, layers {span_name(span)}"
+    head = f"<b>{style.escape(named)}</b>"
     if cell is None:
         return f"{head}<br>n/a: not asked"
     point, lo, hi = (float_value(cell, column) for column in ("point", "lo", "hi"))
@@ -161,6 +164,7 @@ def _hover(cell: Row | None, line: tuple[str, str], span: str) -> str:
 
 
 def _missing_reason(cell: Row | None) -> str:
+    """Return the reason of a missing value."""
     return (
         "not asked" if cell is None else text_value(cell, "reason") or "no item has a defined value"
     )

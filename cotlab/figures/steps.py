@@ -1,9 +1,8 @@
-"""Effects of steps: by position, by mode, ranked within one chain, and the share of redundant ones.
+"""Effects of steps by position and mode, ranked in one chain, and the redundancy ratio.
 
-A point comes with its interval; a point without one is an open marker; what is undefined is written
-"n/a", never drawn at 0. Beside the columns that a figure needs a table may have ``method``,
-``confidence`` and ``threshold`` (said in the subtitle), ``reason`` (why a point or its interval is
-missing) and ``values`` (the raw values of a row, drawn behind it up to n = 20).
+A point without an interval is an open marker; an undefined value is written "n/a", never drawn at
+0. Optional columns of tables: ``method``, ``confidence`` and ``threshold`` (in the subtitle),
+``reason`` (of a missing point or interval) and ``values`` (raw values, drawn up to n = 20).
 """
 
 from __future__ import annotations
@@ -33,27 +32,26 @@ from cotlab.figures.marks import (
 
 MODES = ("remove", "truncate", "corrupt", "paraphrase", "filler")
 METRICS = ("answer_change", "accuracy_delta", "token_delta", "kl_divergence", "total_variation")
-"""Scores in [0, 1] that can serve as a CCS. Modes and metrics keep their colours in every figure.
-"""
+"""Scores in [0, 1] that can be a CCS; modes and metrics have one colour in all figures."""
 CEILING = "(n − 1)/n: a faithful chain whose last step restates the result"
 
 _UNITS = {"kl_divergence": "nats, clamped to 1", "kl_nats": "nats", "topk_rest": "probability"}
-_TICK_ROOM = 560  # px left for tick labels in a figure 700 px wide
+_TICK_ROOM = 560  # px for tick labels in a figure of 700 px
 
 
 @figure(
     "ccs_by_position",
     columns=("metric", "mode", "step", "point", "lo", "hi", "n", "n_undefined"),
     caption=(
-        "Mean causal contribution of the step at each position, over the items whose chain has a"
-        " defined score there. Later positions rest on fewer and longer chains, so a trend may be"
-        " one of chain length. An effect shows that the answer depends on the step; no effect does"
-        " not show that the chain is unfaithful."
+        "Mean causal contribution of the step at each position, over the items with a defined score"
+        " there. Later positions have fewer and longer chains, so a trend may be due to chain"
+        " length. An effect shows that the answer depends on the step; no effect does not show that"
+        " the chain is unfaithful."
     ),
     empty="no step of this run has a score for this metric and mode.",
 )
 def ccs_by_position(table: pd.DataFrame) -> Any:
-    """Mean CCS by step position, a colour and symbol for each mode."""
+    """Draw mean CCS by step position, a colour and symbol for each mode."""
     rows = table_records(table)
     metrics = _ordered(rows, "metric", METRICS)
     steps = sorted({int(row["step"]) for row in rows})
@@ -101,13 +99,13 @@ def ccs_by_position(table: pd.DataFrame) -> Any:
     "modes_by_metric",
     columns=("metric", "mode", "point", "lo", "hi", "n"),
     caption=(
-        "Mean effect of each kind of intervention, as each metric measures it. The metrics are"
-        " different quantities: compare modes within a metric, not metrics with each other."
+        "Mean effect of each kind of intervention by metric. The metrics are different quantities:"
+        " compare modes within a metric, not metrics with each other."
     ),
     empty="no mode of this run has an estimate.",
 )
 def modes_by_metric(table: pd.DataFrame) -> Any:
-    """Effects with modes on x, a colour and symbol for each metric."""
+    """Draw mean effects by mode, a colour and symbol for each metric."""
     rows = table_records(table)
     metrics, modes = _ordered(rows, "metric", METRICS), _ordered(rows, "mode", MODES)
     known = tuple(map(_metric_label, METRICS))
@@ -142,7 +140,7 @@ def modes_by_metric(table: pd.DataFrame) -> Any:
     empty="no mode of this run has an RRR.",
 )
 def rrr_by_mode(table: pd.DataFrame) -> Any:
-    """RRR by mode, with the ceiling of the rows that have one."""
+    """Draw RRR by mode, with the ceiling of the rows that have one."""
     rows = table_records(table)
     modes = _ordered(rows, "mode", MODES)
     marks = _position_marks(
@@ -196,13 +194,13 @@ def rrr_by_mode(table: pd.DataFrame) -> Any:
     "ccs_ranking",
     columns=("step", "text", "point", "lo", "hi", "draws", "reason"),
     caption=(
-        "The steps of one chain by their causal contribution to its answer, the largest first. With"
-        " few draws a CCS takes few values; ties stand in the order of the chain."
+        "Steps of one chain by their causal contribution to its answer, the largest first. With few"
+        " draws a CCS takes few values; ties are in the order of the chain."
     ),
     empty="this chain has no step with a score.",
 )
 def ccs_ranking(table: pd.DataFrame) -> Any:
-    """Steps of one item from the highest CCS to the lowest, the undefined ones last."""
+    """Draw the steps of one item from the highest CCS to the lowest, undefined ones last."""
     marks = [Mark("", 0, f"Step {int(row['step']) + 1}", row) for row in table_records(table)]
     marks.sort(key=lambda mark: (mark.point is None, -(mark.point or 0), int(mark.row["step"])))
     marks = [mark._replace(x=i) for i, mark in enumerate(marks)]
@@ -262,22 +260,24 @@ def ccs_ranking(table: pd.DataFrame) -> Any:
 
 
 def _step_label(mark: Mark) -> str:
-    """ "Step 3: its words", without saying the number twice where the step's own text begins with it."""
+    """Return "Step 3: its text", or only the text if it begins with the number."""
     text = style.truncate_text(mark.row["text"])
     return text if text.lower().startswith(mark.at.lower()) else f"{mark.at}: {text}"
 
 
 def _single_value(rows: Sequence[Row], column: str) -> float | None:
-    """The one number that a column holds, or None."""
+    """Return the number of a column if all rows have the same, or None."""
     values = {float_value(row, column) for row in rows}
     return values.pop() if len(values) == 1 else None
 
 
 def _metric_label(metric: object) -> str:
+    """Return the display name of a metric."""
     return str(metric).replace("_", " ").replace("kl ", "KL ")
 
 
 def _unit(metrics: Sequence[str]) -> str:
+    """Return the unit of the metrics for the title."""
     units = {
         _UNITS.get(metric, "0 to 1" if metric in METRICS else "unit of the metric")
         for metric in metrics
@@ -289,6 +289,7 @@ def _unit(metrics: Sequence[str]) -> str:
 
 
 def _ordered(rows: Sequence[Row], column: str, known: Sequence[str]) -> list[str]:
+    """Return the names in a column, known ones first."""
     names = list(dict.fromkeys(str(row[column]) for row in rows))
     return [name for name in known if name in names] + [name for name in names if name not in known]
 
@@ -300,7 +301,7 @@ def _position_marks(
     at: Callable[[Row], tuple[int, str]],
     spacing: float | None = None,
 ) -> list[Mark]:
-    """Marks in the order of their series, those of one position side by side so that their bars stay apart."""
+    """Return marks ordered by series, side by side where they share a position."""
     order = list(style.category_codes(map(named, rows), known))
     step = min(0.14, 0.75 / len(order)) if spacing is None else spacing
     marks = []
@@ -320,7 +321,7 @@ def _draw(
     joined: bool = False,
     legend: bool = True,
 ) -> None:
-    """Each series with its own colour and symbol."""
+    """Draw each series with its own colour and symbol."""
     codes = style.category_codes((mark.series for mark in marks), known)
     for name, code in codes.items():
         series_marks = [mark for mark in marks if mark.series == name]
@@ -328,6 +329,7 @@ def _draw(
 
 
 def _right_of_step(mark: Mark) -> str:
+    """Return the text right of a step: its interval, or n/a with the reason."""
     if mark.point is None:
         return style.in_lines(
             f"n/a: {text_value(mark.row, 'reason') or default_reason(mark, 'draws')}", 60
@@ -341,11 +343,12 @@ def _right_of_step(mark: Mark) -> str:
 
 
 def _n_text(rows: Sequence[Row], column: str, value: Any) -> str:
-    """How many items the points of one place rest on."""
+    """Return the number of items at one position."""
     return count_range(row for row in rows if row[column] == value)
 
 
 def _name_modes(fig: Any, modes: Sequence[str], rows: Sequence[Row]) -> None:
+    """Name the modes on x with their numbers of items."""
     fig.update_xaxes(
         tickvals=list(range(len(modes))),
         range=[-0.55, len(modes) - 0.45],
@@ -357,6 +360,7 @@ def _name_modes(fig: Any, modes: Sequence[str], rows: Sequence[Row]) -> None:
 
 
 def _bound(fig: Any, metrics: Sequence[str]) -> Any:
+    """Set the axis to [0, 1] for metrics in that range."""
     if set(metrics) <= set(METRICS):
         return fig.update_yaxes(range=[-0.05, 1.05], tickvals=[0, 0.2, 0.4, 0.6, 0.8, 1])
     return fig.update_yaxes(rangemode="tozero")

@@ -1,4 +1,4 @@
-"""One look for every figure, on screen and in print: colours, symbols, text sizes, numbers as text, a white card."""
+"""Style of all figures: colours, symbols, text sizes, numbers as text, the white card."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
 
-# Okabe and Ito (2008), "Color Universal Design": told apart under every common colour-vision
-# deficiency.
+from cotlab.core.text_safety import escape_plotly
+
+# Okabe and Ito (2008), "Color Universal Design": distinguishable under every common
+# colour-vision deficiency.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 BLACK, ORANGE, SKY, YELLOW = "#000000", "#E69F00", "#56B4E9", "#F0E442"
 PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, BLACK, ORANGE, SKY, YELLOW)
-"""Categories in this order: the darkest on white come first."""
+"""Colours of categories in order, the darkest first."""
 ACCENT = BLUE
 ACCENT_ON_DARK = SKY
-"""The accent of text on a dark page, where blue has a contrast of 3.5 only."""
+"""Accent of text on a dark page, where blue has a contrast of only 3.5."""
 
 VIRIDIS = (
     "#440154",
@@ -32,8 +34,7 @@ VIRIDIS = (
     "#b5de2b",
     "#fde725",
 )
-"""Magnitude, from low to high: ten stops at equal steps (Smith and van der Walt 2015, matplotlib's
-viridis)."""
+"""Colours of magnitudes from low to high, at equal steps (Smith and van der Walt 2015)."""
 
 SYMBOLS = (
     "circle",
@@ -46,36 +47,38 @@ SYMBOLS = (
     "star",
     "hexagon",
 )
-"""The second code beside colour; each has an ``-open`` form."""
+"""Symbols of categories in order; each has an ``-open`` form."""
 
 INK, SOFT_INK, GRID, PAPER, NOT_AVAILABLE = "#1a1a1a", "#4d4d4d", "#e3e3e3", "#ffffff", "#ececec"
 FONT = "Arial, Helvetica, Liberation Sans, sans-serif"
-"""Faces whose digits are all equally wide, so that numbers stand in columns."""
+"""Fonts with digits of equal width, so that numbers align."""
 TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 15, 13, 11
-"""Pixels. A page counts 0.75 pt for one, so the smallest is 8.25 pt in print."""
+"""Pixels; a printed page has 0.75 pt per pixel, so the smallest is 8.25 pt."""
 
 _TITLE_CHARS, _SUBTITLE_CHARS = 56, 76
 _LINE = 16  # px from line to line of the title and the subtitle
-_MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"})
+escape = escape_plotly
+"""Escape text from data; see `cotlab.core.text_safety.escape_plotly`."""
 
 
 class Code(NamedTuple):
-    """How a category is told apart: a colour and a marker symbol."""
+    """Colour and marker symbol of a category."""
 
     colour: str
+    """Colour, ``#rrggbb``."""
     symbol: str
+    """Marker symbol of plotly."""
 
 
 def category_codes(names: Iterable[str], known: Sequence[str] = ()) -> dict[str, Code]:
-    """A colour and a symbol for each name.
+    """Assign a colour and a symbol to each name.
 
     Parameters
     ----------
     names : iterable of str
-        The categories of one figure, in any order and number; more than 72 repeat.
+        The categories of one figure; codes repeat after 72.
     known : sequence of str
-        Names whose code is the same in every figure, whatever else is drawn beside them; other
-        names take what is left.
+        Names with the same code in every figure; other names take the codes that are left.
 
     Returns
     -------
@@ -93,12 +96,12 @@ def category_codes(names: Iterable[str], known: Sequence[str] = ()) -> dict[str,
 
 
 def shade(value: float | None, lo: float = 0.0, hi: float = 1.0) -> str:
-    """The viridis colour of a magnitude.
+    """Return the viridis colour of a magnitude.
 
     Parameters
     ----------
     value : float or None
-        Clamped to [lo, hi]; None or NaN gives the grey of what is not available.
+        Clamped to [lo, hi]; None or NaN gives the grey of missing values.
     lo, hi : float, lo < hi
 
     Returns
@@ -121,12 +124,12 @@ def shade(value: float | None, lo: float = 0.0, hi: float = 1.0) -> str:
 
 
 def ink_on(background: str) -> str:
-    """Black or white, whichever is easier to read on ``background``: its contrast is at least 4.58."""
+    """Return black or white, whichever contrasts more with a background (at least 4.58)."""
     return max(("#000000", "#ffffff"), key=lambda ink: contrast(ink, background))
 
 
 def contrast(first: str, second: str) -> float:
-    """Contrast of two colours ``#rrggbb``, from 1 (the same) to 21 (black on white).
+    """Return the contrast of two colours ``#rrggbb``, from 1 (equal) to 21 (black on white).
 
     References
     ----------
@@ -137,29 +140,24 @@ def contrast(first: str, second: str) -> float:
 
 
 def faded(colour: str, opacity: float) -> str:
-    """``colour`` as an rgba() of that opacity."""
+    """Return a colour with an opacity, as rgba()."""
     return "rgba({}, {}, {}, {})".format(*_rgb(colour), opacity)
 
 
-def escape(text: object) -> str:
-    """Text from data as a figure shows it: no character of it is read as HTML, as TeX or as a template's ``%{…}``."""
-    return str(text).translate(_MARKUP).replace("%{", "&#37;{")
-
-
 def truncate_text(text: object, most: int = 60) -> str:
-    """The beginning of a text, on one line, of at most ``most`` characters; not escaped."""
+    """Return the beginning of a text, on one line, in at most ``most`` characters; not escaped."""
     line = " ".join(str(text).split())
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
 
 
 def in_lines(text: object, width: int, most: int = 2) -> str:
-    """Text from data broken into at most ``most`` lines of ``width`` characters, escaped."""
+    """Break a text into at most ``most`` lines of ``width`` characters and escape it."""
     lines = textwrap.wrap(str(text), width, max_lines=most, placeholder="…", break_on_hyphens=False)
     return "<br>".join(escape(line) for line in lines)
 
 
 def format_number(value: float | None) -> str:
-    """Three significant digits, as 0.361, 1.00, 12.3, 12,346 or 1.20e−7; "n/a" where there is no number."""
+    """Format a number with three significant digits: 0.361, 12.3, 12,346, 1.20e−7, or "n/a"."""
     if value is None or not math.isfinite(value):
         return "n/a"
     if value == 0:
@@ -173,7 +171,7 @@ def format_number(value: float | None) -> str:
 
 
 def interval_text(point: float | None, lo: float | None, hi: float | None) -> str:
-    """A point with its bounds, as "0.361 [0.340, 0.382]"; "n/a" without a point."""
+    """Format a point with its bounds: "0.361 [0.340, 0.382]", or "n/a"."""
     if format_number(point) == "n/a":
         return "n/a"
     known = format_number(lo) != "n/a" and format_number(hi) != "n/a"
@@ -193,7 +191,7 @@ def apply_style(
     y: str = "",
     height: int = 420,
 ) -> Any:
-    """Set the card, the title, and a subtitle for n, method and threshold, with the room that they need.
+    """Set template, title, subtitle and axis titles, and the margins that they need.
 
     Parameters
     ----------
@@ -202,16 +200,16 @@ def apply_style(
     title : str
         What is drawn, with its unit.
     subtitle : str or sequence of str
-        Each a paragraph of its own; broken into lines that fit a figure 540 px wide.
+        Paragraphs about n, method and thresholds; broken into lines for a width of 540 px.
     x, y : str
-        Axis titles. All texts may hold markup of the builder; text from data is escaped by it.
+        Axis titles. All texts may have markup; the caller escapes text from data.
     height : int, pixels
-        With one line of title and one of subtitle; each further line adds its own.
+        With one line of title and one of subtitle; further lines are added.
 
     Returns
     -------
     plotly.graph_objects.Figure
-        ``fig``; ``layout.meta`` keeps title, subtitle and height as they were given.
+        ``fig``; ``layout.meta`` has title, subtitle and height as given.
     """
     paragraphs = [subtitle] if isinstance(subtitle, str) else list(subtitle)
     head = wrapped(title, _TITLE_CHARS)
@@ -236,7 +234,7 @@ def apply_style(
 
 
 def add_note(fig: Any, note: str) -> Any:
-    """Add a paragraph of plain text to the subtitle of a styled figure, as "partial: 37 of 60, 4 errors"."""
+    """Add a paragraph of plain text to the subtitle of a styled figure."""
     meta = fig.layout.meta
     return apply_style(
         fig, meta["title"], subtitle=[*meta["subtitle"], escape(note)], height=meta["height"]
@@ -244,7 +242,7 @@ def add_note(fig: Any, note: str) -> Any:
 
 
 def card() -> Any:
-    """The template: a white card with dark text and a thin grey grid, whatever the theme around it."""
+    """Return the template: a white card with dark text and a grey grid, in every theme."""
     axis = {
         "gridcolor": GRID,
         "gridwidth": 1,
@@ -305,15 +303,17 @@ def card() -> Any:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Lines of at most ``width`` characters; a word that is longer stays whole."""
+    """Break a text into lines of at most ``width`` characters; longer words stay whole."""
     return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def _rgb(colour: str) -> tuple[int, int, int]:
+    """Return the channels of ``#rrggbb``."""
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
 def _luminance(colour: str) -> float:
+    """Return the relative luminance of ``#rrggbb`` (WCAG 2.2)."""
     linear = [
         c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
         for c in (part / 255 for part in _rgb(colour))

@@ -1,4 +1,4 @@
-"""Rates of unfaithful responses, judge scores, and the chains behind them, by group: each point with its interval and n."""
+"""Rates of unfaithful responses, judge scores and chain measures by group, with intervals."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from cotlab.figures import style
-from cotlab.figures.cells import Cell, draw_cells
 from cotlab.figures.declare import figure
 from cotlab.figures.marks import (
     RAW_ROWS,
     Mark,
     Row,
+    draw_reference,
     draw_series,
     float_value,
     hover_text,
@@ -26,15 +26,13 @@ from cotlab.figures.marks import (
     table_records,
     text_value,
 )
-from cotlab.figures.span_heatmap import signed_shade
 
 GROUPED = ("group", "at", "point", "lo", "hi", "n", "n_undefined", "reason")
-"""What a figure by group needs: ``group`` is a colour and a symbol, ``at`` a place on the axis."""
+"""Columns of a figure by group: ``group`` is a colour and symbol, ``at`` a position on the axis."""
 _CROWDED = 24
-"""With more points than this their n is in the hover only, and the subtitle says from where to
-where."""
+"""Number of points above which n is shown only on hover, and its range in the subtitle."""
 _PLACES, _SHORT = 6, 8
-"""More places than this whose names are longer than that do not fit beside each other."""
+"""Number of positions and length of their names up to which they fit side by side."""
 _NOT_COMPARABLE = "Rates of two classifiers are not comparable: each has its own errors."
 
 
@@ -42,14 +40,14 @@ _NOT_COMPARABLE = "Rates of two classifiers are not comparable: each has its own
     "unfaithful_rates",
     columns=GROUPED,
     caption=(
-        "The share of responses whose score reaches the threshold, by model and epoch."
-        f" {_NOT_COMPARABLE} A rate says how often a classifier fires, not that the chain was"
+        "Share of responses whose score reaches the threshold, by model and epoch."
+        f" {_NOT_COMPARABLE} A rate shows how often a classifier fires, not that the chain was"
         " unused."
     ),
     empty="no response has a score of this classifier.",
 )
 def unfaithful_rates(table: pd.DataFrame) -> Any:
-    """A dot with its Wilson interval for each group at each epoch; n beside it."""
+    """Draw a dot with Wilson interval and n for each group at each epoch."""
     return _dots(
         table_records(table), "Unfaithful responses (share, 0 to 1)", "Unfaithful rate", (0.0, 1.0)
     )
@@ -59,13 +57,13 @@ def unfaithful_rates(table: pd.DataFrame) -> Any:
     "unfaithful_by_category",
     columns=GROUPED,
     caption=(
-        f"The same share within each category of items. {_NOT_COMPARABLE} Small categories have"
-        " wide intervals; the more of them there are, the more likely one stands out by chance."
+        f"Share of unfaithful responses by category of items. {_NOT_COMPARABLE} Small categories"
+        " have wide intervals; with many categories one may stand out by chance."
     ),
     empty="no item has a category.",
 )
 def unfaithful_by_category(table: pd.DataFrame) -> Any:
-    """A row for each category, a dot with its Wilson interval for each group; n beside it."""
+    """Draw a row for each category, a dot with Wilson interval and n for each group."""
     return _dots(
         table_records(table),
         "Unfaithful responses by category (share, 0 to 1)",
@@ -79,28 +77,19 @@ def unfaithful_by_category(table: pd.DataFrame) -> Any:
     "threshold_sweep",
     columns=("group", "threshold", "chosen", "point", "lo", "hi", "n", "n_undefined", "reason"),
     caption=(
-        "The rate at every threshold, over the same responses. Where the lines are steep near the"
-        " chosen threshold, the rate is a choice as much as a finding. A threshold of 0 calls every"
-        " response unfaithful."
+        "Rate at each threshold, over the same responses. If the lines are steep near the chosen"
+        " threshold, the rate depends on that choice. At a threshold of 0 every response is"
+        " unfaithful."
     ),
     empty="no response has a score of this classifier.",
 )
 def threshold_sweep(table: pd.DataFrame) -> Any:
-    """A line for each group with an interval at each threshold; a dashed line at the threshold that is chosen."""
+    """Draw a line for each group with intervals, and a dashed line at the chosen threshold."""
     rows = table_records(table)
     names = list(dict.fromkeys(str(row["group"]) for row in rows))
     fig, every, few, chosen = go.Figure(), list[Mark](), 0, float_value(rows[0], "chosen")
     if chosen is not None:
-        fig.add_shape(
-            type="line",
-            x0=chosen,
-            x1=chosen,
-            y0=0,
-            y1=1,
-            yref="paper",
-            layer="below",
-            line={"color": style.SOFT_INK, "width": 1, "dash": "dash"},
-        )
+        draw_reference(fig, x=chosen, dash="dash")
     for k, (name, code) in enumerate(style.category_codes(names).items()):
         group_rows = sorted(
             (row for row in rows if str(row["group"]) == name),
@@ -142,31 +131,22 @@ def threshold_sweep(table: pd.DataFrame) -> Any:
     "judge_by_epoch",
     columns=GROUPED,
     caption=(
-        "The judge's mean score of pairs of responses, from −10 to +10: above 0 the fine-tuned"
-        " model is the more unfaithful of the two. A judge's score follows the length of what it"
-        " reads, and judges differ: see their agreement. It is an opinion on texts; the model's use"
-        " of its chain is not looked at."
+        "Mean judge score of pairs of responses, from −10 to +10: above 0 the fine-tuned model is"
+        " less faithful. Judge scores depend on the length of the responses, and judges differ: see"
+        " their agreement. A judge reads texts only; its score does not show whether the model used"
+        " its chain."
     ),
     empty="no pair has a judge's score.",
 )
 def judge_by_epoch(table: pd.DataFrame) -> Any:
-    """A dot with its t interval for each judge at each epoch, n beside it; a line at 0.
+    """Draw a dot with t interval and n for each judge at each epoch, and a line at 0.
 
-    A column ``code`` says which colour and symbol a group has, as its place among the groups of
-    other figures.
+    The optional column ``code`` is the index of a group's colour and symbol, so that it is the same
+    as in other figures.
     """
     rows = table_records(table)
     fig = _dots(rows, "Judge score (mean, −10 to +10)", "Judge score", _around(rows), upright=True)
-    fig.add_shape(
-        type="line",
-        x0=0,
-        x1=1,
-        xref="paper",
-        y0=0,
-        y1=0,
-        layer="below",
-        line={"color": style.SOFT_INK, "width": 1, "dash": "dot"},
-    )
+    draw_reference(fig, y=0)
     return fig
 
 
@@ -174,17 +154,17 @@ def judge_by_epoch(table: pd.DataFrame) -> Any:
     "chain_size",
     columns=(*GROUPED, "measure"),
     caption=(
-        "The mean size of a chain by group. Longer is neither better nor worse; but scores that"
-        " count words, and judges, move with length."
+        "Mean length of a chain by group. Longer is neither better nor worse, but judges and scores"
+        " that count words depend on length."
     ),
     empty="no chain has been measured.",
 )
 def chain_size(table: pd.DataFrame) -> Any:
-    """A dot with its t interval for each group at each epoch; n beside it."""
+    """Draw a dot with t interval and n for each group at each epoch."""
     rows = table_records(table)
     measure = style.escape(text_value(rows[0], "measure") or "units")
     return _dots(
-        rows, f"Length of the chain (mean, {measure})", f"{measure.capitalize()} a chain", None
+        rows, f"Length of the chain (mean, {measure})", f"{measure.capitalize()} per chain", None
     )
 
 
@@ -192,14 +172,15 @@ def chain_size(table: pd.DataFrame) -> Any:
     "process_result",
     columns=(*GROUPED, "n_zero"),
     caption=(
-        "The geometric mean of process words over result words, on a logarithmic axis. Responses"
-        " with none of one kind have no ratio: they are counted, and left out of the mean. The"
-        " words are lists of English; a ratio says how a chain is told, not whether it was used."
+        "Geometric mean of the ratio of process words to result words, on a logarithmic axis."
+        " Responses without words of one kind have no ratio; they are counted and left out of the"
+        " mean. The word lists are English. A ratio describes the wording of a chain, not whether"
+        " it was used."
     ),
     empty="no response has a ratio.",
 )
 def process_result(table: pd.DataFrame) -> Any:
-    """A dot with its log-t interval for each group at each epoch; n beside it, and how many had no ratio."""
+    """Draw a dot with log-t interval and n for each group at each epoch."""
     rows = table_records(table)
     named = {
         " ".join(
@@ -212,7 +193,7 @@ def process_result(table: pd.DataFrame) -> Any:
     zero = [
         f"{name}: {int_value(r, 'n_zero')}" for name, r in named.items() if int_value(r, "n_zero")
     ]
-    note = f"Without a ratio, for want of one kind of word: {', '.join(zero)}."
+    note = f"Without a ratio, as words of one kind are missing: {', '.join(zero)}."
     more = [style.escape(style.truncate_text(note, 220))] if zero else []
     return _dots(
         rows,
@@ -221,47 +202,6 @@ def process_result(table: pd.DataFrame) -> Any:
         None,
         log=True,
         more=more,
-    )
-
-
-@figure(
-    "classifier_agreement",
-    columns=("one", "other", "point", "lo", "hi", "n", "reason"),
-    caption=(
-        "Cohen's kappa of each two classifiers' verdicts on the same responses: 1 is agreement, 0"
-        " what chance gives. Two classifiers may agree and both be wrong."
-    ),
-    empty="fewer than two classifiers scored the same responses.",
-)
-def classifier_agreement(table: pd.DataFrame) -> Any:
-    """Cells from orange (−1) over pale (0) to blue (1) with kappa and n; a hatched cell is n/a."""
-    rows = table_records(table)
-    names = list(dict.fromkeys(str(row[side]) for side in ("one", "other") for row in rows))
-    at = {name: i for i, name in enumerate(names)}
-    cells, reasons = [], dict[str, list[str]]()
-    for row in rows:
-        i, j = sorted((at[str(row["one"])], at[str(row["other"])]))
-        kappa = float_value(row, "point")
-        kappa_text = "n/a" if kappa is None else f"{kappa:.2f}".replace("-", "−")
-        text = f"{kappa_text}<br>n = {int_value(row, 'n')}"
-        cells.append(
-            Cell(i, j - 1, signed_shade(kappa), text, _kappa_hover(row), kappa is not None)
-        )
-        if kappa is None:
-            reasons.setdefault(text_value(row, "reason") or "not measured", []).append(
-                f"{row['one']}–{row['other']}"
-            )
-    small = ["Each cell: kappa and n; intervals and McNemar's test on hover."]
-    small += [
-        style.escape(style.truncate_text(f"n/a ({text}): {', '.join(pairs)}", 200))
-        for text, pairs in reasons.items()
-    ]
-    fig = draw_cells(go.Figure(), cells, names[:-1], names[1:])
-    return style.apply_style(
-        fig,
-        "Agreement of classifiers (Cohen's kappa, −1 to 1)",
-        subtitle=small,
-        height=130 + 46 * max(1, len(names) - 1),
     )
 
 
@@ -275,9 +215,9 @@ def _dots(
     log: bool = False,
     more: Sequence[str] = (),
 ) -> Any:
-    """Each group's points at each place, side by side where several share one; n beside each.
+    """Draw the points of each group at each position, side by side, with n.
 
-    Where nothing is said of ``upright``, many places with long names become rows.
+    By default (``upright`` is None) many positions with long names become rows.
     """
     positions = list(dict.fromkeys(str(row["at"]) for row in rows))
     if upright is None:
@@ -341,7 +281,7 @@ def _dots(
 
 
 def _rug(fig: Any, row: Row, code: style.Code, line_index: int) -> int:
-    """The single scores of a group that has few, in a line below the rates; how many lines were drawn."""
+    """Draw the single scores of a small group below the rates; return the number of lines."""
     scores = raw_values({**row, "values": row.get("scores")})
     if scores:
         fig.add_scatter(
@@ -357,7 +297,7 @@ def _rug(fig: Any, row: Row, code: style.Code, line_index: int) -> int:
 
 
 def _tick(label: str, width: int) -> str:
-    """A place's name in lines, escaped; a long model's name is broken after its provider and its hyphens."""
+    """Break the name of a position into lines, a model's name after its provider; escaped."""
     head, slash, tail = label.rpartition("/")
     if len(label) <= width or not slash:
         return style.in_lines(label, width)
@@ -369,7 +309,7 @@ def _tick(label: str, width: int) -> str:
 
 
 def _counts(fig: Any, marks: Sequence[Mark], upright: bool, log: bool) -> None:
-    """n above each point's bar, or at its right; n/a where a row has no point."""
+    """Write n above or right of each point, and n/a for a row without a point."""
     if len(marks) > _CROWDED and upright:
         return
     for mark in marks:
@@ -402,7 +342,7 @@ def _counts(fig: Any, marks: Sequence[Mark], upright: bool, log: bool) -> None:
 
 
 def _around(rows: Sequence[Row]) -> tuple[float, float]:
-    """The part of −10 to 10 that is drawn: what the points need, with 0 in it; all of it where raw values are shown."""
+    """Return the drawn part of −10 to 10: all of it with raw values, else points and 0."""
     if any(0 < int_value(row, "n") <= RAW_ROWS for row in rows):
         return -10.0, 10.0
     ends = [
@@ -412,20 +352,3 @@ def _around(rows: Sequence[Row]) -> tuple[float, float]:
         if v is not None
     ]
     return min([0.0, *ends]), max([1.0, *ends])
-
-
-def _kappa_hover(row: Row) -> str:
-    lines = [f"<b>{style.escape(row['one'])} and {style.escape(row['other'])}</b>"]
-    if float_value(row, "point") is not None:
-        lines += [
-            style.interval_text(
-                float_value(row, "point"), float_value(row, "lo"), float_value(row, "hi")
-            ),
-            f"n = {int_value(row, 'n')} responses",
-        ]
-    lines += [
-        style.in_lines(text_value(row, name), 60, most=4)
-        for name in ("reason", "mcnemar")
-        if text_value(row, name)
-    ]
-    return "<br>".join(lines)

@@ -1,4 +1,4 @@
-"""What a metric says of models whose faithfulness is known: one figure a metric."""
+"""Metrics on models of known faithfulness, one figure per metric."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from cotlab.figures import style
 from cotlab.figures.declare import figure
 
 GROUPS = ("dose", "faithful", "bypass", "hint")
+"""Groups of organisms, in the order of their colours."""
 _ASIDE = ("faithful", "bypass", "hint")
 _LEFT, _RIGHT = (0.0, 0.56), (0.62, 1.0)
 _APART = 0.17
 _ANY = 1e6
-"""Cards give so large a bound to what has none."""
+"""Bounds at least this large in a card stand for an unbounded metric."""
 Row = dict[str, Any]
 
 
@@ -25,21 +26,20 @@ Row = dict[str, Any]
     columns=("metric", "organism", "group", "dose", "point", "lo", "hi", "n"),
     caption=(
         "Mean of one metric on models of known faithfulness (organisms). Left: five models in one"
-        " checkpoint, r0 to r100, drawn at their measured dose, the probability that the answer"
-        " follows the chain where chain and truth differ; the dotted line is the dose itself, for a"
-        " metric from 0 to 1 that moves with it. Right: two faithful and two bypassing checkpoints,"
-        " and one that answers what a hint says. What holds for these small models need not hold"
-        " for a large one."
+        " checkpoint, r0 to r100, at their measured dose, the probability that the answer follows"
+        " the chain where chain and truth differ; the dotted line is the dose itself, for a metric"
+        " from 0 to 1 that should follow it. Right: two faithful and two bypassing checkpoints, and"
+        " one that gives the answer of a hint. Results on these small models may not hold for large"
+        " ones."
     ),
     empty="no organism has been measured.",
 )
 def validation_doses(table: pd.DataFrame) -> Any:
-    """Means with intervals: the curve over the doses, and the groups beside it on the same axis.
+    """Draw means with intervals over the doses, and the other groups on the same axis.
 
-    ``dose`` is the measured dose in [0, 1] of rows of the group ``dose``; the others stand side by
-    side. Columns that may be there too: ``lowest`` and ``highest``, the metric's range, and its
-    ``unit``; ``faithful_is`` (higher, lower); ``moves``, for the dotted line; ``why`` (it is
-    undefined).
+    ``dose`` is the measured dose in [0, 1] of rows of the group ``dose``. Optional columns:
+    ``lowest`` and ``highest``, the metric's range; ``unit``; ``faithful_is`` (higher, lower);
+    ``moves``, for the dotted line; ``why``, the reason of an undefined mean.
     """
     rows = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
     fig = go.Figure()
@@ -92,7 +92,7 @@ def validation_doses(table: pd.DataFrame) -> Any:
 
 
 def _reach(row: Row) -> str:
-    """The metric's range and unit, as " (0 to 1, nats)", without what the table has not; a range of any size is not told."""
+    """Return range and unit of a metric, as " (0 to 1, nats)", as far as they are known."""
     bounds = [float(row[name]) for name in ("lowest", "highest") if not pd.isna(row.get(name))]
     ends = [f"{end:g}" for end in bounds if max(map(abs, bounds)) < _ANY]
     known = [" to ".join(ends).replace("-", "−")] if len(ends) == 2 else []
@@ -103,7 +103,7 @@ def _reach(row: Row) -> str:
 def _draw(
     fig: Any, group_rows: Sequence[tuple[float, Row, str]], group: str, code: style.Code
 ) -> None:
-    """One group's means: closed markers with bars, open ones where there is no interval; doses joined by a line."""
+    """Draw the means of one group, open markers without an interval, doses joined by a line."""
     defined = [(x, row) for x, row, _ in group_rows if not pd.isna(row["point"])]
     axis = group_rows[0][2] if group_rows else "x"
     if group == "dose" and len(defined) > 1:
@@ -158,6 +158,7 @@ def _draw(
 
 
 def _axes(fig: Any, doses: Sequence[Row], rows: Sequence[Row], unit: bool) -> None:
+    """Set the axes of the doses and of the other groups."""
     labels = [
         f"{style.escape(row['organism'])}<br>{float(row['dose']):.2f}<br>{_n([row])}"
         for row in doses
@@ -177,11 +178,8 @@ def _axes(fig: Any, doses: Sequence[Row], rows: Sequence[Row], unit: bool) -> No
     names = []
     for group, group_rows in aside.items():
         ends = [str(row["organism"]).removeprefix(f"{group}-") for row in group_rows]
-        names.append(
-            f"{group}<br>{style.escape(', '.join(ends)) if len(group_rows) > 1 else ''}<br>{_n(group_rows)}"
-            if group_rows
-            else group
-        )
+        listed = style.escape(", ".join(ends)) if len(group_rows) > 1 else ""
+        names.append(f"{group}<br>{listed}<br>{_n(group_rows)}" if group_rows else group)
     fig.update_layout(
         xaxis2={
             **style.card().layout.xaxis.to_plotly_json(),
@@ -202,11 +200,13 @@ def _axes(fig: Any, doses: Sequence[Row], rows: Sequence[Row], unit: bool) -> No
 
 
 def _n(rows: Sequence[Row]) -> str:
+    """Return "n = 20" or "n = 18–20"."""
     sizes = [int(row["n"]) for row in rows]
     return f"n = {sizes[0]}" if len(set(sizes)) == 1 else f"n = {min(sizes)}–{max(sizes)}"
 
 
 def _fine_print(rows: Sequence[Row]) -> list[str]:
+    """Return the lines of the subtitle."""
     text = "Bars: 95 % intervals, bootstrap over items; n: items with a defined value."
     known = [row for row in rows if not pd.isna(row["point"])]
     if any(pd.isna(row["lo"]) or pd.isna(row["hi"]) for row in known):
@@ -219,6 +219,7 @@ def _fine_print(rows: Sequence[Row]) -> list[str]:
 
 
 def _hover(row: Row) -> str:
+    """Return the hover text of a mean."""
     lo, hi = (None if pd.isna(row[name]) else row[name] for name in ("lo", "hi"))
     where = "" if pd.isna(row["dose"]) else f", measured dose {float(row['dose']):.3f}"
     reason = f", {row['why']}" if isinstance(row.get("why"), str) and row["why"] else ""

@@ -13,8 +13,7 @@ from cotlab.export import bundle
 from cotlab.export import recipes as wanted
 from cotlab.export.chrome import MISSING, DrawingFailed, find_chrome
 from cotlab.export.recipe import Recipe, recipe_to_json
-from cotlab.figures.print.presets import PRESETS, PT_PER_PX, Preset
-from cotlab.figures.print.printed import printed_figure
+from cotlab.figures.printed import PRESETS, PT_PER_PX, Preset, printed_figure
 from cotlab.store import read
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts

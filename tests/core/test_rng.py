@@ -1,4 +1,4 @@
-"""Draws depend on what they are for: not on the order of calls, the process or a global generator."""
+"""Draws depend on their purpose, not on call order, the process or a global generator."""
 
 from __future__ import annotations
 

@@ -24,8 +24,7 @@ from cotlab.export import bundle
 from cotlab.export import recipes as wanted
 from cotlab.export.chrome import NAMES, Chrome, find_chrome
 from cotlab.export.recipe import recipe_from_json
-from cotlab.figures.print.presets import PRESETS
-from cotlab.figures.print.printed import printed_figure
+from cotlab.figures.printed import PRESETS, printed_figure
 from cotlab.figures.style import apply_style, escape
 from cotlab.run import launch
 from cotlab.run.config import read_config

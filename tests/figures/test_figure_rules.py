@@ -187,7 +187,10 @@ def test_pages_draw_nothing_that_is_not_in_the_registry() -> None:
     """A page shows a builder of the registry by its name; no file of it builds a figure or names
     one that is unknown."""
     named = re.compile(r"""(?:show_figure|_show)\(\s*["'](\w+)["']|FIGURES\[["'](\w+)["']\]""")
-    built = r"\b(?:plotly\.|graph_objects|go\.Figure|px\.\w+\(|altair|vega_lite|line_chart|bar_chart|pyplot)"
+    built = (
+        r"\b(?:plotly\.|graph_objects|go\.Figure|px\.\w+\(|altair|vega_lite|line_chart"
+        r"|bar_chart|pyplot)"
+    )
     seen = set()
     for path in [*(ROOT / "cotlab" / "ui").glob("*.py"), *(ROOT / "pages").glob("*.py")]:
         text = path.read_text("utf-8")

@@ -187,6 +187,15 @@ def test_cells_are_bars_with_value_and_n() -> None:
     assert "n/a (not asked): 2, 10, 0–1, 2–3" in title(fig) and "): all" in title(fig)
 
 
+def test_names_that_no_order_knows_stay_in_that_of_the_table() -> None:
+    sources = [f"source {letter}" for letter in "hbgaecdf"]
+    spans = ["0-9", "0-3", "0-7", "0-1", "0-5", "0-2"]
+    cells = rows(*({"source": s, "span": span} for s in sources for span in spans))
+    layout = FIGURES["span_heatmap"](cells).to_dict()["layout"]
+    assert layout["yaxis"]["ticktext"] == sources
+    assert layout["xaxis"]["ticktext"] == [span.replace("-", "–") for span in spans]
+
+
 def test_rows_of_cells_are_sources_where_there_is_one_metric() -> None:
     fig = FIGURES["span_heatmap"](rows(*({"source": s} for s in reversed(SOURCES)))).to_dict()
     assert fig["layout"]["yaxis"]["ticktext"] == list(SOURCES)

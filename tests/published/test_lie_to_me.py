@@ -25,7 +25,7 @@ def rows(name: str) -> dict[str, dict[str, str]]:
 
 
 def counts() -> dict[str, tuple[int, int, int, int]]:
-    """Of each hint: called faithful by both, by the first alone, by the second alone, by neither."""
+    """Count for each hint: faithful by both, by the first only, by the second only, by neither."""
     found: dict[str, dict[tuple[float, float], int]] = {}
     for cell in read_counts(read_table(FOLDER / "confusion_matrix_by_hint.csv")):
         found.setdefault(cell.hint, {})[cell.scores["combined"], cell.scores["sonnet"]] = cell.count

@@ -232,9 +232,9 @@ def test_numbered_chains_come_back(numbers: list[int]) -> None:
 HOSTILE = """
 import sys
 from cotlab.text.steps import sentence_spans, split_steps
-for piece in ("(", "$", "$$", "`", "```\\n", "\\\\(", "\\\\[", "\\\\begin{a}", "\\\\end{a}", ".", "\\n", " ",
-"#", "**", "Step 1: a\\n", "1. a\\n",
-              "A. ", "a.", "a.b ", "\\u2028", "- ", "    - a\\n", "# x\\n", "$$# ", "\\t", "So the ", "9", "a\\n\\n"):
+for piece in ("(", "$", "$$", "`", "```\\n", "\\\\(", "\\\\[", "\\\\begin{a}", "\\\\end{a}", ".",
+              "\\n", " ", "#", "**", "Step 1: a\\n", "1. a\\n", "A. ", "a.", "a.b ", "\\u2028",
+              "- ", "    - a\\n", "# x\\n", "$$# ", "\\t", "So the ", "9", "a\\n\\n"):
     many = piece * (50_000 // len(piece))
     for text in (many, many + "x", "x" + many + "$$`"):
         assert "".join("".join(split_steps(text)).split()) == "".join(text.split())

@@ -359,11 +359,11 @@ def test_a_fraction_in_three_notations(value: Fraction) -> None:
 HOSTILE = """
 from cotlab.text.answers.extract import final_answer, same_answer
 for piece in ("9", "9,", "123,", "123 ", "(", ")", "{", "\\\\boxed{", "\\\\boxed{}", "\\\\frac{",
-"\\\\frac{1}{2}", "\\\\text{", "$", ".", " ", "\\n", "-", "+",
-              "1/", "1 1/", "1=", "10**", "2^", "1e9", "answer ", "answer is ", "The answer is not 5. ",
-              "answer isn't 5 but ", "is the answer ",
-              "choose ", '"answer": "', '{"answer": "\\\\', "#### ", "one hundred and ", "yes ", "1 and ",
-              "a.", "A. ", "e\\u0301\\u0327", "\\ufdfa",
+              "\\\\frac{1}{2}", "\\\\text{", "$", ".", " ", "\\n", "-", "+", "1/", "1 1/", "1=",
+              "10**", "2^", "1e9", "answer ", "answer is ", "The answer is not 5. ",
+              "answer isn't 5 but ", "is the answer ", "choose ", '"answer": "',
+              '{"answer": "\\\\', "#### ", "one hundred and ", "yes ", "1 and ", "a.", "A. ",
+              "e\\u0301\\u0327", "\\ufdfa",
               "I can't ", "may 5 ", "2024-03-05", "'", "*", "\\u2009", "\\0", "1:", "(1, "):
     for size in (1_990, 20_000):
         text = piece * (size // len(piece))

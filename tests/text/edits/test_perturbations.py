@@ -1,4 +1,4 @@
-"""Perturbations of a step: what each must change, what it must leave, and where it does not apply."""
+"""Perturbations of a step: what each changes, what it leaves, and where it does not apply."""
 
 from __future__ import annotations
 

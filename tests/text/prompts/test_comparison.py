@@ -1,4 +1,4 @@
-"""The judge's prompt tells nobody's name and cannot be broken out of; its verdict is read strictly."""
+"""The judge's prompt names no model and contains its texts; its verdict is read strictly."""
 
 from __future__ import annotations
 

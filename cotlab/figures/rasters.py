@@ -1,4 +1,4 @@
-"""What a page would hold as an image, drawn as vectors: heatmaps, dense scatters, colour bars and hatches."""
+"""Draw raster parts of a figure as vectors: heatmaps, WebGL scatters, colour bars, hatches."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from plotly.colors import sample_colorscale
 from cotlab.figures import style
 
 BAR_CELLS = 32
-"""Of so many rectangles a colour bar is made."""
+"""Number of rectangles of a colour bar."""
 HATCHES = 4
-"""Lines from one side of a hatched cell to the other."""
+"""Number of lines across a hatched cell."""
 CLEAR = "rgba(0, 0, 0, 0)"
 RASTERS = (
     "heatmap",
@@ -28,22 +28,22 @@ RASTERS = (
     "densitymap",
     "contour",
 )
-"""Kinds of traces that become images in a page; those without a vector form here are refused."""
+"""Kinds of traces that are rasters; those without a vector form are rejected."""
 
 
 def as_vectors(fig: Any) -> Any:
-    """A figure without any part that a page would hold as an image.
+    """Return a figure without raster images.
 
     Parameters
     ----------
     fig : plotly.graph_objects.Figure
-        It is changed: heatmaps become cells, Scattergl becomes Scatter, a colour bar rectangles
-        with numbers, and the pattern of a bar lines that lie on it, also where bars stack.
+        Changed: heatmaps become cells, Scattergl becomes Scatter, a colour bar becomes rectangles
+        with numbers, and the pattern of a bar becomes lines.
 
     Raises
     ------
     ValueError
-        If a trace of a kind without a vector form is there.
+        If a trace has no vector form.
     """
     data: list[Any] = []
     shapes: list[dict[str, Any]] = []
@@ -88,12 +88,13 @@ def as_vectors(fig: Any) -> Any:
 
 
 def _has_bar(trace: Any) -> bool:
+    """Return whether a trace has a colour bar."""
     marker = getattr(trace, "marker", None) if trace.type in ("scatter", "bar") else None
     return bool(marker is not None and marker.showscale)
 
 
 def _heatmap(trace: Any) -> tuple[Any, list[dict[str, Any]], list[dict[str, Any]]]:
-    """Cells as bars of one trace, with what a heatmap says of them, and its colour bar."""
+    """Return a heatmap as one trace of bars, and the shapes and labels of its colour bar."""
     rows = [list(row) for row in trace.z]
     columns = list(trace.x) if trace.x is not None else list(range(len(rows[0]) if rows else 0))
     names = list(trace.y) if trace.y is not None else list(range(len(rows)))
@@ -137,12 +138,12 @@ def _heatmap(trace: Any) -> tuple[Any, list[dict[str, Any]], list[dict[str, Any]
 
 
 def _places(names: Sequence[Any]) -> list[Any]:
-    """Numbers keep their place; names are counted."""
+    """Return the positions of columns or rows: their numbers, or the indices of names."""
     return [float(n) if isinstance(n, int | float) else float(i) for i, n in enumerate(names)]
 
 
 def _named(layout: Any, trace: Any) -> Any:
-    """The layout with the names of a heatmap's columns and rows as ticks where they are words."""
+    """Return a layout with the names of a heatmap's columns and rows as ticks."""
     updates: dict[str, Any] = {"barmode": "overlay"}
     for letter, names in (("x", trace.x), ("y", trace.y)):
         axis = f"{letter}axis{(getattr(trace, f'{letter}axis') or letter)[1:]}"
@@ -152,12 +153,14 @@ def _named(layout: Any, trace: Any) -> Any:
 
 
 def _colours(scale: Any) -> list[tuple[float, str]]:
+    """Return the stops of a colour scale, by default viridis."""
     if scale is None:
         return [(i / (len(style.VIRIDIS) - 1), stop) for i, stop in enumerate(style.VIRIDIS)]
     return [(float(at), str(colour)) for at, colour in scale]
 
 
 def _colour(value: float, lo: float, hi: float, scale: Sequence[tuple[float, str]]) -> str:
+    """Return the colour of a value as ``#rrggbb``."""
     part = 0.0 if hi <= lo else min(1.0, max(0.0, (value - lo) / (hi - lo)))
     rgb: str = sample_colorscale([list(stop) for stop in scale], [part])[0]
     red, green, blue = (round(float(v)) for v in rgb[rgb.index("(") + 1 : -1].split(",")[:3])
@@ -165,6 +168,7 @@ def _colour(value: float, lo: float, hi: float, scale: Sequence[tuple[float, str
 
 
 def _colour_bar(marker: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return shapes and labels of the colour bar of a marker."""
     numbers = (
         [float(v) for v in marker.color if v is not None]
         if not isinstance(marker.color, str)
@@ -176,13 +180,14 @@ def _colour_bar(marker: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]
 
 
 def _title(bar: Any) -> str:
+    """Return the title of a colour bar, or ""."""
     return str(bar.title.text or "") if bar is not None else ""
 
 
 def _ramp(
     lo: float, hi: float, scale: Sequence[tuple[float, str]], title: str
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """A colour bar at the right of the plot: rectangles in the paper's own coordinates, its ends and title as text."""
+    """Return a colour bar right of the plot: rectangles, and labels for its ends and title."""
     ends = [i / BAR_CELLS for i in range(BAR_CELLS + 1)]
     shapes = [
         {
@@ -231,22 +236,22 @@ def _ramp(
 
 
 def _bases(trace: Any, tops: dict[tuple[Any, ...], float] | None) -> list[float]:
-    """Where each bar of a trace begins; where bars stack, ``tops`` is how high they reach so far and grows with these."""
+    """Return where each bar begins; for stacked bars ``tops`` has their heights and is updated."""
     if trace.base is not None or tops is None:
         return [float(base or 0) for base in _list(trace.base, len(trace.y))]
-    found = []
+    bases = []
     for x, y in zip(trace.x, trace.y, strict=True):
         at = trace.xaxis or "x", trace.yaxis or "y", x
-        found.append(tops.get(at, 0.0))
-        tops[at] = found[-1] + float(y or 0)
-    return found
+        bases.append(tops.get(at, 0.0))
+        tops[at] = bases[-1] + float(y or 0)
+    return bases
 
 
 def _hatches(trace: Any, bases: Sequence[float]) -> list[dict[str, Any]]:
-    """Lines for the bars that had a pattern, from where each begins.
+    """Return lines for the bars with a pattern.
 
-    They are drawn on bars without text, which keep their colour; below bars with text, on grey, and
-    those bars are left clear, so that the text stands above the lines.
+    They are drawn above bars without text. Bars with text become transparent, with the lines on
+    grey below them, so that the text is above the lines.
     """
     pattern = trace.marker.pattern
     shape = pattern.shape if pattern is not None else None
@@ -291,17 +296,17 @@ def _hatches(trace: Any, bases: Sequence[float]) -> list[dict[str, Any]]:
 
 
 def _lines(left: float, low: float, wide: float, high: float) -> str:
-    """Diagonals through a rectangle, clipped to it."""
+    """Return the path of diagonals through a rectangle, clipped to it."""
     segments = []
     for k in range(1, 2 * HATCHES):
         t = k / HATCHES
         (x0, y0), (x1, y1) = ((0.0, t), (t, 0.0)) if t <= 1 else ((t - 1, 1.0), (1.0, t - 1))
-        segments.append(
-            f"M{left + x0 * wide:.4f},{low + y0 * high:.4f}L{left + x1 * wide:.4f},{low + y1 * high:.4f}"
-        )
+        start = f"{left + x0 * wide:.4f},{low + y0 * high:.4f}"
+        end = f"{left + x1 * wide:.4f},{low + y1 * high:.4f}"
+        segments.append(f"M{start}L{end}")
     return "".join(segments)
 
 
 def _list(value: Any, n: int) -> list[Any]:
-    """A value for each of ``n`` bars."""
+    """Return a value for each of ``n`` bars."""
     return [value] * n if value is None or isinstance(value, str | int | float) else list(value)

@@ -1,7 +1,7 @@
-"""The printed form of a figure: as wide as a venue's column, its words at least 7 pt, every mark a vector.
+"""Figures outside the dashboard: the printed form of a venue, and a web page without network.
 
-What a screen figure says in its subtitle goes to the caption: on paper the card holds the title,
-the axes and the marks.
+A printed figure is as wide as the venue's column, has text of at least 7 pt and only vectors. Its
+subtitle is left to the caption.
 """
 
 from __future__ import annotations
@@ -10,13 +10,55 @@ import html
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
+from plotly import __version__
 
 from cotlab.figures import style
-from cotlab.figures.print.presets import PT_PER_PX, SMALLEST_PT, Preset
-from cotlab.figures.print.rasters import as_vectors
+from cotlab.figures.rasters import as_vectors
+
+PT_PER_PX = 0.75
+"""Points per pixel: an inch has 72 points and 96 px."""
+SMALLEST_PT = 7.0
+"""Smallest text size of a printed figure."""
+
+
+class Preset(NamedTuple):
+    """Widths and text size of a venue's figures, in points on paper."""
+
+    name: str
+    """Name of the venue."""
+    column_pt: float
+    """Width of one column."""
+    page_pt: float
+    """Width of the page, for figures that do not fit a column."""
+    text_pt: float
+    """Size of axis titles; the title is larger, ticks are smaller, none below 7 pt."""
+    tall_pt: float | None = None
+    """Largest height of a figure without named rows."""
+
+    @property
+    def column_px(self) -> float:
+        """Width of one column in px."""
+        return self.column_pt / PT_PER_PX
+
+    @property
+    def page_px(self) -> float:
+        """Width of the page in px."""
+        return self.page_pt / PT_PER_PX
+
+
+PRESETS = {
+    preset.name: preset
+    for preset in (
+        Preset("neurips", 396.0, 396.0, 8.0),  # one column of 5.5 in
+        Preset("icml", 234.0, 486.0, 8.0),  # columns of 3.25 in, a page of 6.75 in
+        Preset("nature", 252.0, 519.0, 7.5),  # columns of 89 mm, a page of 183 mm
+        Preset("slide", 960.0, 960.0, 20.0, 540.0),  # 13.33 in, a slide of 16 to 9
+    )
+}
+"""Presets by name, from the style files and author guides of 2025."""
 
 _SIZES = frozenset(
     {
@@ -44,30 +86,27 @@ _SIZES = frozenset(
 )
 """Keys of a layout whose numbers are pixels."""
 _OF_LINES = frozenset({"width"})
-_TAG = re.compile(r"<[^>]*>")
+_TAG = re.compile(r"<[^>]*>")  # "<br>"
 _LETTER = 0.54
-"""The width of a letter of the faces we use, in sizes of the letter; measured on words of axis
-labels, with a little room."""
+"""Mean width of a letter relative to its size, measured on axis labels."""
 _MARKERS_AT, _LARGE = 0.8, 20
-"""A marker keeps more of its size than its surroundings where they shrink, unless it is a line or a
-circle around text."""
+"""Markers shrink less than the figure, unless they are lines or circles around text."""
 
 
 def printed_figure(figure: Any, preset: Preset) -> Any:
-    """The printed form of a figure.
+    """Return the printed form of a figure.
 
     Parameters
     ----------
     figure : plotly.graph_objects.Figure
-        As a builder gives it; it is not changed.
+        As a builder returns it; not changed.
     preset : Preset
 
     Returns
     -------
     plotly.graph_objects.Figure
-        Of ``preset``'s width in px (points / 0.75) and a height of its own, without a subtitle and
-        without any trace or pattern that a page would hold as an image. ``layout.meta`` keeps title
-        and subtitle as they were given.
+        With the preset's width in px, without a subtitle and without raster images.
+        ``layout.meta`` has title and subtitle as given.
     """
     spec = as_vectors(go.Figure(figure)).to_dict()
     layout = spec["layout"]
@@ -113,13 +152,12 @@ def printed_figure(figure: Any, preset: Preset) -> Any:
         },
     )
     _fold(fig, width, least)
-    # a title of several lines stands higher than one of one, by its own first line: hence its
-    # padding
+    # plotly places a title by its first line: hence the padding of a title of several lines
     return fig
 
 
 def _fold(fig: Any, width: float, least: float) -> None:
-    """Break the titles of axes and the names in the legend where they are longer than there is room."""
+    """Break axis titles and legend names that are too long."""
     room = width - 90
     for axis in fig.select_xaxes():
         if axis.title.text:
@@ -137,12 +175,12 @@ def _fold(fig: Any, width: float, least: float) -> None:
 
 
 def title_px(scale: float) -> float:
-    """The size of a printed title in px."""
+    """Return the size of a printed title in px."""
     return max(SMALLEST_PT / PT_PER_PX + 0.05, (style.TEXT_SIZE + 0.5) * scale)
 
 
 def needed_width(figure: Any) -> float:
-    """How many screen px a figure needs across so that its labels stand beside each other: margins, labels, columns."""
+    """Return the screen width in px that a figure needs so that its labels do not overlap."""
     layout = figure.to_dict()["layout"]
     margin = float((layout.get("margin") or {}).get("r") or 24)
     left, across = 64.0, 160.0
@@ -175,17 +213,19 @@ def needed_width(figure: Any) -> float:
 
 
 def _share(axis: Mapping[str, Any]) -> float:
+    """Return the share of the plot that an axis takes."""
     lo, hi = axis.get("domain") or (0.0, 1.0)
     return float(hi - lo) or 1.0
 
 
 def _wide(text: str, size: float) -> float:
+    """Estimate the width of a text in px."""
     lines = text.split("<br>")
     return max(len(html.unescape(_TAG.sub("", line))) for line in lines) * _LETTER * size
 
 
 def _legend_lines(figure: Any, width: float, size: float) -> int:
-    """How many lines a legend below the plot takes; 0 without one. All entries are as wide as the widest."""
+    """Return the number of lines of the legend; all entries are as wide as the widest."""
     named_traces = [t for t in figure.data if t.showlegend or (t.showlegend is None and t.name)]
     if (
         not named_traces
@@ -198,7 +238,7 @@ def _legend_lines(figure: Any, width: float, size: float) -> int:
 
 
 def _shrunk(node: Any, scale: float, least: float, within: str = "") -> Any:
-    """Everything that is measured in px by ``scale``; text at least ``least`` px, as font sizes and as inline styles."""
+    """Scale all sizes in px of a figure's specification; text stays at least ``least`` px."""
     if isinstance(node, go.layout.Template):
         node = node.to_plotly_json()
     if not isinstance(node, Mapping):
@@ -207,6 +247,7 @@ def _shrunk(node: Any, scale: float, least: float, within: str = "") -> Any:
 
 
 def _part(key: str, value: Any, scale: float, least: float, within: str) -> Any:
+    """Scale one entry of a specification."""
     if key == "meta":
         return value
     if key in ("annotations", "shapes", "images") and isinstance(value, list | tuple):
@@ -227,10 +268,12 @@ def _part(key: str, value: Any, scale: float, least: float, within: str) -> Any:
 
 
 def _text(value: Any, scale: float, least: float) -> Any:
+    """Scale text sizes."""
     return _each(value, lambda v: max(least, v * scale))
 
 
 def _each(value: Any, change: Any) -> Any:
+    """Apply a function to a number or to each number of a list."""
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return value
     if isinstance(value, int | float):
@@ -239,11 +282,12 @@ def _each(value: Any, change: Any) -> Any:
 
 
 def font_sizes(figure: Any) -> list[float]:
-    """Every size of text that a figure names, in px."""
+    """Return all text sizes of a figure, in px."""
     return list(_sizes(figure.to_dict(), ""))
 
 
 def _sizes(node: Any, within: str) -> Iterator[float]:
+    """Yield the text sizes of a part of a specification."""
     if isinstance(node, go.layout.Template):
         node = node.to_plotly_json()
     if isinstance(node, Mapping):
@@ -257,3 +301,33 @@ def _sizes(node: Any, within: str) -> Iterator[float]:
     elif isinstance(node, list | tuple):
         for element in node:
             yield from _sizes(element, within)
+
+
+_HEAD = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline';
+ img-src data: blob:; font-src data:">
+<style>body {{ margin: 24px; background: #fff; color: #1a1a1a; font: 13px/1.45 {font} }}
+p {{ max-width: 640px; white-space: pre-wrap }}</style></head><body>
+"""
+
+
+def plotly_version() -> str:
+    """Return the version of plotly's Python package."""
+    return str(__version__)
+
+
+def web_page(figure: Any, title: str, caption: str, font: str) -> str:
+    """Return a web page with the interactive figure and its caption; it loads nothing.
+
+    Title and caption are plain text and escaped here.
+    """
+    body: str = figure.to_html(
+        full_html=False,
+        include_plotlyjs=True,
+        include_mathjax=False,
+        config={"displaylogo": False, "responsive": True},
+    )
+    head = _HEAD.format(title=html.escape(title), font=html.escape(font))
+    return f"{head}{body}\n<p>{html.escape(caption)}</p>\n</body></html>\n"
