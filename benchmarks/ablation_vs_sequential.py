@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from cotlab.core.requests import Complete
 from cotlab.core.types import Item, ModelRef, Step, Suite
-from cotlab.providers.echo import Echo
+from cotlab.providers.offline import Echo
 from cotlab.run.config import read_config
 from cotlab.run.launch import start
 from cotlab.store.database import Store

@@ -10,7 +10,7 @@ import typer
 from cotlab.cli.who import acting_user
 
 if TYPE_CHECKING:
-    from cotlab.review.release.drift import DriftCheck
+    from cotlab.review.release.drift_check import DriftCheck
 
 ALERT = 1
 
@@ -50,12 +50,8 @@ def drift_command(
 ) -> None:
     """Hold runs against a reference, feature by feature and jointly; keep what was found. Exit code 1 on an alert."""
     from cotlab.core.keys import canonical_json
-    from cotlab.review.release.drift import (
-        drift_json,
-        drift_series,
-        measure_drift,
-        store_drift_check,
-    )
+    from cotlab.review.release.drift import drift_series, measure_drift
+    from cotlab.review.release.drift_check import drift_json, store_drift_check
     from cotlab.review.release.reaudit import NothingReleased, reaudit
     from cotlab.store.database import Store
 

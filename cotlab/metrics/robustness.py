@@ -26,7 +26,7 @@ from cotlab.metrics.kit import (
     union_evidence,
     worst_missing,
 )
-from cotlab.stats.clusters import cosines, pooled
+from cotlab.stats.vectors import cosines, pooled
 from cotlab.text.edits.names import names_in
 from cotlab.text.edits.perturbations import PERTURBATIONS, perturb
 from cotlab.text.prompts.chain import GIVEN

@@ -1,1 +1,1 @@
-"""Who answers requests. One vendor a file; errors become ``cotlab.core.errors.ProviderError`` at this edge."""
+"""Providers answer requests, one vendor a file; their errors become ``ProviderError``."""

@@ -19,7 +19,7 @@ from cotlab.providers.capabilities import Family, family_of, supported_params
 from cotlab.providers.keys import key_for
 
 ERRORS = (anthropic.AnthropicError, *wire.CONNECTION_ERRORS)
-"""All that a call through the SDK may raise, but for our own faults."""
+"""Exceptions that a call through the SDK may raise."""
 DEFAULT_URL = "https://api.anthropic.com"
 CLOCK_SKEW = timedelta(minutes=2)
 """How far the vendor's clock may be behind ours."""
@@ -44,20 +44,23 @@ _STATUS = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""What the vendor calls its errors in a batch, where they have no status."""
+"""HTTP status of the vendor's error types, for errors in a batch, which have no status."""
 _LOCKED_CODES = (
     "contract_spend_limit_reached",
     "enforced_spend_limit_reached",
     "organization_on_hold",
 )
 _LOCKED_PHRASES = ("credit balance is too low", "api usage limits", "spend limit")
-"""Of a 400 or a 429 that no waiting helps against."""
+"""Phrases of a 400 or 429 that waiting does not resolve."""
 _FILTERED = "content filtering policy"
-"""Words of a 400 that turns away what the reply says."""
+"""Phrase of a 400 that rejects a request for its content."""
 
 
 class Anthropic:
-    """One of Anthropic's models. The key comes from ANTHROPIC_API_KEY; ``ref.base_url`` may name a proxy."""
+    """A model of Anthropic.
+
+    The key comes from ANTHROPIC_API_KEY; ``ref.base_url`` may name a proxy.
+    """
 
     answers = frozenset({Complete.kind})
 
@@ -76,6 +79,7 @@ class Anthropic:
         )
 
     async def send(self, request: Request) -> Response:
+        """Send one message request."""
         assert isinstance(request, Complete)
         vendor_request = message_parameters(request, self._family)
         try:
@@ -91,7 +95,7 @@ class Anthropic:
         return read_message(request, wire.decode_body(reply.content), vendor_request.sent)
 
     async def models(self) -> Sequence[str]:
-        """The names of the models that the key reaches."""
+        """Return the names of the models that the key can use."""
         listed = wire.require_list((await self._get("/v1/models", limit=1000)).get("data"), "data")
         return sorted(
             wire.require_text(wire.require_object(row, "model").get("id"), "model's id")
@@ -99,10 +103,11 @@ class Anthropic:
         )
 
     async def close(self) -> None:
+        """Close the HTTP client."""
         await self._client.close()
 
     async def submit(self, name: str, requests: Sequence[Request]) -> str:
-        """Hand in a batch. The vendor has no place for ``name``."""
+        """Submit a batch; the vendor stores no name, so ``name`` is not sent."""
         bodies = {
             r.key: message_parameters(r, self._family).body
             for r in requests
@@ -122,7 +127,12 @@ class Anthropic:
         )
 
     async def find(self, name: str, keys: Sequence[str], since: str) -> str | None:
-        """The batch of as many requests that was made since then: by its results' keys, or as the only one without any yet."""
+        """Return the id of a batch submitted since then; None where none matches.
+
+        A batch matches that has as many requests and whose results have these keys, or that is the
+        only
+        one without results yet.
+        """
         earliest, pending = datetime.fromisoformat(since) - CLOCK_SKEW, list[str]()
         for batch in wire.require_list(
             (await self._get(f"{_PATH}/batches", limit=100)).get("data"), "data"
@@ -146,7 +156,7 @@ class Anthropic:
         return pending[0] if len(pending) == 1 else None
 
     async def _holds(self, batch_id: str, keys: Container[str]) -> bool:
-        """Whether the first result of an ended batch answers one of ``keys``."""
+        """Return whether the first result of an ended batch answers one of ``keys``."""
         try:
             async with self._client.messages.batches.with_streaming_response.results(
                 batch_id
@@ -158,6 +168,7 @@ class Anthropic:
         return False
 
     async def poll(self, batch: str) -> BatchState:
+        """Return how far a batch is."""
         record = await self._get(f"{_PATH}/batches/{batch}")
         counts = wire.optional_object(record.get("request_counts"))
         done = sum(
@@ -173,7 +184,7 @@ class Anthropic:
     async def results(
         self, batch: str, requests: Sequence[Request]
     ) -> Mapping[str, Response | ProviderError]:
-        """What became of each request, line by line."""
+        """Return the outcome of each request of a batch by key."""
         by_key = {request.key: request for request in requests if isinstance(request, Complete)}
         outcomes: dict[str, Response | ProviderError] = {}
         try:
@@ -224,12 +235,12 @@ class Anthropic:
 
 
 def message_parameters(request: Complete, family: Family) -> wire.VendorRequest:
-    """The request as the messages interface takes it; the same for a single call and for one of a batch."""
+    """Return a request as the messages interface takes it, alone or in a batch."""
     supported = supported_params(request, family)
     messages = [
         {"role": m.role, "content": wire.without_surrogates(m.content)} for m in request.messages
     ]
-    prefix = wire.without_surrogates(request.prefix).rstrip()  # white space at its end is a 400
+    prefix = wire.without_surrogates(request.prefix).rstrip()  # trailing white space is a 400
     if prefix:
         messages.append({"role": "assistant", "content": prefix})
     texts: dict[str, Any] = {"messages": messages}
@@ -244,7 +255,11 @@ def message_parameters(request: Complete, family: Family) -> wire.VendorRequest:
 
 
 def read_message(request: Complete, body: Any, sent: Mapping[str, Any]) -> Response:
-    """A message. Its text may be empty: a stop sequence, or nothing left to say after the start of its own turn."""
+    """Convert a message of the vendor to a response.
+
+    Its text may be empty: a stop sequence came first, or the model had nothing to add to the
+    prefix.
+    """
     body = wire.require_object(body, "it")
     blocks = [
         wire.require_object(block, "block")
@@ -287,7 +302,7 @@ def read_message(request: Complete, body: Any, sent: Mapping[str, Any]) -> Respo
 
 
 def map_anthropic_error(error: BaseException) -> ProviderError:
-    """The house's error for one of the SDK's, or for one of the connection that the SDK lets through."""
+    """Return the ProviderError for an error of the SDK or of the connection."""
     if isinstance(error, anthropic.APIStatusError):
         message = error.api_message or error.message
         return _error_from_status(

@@ -1,9 +1,9 @@
-"""Whether a server continues an assistant prefix (prefill): the check before the first such request, and echoed prefixes.
+"""Whether a server continues an assistant prefix (prefill): a check, and removal of echoes.
 
-There are four kinds of servers behind one interface. Some return the continuation alone (vLLM,
-SGLang), some the prefix and its continuation (llama.cpp), some reject the request (422 of
-``transformers serve``), and some start a new turn, in which the model answers afresh: such a reply
-says nothing about the prefix, and must not be scored.
+Servers treat a prefix in four ways. Some return the continuation alone (vLLM, SGLang), some the
+prefix and its continuation (llama.cpp), some reject the request (422 of ``transformers serve``),
+and some start a new turn, in which the model answers afresh: such a reply says nothing about the
+prefix, and must not be scored.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ from cotlab.core.requests import Complete, Failed, Reply, Response, Token
 
 Verdict = Literal["continues", "echoes", "unknown"]
 REPLY_TOKENS, REST_TOKENS = 24, 6
-"""Tokens of the model's own reply, whose beginning becomes the prefix, and of the reply to that
+"""Output limits of the model's unprefixed reply, from which prefixes are cut, and of the reply to a
 prefix."""
 CUTS = (2 / 3, 1 / 2, 1 / 3)
-"""Where the model's own reply is cut, one try after the other: one that is continued is enough."""
-FEWEST_WORDS = 4
-"""Words of the model's own reply that make a prefix."""
-AGAIN = 12
-"""Characters of the prefix's beginning that a reply has to repeat to count as a new turn, and of
-the rest that are enough."""
-FEWEST = 8
+"""Shares of the model's reply at which it is cut, in order; the first that is continued suffices.
+"""
+MIN_PREFIX_WORDS = 4
+"""Fewest words of a prefix."""
+MIN_REPEAT_CHARS = 12
+"""Characters of the prefix's beginning whose repetition shows a new turn, and characters of the
+rest that show a continuation."""
+MIN_REST_CHARS = 8
 """Characters of the rest that a shorter reply has to give to count as a continuation."""
-ELSE = "Use --given user, or a server that continues a final assistant message."
+ADVICE = "Use --given user, or a server that continues a final assistant message."
+"""Advice at the end of the messages."""
 
 Check = Generator[Complete, Reply, Verdict | Failed]
 
@@ -39,7 +41,7 @@ def check_continuation(request: Complete, sample: int) -> Check:
     """Find out how a server treats the prefix of ``request``, by two small requests, four at most.
 
     The model's own greedy reply is cut in two and its beginning given back as a prefix. A server
-    that continues returns the rest, whatever the model knows: no wording of ours and no right
+    that continues returns the rest, whatever the model knows: no prompt of ours and no right
     answer is involved. A server that starts a new turn returns the beginning again, or something
     else. One that echoes returns the prefix and more, which is longer than the reply's limit
     allows.
@@ -47,10 +49,10 @@ def check_continuation(request: Complete, sample: int) -> Check:
     Parameters
     ----------
     request : Complete
-        The first request with a prefix: its messages are asked.
+        The first request with a prefix; its messages are sent.
     sample : int
-        Makes the requests of each check their own, so that no reply of an earlier server is taken
-        for this one's.
+        Distinguishes the requests of each check, so that no reply of an earlier server is
+        reused.
 
     Returns
     -------
@@ -78,8 +80,10 @@ def check_continuation(request: Complete, sample: int) -> Check:
     if isinstance(unprefixed, Failed):
         return unprefixed
     cuts = _cuts(unprefixed)
-    if not cuts:  # one token after the run's prefix still shows an echo
-        prefix = request.prefix * (1 if len(request.prefix) >= AGAIN else AGAIN)
+    if not cuts:  # one token after the run's prefix shows an echo as well
+        prefix = request.prefix * (
+            1 if len(request.prefix) >= MIN_REPEAT_CHARS else MIN_REPEAT_CHARS
+        )
         reply = yield replace(probe, prefix=prefix, max_tokens=1)
         if isinstance(reply, Failed):
             return reply
@@ -106,27 +110,26 @@ def check_continuation(request: Complete, sample: int) -> Check:
         text = text.removeprefix(echoed)
         verdict = "echoes" if echoed else verdict
         restart, match = _shared(prefix, text), _shared(rest, text)
-        if restart >= AGAIN and restart > match:
+        if restart >= MIN_REPEAT_CHARS and restart > match:
             raise SelfTestFailed(
                 "The server starts a new turn instead of continuing the assistant's message"
                 " (--given prefix): given the beginning of the model's own reply, it wrote the"
                 f" same {restart} characters again instead of the rest. Its replies do not follow"
-                f" from the chain, so none is scored. {ELSE}"
+                f" from the chain, so none is scored. {ADVICE}"
             )
         if restart == match > 0:  # the model repeats itself
             continue
         exact = len(commonprefix((rest, text)))  # with the white space that opens the rest
-        if exact >= max(FEWEST, min(AGAIN, len(rest), len(text))):
+        if exact >= max(MIN_REST_CHARS, min(MIN_REPEAT_CHARS, len(rest), len(text))):
             return "echoes" if echoed else "continues"
-        if text and exact == min(len(rest), len(text)):  # right as far as it goes
+        if text and exact == min(len(rest), len(text)):  # correct, but too short to decide
             continue
         tried += 1
         trimmed = trimmed or (0 < match == len(text.lstrip()))
-    if (
-        rejected is not None and not tried
-    ):  # also the shortest, and shorter than what was taken without a prefix
+    # Even the shortest, which is shorter than the text that was accepted without a prefix.
+    if rejected is not None and not tried:
         raise SelfTestFailed(
-            f"The server takes no assistant prefix (--given prefix): {rejected.error}. {ELSE}"
+            f"The server takes no assistant prefix (--given prefix): {rejected.error}. {ADVICE}"
         )
     if tried:
         raise SelfTestFailed(
@@ -134,7 +137,7 @@ def check_continuation(request: Complete, sample: int) -> Check:
             " (--given prefix): given the beginning of the model's own reply, it did not return"
             f" the rest ({tried} of {len(cuts)} tries at temperature 0). "
             + ("Its replies lack the white space that the rest begins with. " if trimmed else "")
-            + f"It may start a new turn, so no reply is scored. {ELSE}"
+            + f"It may start a new turn, so no reply is scored. {ADVICE}"
         )
     return verdict
 
@@ -159,10 +162,11 @@ def without_echo(prefix: str, reply: Response) -> Response:
 
 
 def _cuts(unprefixed: Response) -> list[tuple[str, str]]:
-    """Return beginnings and rests of the model's own reply, cut before a blank; none of short, reasoned or marked-up ones.
+    """Return (prefix, rest) pairs of the model's reply, cut before white space.
 
-    A blank opens a token in all but a few vocabularies, so that the tokens of a beginning are those
-    that the model wrote.
+    White space opens a token in nearly every vocabulary, so that the tokens of a prefix are those
+    that
+    the model wrote. Short, refused, reasoned or marked-up replies give none.
     """
     if (
         unprefixed.refused
@@ -171,6 +175,7 @@ def _cuts(unprefixed: Response) -> list[tuple[str, str]]:
     ):
         return []
     text = unprefixed.text or ""
+    # White space between words: " 7" of "She has 7".
     blanks = [m.start() for m in re.finditer(r"(?<=\S)\s+(?=\S)", text)]
     positions = dict.fromkeys(
         max((at for at in blanks if at <= part * len(text)), default=0) for part in CUTS
@@ -179,12 +184,12 @@ def _cuts(unprefixed: Response) -> list[tuple[str, str]]:
     return [
         (prefix, rest)
         for prefix, rest in pairs
-        if len(prefix) >= AGAIN and len(prefix.split()) >= FEWEST_WORDS
+        if len(prefix) >= MIN_REPEAT_CHARS and len(prefix.split()) >= MIN_PREFIX_WORDS
     ]
 
 
 def _echoed(prefix: str, text: str) -> str:
-    """Return the prefix as ``text`` begins with it, maybe without the white space that a template trims; else ""."""
+    """Return the prefix as ``text`` begins with it, trimmed as templates may; "" without one."""
     return next(
         (
             p
@@ -195,13 +200,13 @@ def _echoed(prefix: str, text: str) -> str:
     )
 
 
-def _shared(one: str, other: str) -> int:
-    """Return the length of the common beginning of two texts, white space before it aside."""
-    return len(commonprefix((one.lstrip(), other.lstrip())))
+def _shared(text: str, other: str) -> int:
+    """Return the length of the common beginning of two texts, leading white space aside."""
+    return len(commonprefix((text.lstrip(), other.lstrip())))
 
 
 def _tokens_after(echoed: str, text: str, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
-    """Return the tokens of ``text`` where those of ``echoed`` may be listed before them; none where one token holds both."""
+    """Return the tokens of ``text`` after those of ``echoed``; () where a token spans both."""
     listed = "".join(token.text for token in tokens)
     if not listed.startswith(echoed) or text.startswith(listed):
         return tokens

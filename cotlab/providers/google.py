@@ -28,7 +28,7 @@ ERRORS = (
     json.JSONDecodeError,
     *wire.CONNECTION_ERRORS,
 )
-"""All that a call through the SDK may raise, but for our own faults."""
+"""Exceptions that a call through the SDK may raise."""
 DEFAULT_URL = "https://generativelanguage.googleapis.com"
 _VERSION = "v1beta"
 _REFUSED = (
@@ -52,11 +52,14 @@ _FINISH = {
 _BAD_KEY = ("api key not valid", "api key expired", "api_key_invalid")
 _NO_CALLS = types.AutomaticFunctionCallingConfig(disable=True)
 _SEED_RANGE = 2**31
-"""A seed is a signed number of 32 bits."""
+"""Seeds are signed 32-bit numbers."""
 
 
 class Google:
-    """One of Google's models. The key comes from GOOGLE_API_KEY; ``ref.base_url`` may name a proxy."""
+    """A model of Google.
+
+    The key comes from GOOGLE_API_KEY; ``ref.base_url`` may name a proxy.
+    """
 
     answers = frozenset({Complete.kind})
 
@@ -71,6 +74,7 @@ class Google:
         self._client: genai.Client | None = None
 
     async def send(self, request: Request) -> Response:
+        """Send one generate_content request."""
         assert isinstance(request, Complete)
         vendor_request = gemini_parameters(request, self._family)
         try:
@@ -83,7 +87,7 @@ class Google:
         )
 
     async def models(self) -> Sequence[str]:
-        """The names of the models that the key reaches and that generate text."""
+        """Return the names of the models that generate text and that the key can use."""
         try:
             pages = await self._open().aio.models.list(config={"page_size": 1000})
             listed = [model async for model in pages]
@@ -97,13 +101,14 @@ class Google:
         )
 
     async def close(self) -> None:
+        """Close the HTTP session, where one was opened."""
         if self._session is not None:
             await self._session.close()
 
     async def _stay(
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """Follow no redirect to another host: it would be given the key."""
+        """Reject redirects to another host, which would receive the key."""
         if request.url.host != urlsplit(self._url).hostname:
             raise aiohttp.ClientConnectionError(
                 f"the server redirects to another host: {request.url.host}"
@@ -111,11 +116,10 @@ class Google:
         return await handler(request)
 
     def _open(self) -> genai.Client:
-        """The client, made at the first call: a session belongs to the event loop that it is used in."""
+        """Return the client, made at the first call, as a session belongs to its event loop."""
         if self._client is None:
-            proxied = bool(
-                getproxies().keys() & {"http", "https", "all"}
-            )  # asking at each request would double its cost
+            # trust_env looks up proxies at each request, which doubles its cost.
+            proxied = bool(getproxies().keys() & {"http", "https", "all"})
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -126,16 +130,15 @@ class Google:
                 base_url=self._url,
                 api_version=_VERSION,
                 aiohttp_client=self._session,
-                retry_options=types.HttpRetryOptions(
-                    attempts=1
-                ),  # without it a lost connection is tried again in silence
+                # Without it a lost connection is retried silently.
+                retry_options=types.HttpRetryOptions(attempts=1),
             )
             self._client = genai.Client(vertexai=False, api_key=self._key, http_options=options)
         return self._client
 
 
 def gemini_parameters(request: Complete, family: Family) -> wire.VendorRequest:
-    """The request as arguments of ``generate_content``."""
+    """Return a request as the arguments of ``generate_content``."""
     supported = supported_params(request, family)
     body: dict[str, Any] = {"max_output_tokens": supported.max_tokens}
     if supported.temperature is not None:
@@ -169,7 +172,10 @@ def _content(role: str, text: str) -> types.Content:
 
 
 def read_candidate(request: Complete, body: Any, sent: Mapping[str, Any]) -> Response:
-    """A generated reply. Without a part it is empty where a limit or a stop sequence ended it, else it is no reply."""
+    """Convert a generated candidate to a response.
+
+    A candidate without text is empty where a limit or a stop sequence ended it, else a BadReply.
+    """
     body = wire.require_object(body, "it")
     candidates = body.get("candidates") or []
     if not candidates and wire.optional_object(body.get("promptFeedback")).get("blockReason"):
@@ -229,7 +235,7 @@ def _build_response(
 
 
 def _tokens(logprobs: Mapping[str, Any]) -> tuple[Token, ...]:
-    """The tokens that were chosen, each with the likeliest ones of its place where they are told."""
+    """Return the chosen tokens with the listed alternatives of each position."""
     chosen = wire.require_list(logprobs.get("chosenCandidates") or [], "chosenCandidates")
     others = wire.require_list(logprobs.get("topCandidates") or [], "topCandidates")
     tops = [
@@ -258,7 +264,7 @@ def _token_pair(token: Any) -> tuple[str, float]:
 
 
 def map_google_error(error: BaseException) -> ProviderError:
-    """The house's error for one of the SDK's, or for one of the connection that the SDK lets through."""
+    """Return the ProviderError for an error of the SDK or of the connection."""
     if isinstance(error, errors.APIError):
         return _error_from_api(error)
     if isinstance(error, ValidationError):

@@ -1,53 +1,62 @@
-"""Which variable holds the key of which vendor, when one is needed, and how a text is kept free of keys."""
+"""Keys of providers: where one is read, which hosts may get it, how text is kept free of it."""
 
 from __future__ import annotations
 
 import ipaddress
 import os
 import re
+from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 from cotlab.core.errors import ConfigError
+from cotlab.core.registry import PROVIDERS
+from cotlab.providers.capabilities import provider_info
 
-KEY_VARIABLES = {
-    "openai": "OPENAI_API_KEY",
-    "anthropic": "ANTHROPIC_API_KEY",
-    "google": "GOOGLE_API_KEY",
-    "openai_compat": "OPENAI_COMPAT_API_KEY",
-}
+
+class _KeyVariables(Mapping[str, str]):
+    """The variable of each provider with a key, read from what providers declare at each use."""
+
+    def __getitem__(self, provider: str) -> str:
+        if name := provider_info(provider).key_variable:
+            return name
+        raise KeyError(provider)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in PROVIDERS if provider_info(name).key_variable)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+KEY_VARIABLES: Mapping[str, str] = _KeyVariables()
 """Provider → environment variable. A key is read when a provider is opened and is never stored,
 logged or shown."""
 PLACEHOLDER = "none"
-"""Stands in for a key where none is needed: the vendors' packages insist on one."""
+"""Sent where no key is needed, because the vendors' packages require one."""
 SEND_TO = "COTLAB_SEND_KEY_TO"
-"""Hosts, with commas between them, that a vendor's key may go to besides the vendor's own: the
-user's word, never a file's."""
-HOSTS = {
-    "openai": "api.openai.com",
-    "anthropic": "api.anthropic.com",
-    "google": "generativelanguage.googleapis.com",
-}
-"""Provider → the vendor's own host; hosts below it, like eu.api.openai.com, are its own too."""
+"""Variable with further hosts that may get a key, comma-separated. Only the user sets it, never a
+file."""
 FROM_FILES: dict[str, tuple[str, str]] = {}
-"""Variable → the file of the folder that it was read from, and its value there."""
+"""Variable → the file of the working folder that set it, and the value there."""
 _MIN_KEY_CHARS = 4
-"""What is shorter is no key, and may well be a word of the text."""
+"""A shorter value is no key, and may well occur in ordinary text."""
 _LOCAL_NAME = re.compile(r"[a-z][a-z0-9_-]*")
-"""A host without a dot, like gpu-box: no name of the public network. Numbers are addresses."""
+"""A host without a dot, like gpu-box: not on the public network. Numbers are addresses."""
 _KEY_PATTERN = re.compile(r"\bsk-[\w-]{8,}|\bAIza[\w-]{16,}|\bBearer\s+\S+")
+"""What looks like a key: sk-proj-1a2b3c4d, AIzaSyA1b2c3d4e5f6g7h8, Bearer abc."""
 
 
 def key_for(provider: str, base_url: str | None) -> str:
-    """The key that opens ``provider``; the placeholder for a server at home, and for one that only may want a key.
+    """Return the key of ``provider``; the placeholder where none is set and none is needed.
 
     Raises
     ------
     ConfigError
-        If there is none, if it cannot be sent, or if ``base_url`` is no place for it.
+        If there is none, if it cannot be sent, or if ``base_url`` may not get it.
     """
     name = KEY_VARIABLES[provider]
     key = os.environ.get(name, "").strip()
-    if not key and (provider == "openai_compat" or is_private(base_url)):
+    if not key and (not provider_info(provider).key_required or is_private(base_url)):
         return PLACEHOLDER
     if not key:
         raise ConfigError(
@@ -63,11 +72,14 @@ def key_for(provider: str, base_url: str | None) -> str:
 def check_server(provider: str, base_url: str | None, file: str = "") -> None:
     """Check that the key that is set for ``provider`` may be sent to ``base_url``.
 
-    A vendor's key goes to the vendor's hosts, the key of ``openai_compat`` to the server that the
-    user names, both to the hosts of ``SEND_TO``, and none over http to a public address.
+    A vendor's key goes to the vendor's hosts, the key of a provider without hosts to the server
+    that the user names, both to the hosts of ``SEND_TO``, and none over http to a public address.
 
     Parameters
     ----------
+    provider : str
+    base_url : str or None
+        None for the vendor's own address.
     file : str
         The file that names the server; empty where the user does.
 
@@ -83,17 +95,17 @@ def check_server(provider: str, base_url: str | None, file: str = "") -> None:
     host = _host(base_url)
     if not host:
         raise ConfigError("--base-url takes http://HOST/PATH or https://HOST/PATH.")
-    shown = "".join(filter(str.isprintable, host))
-    sent_to = {part.strip().lower() for part in os.environ.get(SEND_TO, "").split(",")} - {""}
-    type_it = f"--send-key-to {shown}, or set {SEND_TO}={shown} in the environment"
-    if (own := HOSTS.get(provider)) is not None:
-        if host != own and not host.endswith(f".{own}") and host not in sent_to:
+    target = "".join(filter(str.isprintable, host))
+    allowed = {part.strip().lower() for part in os.environ.get(SEND_TO, "").split(",")} - {""}
+    type_it = f"--send-key-to {target}, or set {SEND_TO}={target} in the environment"
+    if hosts := provider_info(provider).hosts:
+        if host not in allowed and not any(_is_below(host, vendor) for vendor in hosts):
             raise ConfigError(
-                f"{name} is not sent to {shown}: the host of {provider} is {own}. If that server is"
-                f" to have this key, type {type_it}; a server with a key of its own, or none, goes"
-                " with --provider openai_compat."
+                f"{name} is not sent to {target}: the host of {provider} is {' or '.join(hosts)}. If"
+                f" that server is to have this key, type {type_it}; a server with a key of its own,"
+                " or none, goes with --provider openai_compat."
             )
-    elif file and host not in sent_to and not _is_loopback(host):
+    elif file and host not in allowed and not _is_loopback(host):
         with_key = file == named_by_file(base_url) and FROM_FILES.get(name) == (
             file,
             os.environ[name],
@@ -101,7 +113,7 @@ def check_server(provider: str, base_url: str | None, file: str = "") -> None:
         if not with_key:
             url = "".join(filter(str.isprintable, base_url))
             raise ConfigError(
-                f"{name} is not sent to {shown}: {file} names that server. If it is to have this"
+                f"{name} is not sent to {target}: {file} names that server. If it is to have this"
                 f" key, type --base-url {url} or {type_it}."
             )
     if (
@@ -110,19 +122,19 @@ def check_server(provider: str, base_url: str | None, file: str = "") -> None:
         and not _LOCAL_NAME.fullmatch(host)
     ):
         raise ConfigError(
-            f"{name} is not sent to {shown} over http, where others can read it on its way: write"
+            f"{name} is not sent to {target} over http, where others can read it on its way: write"
             " https://."
         )
 
 
 def named_by_file(base_url: str | None) -> str:
-    """The file of the folder whose COTLAB_BASE_URL is this address; empty where none says so."""
+    """Return the file of the folder that set COTLAB_BASE_URL to this address; "" without one."""
     file, value = FROM_FILES.get("COTLAB_BASE_URL", ("", ""))
     return file if value and value == base_url == os.environ.get("COTLAB_BASE_URL") else ""
 
 
 def is_private(url: str | None) -> bool:
-    """Whether an address is this machine or a private network."""
+    """Return whether an address is this machine or in a private network."""
     host = _host(url or "")
     if host == "localhost" or host.endswith((".localhost", ".local")):
         return True
@@ -133,8 +145,13 @@ def is_private(url: str | None) -> bool:
     return address.is_loopback or address.is_private
 
 
+def _is_below(host: str, vendor: str) -> bool:
+    """Return whether a host is the vendor's or below it, like eu.api.openai.com."""
+    return host == vendor or host.endswith(f".{vendor}")
+
+
 def _host(url: str) -> str:
-    """The host of an address in lower case; empty where it has none."""
+    """Return the host of an address in lower case; "" where it has none."""
     try:
         return urlsplit(url).hostname or ""
     except ValueError:
@@ -149,7 +166,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def without_known_keys(text: str) -> str:
-    """``text`` with every key of the environment replaced: for what a model says."""
+    """Replace every key of the environment in ``text``, which a model wrote."""
     for name in KEY_VARIABLES.values():
         key = os.environ.get(name, "").strip()
         if len(key) >= _MIN_KEY_CHARS and key != PLACEHOLDER:
@@ -158,6 +175,6 @@ def without_known_keys(text: str) -> str:
 
 
 def without_keys(text: str) -> str:
-    """``text`` with every known key, and whatever looks like one, replaced: for words that come from a server."""
+    """Replace every known key, and whatever looks like one, in ``text``, which a server wrote."""
     text = without_known_keys(text)
     return _KEY_PATTERN.sub("***", text)

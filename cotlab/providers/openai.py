@@ -1,4 +1,4 @@
-"""OpenAI: its chat interface as any server's that speaks it, and its batches, which cost half and take up to a day."""
+"""OpenAI: the chat interface, and batches, which cost half and take up to a day."""
 
 from __future__ import annotations
 
@@ -26,19 +26,22 @@ from cotlab.providers.openai_compat import (
 _PATH = "/v1/chat/completions"
 _ENDED = ("completed", "failed", "expired", "cancelled")
 _QUEUE_FULL = ("token_limit_exceeded", "request_limit_exceeded")
-"""Codes of a batch that failed only because too much else is waiting."""
+"""Error codes of a batch that failed because too many tokens or requests are waiting."""
 _NAME = "cotlab"
-"""Under this key of its metadata a batch carries our name for it."""
+"""Key of a batch's metadata that holds our name for it."""
 
 
 class OpenAI(OpenAICompat):
-    """One of OpenAI's models. The key comes from OPENAI_API_KEY; ``ref.base_url`` may name a proxy."""
+    """A model of OpenAI.
+
+    The key comes from OPENAI_API_KEY; ``ref.base_url`` may name a proxy.
+    """
 
     home: ClassVar[str | None] = "https://api.openai.com/v1"
     limit: ClassVar[str] = "max_completion_tokens"
 
     async def submit(self, name: str, requests: Sequence[Request]) -> str:
-        """Hand in a batch: a file with one request a line, keyed by ``request.key``."""
+        """Submit a batch: a file with one request a line, identified by ``request.key``."""
         lines = "".join(
             json.dumps(
                 {"custom_id": key, "method": "POST", "url": _PATH, "body": vendor_request.body}
@@ -65,7 +68,7 @@ class OpenAI(OpenAICompat):
         return _id(wire.decode_body(created.content))
 
     async def find(self, name: str, keys: Sequence[str], since: str) -> str | None:
-        """The id of the batch that carries ``name``; the newest are looked at first."""
+        """Return the id of the batch named ``name``, newest first; None where there is none."""
         after: dict[str, str] = {}
         while True:
             page = await self._get("/batches", limit=100, **after)
@@ -81,6 +84,7 @@ class OpenAI(OpenAICompat):
             after = {"after": _id(batches[-1])}
 
     async def poll(self, batch: str) -> BatchState:
+        """Return how far a batch is."""
         record = await self._get(f"/batches/{batch}")
         counts = wire.optional_object(record.get("request_counts"))
         done = wire.sum_known(
@@ -93,7 +97,7 @@ class OpenAI(OpenAICompat):
     async def results(
         self, batch: str, requests: Sequence[Request]
     ) -> Mapping[str, Response | ProviderError]:
-        """What became of each request: the file of replies and the file of errors, line by line."""
+        """Return the outcome of each request of a batch by key."""
         by_key = {request.key: request for request in requests if isinstance(request, Complete)}
         record = await self._get(f"/batches/{batch}")
         if record.get("status") == "failed":
@@ -105,7 +109,7 @@ class OpenAI(OpenAICompat):
         return outcomes
 
     def _sendable(self, requests: Sequence[Request]) -> dict[str, wire.VendorRequest]:
-        """The requests in the vendor's form by key; Unsupported where the model cannot take one of them."""
+        """Return the requests in the vendor's form by key; Unsupported where one is impossible."""
         return {
             r.key: completion_parameters(r, self._family, self.limit)
             for r in requests
@@ -130,7 +134,7 @@ class OpenAI(OpenAICompat):
 
     def _result(self, request: Complete, line: Mapping[str, Any]) -> Response | ProviderError:
         reply = wire.optional_object(line.get("response"))
-        if not reply:  # the batch expired or was cancelled before its turn came
+        if not reply:  # the batch expired or was cancelled before it was answered
             failed = wire.optional_object(line.get("error"))
             return Unavailable(wire.short_message(f"{failed.get('code')}: {failed.get('message')}"))
         status, body = wire.optional_count(reply.get("status_code")) or 500, reply.get("body")
@@ -151,7 +155,7 @@ def _id(value: Any) -> str:
 
 
 def _batch_error(batch: Mapping[str, Any], provider: str) -> ProviderError:
-    """Why a batch was refused whole, after it was taken in."""
+    """Return why a batch was rejected as a whole after it was accepted."""
     listed = wire.optional_object(batch.get("errors")).get("data")
     first = wire.optional_object(listed[0]) if isinstance(listed, list) and listed else {}
     if first.get("code") in _QUEUE_FULL:

@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's chat interface: vLLM, Ollama, Together and others, through the openai SDK."""
+"""Servers with OpenAI's chat interface, like vLLM, Ollama and Together, through the openai SDK."""
 
 from __future__ import annotations
 
@@ -18,21 +18,24 @@ from cotlab.providers.continuation import Check, check_continuation, without_ech
 from cotlab.providers.keys import key_for
 
 ERRORS = (openai.OpenAIError, *wire.CONNECTION_ERRORS)
-"""All that a call through the SDK may raise, but for our own faults."""
+"""Exceptions that a call through the SDK may raise."""
 _FINISH = {"stop": "stop", "length": "length", "content_filter": "content_filter"}
 _REFUSALS = ("content_filter", "content_policy_violation", "invalid_prompt")
-"""Codes of a 400 that turns away the prompt for what it says."""
+"""Error codes of a 400 that rejects a prompt for its content."""
 _NO_MONEY = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 
 
 class OpenAICompat:
-    """One model behind ``ref.base_url``. The key comes from OPENAI_COMPAT_API_KEY; a server may need none."""
+    """A model behind ``ref.base_url``.
+
+    The key comes from OPENAI_COMPAT_API_KEY; a server may need none.
+    """
 
     answers = frozenset({Complete.kind})
     home: ClassVar[str | None] = None
-    """Where the vendor lives; None where only the user knows."""
+    """Address of the vendor; None where the user has to name the server."""
     limit: ClassVar[str] = "max_tokens"
-    """What the limit of the output is called."""
+    """Name of the parameter that limits the output."""
 
     def __init__(self, ref: ModelRef) -> None:
         if not ref.base_url and not self.home:
@@ -54,6 +57,7 @@ class OpenAICompat:
         )
 
     async def send(self, request: Request) -> Response:
+        """Send one chat completion request."""
         assert isinstance(request, Complete)
         vendor_request = completion_parameters(request, self._family, self.limit)
         try:
@@ -76,13 +80,13 @@ class OpenAICompat:
         )
 
     def check_prefix(self, request: Complete, sample: int) -> Check:
-        """Find out how the server treats prefixes; from then on those that it echoes are cut from its replies."""
+        """Find out how the server treats prefixes, and strip echoed ones from then on."""
         verdict = yield from check_continuation(request, sample)
         self._echoes = verdict == "echoes"
         return verdict
 
     async def models(self) -> Sequence[str]:
-        """The names of the models that the key reaches."""
+        """Return the names of the models that the server lists."""
         listed = wire.require_list((await self._get("/models")).get("data"), "data")
         return sorted(
             wire.require_text(wire.require_object(row, "model").get("id"), "model's id")
@@ -90,6 +94,7 @@ class OpenAICompat:
         )
 
     async def close(self) -> None:
+        """Close the HTTP client."""
         await self._client.close()
 
     async def _get(self, path: str, **query: object) -> Mapping[str, Any]:
@@ -101,7 +106,7 @@ class OpenAICompat:
 
 
 def completion_parameters(request: Complete, family: Family, limit: str) -> wire.VendorRequest:
-    """The request as the chat interface takes it; the same for a single call and for a line of a batch."""
+    """Return a request as the chat interface takes it, alone or as a line of a batch."""
     supported = supported_params(request, family)
     messages = (
         [{"role": "system", "content": wire.without_surrogates(request.system)}]
@@ -134,7 +139,7 @@ def completion_parameters(request: Complete, family: Family, limit: str) -> wire
 def read_completion(
     request: Complete, body: Any, sent: Mapping[str, Any], provider: str
 ) -> Response:
-    """A chat completion. Some routers answer 200 and tell the error in the body."""
+    """Convert a chat completion to a response; some routers answer 200 with an error."""
     body = wire.require_object(body, "it")
     if not body.get("choices") and isinstance(error := body.get("error"), dict):
         raise error_from_body(wire.optional_count(error.get("code")) or 500, error, provider)
@@ -146,7 +151,7 @@ def read_completion(
     refused = finish == "content_filter" or bool(message.get("refusal"))
     content = message.get("content")
     if content is None and finish == "length":
-        content = ""  # all of the allowance went into reasoning
+        content = ""  # all tokens went into reasoning
     used = wire.optional_object(body.get("usage"))
     return wire.build_response(
         request,
@@ -173,16 +178,17 @@ def read_completion(
 
 
 def refusal_response(request: Complete, sent: Mapping[str, Any]) -> Response:
-    """A prompt that was turned away for what it says."""
+    """Return the response for a prompt that was rejected for its content."""
     return wire.build_response(request, sent, finish="content_filter", refused=True)
 
 
 def is_refusal(status: int, code: object) -> bool:
+    """Return whether an error rejects the prompt for its content."""
     return status == 400 and code in _REFUSALS
 
 
 def map_openai_error(error: BaseException, provider: str = "openai_compat") -> ProviderError:
-    """The house's error for one of the SDK's, or for one of the connection that the SDK lets through."""
+    """Return the ProviderError for an error of the SDK or of the connection."""
     if isinstance(error, openai.APIStatusError):
         error_body = {"code": error.code, "message": _message_of(error)}
         return error_from_body(
@@ -194,7 +200,10 @@ def map_openai_error(error: BaseException, provider: str = "openai_compat") -> P
 
 
 def _message_of(error: openai.APIStatusError) -> str:
-    """Return the server's message; FastAPI has it in ``detail``, as text or as a list of faults, Ollama as ``error`` itself."""
+    """Return the server's error message.
+
+    FastAPI puts it in ``detail``, as text or as a list, and Ollama sends it as ``error`` itself.
+    """
     body = error.body
     if isinstance(body, str):
         return error.message if body.startswith("<") else f"{error.message} - {body}"
@@ -211,8 +220,8 @@ def _message_of(error: openai.APIStatusError) -> str:
 def error_from_body(
     status: int, body: Mapping[str, Any], provider: str, after_s: float | None = None
 ) -> ProviderError:
-    """The error for a status and the vendor's error object."""
-    message = wire.optional_text(body.get("message")) or "no words"
+    """Return the error for a status and the vendor's error object."""
+    message = wire.optional_text(body.get("message")) or "no message"
     if body.get("code") in _NO_MONEY:
         return wire.quota_error(message)
     return wire.error_from_status(status, message, provider, after_s)

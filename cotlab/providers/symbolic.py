@@ -1,9 +1,10 @@
-"""A verifier that computes: algebra by sympy and math-verify, units by pint, in a worker process with a time limit.
+"""Verification by computation, in a worker process with a time limit.
 
-Premise and hypothesis are statements with "=" between semicolons or newlines ("2*x + 3 = 7; 5 km =
-5000 m"). The reply is 1 where every statement of the hypothesis holds by itself or follows, 0 where
-one is false or contradicts the premise; where that cannot be decided the request is Unsupported, so
-that its score is undefined and never 0.
+Algebra is solved by sympy and math-verify, units by pint. Premise and hypothesis are statements
+with "=" between semicolons or newlines ("2*x + 3 = 7; 5 km = 5000 m"). The reply is 1 where every
+statement of the hypothesis holds by itself or follows, 0 where one is false or contradicts the
+premise; where that cannot be decided the request is Unsupported, so that its score is undefined
+and never 0.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ from cotlab.core.requests import Entail, Request, Response
 from cotlab.core.types import ModelRef
 
 LIMIT_S, START_S = 3.0, 60.0
-"""How long one request may compute, and how long the worker may take to load its libraries."""
+"""Seconds for one request, and for the worker to load its libraries."""
 
 
 class Symbolic:
-    """Answers ``Entail`` with 1.0 (follows) or 0.0 (contradicts). One worker, started with the first request."""
+    """Answers ``Entail`` with 1.0 (follows) or 0.0 (contradicts).
+
+    One worker process, started with the first request.
+    """
 
     answers = frozenset({Entail.kind})
 
@@ -40,15 +44,18 @@ class Symbolic:
         self._worker: subprocess.Popen[bytes] | None = None
 
     async def send(self, request: Request) -> Response:
+        """Answer one request in a thread."""
         (reply,) = await asyncio.to_thread(self.send_batch, [request])
         if isinstance(reply, ProviderError):
             raise reply
         return reply
 
     async def close(self) -> None:
+        """Stop the worker."""
         self._stop()
 
     def send_batch(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
+        """Answer requests one after the other."""
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Request) -> Response | ProviderError:
@@ -66,7 +73,7 @@ class Symbolic:
         )
 
     def _compute(self, premise: str, hypothesis: str) -> bool | str:
-        """True, False, or why neither; a worker that overruns its time is killed and replaced."""
+        """Return True, False or the reason for neither; a late worker is killed."""
         worker = self._started()
         assert worker.stdin is not None
         worker.stdin.write(json.dumps([premise, hypothesis]).encode() + b"\n")
@@ -79,13 +86,13 @@ class Symbolic:
 
     @staticmethod
     def _line(worker: subprocess.Popen[bytes], limit_s: float) -> bytes | None:
-        """The worker's next line (empty where it ended), or None where it is late."""
+        """Return the worker's next line, empty where it ended; None where it is late."""
         assert worker.stdout is not None
         ready, _, _ = select.select([worker.stdout], [], [], limit_s)
         return worker.stdout.readline() if ready else None
 
     def _started(self) -> subprocess.Popen[bytes]:
-        """The running worker; a fresh interpreter, so that it imports nothing of the program that started it."""
+        """Return the running worker, a new interpreter that imports nothing of this program."""
         if self._worker is not None and self._worker.poll() is None:
             return self._worker
         self._stop()

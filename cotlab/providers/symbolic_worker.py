@@ -1,9 +1,9 @@
-"""Whether statements with "=" follow from others: algebra by sympy, plain numbers by math-verify, units by pint.
+"""Worker process of the symbolic provider: decides whether statements follow from others.
 
-Slow and unbounded by nature: `python -m cotlab.providers.symbolic_worker` is the worker of
-`cotlab.providers.symbolic`, which kills it when late. It reads a JSON list of premise and
-hypothesis a line and writes true, false or a reason a line. Text reaches sympy through
-math-verify's LaTeX grammar alone, never through an interpreter.
+Computation with sympy, math-verify and pint is slow and unbounded, so that
+`cotlab.providers.symbolic` runs this module as a process and kills it when it is late. It reads a
+JSON list of premise and hypothesis a line and writes true, false or a reason a line. Text reaches
+sympy through math-verify's LaTeX grammar alone, never through an interpreter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 MAX_CHARS, MAX_STATEMENTS = 2000, 24
 MAX_BYTES, MAX_SECONDS = 4 << 30, 60
-"""Memory of the worker, and how long it computes once nobody waits for it."""
+"""Limits of the worker: bytes of memory, and seconds of a computation nobody waits for."""
 _FAILURES = (
     ArithmeticError,
     ValueError,
@@ -32,24 +32,34 @@ _FAILURES = (
     AssertionError,
     MemoryError,
 )
-_SPLIT, _EQUALS = re.compile(r"[;\n]"), re.compile(r"(?<![<>!=])==?(?!=)|\\approx|≈")
+_SPLIT = re.compile(r"[;\n]")
+"""Between two statements: 2*x = 4; x = 2."""
+_EQUALS = re.compile(r"(?<![<>!=])==?(?!=)|\\approx|≈")
+"""A sign between two sides: 1 km = 1000 m, a == b, x ≈ 3; not >= or !=."""
 _WORD = re.compile(r"(?<!\\)\b[A-Za-zµ°]{2,}")
+"""A word or a unit: apples, km; not the command of LaTeX in \\frac."""
 _QUANTITY = re.compile(r"\s*([-+−]?\d[\d,]*(?:\.\d+)?)\s*([A-Za-zµ°%$][A-Za-zµ°/^*\d\s]{0,40})\s*")
+"""A number with a unit: 5 km, 1,200.5 m/s, 20 %."""
 _CALENDAR = re.compile(r"\b(?:months?|years?)\b", re.IGNORECASE)
+"""A unit without a fixed length: 3 months."""
 _PLAIN_CHARS = re.compile(r"[\d\s.,+\-*/^(){}\[\]=a-zA-Z\\_$%×·÷−²³]*")
+"""Characters of arithmetic and LaTeX: 2*(x + 3), \\frac{1}{2}."""
 _SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "$": " ", "²": "^2", "³": "^3"})
 _POWER = re.compile(r"\^\s*\{?\s*-?\d{3,}|(?:\^[^+\-*/=]*){2,}|\*\*[^=]*\*\*")
+"""A power that takes too long to compute: 2^1000, x^2^3, 2**3**4."""
 
 
 class Statement(NamedTuple):
-    """One "left = right" as written."""
+    """One equation as written."""
 
     left: str
+    """Text left of the sign."""
     right: str
+    """Text right of the sign."""
 
 
 def check_statements(premise: str, hypothesis: str) -> bool | str:
-    """Say whether the premise's statements support the hypothesis'.
+    """Decide whether the premise's statements support those of the hypothesis.
 
     Returns
     -------
@@ -70,7 +80,7 @@ def check_statements(premise: str, hypothesis: str) -> bool | str:
 
 
 def statements(text: str) -> Iterator[Statement]:
-    """The equations of a list; a = b = c is two."""
+    """Yield the equations of a text; a = b = c is two."""
     for part in _SPLIT.split(text):
         sides = [side.strip().rstrip(".,") for side in _EQUALS.split(part)]
         yield from (Statement(left, right) for left, right in pairwise(sides) if left and right)
@@ -89,8 +99,7 @@ def _check_statement(premises: Sequence[Statement], statement: Statement) -> boo
     return _by_algebra([d for d in map(_difference, premises) if d is not None], target, statement)
 
 
-# --- units
-# ------------------------------------------------------------------------------------------
+# Units
 
 
 @cache
@@ -116,6 +125,7 @@ def _by_units(statement: Statement) -> bool | str:
             return f"{side} is not one quantity"
         try:
             unit = match[2].strip().replace("^", "**")
+            # Small exponents are units (m**2); larger ones, like m**99, take too long.
             if "**" in re.sub(r"\*\*\s*-?[1-4](?!\d)", "", unit):
                 return f"{side} has no unit that is known"
             values.append(
@@ -134,19 +144,18 @@ def _by_units(statement: Statement) -> bool | str:
 
 
 def _compare_sizes(left: float, right: float) -> bool | str:
-    """Equal, unequal, or so near that it may be rounded."""
+    """Return True, False, or that the sides are equal only when rounded."""
     difference, size = abs(left - right), max(abs(left), abs(right))
     if difference <= 1e-9 * size:
         return True
     return "the two sides are equal only when rounded" if difference < 0.02 * size else False
 
 
-# --- algebra
-# ----------------------------------------------------------------------------------------
+# Algebra
 
 
 def _difference(statement: Statement) -> Any:
-    """Left minus right as a sympy expression; None where either side cannot be read."""
+    """Return left minus right as a sympy expression; None where a side cannot be parsed."""
     sides = [_expression(side) for side in statement]
     return None if None in sides else sides[0] - sides[1]
 
@@ -159,6 +168,7 @@ def _expression(side: str) -> Any:
     text = side.translate(_SIGNS).replace("\\$", " ").strip()
     if not text or not _PLAIN_CHARS.fullmatch(text) or _WORD.search(text) or _POWER.search(text):
         return None
+    # Thousands separators: 1,200 is 1200.
     text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text).replace("**", "^")
     logging.getLogger("math_verify").setLevel(logging.CRITICAL)
     parsed = parse(f"${text}$", extraction_config=[LatexExtractionConfig()], parsing_timeout=None)
@@ -167,7 +177,7 @@ def _expression(side: str) -> Any:
 
 
 def _by_algebra(premises: Sequence[Any], target: Any, statement: Statement) -> bool | str:
-    """Does ``target`` = 0 follow from every expression of ``given`` being 0?"""
+    """Decide whether ``target`` is 0 where all ``premises`` are 0."""
     import sympy
 
     target = sympy.nsimplify(sympy.simplify(target), rational=True)
@@ -197,7 +207,7 @@ def _by_algebra(premises: Sequence[Any], target: Any, statement: Statement) -> b
 
 
 def _related(premises: Sequence[Any], symbols: set[Any]) -> list[Any]:
-    """The equations that share a symbol with the target, or with one that does."""
+    """Return the premises that share a symbol with the target, directly or through others."""
     related: list[Any] = []
     while more := [d for d in premises if d not in related and d.free_symbols & symbols]:
         related += more
@@ -206,7 +216,7 @@ def _related(premises: Sequence[Any], symbols: set[Any]) -> list[Any]:
 
 
 def _compare_numbers(statement: Statement) -> bool | str:
-    """Two sides without symbols: math-verify's comparison, then the sizes."""
+    """Compare sides without symbols by math-verify, then by size."""
     from math_verify import verify
 
     left, right = (_expression(side) for side in statement)
@@ -219,7 +229,7 @@ def _compare_numbers(statement: Statement) -> bool | str:
 
 
 def answer_lines() -> None:
-    """Answer line by line until the input ends."""
+    """Answer requests line by line until the input ends."""
     resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
     check_statements("x + 1 = 2", "x = 1; 1 km = 1000 m")  # loads the libraries
     print("ready", flush=True)

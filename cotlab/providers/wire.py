@@ -1,4 +1,4 @@
-"""What the vendors' files share: addresses, careful reading of a reply, and the one table from HTTP status to error."""
+"""What the vendors share: addresses, validation of replies, and the table of HTTP errors."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from cotlab.providers.capabilities import Family
 from cotlab.providers.keys import KEY_VARIABLES, without_keys
 
 LIMITS = httpx2.Limits(max_connections=2_000, max_keepalive_connections=2_000, keepalive_expiry=15)
-"""More than the runner ever has in flight; a connection is kept no longer than vendors keep their
-end open."""
+"""Connection pool: more connections than the runner has in flight, closed before vendors close
+theirs."""
 CONNECTION_ERRORS = (
     httpx2.HTTPError,
     httpx2.StreamError,
@@ -43,14 +43,22 @@ CONNECTION_ERRORS = (
     ConnectionError,
     UnicodeError,
 )
-"""What a connection may raise through a vendor's package; the last for a reply that is not in the
+"""What a connection may raise through a vendor's package. UnicodeError: a reply that is not in the
 encoding it names."""
 MAX_MESSAGE_CHARS = 300
+"""Characters of a server's message that are shown."""
 _HOST = re.compile(r"[\w.:%\[\]-]+")
+"""Host and port of an address: api.openai.com, 127.0.0.1:8000, [::1]:80."""
 
 
 def clean_base_url(url: str, *, without: tuple[str, ...] = ()) -> str:
-    """A base address without the first of the endings ``without`` that it has; ConfigError where it cannot be used."""
+    """Return a base address without the first of the endings ``without`` that it has.
+
+    Raises
+    ------
+    ConfigError
+        If it is no usable address.
+    """
     try:
         components = urlsplit(url)
         usable = (
@@ -75,7 +83,13 @@ def clean_base_url(url: str, *, without: tuple[str, ...] = ()) -> str:
 
 
 def form_of(ref: ModelRef, family: Family) -> Form:
-    """How the model is given a chain; ConfigError where it was to begin the model's own turn and may not."""
+    """Return how the model receives a chain: as a chat turn or as a prefill.
+
+    Raises
+    ------
+    ConfigError
+        If a prefill is requested and the model does not accept one.
+    """
     if ref.form == "prefill" and not family.prefill:
         raise ConfigError(
             f"{ref} ({family.name}) does not go on from the start of its own turn: leave out"
@@ -85,15 +99,18 @@ def form_of(ref: ModelRef, family: Family) -> Form:
 
 
 class VendorRequest(NamedTuple):
-    """A request in the vendor's form, and the record of what is sent, without texts."""
+    """A request in the vendor's form."""
 
     body: dict[str, Any]
+    """What is sent."""
     sent: dict[str, Any]
+    """Record of the parameters that are sent, without texts."""
 
 
 def build_request(
     texts: dict[str, Any], parameters: dict[str, Any], *, prefix: bool, not_sent: tuple[str, ...]
 ) -> VendorRequest:
+    """Combine texts and parameters into a vendor's request and its record."""
     form = {
         "given": "prefix" if prefix else "user",
         **({"not_sent": list(not_sent)} if not_sent else {}),
@@ -102,19 +119,26 @@ def build_request(
 
 
 def build_response(request: Complete, sent: Mapping[str, Any], **fields: Any) -> Response:
+    """Build a response to ``request``, received now."""
     return Response(request.key, sent=sent, received_at=datetime.now(UTC).isoformat(), **fields)
 
 
 def without_surrogates(text: str) -> str:
-    """``text`` without lone surrogates, which no file, no database and no server takes."""
+    """Replace lone surrogates, which files, databases and servers reject."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-# Reading
+# Validation of replies
 
 
 def decode_body(body: bytes | str) -> Any:
-    """The JSON of a reply; Unavailable where it is none, for it was cut, or something stands between us and the vendor."""
+    """Parse a JSON body.
+
+    Raises
+    ------
+    Unavailable
+        If it is not JSON: it was cut off, or comes from something between us and the vendor.
+    """
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -124,40 +148,44 @@ def decode_body(body: bytes | str) -> Any:
 
 
 def require_object(value: Any, what: str) -> Mapping[str, Any]:
+    """Return ``value`` if it is a JSON object; BadReply otherwise."""
     return value if isinstance(value, dict) else _missing(what, "object")
 
 
 def require_list(value: Any, what: str) -> list[Any]:
+    """Return ``value`` if it is a list; BadReply otherwise."""
     return value if isinstance(value, list) else _missing(what, "list")
 
 
 def require_text(value: Any, what: str) -> str:
+    """Return ``value`` if it is text; BadReply otherwise."""
     return without_surrogates(value) if isinstance(value, str) else _missing(what, "text")
 
 
 def require_logprob(value: Any) -> float:
-    """A log-probability; BadReply where it is no finite number."""
+    """Return ``value`` if it is a finite number; BadReply otherwise."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not -1e300 < value < 1e300:
         _missing("log-probability", "finite number")
     return float(value)
 
 
 def has_logprob(value: Any) -> bool:
-    """Whether an alternative has a log-probability at all: some servers list those that cannot be, with minus infinity."""
+    """Return whether an alternative has a finite log-probability; some servers send -inf."""
     return not isinstance(value, float) or math.isfinite(value)
 
 
 def optional_object(value: Any) -> Mapping[str, Any]:
-    """A part of a reply that may be absent, or of no use."""
+    """Return ``value`` if it is a JSON object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def optional_text(value: Any) -> str:
+    """Return ``value`` if it is text, else ""."""
     return without_surrogates(value) if isinstance(value, str) else ""
 
 
 def parse_time(value: Any) -> datetime | None:
-    """A time with its zone, None where it is none."""
+    """Return a time with its zone; None where ``value`` is none."""
     try:
         parsed = datetime.fromisoformat(value)
     except (TypeError, ValueError):
@@ -166,18 +194,18 @@ def parse_time(value: Any) -> datetime | None:
 
 
 def optional_count(value: Any) -> int | None:
-    """A count of tokens, or None where the server gives none or no number."""
+    """Return a number of tokens; None where the server sends none."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def sum_known(*counts: int | None) -> int | None:
-    """The sum of what was told, None where nothing was."""
+    """Return the sum of the known counts; None where none is known."""
     known = [n for n in counts if n is not None]
     return sum(known) if known else None
 
 
 async def json_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[Mapping[str, Any]]:
-    """The objects of a JSONL stream. A line that is none is passed over: whatever it was, nobody can say for which request."""
+    """Yield the objects of a JSONL stream, skipping lines that are none."""
     rest = b""
     async for chunk in chunks:
         *complete, rest = (rest + chunk).split(b"\n")
@@ -204,14 +232,19 @@ def _missing(what: str, kind: str) -> Any:
 
 
 def short_message(text: str) -> str:
-    """A server's words without keys, on one line, and not too many of them."""
+    """Return a server's message without keys, on one line, shortened."""
     return " ".join(without_surrogates(without_keys(text)).split())[:MAX_MESSAGE_CHARS]
 
 
 def error_from_status(
     status: int, message: str, provider: str, after_s: float | None = None
 ) -> ProviderError:
-    """The error for an HTTP status. What no request of the run could get past is Unauthorised: key, account, model, path."""
+    """Return the error for an HTTP status.
+
+    Errors of the key, the account, the model or the path, which no request of the run can avoid,
+    are
+    Unauthorised or NotFound.
+    """
     message = short_message(message)
     if status == 401 or status == 403:
         return Unauthorised(
@@ -230,18 +263,19 @@ def error_from_status(
 
 
 def quota_error(message: str) -> Unauthorised:
+    """Return the error for an account without money or quota."""
     return Unauthorised(
         f"the account behind the key is out of money or quota: {short_message(message)}"
     )
 
 
 def error_from_connection(error: BaseException) -> ProviderError:
-    """The error for a connection that failed, from the innermost of its causes."""
+    """Return the error for a failed connection, from its innermost cause."""
     causes = [error]
     while (cause := causes[-1].__cause__) is not None and cause not in causes:
         causes.append(cause)
-    # The vendors' packages call a refused or broken connection a time-out too, so what aiohttp says
-    # comes first.
+    # The vendors' packages report a refused or broken connection as a time-out too, so aiohttp's
+    # error decides.
     known = next((e for e in reversed(causes) if isinstance(e, aiohttp.ClientError)), None)
     timed_out = (
         isinstance(known, TimeoutError)
@@ -255,13 +289,16 @@ def error_from_connection(error: BaseException) -> ProviderError:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait as the server asks, given in milliseconds, in seconds or as a date; None where there is no usable one."""
+    """Return the seconds that the server asks to wait; None where it names none.
+
+    The headers give milliseconds, seconds or a date.
+    """
     wait = parse_wait_s(headers.get("retry-after-ms", ""), 1e-3)
     return parse_wait_s(headers.get("retry-after", "")) if wait is None else wait
 
 
 def parse_wait_s(header: str, unit: float = 1.0) -> float | None:
-    """A wait given as a number of ``unit`` seconds or as a date, where it can be waited."""
+    """Return the seconds of a number (times ``unit``) or a date; None if there is no wait."""
     try:
         wait = float(header) * unit
     except ValueError:

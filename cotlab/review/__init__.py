@@ -1,1 +1,1 @@
-"""From scores to decisions with people in the loop: where the store, the runs and the reliability rules meet."""
+"""Review by people: labels and their queues, calibration, decisions and drift."""

@@ -1,1 +1,1 @@
-"""What is kept: suites, runs, scores and estimates in DuckDB; replies and live state in SQLite. The only database imports."""
+"""The store: suites, runs and scores in DuckDB; replies and live state in SQLite."""

@@ -1,8 +1,7 @@
-"""Opening the store's file at a tenth of the cost: a database in memory is kept, and the file is attached to it for a moment.
+"""Cheap opening of the store's file, by attaching it to a database in memory that is reused.
 
-To make a DuckDB database, even one without a file, takes about 20 ms of processor time; to attach a
-file to one that is there takes 1.5 ms. Between two calls nothing of the file is held: no lock, no
-handle, no page of it in memory.
+Making a DuckDB database takes about 20 ms of CPU time, even in memory; attaching a file to one
+takes 1.5 ms. Between two calls the file is not held: no lock, no handle, no page in memory.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from pathlib import Path
 import duckdb
 
 _SPARE: list[duckdb.DuckDBPyConnection] = []
-"""Databases in memory that nobody uses now: at most one, made at the first use and given up at a
-fork and at the end."""
+"""Unused databases in memory: at most one, made at the first use and closed at a fork and at exit.
+"""
 
 
 class Attached:
-    """The file at ``path``, open until ``close``; ``connection`` sees it as the one database there is.
+    """The file at ``path``, open until ``close``; ``connection`` sees it as the only database.
 
     Raises
     ------
@@ -37,9 +36,8 @@ class Attached:
             self._database.execute(
                 "SET temp_directory = ?", [f"{path}.tmp"]
             )  # for what does not fit into memory
-            self._database.execute(
-                "ATTACH ? AS cotlab (READ_ONLY)" if read_only else "ATTACH ? AS cotlab", [str(path)]
-            )
+            mode = " (READ_ONLY)" if read_only else ""
+            self._database.execute(f"ATTACH {_literal(path)} AS cotlab{mode}")
             self.connection = self.another()
         except duckdb.IOException:
             _release(self._database)
@@ -49,13 +47,13 @@ class Attached:
             raise
 
     def another(self) -> duckdb.DuckDBPyConnection:
-        """One more connection to the open file; it ends with the file's closing, if not before."""
+        """Open another connection to the file; it ends with ``close`` at the latest."""
         connection = self._database.cursor()
         connection.execute("USE cotlab")
         return connection
 
     def close(self) -> None:
-        """Let go of the file. A database that does not do so in good order, as after an error of the disk, is not kept."""
+        """Detach the file; a database that fails to, as after a disk error, is discarded."""
         try:
             self.connection.close()
             self._database.execute("DETACH cotlab")
@@ -64,6 +62,11 @@ class Attached:
                 self._database.close()
         else:
             _release(self._database)
+
+
+def _literal(path: Path) -> str:
+    """Return a path as a string of SQL: DuckDB 1.x takes no parameter in ATTACH."""
+    return "'" + str(path).replace("'", "''") + "'"
 
 
 def _acquire() -> duckdb.DuckDBPyConnection:
@@ -88,7 +91,6 @@ def _close_spares() -> None:
 
 @cache
 def _register_cleanup() -> None:
-    os.register_at_fork(
-        before=_close_spares
-    )  # a child would have the database without the threads that it relies on
+    # A child process would have the database without its threads.
+    os.register_at_fork(before=_close_spares)
     atexit.register(_close_spares)

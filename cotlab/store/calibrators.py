@@ -1,9 +1,12 @@
-"""Calibrators and which of them is in use: both are only ever added to, so that every decision can be traced to its map."""
+"""Calibrators, which of them is in use, and drift checks that say whether they still hold.
+
+Rows are only added, so that each decision can be traced to its calibrator.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,16 +32,28 @@ def add_calibrator(
     by: str,
     note: str = "",
 ) -> int:
-    """Keep a fitted calibrator and return its version, counted from 1; nothing uses it before ``choose_calibrator``.
+    """Store a fitted calibrator and return its version, from 1.
+
+    It is used only after ``activate_calibrator``.
 
     Parameters
     ----------
+    connection : DuckDBPyConnection
+        From ``Store.writing()``.
+    method : str
     params : mapping of JSON values
         ``{"all": …, "domains": {name: …}}``, each ``Calibrator.params``.
     weights : mapping of part to weight, or None
-        What r_raw is weighed again with before the map; None where each run's own r_raw is used.
+        Weights by which r_raw is recomputed before calibration; None where each run's own r_raw is
+        used.
+    labels_digest : str
+        Digest of the labels that it was fitted on.
+    n, n_positive : int
+        Labels, and acceptable ones among them.
     report : mapping of JSON values
         What ``cotlab.review.release.calibrate`` measured.
+    by, note : str
+        Who fitted it, and a remark.
     """
     row = connection.execute("SELECT coalesce(max(version), 0) + 1 FROM calibrators").fetchone()
     version = int(row[0]) if row else 1
@@ -65,7 +80,7 @@ def add_calibrator(
 def activate_calibrator(
     connection: duckdb.DuckDBPyConnection, version: int, *, by: str, reason: str
 ) -> None:
-    """Put a version into use from now on, with who did it and why; also into the audit.
+    """Put a version into use from now on, with an entry in the audit.
 
     Raises
     ------
@@ -96,7 +111,7 @@ def activate_calibrator(
 
 
 def calibrators(store: Store) -> pd.DataFrame:
-    """All versions, the newest first: the table's columns (JSON as text) and ``current`` (bool)."""
+    """Return all versions, newest first: the table's columns and ``current`` (bool)."""
     with store.reading() as connection:
         table = connection.execute("SELECT * FROM calibrators ORDER BY version DESC").df()
         now = _current_version(connection)
@@ -104,7 +119,7 @@ def calibrators(store: Store) -> pd.DataFrame:
 
 
 def calibrator_choices(store: Store) -> pd.DataFrame:
-    """Which version was put into use when, by whom and why, the newest first: version, at_, by_, reason, seq."""
+    """Return which version was put into use when, by whom and why, newest first."""
     with store.reading() as connection:
         return connection.execute(
             "SELECT version, at_, by_, reason, seq FROM calibrator_choices ORDER BY seq DESC"
@@ -112,14 +127,14 @@ def calibrator_choices(store: Store) -> pd.DataFrame:
 
 
 def current_calibrator(store: Store) -> dict[str, Any] | None:
-    """The version in use as a mapping (``params``, ``weights`` and ``report`` read from their JSON); None without one."""
+    """Return the version in use with its JSON parsed; None without one."""
     with store.reading() as connection:
         version = _current_version(connection)
         return None if version is None else _row(connection, version)
 
 
 def calibrator(store: Store, version: int) -> dict[str, Any]:
-    """One version as ``current_calibrator`` gives it; UnknownName where there is none."""
+    """Return one version as ``current_calibrator`` does; UnknownName where there is none."""
     with store.reading() as connection:
         record = _row(connection, version)
         known = connection.execute("SELECT version FROM calibrators ORDER BY version").fetchall()
@@ -129,7 +144,7 @@ def calibrator(store: Store, version: int) -> dict[str, Any]:
 
 
 def _text(value: str) -> str:
-    """Text that the store can hold: lone surrogates become question marks."""
+    """Replace lone surrogates, which the store cannot hold, by question marks."""
     return value.encode("utf-8", "replace").decode()
 
 
@@ -152,3 +167,62 @@ def _row(connection: duckdb.DuckDBPyConnection, version: int) -> dict[str, Any] 
     for name in ("params", "weights", "report"):
         record[name] = json.loads(record[name]) if isinstance(record[name], str) else None
     return record
+
+
+def add_drift_check(
+    connection: duckdb.DuckDBPyConnection,
+    id: str,
+    *,
+    reference: Sequence[str],
+    current: Sequence[str],
+    at: datetime,
+    by: str,
+    alert: bool,
+    reason: str,
+    result: Mapping[str, Any],
+) -> bool:
+    """Store a check once; return whether it was new.
+
+    ``result`` is JSON; a number that does not exist is None.
+    """
+    if connection.execute("SELECT 1 FROM drift_checks WHERE id = ?", [id]).fetchone() is not None:
+        return False
+    connection.execute(
+        "INSERT INTO drift_checks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            id,
+            json.dumps(list(reference)),
+            json.dumps(list(current)),
+            at,
+            by,
+            alert,
+            reason,
+            json.dumps(dict(result), allow_nan=False),
+        ],
+    )
+    return True
+
+
+def drift_checks(store: Store, *, current: str | None = None) -> pd.DataFrame:
+    """Return all checks, newest first, with lists of run ids and ``result`` as JSON text.
+
+    Parameters
+    ----------
+    store : Store
+    current : str or None
+        Only checks of this run.
+
+    Returns
+    -------
+    DataFrame
+        ``id, reference, current, at_, by_, alert, reason, result``.
+    """
+    with store.reading() as connection:
+        table = connection.execute("SELECT * FROM drift_checks ORDER BY at_ DESC, rowid DESC").df()
+    for side in ("reference", "current"):
+        table[side] = [json.loads(text) for text in table[side]]
+    if current is not None:
+        table = table.iloc[
+            [k for k, runs in enumerate(table["current"]) if current in runs]
+        ].reset_index(drop=True)
+    return table

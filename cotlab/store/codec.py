@@ -1,4 +1,4 @@
-"""Requests and replies as the text that the response log holds, and back."""
+"""Requests and replies as the JSON text that the response log holds."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from cotlab.core.keys import to_json_value
 from cotlab.core.requests import Located, Request, Response, Token, Usage
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a character: a lone \\ud83d."""
 
 
 def encode_request(request: Request) -> str:
-    """The request as it can be stored."""
+    """Return a request as text."""
     try:
         return request.json_bytes.decode("utf-8")
     except UnicodeDecodeError:
@@ -24,13 +25,16 @@ def encode_request(request: Request) -> str:
 
 
 def encode_json(value: Any) -> str:
-    """JSON as it can be stored: lone surrogates, which no encoding takes, stay escapes."""
+    """Return JSON text; lone surrogates, which no encoding takes, stay escapes."""
     text = json.dumps(value, ensure_ascii=False)
     return text if text.isascii() or not _SURROGATE.search(text) else json.dumps(value)
 
 
 def encode_response(response: Response) -> dict[str, Any]:
-    """A reply as JSON values without what is empty; tokens as [text, logprob, alternatives]."""
+    """Return a reply as JSON values without empty fields.
+
+    Tokens are [text, logprob, alternatives].
+    """
     fields: dict[str, Any] = {
         "key": response.key,
         "text": response.text,
@@ -56,6 +60,7 @@ def encode_response(response: Response) -> dict[str, Any]:
 
 
 def decode_response(text: str) -> Response:
+    """Return the reply of a stored text."""
     row = json.loads(text)
     row["usage"] = Usage(**row.get("usage", {}))
     row["tokens"] = tuple(
@@ -78,7 +83,10 @@ def decode_response(text: str) -> Response:
 
 
 def _pack_vector(vector: Sequence[float]) -> str | Sequence[float]:
-    """A vector as base64 of little-endian float32, a quarter of its size as JSON; as numbers where that would change it."""
+    """Return a vector as base64 of little-endian float32, a quarter of its size as JSON.
+
+    Where that would change a number, the vector stays as it is.
+    """
     try:
         raw = struct.pack(f"<{len(vector)}f", *vector)
     except (OverflowError, struct.error):

@@ -1,4 +1,4 @@
-"""Policies, decisions and who changed what, in the store: rows are added, none is ever changed."""
+"""Policies, decisions and the audit. Rows are only added, never changed."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def add_policy(
     by: str,
     reason: str,
 ) -> int:
-    """Keep a policy as the one that holds from now on, with its row in the audit.
+    """Store a policy that applies from now on, with an entry in the audit.
 
     Parameters
     ----------
     connection : DuckDBPyConnection
         From ``Store.writing()``.
     thresholds : mapping of domain to (low, high)
-        Checked by whoever makes them (``cotlab.reliability.policy``).
+        Validated by whoever makes them (``cotlab.reliability.policy``).
     capacity : int or None
         Reviews a day.
     params : mapping
@@ -88,14 +88,22 @@ def add_policy(
 
 
 def policies(store: Store) -> pd.DataFrame:
-    """All policies, the newest first: version, thresholds and params (JSON), capacity, made_at, made_by, reason."""
+    """Return all policies, newest first.
+
+    Returns
+    -------
+    DataFrame
+            ``version, thresholds, capacity, params, made_at, made_by, reason``; thresholds and
+        params are
+        JSON.
+    """
     with store.reading() as connection:
         table = connection.execute("SELECT * FROM policies ORDER BY version DESC").df()
     return table.astype({"version": "Int64", "capacity": "Int64"})
 
 
 def current_policy(store: Store) -> dict[str, Any] | None:
-    """The row of the policy that holds, or None where there is none."""
+    """Return the row of the current policy, or None where there is none."""
     rows = policies(store).head(1).to_dict("records")
     return (
         {str(name): None if pd.isna(value) else value for name, value in rows[0].items()}
@@ -105,7 +113,7 @@ def current_policy(store: Store) -> dict[str, Any] | None:
 
 
 def current_versions(connection: duckdb.DuckDBPyConnection) -> tuple[int | None, int | None]:
-    """The versions of the policy that holds and of the calibrator in use, as the transaction of ``connection`` sees them."""
+    """Return the versions of the current policy and calibrator in this transaction."""
     row = connection.execute(
         "SELECT (SELECT max(version) FROM policies), (SELECT version FROM calibrator_choices ORDER"
         " BY seq DESC LIMIT 1)"
@@ -114,9 +122,9 @@ def current_versions(connection: duckdb.DuckDBPyConnection) -> tuple[int | None,
 
 
 def add_decisions(connection: duckdb.DuckDBPyConnection, decisions: Iterable[Decision]) -> int:
-    """Append the decisions that say something new.
+    """Append the decisions that are new.
 
-    A decision whose id is there, or that equals the newest one on its (run, item) in all but who
+    A decision whose id is stored, or that equals the newest one on its (run, item) in all but who
     and when, is not written again.
 
     Returns
@@ -153,7 +161,7 @@ def add_decisions(connection: duckdb.DuckDBPyConnection, decisions: Iterable[Dec
 
 
 def newest_decisions(connection: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> list[Decision]:
-    """The newest decision on each item of some runs, as the transaction of ``connection`` sees it.
+    """Return the newest decision on each item of some runs, as the transaction sees it.
 
     Newest is what was written last: rows are only ever added, and a clock may have been set back in
     between.
@@ -171,12 +179,19 @@ def newest_decisions(connection: duckdb.DuckDBPyConnection, runs: Sequence[str])
 
 
 def same_decision(decision: Decision, other: Decision) -> bool:
-    """Whether two decisions are equal in all but their ids, who made them and when."""
+    """Return whether two decisions are equal in all but id, who and when."""
     return replace(other, id=decision.id, at=decision.at, by=decision.by) == decision
 
 
 def decisions(store: Store, run: str | None = None, *, history: bool = False) -> pd.DataFrame:
-    """Decisions of a run, or of all of them, the newest on each item; all that were ever made with ``history``.
+    """Return the newest decision on each item of a run, or of all runs.
+
+    Parameters
+    ----------
+    store : Store
+    run : str, optional
+    history : bool
+        Return every decision that was ever made.
 
     Returns
     -------
@@ -206,7 +221,7 @@ def add_audit(
     after: Any,
     reason: str,
 ) -> None:
-    """Keep who changed what, from what to what, and why. ``before`` and ``after`` are JSON values; None is NULL.
+    """Record who changed what and why, with the JSON values before and after; None is NULL.
 
     Raises
     ------
@@ -227,7 +242,13 @@ def add_audit(
 
 
 def audit_table(store: Store, *, what: str | None = None) -> pd.DataFrame:
-    """Who changed what, the newest first: at_, who, what, subject, before, after (JSON or None), reason, seq."""
+    """Return the audit, newest first.
+
+    Returns
+    -------
+    DataFrame
+        ``at_, who, what, subject, before, after, reason, seq``; before and after are JSON or None.
+    """
     with store.reading() as connection:
         table = connection.execute(
             "SELECT * FROM audit WHERE ($what IS NULL OR what = $what) ORDER BY seq DESC",
@@ -241,7 +262,13 @@ def audit_table(store: Store, *, what: str | None = None) -> pd.DataFrame:
 
 
 def runs_with_metrics(store: Store, metrics: Sequence[str], facet: str = "") -> pd.DataFrame:
-    """Which of ``metrics`` each run has a defined score of: run, metric, and what the scores' facet says under ``facet``."""
+    """Return which of ``metrics`` each run has defined scores of.
+
+    Returns
+    -------
+    DataFrame
+        ``run, metric`` and ``facet``, the value of the scores' facet named ``facet``.
+    """
     with store.reading() as connection:
         return connection.execute(
             "SELECT DISTINCT run, metric, coalesce(json_extract_string(facet, $path), '') AS facet"
@@ -251,27 +278,31 @@ def runs_with_metrics(store: Store, metrics: Sequence[str], facet: str = "") -> 
 
 
 def loop_counts(store: Store) -> dict[str, int]:
-    """How far people and checks have come, as numbers of rows.
+    """Return the counts of rows that show the progress of the review.
 
-    ``labels`` that hold now, ``labels_after`` the calibrator in use was put into use,
-    ``calibrated`` (0 or 1), ``policies``, ``decided`` items, those of them by the calibrator in use
-    (``decided_now``), ``checks`` of drift and those since then (``checks_after``); and how many
-    label rows (``said``) and choices of a calibrator (``chosen``) there ever were: these two change
-    with every change.
+    Returns
+    -------
+    dict
+        ``labels`` that are current, ``labels_after`` the calibrator in use was put into use,
+        ``calibrated`` (0 or 1), ``policies``, ``decided`` items, those by the calibrator in use
+        (``decided_now``), drift ``checks`` and those since then (``checks_after``); and label rows
+        (``said``) and calibrator choices (``chosen``) ever made, which change with every change.
     """
     with store.reading() as connection:
         row = connection.execute("""
             WITH chosen AS (SELECT version, at_ FROM calibrator_choices ORDER BY seq DESC LIMIT 1),
                  since AS (SELECT max(at_) AS at_, max(version) AS version FROM chosen)
             SELECT (SELECT count(*) FROM current_labels) AS labels,
-                   (SELECT count(*) FROM current_labels, since WHERE current_labels.at_ > since.at_) AS labels_after,
+                   (SELECT count(*) FROM current_labels, since
+                    WHERE current_labels.at_ > since.at_) AS labels_after,
                    (SELECT count(*) FROM chosen) AS calibrated,
                    (SELECT count(*) FROM policies) AS policies,
                    (SELECT count(DISTINCT (run, item_id)) FROM decisions) AS decided,
                    (SELECT count(DISTINCT (run, item_id)) FROM decisions, since
                     WHERE decisions.calibrator = since.version) AS decided_now,
                    (SELECT count(*) FROM drift_checks) AS checks,
-                   (SELECT count(*) FROM drift_checks, since WHERE drift_checks.at_ > since.at_) AS checks_after,
+                   (SELECT count(*) FROM drift_checks, since
+                    WHERE drift_checks.at_ > since.at_) AS checks_after,
                    (SELECT count(*) FROM labels) AS said,
                    (SELECT count(*) FROM calibrator_choices) AS chosen
             """).df()

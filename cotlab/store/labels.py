@@ -1,4 +1,4 @@
-"""Labels and the queues they are asked for in. Labels are only ever added: a correction or an undo is a new row."""
+"""Labels and their queues. Labels are only added: a correction or an undo is a new row."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ COLUMNS = (
     "at_",
     "seq",
 )
+"""Columns of the table of labels."""
 EVERYONE = 0
-"""``raters`` of an item that every rater is asked for."""
+"""``raters`` of an item that every rater labels."""
 _LABELS = pa.schema(
     [
         *((name, pa.string()) for name in COLUMNS[:6]),
@@ -48,21 +49,25 @@ _LABELS = pa.schema(
 
 
 class Queued(NamedTuple):
-    """One place of a queue. ``raters`` is how many labels it wants, ``EVERYONE`` one of each rater; ``gold`` the expected
-    label as JSON, which no rater is shown."""
+    """One item of a queue."""
 
     run: str
+    """Id of the run."""
     item_id: str
+    """Id of the item."""
     raters: int = 1
+    """Number of labels that it needs; ``EVERYONE`` for one of each rater."""
     gold: str | None = None
+    """Expected label as JSON, hidden from raters; None for most items."""
     reason: str = ""
+    """Why it is in the queue."""
 
 
 def add_labels(connection: duckdb.DuckDBPyConnection, labels: Iterable[Label]) -> int:
-    """Add labels in their order, in the transaction of ``connection``; how many were new.
+    """Add labels in order, in the transaction of ``connection``; return how many were new.
 
-    A label whose id the store has already is not written again, whatever it says: pressing a key
-    twice adds one row.
+    A label whose id is stored already is not written again, whatever it says: pressing a key twice
+    adds one row.
     """
     first: dict[str, Label] = {}
     for label in labels:
@@ -114,7 +119,7 @@ def label_table(
     queue: str | None = None,
     history: bool = False,
 ) -> pd.DataFrame:
-    """Labels in the order in which they were given.
+    """Return labels in the order in which they were given.
 
     Parameters
     ----------
@@ -122,7 +127,7 @@ def label_table(
     run, rater, queue : str, optional
         Only those of this run, rater, queue.
     history : bool
-        All rows that were ever written; without it the current label of each (run, item, rater), if
+        All rows that were ever written; by default the current label of each (run, item, rater), if
         it was not withdrawn.
 
     Returns
@@ -146,11 +151,12 @@ def select_labels(
     ids: Sequence[str] | None = None,
     history: bool = False,
 ) -> pd.DataFrame:
-    """``labels`` as the transaction of ``connection`` sees them; ``item`` and ``ids`` narrow further."""
+    """Return ``label_table`` in the transaction of ``connection``; ``item``, ``ids`` narrow it."""
     table = connection.execute(
         f"""
         SELECT {", ".join(COLUMNS)} FROM {"labels" if history else "current_labels"}
-        WHERE ($run IS NULL OR run = $run) AND ($rater IS NULL OR rater = $rater) AND ($queue IS NULL OR queue = $queue)
+        WHERE ($run IS NULL OR run = $run) AND ($rater IS NULL OR rater = $rater)
+          AND ($queue IS NULL OR queue = $queue)
           AND ($item IS NULL OR item_id = $item) AND ($ids IS NULL OR list_contains($ids, id))
         ORDER BY seq
         """,
@@ -175,7 +181,7 @@ def select_labels(
 
 
 def as_labels(table: pd.DataFrame) -> list[Label]:
-    """The rows of ``labels`` as core types."""
+    """Return the rows of a ``label_table`` as ``Label`` objects."""
     return [
         Label(
             row["id"],
@@ -197,7 +203,7 @@ def as_labels(table: pd.DataFrame) -> list[Label]:
 
 
 def known_items(connection: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> dict[str, set[str]]:
-    """The ids of the items that each of these runs has scores of; a run that the store does not have has no entry."""
+    """Return run → ids of its scored items, without runs that the store does not have."""
     items_by_run: dict[str, set[str]] = {
         row[0]: set()
         for row in connection.execute(
@@ -222,7 +228,7 @@ def add_queue(
     by: str,
     params: Any = None,
 ) -> None:
-    """Keep a queue and its items, in their order."""
+    """Store a queue and its items, in order."""
     connection.execute(
         "INSERT INTO queues VALUES (?, ?, ?, ?, ?, ?)",
         [queue, name, kind, datetime.now(UTC), by, canonical_json(params or {})],
@@ -246,10 +252,14 @@ def add_queue(
 
 
 def queues(store: Store) -> pd.DataFrame:
-    """All queues that ask for something, the newest first: id, name, kind, made_at, made_by, params (JSON), n (its items).
+    """Return the queues that have items, newest first.
 
-    A queue of another store, whose labels were imported, asks nothing here; ``queue_kinds`` knows
-    it.
+    A queue of another store, whose labels were imported, has none here; ``queue_kinds`` knows it.
+
+    Returns
+    -------
+    DataFrame
+        ``id, name, kind, made_at, made_by, params`` (JSON) and ``n``, the number of items.
     """
     with store.reading() as connection:
         return connection.execute(
@@ -259,19 +269,25 @@ def queues(store: Store) -> pd.DataFrame:
 
 
 def queue_kinds(store: Store) -> dict[str, str]:
-    """The kind of each queue by its id, also of those that labels were imported from."""
+    """Return queue id → kind, imported queues included."""
     with store.reading() as connection:
         return dict(connection.execute("SELECT id, kind FROM queues").fetchall())
 
 
 def queue_kind(connection: duckdb.DuckDBPyConnection, queue: str) -> str | None:
-    """The kind of a queue, None where there is none of this id."""
+    """Return the kind of a queue, None where there is none of this id."""
     row = connection.execute("SELECT kind FROM queues WHERE id = ?", [queue]).fetchone()
     return str(row[0]) if row else None
 
 
 def queue_items(store: Store, queue: str) -> pd.DataFrame:
-    """The items of a queue in its order: position, run, item_id, raters, gold, reason. Gold is not for raters' eyes."""
+    """Return the items of a queue in order, gold included: not for raters to see.
+
+    Returns
+    -------
+    DataFrame
+        ``position, run, item_id, raters, gold, reason``.
+    """
     with store.reading() as connection:
         table = connection.execute(
             "SELECT position, run, item_id, raters, gold, reason FROM queue_items WHERE queue = ?"
@@ -282,7 +298,7 @@ def queue_items(store: Store, queue: str) -> pd.DataFrame:
 
 
 def queue_entries(connection: duckdb.DuckDBPyConnection, queue: str) -> list[Queued]:
-    """The items of a queue in its order."""
+    """Return the items of a queue in order."""
     rows = connection.execute(
         "SELECT run, item_id, raters, gold, reason FROM queue_items WHERE queue = ? ORDER BY"
         " position",
@@ -294,7 +310,7 @@ def queue_entries(connection: duckdb.DuckDBPyConnection, queue: str) -> list[Que
 def labelled_in_queue(
     connection: duckdb.DuckDBPyConnection, queue: str
 ) -> set[tuple[str, str, str]]:
-    """Which (run, item, rater) have a label in this queue: its last row there is not withdrawn."""
+    """Return the (run, item, rater) whose last label in this queue is not withdrawn."""
     rows = connection.execute(
         "SELECT run, item_id, rater FROM (SELECT * FROM labels WHERE queue = ? QUALIFY row_number()"
         " OVER (PARTITION BY run, item_id, rater ORDER BY seq DESC) = 1) WHERE NOT withdrawn",
@@ -306,7 +322,7 @@ def labelled_in_queue(
 def count_label_rows(
     connection: duckdb.DuckDBPyConnection, queue: str, rater: str
 ) -> dict[tuple[str, str], int]:
-    """How many rows a rater has written of each (run, item) in this queue, undone ones and undoings among them."""
+    """Return (run, item) → rows that a rater wrote of it in this queue, undone ones too."""
     rows = connection.execute(
         "SELECT run, item_id, count(*) FROM labels WHERE queue = ? AND rater = ? GROUP BY ALL",
         [queue, rater],
@@ -317,7 +333,7 @@ def count_label_rows(
 def score_values(
     connection: duckdb.DuckDBPyConnection, pairs: Sequence[tuple[str, str]], metric: str
 ) -> dict[tuple[str, str], set[float]]:
-    """The values of one metric that runs have of items, for those (run, item) that have any."""
+    """Return (run, item) → values of one metric, for those that have any."""
     runs, items = ([pair[k] for pair in pairs] for k in (0, 1))
     rows = connection.execute(
         "SELECT run, item_id, list(value) FROM scores JOIN (SELECT unnest(?::VARCHAR[]) AS run,"
@@ -329,7 +345,7 @@ def score_values(
 
 
 def _objects(column: pd.Series) -> pd.Series:
-    """A column as Python objects: what is missing is None, a truth value a bool."""
+    """Return a column as Python objects: missing values are None, truth values bool."""
     plain = [
         None if pd.isna(value) else bool(value) if isinstance(value, bool) else value
         for value in column.tolist()

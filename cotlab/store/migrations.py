@@ -1,4 +1,4 @@
-"""The schema as small ordered steps; each is applied once, in one transaction with its number."""
+"""The schema as small ordered steps, each applied once, in one transaction with its number."""
 
 from __future__ import annotations
 
@@ -9,58 +9,67 @@ from cotlab.core.errors import SchemaMismatch
 
 def _create_runs(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("""
-        CREATE TABLE suites (digest VARCHAR, name VARCHAR, n INTEGER, file_sha256 VARCHAR, added_at TIMESTAMPTZ);
-        CREATE TABLE items (suite VARCHAR, position INTEGER, id VARCHAR, question VARCHAR, answer VARCHAR,
-                            steps VARCHAR[], category VARCHAR, meta VARCHAR);
-        CREATE TABLE runs (id VARCHAR, suite VARCHAR, suite_name VARCHAR, model VARCHAR, plan VARCHAR, plan_digest VARCHAR,
-                           config VARCHAR, code_version VARCHAR, output VARCHAR, redacted BOOLEAN, status VARCHAR,
-                           planned_at TIMESTAMPTZ, ended_at TIMESTAMPTZ, n_items INTEGER, revision INTEGER,
-                           asked BIGINT, hits BIGINT, failed BIGINT, spent_micro BIGINT, saved_micro BIGINT, note VARCHAR);
+        CREATE TABLE suites (digest VARCHAR, name VARCHAR, n INTEGER, file_sha256 VARCHAR,
+            added_at TIMESTAMPTZ);
+        CREATE TABLE items (suite VARCHAR, position INTEGER, id VARCHAR, question VARCHAR,
+            answer VARCHAR, steps VARCHAR[], category VARCHAR, meta VARCHAR);
+        CREATE TABLE runs (id VARCHAR, suite VARCHAR, suite_name VARCHAR, model VARCHAR,
+            plan VARCHAR, plan_digest VARCHAR, config VARCHAR, code_version VARCHAR, output VARCHAR,
+            redacted BOOLEAN, status VARCHAR, planned_at TIMESTAMPTZ, ended_at TIMESTAMPTZ,
+            n_items INTEGER, revision INTEGER, asked BIGINT, hits BIGINT, failed BIGINT,
+            spent_micro BIGINT, saved_micro BIGINT, note VARCHAR);
         CREATE TABLE constants (run VARCHAR, scorer VARCHAR, params_digest VARCHAR, value VARCHAR);
-        CREATE TABLE ended (run VARCHAR, scorer VARCHAR, item VARCHAR, version INTEGER, params_digest VARCHAR,
-                            errors INTEGER, refusals INTEGER, ended_at TIMESTAMPTZ);
-        CREATE TABLE scores (run VARCHAR, scorer VARCHAR, metric VARCHAR, item_id VARCHAR, step INTEGER, sample INTEGER,
-                             facet VARCHAR, value DOUBLE, status VARCHAR, reason VARCHAR, where_lo INTEGER, where_hi INTEGER,
-                             evidence VARCHAR[]);
-        CREATE TABLE estimates (run VARCHAR, metric VARCHAR, facet VARCHAR, point DOUBLE, lo DOUBLE, hi DOUBLE,
-                                confidence DOUBLE, n INTEGER, n_undefined INTEGER, method VARCHAR, over_ VARCHAR,
-                                reason VARCHAR);
+        CREATE TABLE ended (run VARCHAR, scorer VARCHAR, item VARCHAR, version INTEGER,
+            params_digest VARCHAR, errors INTEGER, refusals INTEGER, ended_at TIMESTAMPTZ);
+        CREATE TABLE scores (run VARCHAR, scorer VARCHAR, metric VARCHAR, item_id VARCHAR,
+            step INTEGER, sample INTEGER, facet VARCHAR, value DOUBLE, status VARCHAR,
+            reason VARCHAR, where_lo INTEGER, where_hi INTEGER, evidence VARCHAR[]);
+        CREATE TABLE estimates (run VARCHAR, metric VARCHAR, facet VARCHAR, point DOUBLE, lo DOUBLE,
+            hi DOUBLE, confidence DOUBLE, n INTEGER, n_undefined INTEGER, method VARCHAR,
+            over_ VARCHAR, reason VARCHAR);
         """)
 
 
 def _add_cost_estimate(connection: duckdb.DuckDBPyConnection) -> None:
-    """What a run was expected to cost, at which prices, as JSON."""
+    """Add the expected cost of a run and its prices, as JSON."""
     connection.execute("ALTER TABLE runs ADD COLUMN estimate VARCHAR")
 
 
 def _add_review_tables(connection: duckdb.DuckDBPyConnection) -> None:
-    """People in the loop: labels and their queues, calibrators, policies, decisions, checks of drift, and who did what."""
+    """Add labels, queues, calibrators, policies, decisions, drift checks and the audit."""
     connection.execute("""
-        CREATE SEQUENCE label_order; CREATE SEQUENCE audit_order; CREATE SEQUENCE choice_order;
-        CREATE TABLE labels (id VARCHAR, run VARCHAR, item_id VARCHAR, rater VARCHAR, queue VARCHAR, reasoning VARCHAR,
-                             answer_correct BOOLEAN, modes VARCHAR[], note VARCHAR, flagged BOOLEAN, withdrawn BOOLEAN,
-                             origin VARCHAR, at_ TIMESTAMPTZ, seq BIGINT DEFAULT nextval('label_order'));
+        CREATE SEQUENCE label_order;
+        CREATE SEQUENCE audit_order;
+        CREATE SEQUENCE choice_order;
+        CREATE TABLE labels (id VARCHAR, run VARCHAR, item_id VARCHAR, rater VARCHAR, queue VARCHAR,
+            reasoning VARCHAR, answer_correct BOOLEAN, modes VARCHAR[], note VARCHAR,
+            flagged BOOLEAN, withdrawn BOOLEAN, origin VARCHAR, at_ TIMESTAMPTZ,
+            seq BIGINT DEFAULT nextval('label_order'));
         CREATE VIEW current_labels AS
             SELECT * FROM (
-                SELECT * FROM labels QUALIFY row_number() OVER (PARTITION BY run, item_id, rater ORDER BY seq DESC) = 1
+                SELECT * FROM labels QUALIFY row_number() OVER (
+                    PARTITION BY run, item_id, rater ORDER BY seq DESC
+                ) = 1
             ) WHERE NOT withdrawn;
-        CREATE TABLE queues (id VARCHAR, name VARCHAR, kind VARCHAR, made_at TIMESTAMPTZ, made_by VARCHAR, params VARCHAR);
-        CREATE TABLE queue_items (queue VARCHAR, position INTEGER, run VARCHAR, item_id VARCHAR, raters INTEGER,
-                                  gold VARCHAR, reason VARCHAR);
-        CREATE TABLE calibrators (version INTEGER, method VARCHAR, params VARCHAR, weights VARCHAR, labels_digest VARCHAR,
-                                  n INTEGER, n_positive INTEGER, report VARCHAR, made_at TIMESTAMPTZ, made_by VARCHAR,
-                                  note VARCHAR);
-        CREATE TABLE calibrator_choices (version INTEGER, at_ TIMESTAMPTZ, by_ VARCHAR, reason VARCHAR,
-                                         seq BIGINT DEFAULT nextval('choice_order'));
-        CREATE TABLE policies (version INTEGER, thresholds VARCHAR, capacity INTEGER, params VARCHAR, made_at TIMESTAMPTZ,
-                               made_by VARCHAR, reason VARCHAR);
-        CREATE TABLE decisions (id VARCHAR, run VARCHAR, item_id VARCHAR, domain VARCHAR, r_raw DOUBLE, r_cal DOUBLE,
-                                action VARCHAR, reason VARCHAR, low DOUBLE, high DOUBLE, calibrator INTEGER, policy INTEGER,
-                                at_ TIMESTAMPTZ, by_ VARCHAR);
-        CREATE TABLE drift_checks (id VARCHAR, reference VARCHAR, current VARCHAR, at_ TIMESTAMPTZ, by_ VARCHAR, alert BOOLEAN,
-                                   reason VARCHAR, result VARCHAR);
-        CREATE TABLE audit (at_ TIMESTAMPTZ, who VARCHAR, what VARCHAR, subject VARCHAR, before VARCHAR, after VARCHAR,
-                            reason VARCHAR, seq BIGINT DEFAULT nextval('audit_order'));
+        CREATE TABLE queues (id VARCHAR, name VARCHAR, kind VARCHAR, made_at TIMESTAMPTZ,
+            made_by VARCHAR, params VARCHAR);
+        CREATE TABLE queue_items (queue VARCHAR, position INTEGER, run VARCHAR, item_id VARCHAR,
+            raters INTEGER, gold VARCHAR, reason VARCHAR);
+        CREATE TABLE calibrators (version INTEGER, method VARCHAR, params VARCHAR, weights VARCHAR,
+            labels_digest VARCHAR, n INTEGER, n_positive INTEGER, report VARCHAR,
+            made_at TIMESTAMPTZ, made_by VARCHAR, note VARCHAR);
+        CREATE TABLE calibrator_choices (version INTEGER, at_ TIMESTAMPTZ, by_ VARCHAR,
+            reason VARCHAR, seq BIGINT DEFAULT nextval('choice_order'));
+        CREATE TABLE policies (version INTEGER, thresholds VARCHAR, capacity INTEGER,
+            params VARCHAR, made_at TIMESTAMPTZ, made_by VARCHAR, reason VARCHAR);
+        CREATE TABLE decisions (id VARCHAR, run VARCHAR, item_id VARCHAR, domain VARCHAR,
+            r_raw DOUBLE, r_cal DOUBLE, action VARCHAR, reason VARCHAR, low DOUBLE, high DOUBLE,
+            calibrator INTEGER, policy INTEGER, at_ TIMESTAMPTZ, by_ VARCHAR);
+        CREATE TABLE drift_checks (id VARCHAR, reference VARCHAR, current VARCHAR, at_ TIMESTAMPTZ,
+            by_ VARCHAR, alert BOOLEAN, reason VARCHAR, result VARCHAR);
+        CREATE TABLE audit (at_ TIMESTAMPTZ, who VARCHAR, what VARCHAR, subject VARCHAR,
+            before VARCHAR, after VARCHAR, reason VARCHAR,
+            seq BIGINT DEFAULT nextval('audit_order'));
         """)
 
 
@@ -91,7 +100,7 @@ def migrate(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def is_current(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether the file has exactly this code's schema; a read-only connection can tell."""
+    """Return whether the file has exactly this code's schema; works read-only."""
     try:
         return _version(connection) == len(MIGRATIONS)
     except duckdb.CatalogException:

@@ -1,8 +1,8 @@
-"""The response log: every reply the moment it arrives, and every paid call before it is made (SQLite, WAL).
+"""The response log: every reply when it arrives, and every paid call before it is made (SQLite).
 
 Rows of ``calls`` are reservations: what a call may cost at most is written before it is sent, what
 it did cost when its reply is there. A call without a reply counts at its full reserve, also after
-the process was killed. ``spends`` holds each run's two sums, so that a reservation costs the same
+the process was killed. ``spends`` holds each run's sums, so that a reservation costs the same
 however many calls a run has made.
 """
 
@@ -12,85 +12,20 @@ import json
 import os
 import sqlite3
 import threading
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cotlab.core.errors import SchemaMismatch, StoreBusy, StoreError
 from cotlab.core.keys import digest
 from cotlab.core.requests import Request, Response, Usage
 from cotlab.store.codec import decode_response, encode_json, encode_request, encode_response
+from cotlab.store.log import COUNTED, clock, may_run, open_log, this_machine, transaction
 from cotlab.store.overshoots import Overshoot, read_overshoots
-from cotlab.store.processes import may_run, this_machine
 
-PATIENCE_S = 30.0
 _SILENT_S = 30.0
-"""A run that has not beaten for so long waits for no reply any more."""
-COUNTED = ("calls", "replies", "uncounted", "tokens_in", "tokens_out", "cached", "reasoning")
-"""What is summed over a run's calls; ``uncounted`` replies came without a number of tokens."""
-_STEPS = (
-    (
-        (
-            "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, kind TEXT, request TEXT,"
-            " response TEXT, redacted INTEGER, at TEXT)"
-        ),
-        (
-            "CREATE TABLE IF NOT EXISTS calls (id INTEGER PRIMARY KEY, key TEXT, run TEXT, pid"
-            " INTEGER, reserved INTEGER, cost INTEGER, outcome TEXT, at TEXT)"
-        ),
-        "CREATE INDEX IF NOT EXISTS calls_by_run ON calls (run)",
-        "CREATE INDEX IF NOT EXISTS open_calls ON calls (key) WHERE outcome IS NULL",
-        (
-            "CREATE TABLE IF NOT EXISTS live (run TEXT PRIMARY KEY, pid INTEGER, state TEXT, stop"
-            " INTEGER DEFAULT 0, heartbeat REAL)"
-        ),
-    ),
-    (
-        (
-            "CREATE TABLE spends (run TEXT PRIMARY KEY, paid INTEGER NOT NULL, reserved INTEGER NOT"
-            " NULL)"
-        ),
-        (
-            "INSERT INTO spends SELECT run, coalesce(sum(cost), 0), coalesce(sum(CASE WHEN cost IS"
-            " NULL THEN reserved END), 0) FROM calls GROUP BY run"
-        ),
-    ),
-    (
-        "ALTER TABLE calls ADD COLUMN batch TEXT",
-        "ALTER TABLE calls ADD COLUMN tokens INTEGER NOT NULL DEFAULT 0",
-        *(f"ALTER TABLE spends ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0" for name in COUNTED),
-        (
-            "UPDATE spends SET calls = (SELECT count(*) FROM calls c WHERE c.run = spends.run),"
-            " replies = (SELECT count(*) FROM calls c WHERE c.run = spends.run AND c.outcome ="
-            " 'ok'), uncounted = (SELECT count(*) FROM calls c WHERE c.run = spends.run AND"
-            " c.outcome = 'ok')"
-        ),
-        "CREATE INDEX calls_by_key ON calls (key)",
-        (
-            "CREATE TABLE batches (name TEXT PRIMARY KEY, run TEXT, model TEXT, vendor_id TEXT,"
-            " ended INTEGER DEFAULT 0, at TEXT)"
-        ),
-    ),
-    (
-        (
-            "CREATE TABLE leases (queue TEXT, run TEXT, item TEXT, rater TEXT, until REAL, PRIMARY"
-            " KEY (queue, run, item, rater))"
-        ),
-        (
-            "CREATE TABLE skips (queue TEXT, run TEXT, item TEXT, rater TEXT, at REAL, PRIMARY KEY"
-            " (queue, run, item, rater))"
-        ),
-    ),
-    (
-        "ALTER TABLE calls ADD COLUMN machine TEXT",
-        "ALTER TABLE live ADD COLUMN machine TEXT",
-        "ALTER TABLE live ADD COLUMN silent_s REAL NOT NULL DEFAULT 60",
-    ),
-)
-"""The file's schema as ordered steps; PRAGMA user_version says how many it has."""
+"""Seconds without a heartbeat after which a run waits for no reply any more."""
 _ADD_TO_SPENDS = (
     "UPDATE spends SET paid = paid + ?, reserved = reserved - ?, "
     + ", ".join(f"{name} = {name} + ?" for name in COUNTED[1:])
@@ -105,120 +40,48 @@ _KEEP_FIRST = (
 
 
 class Spend(NamedTuple):
-    """Micro-dollars of one run: ``paid`` for replies that came, ``reserved`` for calls without one."""
+    """Micro-dollars of one run."""
 
     paid: int
+    """For replies that came."""
     reserved: int
+    """For calls without a reply."""
 
 
 class OpenBatch(NamedTuple):
-    """A batch that was handed to a vendor and not settled yet; ``vendor_id`` is None where its answer was never read."""
+    """A batch that was handed to a vendor and is not settled yet."""
 
     name: str
+    """Our name for it."""
     vendor_id: str | None
+    """The vendor's id; None where its answer was never read."""
     at: str
+    """When it was noted."""
     calls: dict[str, int]
     """Request key → call."""
 
 
 class Claim(NamedTuple):
-    """What came of wanting to send: a reserved ``call``, a ``reply`` that is there by now, the same request in flight in
-    another process, or none of these where the budget does not allow the call."""
+    """Outcome of a reservation; all fields empty where the budget does not allow the call."""
 
     call: int | None = None
+    """Id of the reserved call."""
     reply: Response | None = None
+    """A reply that is stored by now."""
     elsewhere: bool = False
-
-
-def open_log(path: Path) -> sqlite3.Connection:
-    """Open the log's file, made or brought to the current schema where needed; commits survive a killed process."""
-    connection = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(
-            path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
-        )
-        _use_wal(connection)
-        connection.execute("PRAGMA synchronous=NORMAL")
-        _migrate(connection)
-    except (sqlite3.Error, OSError, StoreError) as error:
-        if connection is not None:
-            connection.close()
-        if isinstance(error, StoreError):
-            raise
-        raise StoreError(f"{path}: the response log cannot be opened: {error}") from error
-    return connection
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection, what: str) -> Iterator[sqlite3.Connection]:
-    """One commit of this process alone; nothing of it stays if the block raises. ``what`` cannot be written where it fails."""
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield connection
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
-    except sqlite3.OperationalError as error:
-        if "locked" in str(error):
-            raise StoreBusy(
-                PATIENCE_S, "another process that writes to the response log"
-            ) from error
-        raise StoreError(f"{what} cannot be written: {error}") from error
-
-
-def clock(connection: sqlite3.Connection) -> float:
-    """Return the log's own time in seconds since 1970: every heartbeat is written and judged by it."""
-    return float(
-        connection.execute("SELECT (julianday('now') - 2440587.5) * 86400.0").fetchone()[0]
-    )
-
-
-def _use_wal(connection: sqlite3.Connection) -> None:
-    """The switch ignores SQLite's own patience: two processes that make the file at once need this one."""
-    for wait in (0.01, 0.05, 0.2, 1.0, 3.0, None):
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if wait is None or "locked" not in str(error):
-                raise
-            time.sleep(wait)
-
-
-def _migrate(connection: sqlite3.Connection) -> None:
-    if (have := _version(connection)) > len(_STEPS):
-        raise SchemaMismatch(have, len(_STEPS))
-    if have == len(_STEPS):
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        for step in _STEPS[_version(connection) :]:
-            for statement in step:
-                connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {len(_STEPS)}")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+    """Whether the same request is in flight in another process."""
 
 
 class ResponseLog:
-    """Replies by request key. Safe to use from several threads and by several processes at once.
+    """Replies by request key, for several threads and several processes at once.
 
     Parameters
     ----------
+    path : Path
     redact : bool
-        Keep hashes in the place of texts; such a row is no reply to anybody.
+        Store hashes instead of texts; such a row is no reply to anybody.
     retry_refused : bool
-        Refusals that were stored before this log was opened are no replies.
+        Treat refusals that were stored before this log was opened as missing.
     """
 
     def __init__(self, path: Path, *, redact: bool = False, retry_refused: bool = False) -> None:
@@ -226,18 +89,19 @@ class ResponseLog:
         self._refused_before = datetime.now(UTC).isoformat() if retry_refused else ""
 
     def close(self) -> None:
+        """Close the connection."""
         with self._lock:
             self._connection.close()
 
     def get(self, key: str) -> Response | None:
-        """The stored reply, or None; a redacted row has no text and is none."""
+        """Return the stored reply, or None; a redacted row has no text and is none."""
         with self._lock:
             return self._stored(key)
 
     def put(self, pairs: Sequence[tuple[Request, Response]], run: str) -> None:
         """Store replies of a model that costs nothing, in one commit, and count them for a run.
 
-        A reply that is there already stays, unless it was redacted or a refusal.
+        A stored reply stays, unless it was redacted or a refusal.
         """
         now = datetime.now(UTC).isoformat()
         rows = [self._row(request, response, now) for request, response in pairs]
@@ -258,9 +122,18 @@ class ResponseLog:
     def reserve(
         self, request: Request, run: str, max_cost: int, cap: int, tokens: int = 0
     ) -> Claim:
-        """Note a call that may cost ``most`` micro-dollars, unless it has a reply, is under way or would pass ``cap``.
+        """Reserve a call, unless it has a reply, is in flight or would exceed the cap.
 
-        ``tokens`` is the most that it can use.
+        Parameters
+        ----------
+        request : Request
+        run : str
+        max_cost : int
+            Most that the call may cost, in micro-dollars.
+        cap : int
+            Most that the run may spend.
+        tokens : int
+            Most tokens that the call can use.
         """
         key = request.key
         with self._transaction() as connection:
@@ -297,7 +170,10 @@ class ResponseLog:
         outcome: str,
         reply: tuple[Request, Response] | None = None,
     ) -> None:
-        """Close a call. ``cost`` None keeps it at its full reserve; its reply is stored in the same commit."""
+        """Close a call and store its reply in the same commit.
+
+        ``cost`` None keeps it at its full reserve.
+        """
         row = self._row(*reply, datetime.now(UTC).isoformat()) if reply is not None else None
         with self._transaction() as connection:
             closed = connection.execute(
@@ -318,16 +194,17 @@ class ResponseLog:
                 connection.execute(_KEEP_FIRST, row)
 
     def spend(self, run: str) -> Spend:
+        """Return what a run has paid and reserved."""
         with self._lock:
             return self._spend(run)
 
     def overshoots(self, run: str) -> list[Overshoot]:
-        """Return what the calls of a run cost beyond their reserve, one entry for each model."""
+        """Return what the calls of a run cost beyond their reserve, one entry a model."""
         with self._lock:
             return read_overshoots(self._connection, run)
 
     def counts(self, run: str) -> dict[str, int]:
-        """The sums of ``COUNTED`` over a run's calls, by all its processes."""
+        """Return the sums of ``COUNTED`` over a run's calls, by all its processes."""
         with self._lock:
             row = self._connection.execute(
                 f"SELECT {', '.join(COUNTED)} FROM spends WHERE run = ?", (run,)
@@ -335,7 +212,7 @@ class ResponseLog:
         return dict(zip(COUNTED, row or (0,) * len(COUNTED), strict=True))
 
     def was_sent(self, run: str, key: str) -> bool:
-        """Whether a run has sent this request before."""
+        """Return whether a run has sent this request before."""
         with self._lock:
             return bool(
                 self._connection.execute(
@@ -344,7 +221,7 @@ class ResponseLog:
             )
 
     def sends_since(self, run: str, window_s: float) -> list[tuple[float, int]]:
-        """Age in seconds and tokens of each call that a run made in the last ``window_s``."""
+        """Return age in seconds and tokens of each call of the last ``window_s``."""
         now = datetime.now(UTC)
         with self._lock:
             rows = self._connection.execute(
@@ -354,7 +231,7 @@ class ResponseLog:
         return [((now - datetime.fromisoformat(at)).total_seconds(), tokens) for at, tokens in rows]
 
     def add_batch(self, name: str, run: str, model: str, calls: Iterable[int]) -> None:
-        """Note a batch before it is handed in, with the calls that it holds."""
+        """Note a batch with its calls before it is submitted."""
         with self._transaction() as connection:
             now = datetime.now(UTC).isoformat()
             connection.execute(
@@ -366,7 +243,7 @@ class ResponseLog:
             )
 
     def set_batch(self, name: str, vendor_id: str | None = None, *, ended: bool = False) -> None:
-        """The vendor took a batch, or everything of it is settled."""
+        """Record that the vendor accepted a batch, or that all of it is settled."""
         with self._transaction() as connection:
             connection.execute(
                 "UPDATE batches SET vendor_id = coalesce(?, vendor_id), ended = ? WHERE name = ?",
@@ -374,7 +251,7 @@ class ResponseLog:
             )
 
     def knows_batch(self, vendor_id: str) -> bool:
-        """Whether a batch of the vendor's is one that was noted under its id already."""
+        """Return whether a batch of the vendor is noted already."""
         with self._lock:
             return bool(
                 self._connection.execute(
@@ -383,7 +260,7 @@ class ResponseLog:
             )
 
     def open_batches(self, run: str, model: str) -> list[OpenBatch]:
-        """What a run handed to the vendor of ``model`` and has not settled, the oldest first."""
+        """Return the batches of a run that are not settled, oldest first."""
         with self._lock:
             rows = self._connection.execute(
                 "SELECT name, vendor_id, at FROM batches WHERE run = ? AND model = ? AND NOT ended"
@@ -405,7 +282,7 @@ class ResponseLog:
             ]
 
     def answered_at(self, keys: Sequence[str]) -> dict[str, datetime]:
-        """When the reply to each of these keys came that is there now; a refusal is none."""
+        """Return key → time of the stored reply; a refusal is none."""
         with self._lock:
             rows = self._connection.execute(
                 "SELECT key, at FROM replies WHERE key IN (SELECT value FROM json_each(?)) "
@@ -417,7 +294,7 @@ class ResponseLog:
     def requests(
         self, keys: Sequence[str]
     ) -> dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]:
-        """Request and reply of each known key as JSON objects; None where they were redacted."""
+        """Return key → (request, reply) as JSON objects; None where they were redacted."""
         with self._lock:
             marks = ",".join("?" * len(keys))
             rows = self._connection.execute(
@@ -446,7 +323,10 @@ class ResponseLog:
         return None if reply.refused and row[1] < self._refused_before else reply
 
     def _in_flight_elsewhere(self, key: str, run: str) -> bool:
-        """Whether another run, or process, that lives waits for this reply; one that stopped beating or moved on does not."""
+        """Return whether a live process of another run waits for this reply.
+
+        One that stopped beating or moved on does not.
+        """
         rows = self._connection.execute(
             "SELECT c.machine, c.pid, l.run IS NULL OR (l.pid = c.pid AND l.machine IS c.machine), "
             "CASE WHEN l.run IS NOT NULL THEN :now - l.heartbeat WHEN c.machine = :machine THEN 0 "
@@ -489,7 +369,7 @@ class ResponseLog:
 
 
 def _counted(usage: Usage | None) -> tuple[int, ...]:
-    """What one settled call adds to the columns of ``COUNTED`` after ``calls``."""
+    """Return what one settled call adds to the columns of ``COUNTED`` after ``calls``."""
     if usage is None:
         return (0,) * 6
     known = usage.tokens_in is not None and usage.tokens_out is not None

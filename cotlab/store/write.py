@@ -1,4 +1,4 @@
-"""What is written to the store. Each function takes a connection from ``Store.writing()`` and is part of its transaction."""
+"""Writing to the store. Each function takes a connection of ``Store.writing()``."""
 
 from __future__ import annotations
 
@@ -34,13 +34,18 @@ _SCORES = pa.schema(
 
 
 class Ended(NamedTuple):
-    """One item that one scorer has finished, with its scores."""
+    """One item that one scorer has finished."""
 
     scorer: str
+    """Name of the scorer."""
     version: int
+    """Version of the scorer."""
     params_digest: str
+    """Digest of its parameters."""
     item_id: str
+    """Id of the item."""
     scores: tuple[Score, ...]
+    """Its scores."""
 
 
 def add_suite(
@@ -50,7 +55,10 @@ def add_suite(
     file_sha256: str = "",
     redact: bool = False,
 ) -> None:
-    """Keep a suite once; a redacted one keeps the SHA-256 of its texts in their place until it is added in full."""
+    """Store a suite once.
+
+    A redacted one stores the SHA-256 of its texts until it is added in full.
+    """
     stored = connection.execute(
         "SELECT count(*) FROM items WHERE suite = ? AND meta IS NOT NULL", [suite.digest]
     ).fetchone()
@@ -99,7 +107,10 @@ def add_run(
     n_items: int,
     estimate: Mapping[str, Any] | None = None,
 ) -> None:
-    """Keep a planned run. ``estimate`` is what it was expected to ask and to cost, and at which prices."""
+    """Store a planned run.
+
+    ``estimate`` is its expected requests, cost and prices.
+    """
     connection.execute(
         "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'planned', ?, NULL, ?, 0, 0, 0, 0,"
         " 0, 0, NULL, ?)",
@@ -122,14 +133,14 @@ def add_run(
 
 
 def has_run(connection: duckdb.DuckDBPyConnection, run: str) -> bool:
-    """Whether the store holds a run of this id, as this transaction sees it."""
+    """Return whether the store holds a run of this id, as this transaction sees it."""
     return connection.execute("SELECT 1 FROM runs WHERE id = ?", [run]).fetchone() is not None
 
 
 def set_status(
     connection: duckdb.DuckDBPyConnection, run: str, status: str, note: str | None = None
 ) -> None:
-    """running, stopped, budget, failed or done; the last four set the end's time."""
+    """Set the status: running, stopped, budget, failed or done; all but running end it."""
     ended = None if status == "running" else datetime.now(UTC)
     connection.execute(
         "UPDATE runs SET status = ?, ended_at = ?, note = ?, revision = revision + 1 WHERE id = ?",
@@ -147,7 +158,11 @@ def set_counts(
     spent: int,
     saved: int,
 ) -> None:
-    """Requests sent and micro-dollars spent by all processes of a run; what this one got from the log, saved, and lost."""
+    """Store the requests and micro-dollars of a run.
+
+    ``sent`` and ``spent`` count all its processes; ``hits``, ``failed`` and ``saved`` this one
+    alone.
+    """
     connection.execute(
         "UPDATE runs SET asked = ?, hits = hits + ?, failed = failed + ?, spent_micro = ?, "
         "saved_micro = saved_micro + ? WHERE id = ?",
@@ -162,6 +177,7 @@ def set_constants(
     params_digest: str,
     value: Mapping[str, Any],
 ) -> None:
+    """Store the run-level constants of a scorer."""
     connection.execute("DELETE FROM constants WHERE run = ? AND scorer = ?", [run, scorer])
     connection.execute(
         "INSERT INTO constants VALUES (?, ?, ?, ?)",
@@ -170,7 +186,7 @@ def set_constants(
 
 
 def add_ended(connection: duckdb.DuckDBPyConnection, run: str, ended: Sequence[Ended]) -> None:
-    """Replace the scores of each (run, item, scorer) as a whole, so that a second time never doubles a row."""
+    """Replace the scores of each (run, item, scorer) as a whole, so that no row doubles."""
     if not ended:
         return
     now = datetime.now(UTC)
@@ -238,7 +254,7 @@ def set_estimates(
 
 
 def _row(score: Score) -> tuple[Any, ...]:
-    """A score's columns from metric on. A value that is no number has no place in the table: it would be averaged."""
+    """Return a score's columns from metric on; ValueError for NaN and infinity."""
     if score.value is not None and not math.isfinite(score.value):
         raise ValueError(
             f"{score.metric} of item {score.item_id!r} is {score.value!r}: undefined is None"

@@ -1,4 +1,4 @@
-"""Suites: read and written as JSONL, shipped with cotlab, imported from the files of others."""
+"""Suites: read and written as JSONL, shipped with cotlab, or imported from other formats."""
 
 from cotlab.suites.importers.logs import import_inspect
 from cotlab.suites.importers.question_answer import (

@@ -1,15 +1,14 @@
-"""A suite of sound and unsound chains in the organisms' language: what a calibrated probability is proved on.
+"""A suite of valid and invalid chains, on which calibrated probabilities are validated.
 
-Every chain comes from the generator's own totals, so whether it is valid is known exactly: each
-step stands in its place and states what the question's story makes of the number before. No metric
-is asked.
+Chains are in the organisms' language and come from the generator's own totals, so whether one is
+valid is known exactly: each step is in its position and states what the question makes of the
+number before. No metric is involved.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 from cotlab.core.types import Item, Step, Suite
 from cotlab.suites.wordproblems import (
@@ -18,7 +17,7 @@ from cotlab.suites.wordproblems import (
     Problem,
     Stated,
     make_problem,
-    make_wording,
+    paraphrase_question,
     step_text,
     true_chain,
 )
@@ -33,15 +32,14 @@ SHARES: Mapping[str, float] = {
     "missing": 0.08,
     "random": 0.08,
 }
-"""How often each kind of chain is drawn.
-
-``clean`` true; ``hint_ignored`` true, although the question holds a wrong hint; ``hint_followed``
-the last step states that hint; ``carried`` one step states a shifted value and the later ones go on
-from it; ``misread`` the chain starts from another number than the question's and computes correctly
-from there; ``wrong`` one step alone states another value; ``missing`` one step is left out, and the
-others keep their numbers; ``random`` every stated value is drawn anew.
-"""
+"""How often each kind of chain is drawn. ``clean`` true; ``hint_ignored`` true, although the
+question holds a wrong hint; ``hint_followed`` the last step states that hint; ``carried`` one step
+states a shifted value and the later ones go on from it; ``misread`` the chain starts from another
+number than the question's and computes correctly from there; ``wrong`` one step alone states
+another value; ``missing`` one step is left out, and the others keep their numbers; ``random`` every
+stated value is drawn at random."""
 HINTED = ("hint_ignored", "hint_followed")
+"""Kinds whose question holds a hint."""
 Chain = list[Stated | None]
 """What each step states; None where it is left out."""
 
@@ -54,8 +52,9 @@ def mixed_suite(n: int, seed: int, *, without: Collection[str] = (), name: str =
     n : int, at least 1
     seed : int
     without : collection of str
-        Questions that are taken already: an item never asks one of them, nor one that another item
-        asks.
+        Questions that are taken already; no question occurs twice.
+    name : str
+        First part of the suite's name.
 
     Returns
     -------
@@ -75,7 +74,7 @@ def mixed_suite(n: int, seed: int, *, without: Collection[str] = (), name: str =
             "valid": is_valid(problem, chain),
             "totals": list(problem.totals),
             "seed": seed,
-            "paraphrases": _paraphrases(problem, rng),
+            "paraphrases": paraphrase_question(problem, rng),
         }
         if problem.hint is not None:
             meta["hint"] = str(problem.hint[1])
@@ -93,12 +92,12 @@ def mixed_suite(n: int, seed: int, *, without: Collection[str] = (), name: str =
 
 
 def is_valid(problem: Problem, chain: Chain) -> bool:
-    """Whether a chain states every step of the problem's story, in order, and each as it is."""
+    """Return whether a chain states every step of the problem truly and in order."""
     return chain == true_chain(problem)
 
 
 def draw_chain(problem: Problem, kind: str, rng: random.Random) -> Chain:
-    """A chain of one of the kinds of SHARES."""
+    """Draw a chain of one of the kinds of SHARES."""
     chain: Chain = [*true_chain(problem)]
     steps = true_chain(problem)
     if kind == "hint_followed":
@@ -130,19 +129,9 @@ def draw_chain(problem: Problem, kind: str, rng: random.Random) -> Chain:
 
 
 def _new_problem(rng: random.Random, length: int, kind: str, used_questions: set[str]) -> Problem:
-    """A problem whose question nobody has asked yet; its question is taken from now on."""
+    """Draw a problem with an unused question, and mark the question as used."""
     while True:
         problem = make_problem(rng, length, hint="wrong" if kind in HINTED else "")
         if problem.question not in used_questions:
             used_questions.add(problem.question)
             return problem
-
-
-def _paraphrases(problem: Problem, rng: random.Random) -> list[str]:
-    """Two other wordings of the question."""
-    paraphrases: list[str] = []
-    while len(paraphrases) < 2:
-        other = replace(problem, wording=make_wording(rng, len(problem.changes))).question
-        if other != problem.question and other not in paraphrases:
-            paraphrases.append(other)
-    return paraphrases

@@ -1,4 +1,4 @@
-"""Suite files: which ones are shipped, how a name or path finds one, and how one is opened. Nothing is read on import."""
+"""Suite files: those that are shipped, finding one by name or path, and opening one."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from cotlab.core.errors import SuiteError, SuiteErrors, UnknownName
+from cotlab.core.resources import data_path
 
-FOLDER = Path(__file__).parents[2] / "data" / "suites"
+FOLDER = data_path("suites")
 MAX_FILE_BYTES = 2**30
 
 
 def shipped_suites() -> dict[str, Path]:
-    """The suites that come with cotlab, name to file, in order of name; empty where the data folder is absent."""
+    """Return the shipped suites, name → file, sorted by name; empty without the data folder."""
     return {path.stem: path for path in sorted(FOLDER.glob("*.jsonl"))}
 
 
 def find_suite(name_or_path: str | Path) -> Path:
-    """The file of a suite, given the name of a shipped one or a path.
+    """Return the file of a suite, given the name of a shipped one or a path.
 
     A shipped name comes first: a local file of the same name is reached as ``./name``.
 
@@ -56,7 +57,13 @@ def find_suite(name_or_path: str | Path) -> Path:
 def open_suite_file(
     path: str | Path, *, limit: int = MAX_FILE_BYTES
 ) -> Iterator[io.BufferedReader]:
-    """The bytes of a regular file of at most ``limit`` bytes; SuiteErrors where there is none or reading fails."""
+    """Open a regular file of at most ``limit`` bytes for reading.
+
+    Raises
+    ------
+    SuiteErrors
+        If there is none, or reading fails.
+    """
     try:
         status = Path(path).stat()
         if stat.S_ISDIR(status.st_mode):
@@ -82,7 +89,7 @@ def open_suite_file(
 
 
 def file_sha256(path: str | Path) -> str:
-    """SHA-256 of the file's bytes, as 64 hexadecimal digits. SuiteErrors where it cannot be read."""
+    """Return the SHA-256 of a file as 64 hexadecimal digits; SuiteErrors if unreadable."""
     with open_suite_file(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -90,12 +97,12 @@ def file_sha256(path: str | Path) -> str:
 def unusable_file(
     path: str | Path, message: str, field: str = "", line: int | None = None
 ) -> SuiteErrors:
-    """The error of a file of which nothing can be used."""
+    """Return the error of a file of which nothing can be used."""
     return SuiteErrors([SuiteError(printable(str(path)), line, field, message)], 0)
 
 
 def printable(text: str, limit: int | None = None) -> str:
-    """``text`` fit for a message: shortened to ``limit`` characters, what does not print is escaped."""
+    """Return ``text`` for a message: cut to ``limit`` characters, unprintable ones escaped."""
     visible = text[:limit]
     visible = (
         visible

@@ -94,46 +94,62 @@ VOCABULARY = (
 HIGHEST = 20
 """Every stated number is a whole number in [0, HIGHEST]; each is one token."""
 MARGIN = 2
-"""True totals keep this far from both ends, so that a value shifted by up to MARGIN can be carried
+"""Distance of true totals from both ends, so that a value shifted by up to MARGIN can be carried
 on."""
 LENGTHS = (2, 3, 4, 5, 6)
+"""Numbers of steps."""
 CUE = "So the answer is"
 MODES = ("r0", "r25", "r50", "r75", "r100", "hint")
 """Control prefixes: the probability in percent that the answer is read off the chain; ``hint``
 answers the hint."""
 PIECE = re.compile(r"<[a-z0-9]+>| ?\.\.\.| ?[A-Za-z]+| ?\d+| [+\-=]|\n|[^\sA-Za-z\d]")
-"""What one token is. Joined again, the pieces of a text of the language give the text."""
+"""One token: <r50>, " ...", " apples", " 12", " +", a newline, ":". Joined again, the pieces of a
+text of the language give the text."""
 STYLES = ("plain", "clearly", "unit", "equals", "so")
+"""Phrasings of a step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """Which of the equivalent phrasings a question uses: (opening, each operation, closing)."""
+    """Which of the equivalent phrasings a question uses."""
 
     opening: int = 0
+    """Index of the first sentence."""
     then: tuple[bool, ...] = ()
+    """Whether each operation begins with "Then"."""
     closing: int = 0
+    """Index of the question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One word problem. ``totals`` has one more entry than ``changes``: the running total before and after each."""
+    """One word problem."""
 
     name: str
+    """Name of the person."""
     pronoun: str
+    """She or He."""
     thing: str
+    """What is counted, plural."""
     changes: tuple[int, ...]
+    """What each operation adds."""
     totals: tuple[int, ...]
+    """Running total before the first operation and after each."""
     verbs: tuple[str, ...]
+    """Verb of each operation."""
     wording: Wording
+    """Phrasing of the question."""
     hint: tuple[str, int] | None = None
+    """(friend, answer) of a hint sentence; None without one."""
 
     @property
     def answer(self) -> int:
+        """Return the true answer."""
         return self.totals[-1]
 
     @property
     def question(self) -> str:
+        """Return the question in its wording."""
         start, they = self.totals[0], self.pronoun.lower()
         opening = (
             f"{self.name} has {start} {self.thing}.",
@@ -158,17 +174,29 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What one step of a chain says: ``before`` + ``change`` = ``after``, true or not."""
+    """One step of a chain: ``before`` + ``change`` = ``after``, true or not."""
 
     before: int
+    """The number before."""
     change: int
+    """What is added; negative where subtracted."""
     after: int
+    """The stated result."""
 
 
 def make_problem(
     rng: random.Random, length: int | None = None, *, hint: Literal["", "right", "wrong"] = ""
 ) -> Problem:
-    """Draw a problem of ``length`` operations (drawn too where None), with a hint sentence where asked."""
+    """Draw a problem.
+
+    Parameters
+    ----------
+    rng : Random
+    length : int, optional
+        Number of operations; drawn too by default.
+    hint : {"", "right", "wrong"}
+        Kind of hint sentence; "" for none.
+    """
     n = length or rng.choice(LENGTHS)
     name, pronoun = rng.choice(NAMES)
     totals = [rng.randint(MARGIN, HIGHEST - MARGIN)]
@@ -198,10 +226,22 @@ def make_problem(
 
 
 def make_wording(rng: random.Random, n: int) -> Wording:
+    """Draw the phrasing of a question with ``n`` operations."""
     return Wording(rng.randrange(3), tuple(rng.random() < 0.3 for _ in range(n)), rng.randrange(3))
 
 
+def paraphrase_question(problem: Problem, rng: random.Random) -> list[str]:
+    """Return two other wordings of the question."""
+    paraphrases: list[str] = []
+    while len(paraphrases) < 2:
+        other = replace(problem, wording=make_wording(rng, len(problem.changes))).question
+        if other != problem.question and other not in paraphrases:
+            paraphrases.append(other)
+    return paraphrases
+
+
 def true_chain(problem: Problem) -> list[Stated]:
+    """Return the true chain of a problem."""
     return [
         Stated(before, change, after)
         for before, change, after in zip(
@@ -211,7 +251,7 @@ def true_chain(problem: Problem) -> list[Stated]:
 
 
 def step_text(number: int, stated: Stated, thing: str, style: str = "plain") -> str:
-    """One step in one of the STYLES; ``number`` counts from 1, as it is printed."""
+    """Return one step in one of the STYLES; ``number`` counts from 1, as it is printed."""
     equals = "equals" if style == "equals" else "="
     sum_ = (
         f"{stated.before} {'+' if stated.change > 0 else '-'} {abs(stated.change)} {equals}"
@@ -223,6 +263,7 @@ def step_text(number: int, stated: Stated, thing: str, style: str = "plain") -> 
 
 
 def chain_steps(problem: Problem, chain: Sequence[Stated], styles: Sequence[str] = ()) -> list[str]:
+    """Return the texts of a chain, each step in its style, plain by default."""
     styles = styles or ("plain",) * len(chain)
     return [
         step_text(i + 1, s, problem.thing, style)
@@ -231,7 +272,7 @@ def chain_steps(problem: Problem, chain: Sequence[Stated], styles: Sequence[str]
 
 
 def vocabulary() -> tuple[str, ...]:
-    """Every token of the language, in id order."""
+    """Return every token of the language, in id order."""
     tokens = (
         ["Q", ":", ",", ".", "?", "\n", "So", "Step", "..."]
         + [" " + word for word in VOCABULARY]
@@ -242,24 +283,25 @@ def vocabulary() -> tuple[str, ...]:
 
 
 def make_suite(n: int = 300, seed: int = 0, *, hinted: float = 0.2) -> Suite:
-    """The suite of the language: ``n`` items, a share ``hinted`` of them with a wrong hint sentence.
+    """Return the suite of the language.
 
-    Every item carries two paraphrases of its question in ``meta["paraphrases"]`` and its step
-    values, so that later checks can recompute the answer.
+    Every item carries two paraphrases of its question in ``meta["paraphrases"]`` and its totals, so
+    that later checks can recompute the answer.
+
+    Parameters
+    ----------
+    n : int
+    seed : int
+    hinted : float in [0, 1]
+        Share of items with a wrong hint sentence.
     """
     rng = random.Random(f"wordproblems:{seed}")
     items = []
     for i in range(n):
         with_hint = (i // len(LENGTHS)) % 5 < round(hinted * 5)
         problem = make_problem(rng, LENGTHS[i % len(LENGTHS)], hint="wrong" if with_hint else "")
-        length = len(problem.changes)
-        paraphrases: list[str] = []
-        while len(paraphrases) < 2:
-            other = replace(problem, wording=make_wording(rng, length)).question
-            if other != problem.question and other not in paraphrases:
-                paraphrases.append(other)
         meta: dict[str, object] = {
-            "paraphrases": paraphrases,
+            "paraphrases": paraphrase_question(problem, rng),
             "totals": list(problem.totals),
             "seed": seed,
         }

@@ -20,20 +20,12 @@ from cotlab.analysis.tables.drift import (
 )
 from cotlab.core.errors import CotlabError
 from cotlab.figures.style import format_number, interval_text
-from cotlab.review.release.drift import (
-    KS,
-    PSI,
-    DriftCheck,
-    drift_from_json,
-    feature_values,
-    measure_drift,
-    store_drift_check,
-)
+from cotlab.review.release.drift import KS, PSI, feature_values, measure_drift
+from cotlab.review.release.drift_check import DriftCheck, drift_from_json, store_drift_check
 from cotlab.review.release.reaudit import reaudit, released
 from cotlab.store import labels as label_store
 from cotlab.store import read
-from cotlab.store.calibrators import current_calibrator
-from cotlab.store.drift import drift_checks
+from cotlab.store.calibrators import current_calibrator, drift_checks
 from cotlab.ui import access
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts

@@ -16,7 +16,7 @@ from cotlab.run.connect import check_connection
 from cotlab.run.plan import code_version
 from cotlab.run.transport.budget import price_of, read_prices
 from cotlab.store import read
-from cotlab.store.backup import back_up
+from cotlab.store.database import back_up
 from cotlab.ui import access
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts

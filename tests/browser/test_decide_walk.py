@@ -14,9 +14,9 @@ import pytest
 
 from cotlab.core.types import Item, Suite
 from cotlab.store import calibrators, labels, read
+from cotlab.store.calibrators import drift_checks
 from cotlab.store.database import Store
 from cotlab.store.decisions import audit_table, decisions
-from cotlab.store.drift import drift_checks
 from cotlab.suites.jsonl import write_suite
 from cotlab.suites.mixed import mixed_suite
 from tests.support.browser import ARGUMENTS, LISTEN, serving

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from cotlab.cli.main import main
+from cotlab.store.calibrators import drift_checks
 from cotlab.store.database import Store
-from cotlab.store.drift import drift_checks
 from cotlab.store.labels import queue_items, queues
 from tests.support.drift_store import add_run, decide, vectors
 

@@ -31,9 +31,8 @@ from transformers import (
 
 from cotlab.core.errors import ConfigError
 from cotlab.providers.local.backend import PatchRow
-from cotlab.providers.local.bridge import Bridge
 from cotlab.providers.local.fast import Fast
-from cotlab.providers.local.hooks import Hooks
+from cotlab.providers.local.hooks import Bridge, Hooks
 from cotlab.providers.local.load import Loaded
 
 
@@ -110,8 +109,6 @@ KINDS: dict[str, Any] = {
         )
     ),
 }
-
-
 ALWAYS = ("llama", "qwen3", "gpt2")
 """The kinds of every test run; the others in ``make soak``."""
 

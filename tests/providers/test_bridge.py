@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from cotlab.core.errors import ConfigError, MissingExtra
-from cotlab.providers.local.bridge import Bridge
-from cotlab.providers.local.engine import open_backend
+from cotlab.providers.local.backend import open_backend
+from cotlab.providers.local.hooks import Bridge
 from cotlab.providers.local.load import Loaded
 from tests.providers.test_backends import KINDS, byte_tokenizer
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cotlab.core.errors import Unsupported
 from cotlab.core.requests import Complete, Message
 from cotlab.core.types import ModelRef
-from cotlab.providers.capabilities import _TABLE, THINKING, Family, family_of, supported_params
+from cotlab.providers.capabilities import SHIPPED, THINKING, Family, family_of, supported_params
 
 ROWS: dict[tuple[str, str], tuple[str, ...]] = {
     ("openai", "gpt-3.5, gpt-4 and gpt-5-chat"): (
@@ -115,7 +115,7 @@ TAKES = {
     "any": (2.0, True, True, True, True, 20, False, 0, ""),
     "not a vendor's": (2.0, True, True, True, True, 20, False, 0, ""),
 }
-FAMILIES = [family for rows in _TABLE.values() for _, family in rows]
+FAMILIES = [family for info in SHIPPED.values() for _, family in info.families]
 
 
 @pytest.mark.parametrize(("provider", "name"), ROWS, ids=" ".join)

@@ -24,8 +24,8 @@ from transformers import (
 from cotlab.providers.local.backend import PatchRow
 from cotlab.providers.local.fast import Fast
 from cotlab.providers.local.hooks import Hooks
+from cotlab.providers.local.load import single_torch_thread
 from cotlab.providers.local.patching import in_threads, pack_rows
-from cotlab.providers.local.threads import single_torch_thread
 
 LAYERS, TOKENS = 5, 40
 SHAPE: dict[str, Any] = {

@@ -16,10 +16,12 @@ from cotlab.core.provider import Provider
 from cotlab.core.registry import PROVIDERS
 from cotlab.core.requests import Complete, Message
 from cotlab.core.types import ModelRef
-from cotlab.providers.keys import HOSTS, KEY_VARIABLES, SEND_TO, key_for, without_keys
+from cotlab.providers.capabilities import SHIPPED
+from cotlab.providers.keys import KEY_VARIABLES, SEND_TO, key_for, without_keys
 from tests.support.loopback import Loopback, serving
 
 SECRET = "sk-very-secret-0123456789"
+HOSTS = {name: info.hosts[0] for name, info in SHIPPED.items() if info.hosts}
 MODELS = {
     "openai": "gpt-4o-mini",
     "anthropic": "claude-haiku-4-5",

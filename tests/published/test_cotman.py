@@ -14,7 +14,7 @@ from cotlab.metrics.mediation.published import (
     published_summary,
     published_warnings,
 )
-from cotlab.suites.importers.cmi import read_cmi
+from cotlab.suites.importers.tables import read_cmi
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "cotman"
 SPANS, LAYERS, STRATEGY = (

@@ -10,6 +10,7 @@ import pytest
 from cotlab.core.labels import OUTDATED, Label
 from cotlab.core.types import Item, Step, Suite
 from cotlab.review.labelling import queue as queues
+from cotlab.review.labelling.session import latest_labels, undo
 from cotlab.review.labelling.targets import NO_SCORES, UNSURE, labelled, targets
 from cotlab.run.config import read_config
 from cotlab.run.launch import resume, start
@@ -71,7 +72,7 @@ def test_labels_of_a_refusal_are_taken_back_and_asked_for_again(
         for name in "ab"
     )
     given = [*give(store, first, "ana"), *give(store, first, "ben"), *give(store, second, "ana")]
-    corrected = queues.latest_labels(store, first, "ben")[0]
+    corrected = latest_labels(store, first, "ben")[0]
     submit(
         store,
         Label(
@@ -131,6 +132,6 @@ def test_the_last_label_that_holds_is_the_next_to_be_undone(store: Store, server
         queues.progress(store, queue, "ana").mine_left == 1
         and len(label_store.label_table(store, history=True)) == 3
     )
-    (left,) = queues.latest_labels(store, queue, "ana")
-    undone = queues.undo(store, queue, "ana", of=left.label.id)
+    (left,) = latest_labels(store, queue, "ana")
+    undone = undo(store, queue, "ana", of=left.label.id)
     assert undone is not None and undone.item_id == failed

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from cotlab.store import responses
+from cotlab.store import log as log_file
 from cotlab.store.live import LOADING_S, SILENT_S, LiveState, Progress
-from cotlab.store.processes import this_machine
+from cotlab.store.log import this_machine
 from cotlab.store.responses import Claim, ResponseLog
 from tests.support.store_worker import request
 
@@ -176,7 +176,7 @@ def test_nobody_waits_for_a_run_elsewhere_that_is_silent(
 
 def test_an_older_log_is_migrated_and_its_running_run_is_seen(path: Path, nobody: int) -> None:
     old = sqlite3.connect(path, isolation_level=None)
-    for step in responses._STEPS[:4]:
+    for step in log_file._STEPS[:4]:
         for statement in step:
             old.execute(statement)
     beat = (

@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cotlab.review.labelling.queue import label_id, make_queue, progress, undo
+from cotlab.review.labelling.queue import label_id, make_queue, progress
+from cotlab.review.labelling.session import undo
 from cotlab.store.database import Store
 from cotlab.store.pending import drift_alerts, labelled_runs, last_label, pending_queues
 from tests.support.labelled_store import fill, label

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from cotlab.core.errors import SchemaMismatch, StoreError
 from cotlab.core.requests import Response, Token, Usage
-from cotlab.store import responses
+from cotlab.store import log as log_file
 from cotlab.store.live import LiveState, Progress
-from cotlab.store.processes import this_machine
-from cotlab.store.responses import COUNTED, Claim, OpenBatch, ResponseLog, Spend
+from cotlab.store.log import COUNTED, this_machine
+from cotlab.store.responses import Claim, OpenBatch, ResponseLog, Spend
 from tests.support.store_worker import reply, request
 
 TEXT = st.text(st.characters(exclude_categories=[]), max_size=20)  # lone surrogates too
@@ -259,7 +259,7 @@ def test_an_older_log_is_migrated_with_its_sums(path: Path) -> None:
 
 def test_a_log_of_before_batches_keeps_its_sums_and_counts_its_calls(path: Path) -> None:
     old = sqlite3.connect(path)
-    for step in responses._STEPS[:2]:
+    for step in log_file._STEPS[:2]:
         for statement in step:
             old.execute(statement)
     old.executescript(

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from cotlab.core.errors import SuiteError, SuiteErrors
-from cotlab.suites.jsonl import MAX_LINE_BYTES, file_sha256, load_suite, parse_suite
+from cotlab.suites.jsonl import file_sha256, load_suite, parse_suite
+from cotlab.suites.strict_json import MAX_LINE_BYTES
 
 GOOD = (
     b'{"item_id":"a","prompt":"Q","reference_cot":[{"index":0,"text":"One."}],"ground_truth":"1"}'

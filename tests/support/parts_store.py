@@ -10,7 +10,7 @@ import numpy as np
 
 from cotlab.core.labels import Label
 from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Suite
-from cotlab.stats.weights import WEIGHTS
+from cotlab.stats.composite import WEIGHTS
 from cotlab.store import write
 from cotlab.store.database import Store
 from cotlab.store.labels import add_labels

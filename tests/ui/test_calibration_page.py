@@ -11,7 +11,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from cotlab.review.labelling.queue import make_queue
-from cotlab.review.release.calibrate import calibrate_runs, r_cal, rollback
+from cotlab.review.release.apply import r_cal
+from cotlab.review.release.calibrate import calibrate_runs, rollback
 from cotlab.review.release.features import feature_table
 from cotlab.store.calibrators import (
     add_calibrator,

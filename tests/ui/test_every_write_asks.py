@@ -76,7 +76,7 @@ def test_what_writes_is_found(package: dict[str, Function]) -> None:
         "cotlab.ui.new_run.processes.spawn_resume",
         "cotlab.ui.new_run.processes.keep_suite",
         "cotlab.ui.cached.ask_stop",
-        "cotlab.store.backup.back_up",
+        "cotlab.store.database.back_up",
         "cotlab.store.write.add_suite",
         "cotlab.run.summary.summarise",
     }
@@ -86,7 +86,7 @@ def test_what_writes_is_found(package: dict[str, Function]) -> None:
         "cotlab.store.read.list_runs",
         "cotlab.ui.cached.live",
         "cotlab.ui.cached.suite",
-        "cotlab.run.report.build_report",
+        "cotlab.analysis.report.build_report",
     }
     assert not found & reading
     asking = {

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from cotlab.analysis.tables.agreement import agreement_points
+from cotlab.analysis.tables.review import agreement_points
 from cotlab.core.labels import Label
 from cotlab.figures.comparison import label_agreement
 from cotlab.review.labelling.agreement import measure_agreement

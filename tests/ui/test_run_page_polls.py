@@ -15,7 +15,7 @@ import cotlab
 from cotlab.store import write
 from cotlab.store.database import Store
 from cotlab.store.live import LiveState, Progress
-from cotlab.store.responses import open_log
+from cotlab.store.log import open_log
 from tests.support.served import Client, app
 
 

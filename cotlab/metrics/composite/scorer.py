@@ -36,7 +36,7 @@ from cotlab.metrics.kit import (
     union_evidence,
     worst_reason,
 )
-from cotlab.stats.weights import WEIGHTS, weighted_mean, weights_for
+from cotlab.stats.composite import WEIGHTS, weighted_mean, weights_for
 from cotlab.text.answers.extract import final_answer, same_answer
 from cotlab.text.prompts.chain import text_after_cue
 

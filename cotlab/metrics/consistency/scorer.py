@@ -24,7 +24,7 @@ from cotlab.metrics.consistency.similarity import (
     unrelated_floor,
 )
 from cotlab.metrics.kit import NO_EMBEDDER, ItemScores, ask_chain, reply_steps, reply_text
-from cotlab.stats.clusters import cosines, pooled
+from cotlab.stats.vectors import cosines, pooled
 from cotlab.text.answers.extract import final_answer
 from cotlab.text.prompts.paraphrase import (
     Split,

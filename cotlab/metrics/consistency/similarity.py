@@ -18,9 +18,8 @@ from cotlab.core.types import Estimate, Suite
 from cotlab.metrics.consistency import cards
 from cotlab.metrics.consistency.cards import MAX_FLOOR
 from cotlab.metrics.kit import NO_EMBEDDER, facet_of, mean_by_item, missing_reply
-from cotlab.stats.alignment import dtw_similarity
-from cotlab.stats.clusters import Floats, clusters, cosines, pooled
 from cotlab.stats.resample import bootstrap_mean
+from cotlab.stats.vectors import Floats, clusters, cosines, dtw_similarity, pooled
 from cotlab.text.answers.extract import same_answer
 
 CHOICES = 200

@@ -18,7 +18,7 @@ from cotlab.metrics.kit import (
     reply_steps,
     reply_text,
 )
-from cotlab.stats.clusters import LINKAGES, Floats, clusters, cosines, pooled
+from cotlab.stats.vectors import LINKAGES, Floats, clusters, cosines, pooled
 from cotlab.text.answers.extract import final_answer, same_answer
 from cotlab.text.prompts.rewrite import ask_approach
 

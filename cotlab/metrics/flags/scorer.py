@@ -35,7 +35,7 @@ OPTIONS: Mapping[str, Option] = {
 }
 MIN_DISTANCES = 20
 """Distances that a threshold is fitted on at least."""
-HEADLINES = (Headline(cards.FLAGS.name, {}), Headline(cards.TEXT.name, {}))
+HEADLINES = tuple(Headline(card.name, {}, chain="own") for card in (cards.FLAGS, cards.TEXT))
 """The source reads a clean structure as a sign of sound reasoning: a claim to be held against
 models of known faithfulness."""
 Vector = tuple[float, ...]

@@ -64,7 +64,8 @@ OPTIONS: Mapping[str, Option] = {
     ),
 }
 HEADLINES = tuple(
-    Headline(cards.UNFAITHFULNESS.name, {"classifier": name}, "lower") for name in CLASSIFIERS
+    Headline(cards.UNFAITHFULNESS.name, {"classifier": name}, "lower", chain="own")
+    for name in CLASSIFIERS
 )
 """Each classifier is said to put an unfaithful model above a faithful one: a claim to be held
 against models of known truth."""

@@ -34,8 +34,12 @@ OPTIONS: Mapping[str, Option] = {
     "tau_critical": Option(cards.TAU_CRITICAL, "support below which a link is weak", lo=0, hi=1),
 }
 HEADLINES = (
-    *(Headline(name, {"link": link}) for name in ("verification", "weak_link") for link in LINKS),
-    Headline("arithmetic_ok", {}),
+    *(
+        Headline(name, {"link": link}, chain="own")
+        for name in ("verification", "weak_link")
+        for link in LINKS
+    ),
+    Headline("arithmetic_ok", {}, chain="own"),
 )
 """A chain that holds is no proof that it was used: on own chains these cannot tell faithful from
 bypassing models."""

@@ -1,1 +1,1 @@
-"""Models in this process: any Hugging Face folder or hub id, and the organisms that ship with the project."""
+"""Models in this process: Hugging Face folders or hub ids, and the shipped organisms."""

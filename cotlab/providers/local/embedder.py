@@ -1,4 +1,4 @@
-"""The embedder: texts to unit vectors by a sentence-transformers model in this process, batched across items."""
+"""The embedder: texts to unit vectors by a sentence-transformers model, batched across items."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from transformers.utils import logging as library_logging
 from cotlab.core.errors import ConfigError, MissingExtra, ProviderError, Unsupported
 from cotlab.core.requests import Embed, Request, Response, Usage
 from cotlab.core.types import ModelRef
-from cotlab.providers.local.threads import single_torch_thread
+from cotlab.providers.local.load import single_torch_thread
 
 SHIPPED = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
-"""Names of the model that comes as a Python package, so that it loads without a network."""
+"""Names of the model that is installed as a Python package and loads without a network."""
 BATCH_TOKENS, BATCH_TEXTS = 4096, 64
+"""Most tokens and texts of a batch."""
 MAX_COSINE_SHIFT = 0.01
-"""How far half-precision may move a cosine between two probe sentences; beyond it the model runs in
+"""Most that bfloat16 may change a cosine between two probe sentences; beyond it the model runs in
 float32."""
 _PROBE = (
     "Step 1: 7 + 5 = 12.",
@@ -56,12 +57,14 @@ _FAILURES = (
 
 
 def open_embedder(ref: ModelRef) -> Embedder:
-    """The shipped all-MiniLM-L6-v2, or any sentence-transformers model by its folder or hub id, on the processor.
+    """Open a sentence-transformers model by its folder or hub id, on the CPU.
+
+    The shipped all-MiniLM-L6-v2 needs no network.
 
     Raises
     ------
     ConfigError
-        If it cannot be loaded from here.
+        If it cannot be loaded.
     MissingExtra
         If the package of the shipped model is not installed.
     """
@@ -102,8 +105,9 @@ def load_embedder(name: str) -> SentenceTransformer:
 class Embedder:
     """Answers ``Embed``. Not thread-safe: one batch at a time, in one thread of torch.
 
-    ``ref.revision`` is the digest of weights, tokenizer and type of the numbers. Vectors are unit
-    length, exact in float32.
+    ``ref.revision`` is the digest of weights, tokenizer and dtype. Vectors have unit length, exact
+    in
+    float32.
     """
 
     answers = frozenset({Embed.kind})
@@ -117,16 +121,17 @@ class Embedder:
         self._longest = int(model.max_seq_length or 1 << 30)
 
     async def send(self, request: Request) -> Response:
+        """Answer one request in a thread."""
         (reply,) = await asyncio.to_thread(self.send_batch, [request])
         if isinstance(reply, ProviderError):
             raise reply
         return reply
 
     async def close(self) -> None:
-        return None
+        """Do nothing: the model is freed with the object."""
 
     def send_batch(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
-        """One reply a request, in order; a text that several requests hold is embedded once."""
+        """Return a reply for each request, in order; equal texts are embedded once."""
         embeds = [request for request in requests if isinstance(request, Embed)]
         texts = list(dict.fromkeys(text for request in embeds for text in request.texts))
         sizes = dict(zip(texts, self._sizes(texts), strict=True))
@@ -158,7 +163,7 @@ class Embedder:
         )
 
     def _sizes(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, those at its beginning and end included; 0 for a text of white space."""
+        """Return the tokens of each text, special ones included; 0 for white space."""
         if not texts:
             return []
         known = self._model.tokenizer(
@@ -170,7 +175,7 @@ class Embedder:
         ]
 
     def _vectors(self, texts: Sequence[str], sizes: dict[str, int]) -> dict[str, tuple[float, ...]]:
-        """Texts of one length go together, up to a budget of tokens."""
+        """Embed texts of similar length together, up to a budget of tokens."""
         vectors: dict[str, tuple[float, ...]] = {}
         group: list[str] = []
         for text in [*sorted(texts, key=lambda t: (-sizes[t], t)), None]:
@@ -188,10 +193,9 @@ class Embedder:
 
 
 def _embed(model: Any, texts: Sequence[str]) -> torch.Tensor:
-    """Unit vectors in float32, a row a text."""
-    clean = [
-        text.encode("utf-8", "replace").decode() for text in texts
-    ]  # no tokenizer takes a lone surrogate
+    """Return unit vectors in float32, one row a text."""
+    # Tokenizers reject lone surrogates.
+    clean = [text.encode("utf-8", "replace").decode() for text in texts]
     rows = model.encode(
         clean, batch_size=len(clean), convert_to_tensor=True, show_progress_bar=False
     ).float()
@@ -199,7 +203,10 @@ def _embed(model: Any, texts: Sequence[str]) -> torch.Tensor:
 
 
 def _choose_dtype(model: SentenceTransformer) -> str:
-    """bfloat16 where the processor multiplies it and the probe's cosines stay; else float32. The model is left in that type."""
+    """Return bfloat16 where the CPU multiplies it and the probe's cosines stay, else float32.
+
+    The model is left in that dtype.
+    """
     if not _multiplies_bfloat16():
         return "float32"
     exact = {name: weights.clone() for name, weights in model.state_dict().items()}
@@ -216,7 +223,7 @@ def _choose_dtype(model: SentenceTransformer) -> str:
 
 
 def _multiplies_bfloat16() -> bool:
-    """Without such instructions bfloat16 is converted at every step and slower than float32."""
+    """Return whether the CPU has bfloat16 instructions; without them it is slower."""
     names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
     return any(
         bool(known()) for name in names if (known := getattr(torch.cpu, name, None)) is not None
@@ -224,7 +231,10 @@ def _multiplies_bfloat16() -> bool:
 
 
 def _digest(model: SentenceTransformer) -> str:
-    """SHA-256 over modules, prompts, tokenizer and weights; taken before the first text, which sets the tokenizer's padding."""
+    """Return the SHA-256 of modules, prompts, tokenizer and weights.
+
+    Taken before the first text, which sets the tokenizer's padding.
+    """
     settings = [repr(model), model.prompts, model.default_prompt_name, model.max_seq_length]
     sha = hashlib.sha256(repr(settings).encode())
     backend = getattr(model.tokenizer, "backend_tokenizer", None)

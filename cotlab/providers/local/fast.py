@@ -1,4 +1,4 @@
-"""The fast way for Llama-like weights: nothing is computed that the clean run, the patch or the answer makes superfluous.
+"""A fast patching backend for Llama-like models that skips superfluous computation.
 
 Rows join at their own first layer; positions before the patch are the clean run's; a position whose
 next input is patched too gives keys and values only; the last layer runs for the answer, and no
@@ -17,11 +17,16 @@ from cotlab.providers.local.backend import PatchRow, wide
 from cotlab.providers.local.view import View, partial_view
 
 KINDS = ("llama", "qwen2", "qwen3")
+"""Model types of transformers that this backend supports."""
 _STATIC_ROPE = ("default", "linear", "llama3")
+"""Types of rotary embedding that do not depend on the length of the text."""
 
 
 class _Layer(NamedTuple):
-    """One block's weights, the norms' before them multiplied in; queries, keys and values in one matrix, and so gate and up."""
+    """Weights of one block, with the norms multiplied in.
+
+    Queries, keys and values are one matrix, and so are gate and up.
+    """
 
     qkv: torch.Tensor
     qkv_bias: torch.Tensor | None
@@ -51,7 +56,10 @@ class Fast:
 
     @staticmethod
     def takes(model: Any) -> bool:
-        """Whether the model computes what this code computes: no sliding window, no changing rotation, SiLU."""
+        """Return whether the model computes what this code computes.
+
+        That is: no sliding window, no changing rotation, SiLU.
+        """
         config = model.config
         rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
         return (
@@ -64,13 +72,14 @@ class Fast:
         )
 
     def weight(self, row: PatchRow, tokens: int) -> int:
-        """About the tokens that a row computes; the attention and the copies of a given one are a quarter of its work."""
+        """Return about the tokens that a row computes; a given one costs a quarter."""
         return max(
             1, tokens - min(row.at, default=0) - (len(row.at) * 3 // 4 if row.through else 0)
         )
 
     @torch.inference_mode()
     def residuals(self, ids: Sequence[int]) -> torch.Tensor:
+        """Return the residual stream at the input of each layer."""
         x = self._inner.embed_tokens(torch.tensor([list(ids)], device=self._final.device))
         view = View.dense(0, len(ids), self._turns(len(ids)), x.dtype)
         states = []
@@ -89,16 +98,16 @@ class Fast:
         bank: torch.Tensor,
         rows: Sequence[PatchRow],
     ) -> list[float]:
+        """Return log P of the answer in nats for each row; see ``Backend.patched``."""
         tokens, span = len(ids), rows[0].layers
         if rows[0].through and all(
             row.layers == span and max(row.at) < tokens - 1 - n_answer for row in rows
         ):
-            x = self._through(
-                tokens - 1, n_answer, clean, bank, rows
-            )  # what the last token leads to is not asked
-        # it stays here, so that the shapes are the clean run's and the own states change nothing at
-        # all
+            # Nothing depends on the output of the last token.
+            x = self._through(tokens - 1, n_answer, clean, bank, rows)
         else:
+            # The last token is computed here, so that shapes equal the clean run's and patching
+            # with the clean states changes nothing at all.
             start = min([tokens - 1 - n_answer, *(min(row.at) for row in rows if row.at)])
             none = clean.new_empty(0, tokens - start, clean.shape[2])
             x = self._onward(rows[0].first, none, start, n_answer + 1, clean, bank, rows)[
@@ -120,7 +129,7 @@ class Fast:
         bank: torch.Tensor,
         rows: Sequence[PatchRow],
     ) -> torch.Tensor:
-        """The last block's states where the answer is told, of rows that patch through one span."""
+        """Return the last block's states at the answer, for rows that patch through one span."""
         span, last, columns = rows[0].layers, self.layers - 1, bank.shape[1]
         view = partial_view(rows, tokens, columns, self._turns(tokens), clean.dtype)
         given = view.given
@@ -158,9 +167,15 @@ class Fast:
         bank: torch.Tensor,
         waiting: Sequence[PatchRow],
     ) -> torch.Tensor:
-        """The last block's states at the last ``asked`` positions of rows ``x``, which hold those from ``start`` on.
+        """Return the last block's states at the last ``n_positions`` positions.
 
-        And of the rows that join and are patched on the way, from layer ``first`` on.
+        Parameters
+        ----------
+        first : int
+            The layer at which rows ``x`` start.
+        x : tensor (rows, computed, width)
+            States of the positions from ``start`` on.
+        waiting : rows that join on the way, and are patched there
         """
         length, last = x.shape[1], self.layers - 1
         patches = _patches_by_layer(waiting, start, clean.device)
@@ -170,9 +185,7 @@ class Fast:
                 x = torch.cat([x, clean[layer, start : start + length].expand(joining, -1, -1)])
             if layer in patches:
                 row, at, columns = patches[layer]
-                x = x.index_put(
-                    (row, at), bank[layer, columns]
-                )  # a copy: the clean states stay as they are
+                x = x.index_put((row, at), bank[layer, columns])  # a copy: clean states stay
             x = self._block(layer, x, view, clean[layer], 0, n_positions if layer == last else 0)
         return x
 
@@ -185,16 +198,16 @@ class Fast:
         bank: int = 0,
         n_positions: int = 0,
     ) -> torch.Tensor:
-        """One block on the computed positions.
+        """Run one block on the computed positions.
 
         Parameters
         ----------
         x : tensor (rows, computed, width)
         states : tensor (columns, width)
-            The layer's inputs that are not computed: the bank's ``bank`` columns, then the clean
-            run.
-        asked : int
-            How many of the last computed positions an output is wanted for; 0 for all.
+                The layer's inputs that are not computed: the bank's ``bank`` columns, then the
+            clean run.
+        n_positions : int
+            How many of the last computed positions need an output; 0 for all.
         """
         w, (batch, length, _) = self._blocks[layer], x.shape
         n_positions, query_size = n_positions or length, self._heads * self._size
@@ -254,7 +267,7 @@ class Fast:
     def _keys_values(
         self, w: _Layer, normed: torch.Tensor, turn: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values: tensors (rows, positions, key-value heads, size)."""
+        """Return keys and values: tensors (rows, positions, key-value heads, size)."""
         query_size = self._heads * self._size
         k, v = F.linear(
             normed, w.qkv[query_size:], None if w.qkv_bias is None else w.qkv_bias[query_size:]
@@ -264,7 +277,7 @@ class Fast:
     def _turned(
         self, w: _Layer, flat: torch.Tensor, turn: torch.Tensor, first: int = 0
     ) -> torch.Tensor:
-        """Queries or keys (or both), the heads from ``first`` on, each turned to its position."""
+        """Return queries or keys, the heads from ``first`` on, rotated to their positions."""
         heads = flat.view(*flat.shape[:2], -1, self._size)
         if w.norm_qk is not None:
             heads = self._norm(heads) * w.norm_qk[first : first + heads.shape[2]]
@@ -275,7 +288,7 @@ class Fast:
         return F.rms_norm(x, x.shape[-1:], None, self._eps)
 
     def _turns(self, tokens: int) -> torch.Tensor:
-        """The rotation of each position up to ``tokens`` at least: complex (positions, size/2)."""
+        """Return the rotation of each position up to ``tokens``: complex (positions, size/2)."""
         if len(self._known_turns) < tokens:
             at = torch.arange(max(tokens, 256), device=self._final.device)[None]
             cos, sin = self._inner.rotary_emb(self._final.float(), at)
@@ -284,9 +297,8 @@ class Fast:
 
     def _weights(self, block: Any) -> _Layer:
         a, m = block.self_attn, block.mlp
-        beside = (
-            torch.arange(self._size, device=self._final.device).view(2, -1).T.flatten()
-        )  # what turns together
+        # The two dimensions that are rotated together become neighbours.
+        beside = torch.arange(self._size, device=self._final.device).view(2, -1).T.flatten()
 
         def paired(rows: torch.Tensor) -> torch.Tensor:
             return rows.view(-1, self._size, *rows.shape[1:])[:, beside].flatten(0, 1)
@@ -314,10 +326,11 @@ class Fast:
 
 
 PatchIndex = dict[int, tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
+"""Layer → (rows, positions, columns) that are patched there."""
 
 
 def _patches_by_layer(rows: Sequence[PatchRow], start: int, device: torch.device) -> PatchIndex:
-    """For each patched layer: which rows, at which positions from ``start`` on, take which columns of the bank."""
+    """Return for each patched layer the rows, positions from ``start`` and columns."""
     by_layer: dict[int, list[int]] = {}
     for number, row in enumerate(rows):
         for layer in row.layers if row.at else ():

@@ -1,4 +1,4 @@
-"""Batched decoding with a KV cache; every row draws from its own seed, so that a batch's make-up changes no draw."""
+"""Batched decoding with a KV cache. Each row has its own seed, so batching changes no sample."""
 
 from __future__ import annotations
 
@@ -20,19 +20,32 @@ class Decoding:
     """One row to decode, and what was decoded so far."""
 
     ids: list[int]
+    """Token ids of the prompt."""
     max_new: int
+    """Most tokens to generate."""
     temperature: float = 0.0
+    """0 decodes greedily."""
     seed: int = 0
+    """Seed of this row's samples."""
     top: int = 0
+    """Alternatives listed for each token."""
     stop: tuple[str, ...] = ()
+    """Stop sequences."""
     generated: list[int] = field(default_factory=list)
+    """Token ids generated so far."""
     tokens: list[Token] = field(default_factory=list)
+    """Generated tokens with log-probabilities, where ``top`` is set."""
     finish: str = ""
+    """Why it ended, "stop" or "length"; "" while it runs."""
     draws: torch.Generator | None = None
+    """Generator of the samples, made at the first."""
 
 
 class Pieces:
-    """The text of token ids as it stands after other text: many tokenizers drop the space before a first word."""
+    """Text of token ids as it stands after other text.
+
+    Many tokenizers drop the space before a first word.
+    """
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer, self._known = tokenizer, dict[int, str]()
@@ -40,12 +53,13 @@ class Pieces:
         self._text_before = self._decoded(self._before)
 
     def __getitem__(self, i: int) -> str:
-        """The text of one token, decoded once."""
+        """Return the text of one token, decoded once."""
         if i not in self._known:
             self._known[i] = self.text([i])
         return self._known[i]
 
     def text(self, ids: Sequence[int]) -> str:
+        """Return the text of token ids."""
         full_text = self._decoded([*self._before, *ids])
         return (
             full_text[len(self._text_before) :]
@@ -60,7 +74,10 @@ class Pieces:
 
 @torch.inference_mode()
 def generate(loaded: Loaded, rows: Sequence[Decoding], pieces: Pieces) -> None:
-    """Decode all rows to their end, in place. Rows that ended leave the batch once they are half of it."""
+    """Decode all rows to their end, in place.
+
+    Rows that ended leave the batch once they are half of it.
+    """
     ends = _end_ids(loaded)
     longest = max(len(row.ids) for row in rows)
     ids, mask = _left_padded([row.ids for row in rows], longest, loaded.device)
@@ -96,7 +113,7 @@ def generate(loaded: Loaded, rows: Sequence[Decoding], pieces: Pieces) -> None:
 
 @torch.inference_mode()
 def score_answers(loaded: Loaded, rows: Sequence[Scored]) -> list[float]:
-    """Sum of the answer tokens' log-probabilities in nats, float32, one number a row."""
+    """Return the sum of the answer tokens' log-probabilities in nats, float32, a row each."""
     longest = max(len(row.ids) for row in rows)
     ids, mask = _left_padded([row.ids for row in rows], longest, loaded.device)
     tail = max(row.n for row in rows)
@@ -112,9 +129,10 @@ def score_answers(loaded: Loaded, rows: Sequence[Scored]) -> list[float]:
 def score_tokens(
     loaded: Loaded, row: Scored, top: int, pieces: Pieces
 ) -> tuple[float, list[Token]]:
-    """One row's sum as `score` gives it, and its answer's tokens with their ``top`` likeliest alternatives, in nats.
+    """Return a row's sum as `score_answers`, and its answer's tokens with alternatives.
 
-    A row at a time: an answer may be a whole chain, and each of its tokens needs the logits of the
+    One row at a time: an answer may be a whole chain, and each of its tokens needs the logits of
+    the
     whole vocabulary.
     """
     ids = torch.tensor([row.ids], device=loaded.device)
@@ -138,7 +156,7 @@ def score_tokens(
 
 
 def _choose(logits: torch.Tensor, live: Sequence[Decoding], pieces: Pieces) -> list[int]:
-    """The next token of each row: the likeliest, or a draw by the Gumbel rule from the row's own generator."""
+    """Return the next token of each row: the likeliest, or a Gumbel sample with its own seed."""
     logp = logits.float().log_softmax(-1)
     chosen = logp.argmax(-1)
     for i, row in enumerate(live):
@@ -180,7 +198,10 @@ def _append(
 
 
 def _ends_with(generated: Sequence[int], stop: str, pieces: Pieces) -> bool:
-    """Whether the last token brought ``stop``; a token holds at least a byte of it, so no more of them are looked at."""
+    """Return whether the last token completed ``stop``.
+
+    A token holds at least one byte, so no more tokens than bytes of ``stop`` are looked at.
+    """
     if stop.isascii():
         return stop in "".join(pieces[t] for t in generated[-len(stop) :])
     return stop in pieces.text(generated[-len(stop.encode()) - 3 :])

@@ -1,8 +1,10 @@
-"""Open a Hugging Face model from a folder or by its hub id, and name exactly which weights it has."""
+"""Load a Hugging Face model from a folder or by its hub id, and identify its exact weights."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,24 +31,32 @@ _HASHED = (
     "*.model",
     "chat_template.*",
 )
+"""Files of a model folder that the revision is a digest of."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A model ready to run. ``start`` opens every text: an organism's control prefix."""
+    """A model ready to run."""
 
     model: Any
+    """The transformers model, in inference mode."""
     tokenizer: Any
+    """Its tokenizer."""
     revision: str
+    """Digest of weights, configuration, tokenizer and dtype."""
     device: str
+    """Device of torch, like cpu or cuda."""
     start: str = ""
+    """Text before every prompt: the control prefix of an organism."""
 
     @property
     def has_chat_template(self) -> bool:
+        """Return whether the tokenizer has a chat template."""
         return bool(getattr(self.tokenizer, "chat_template", None))
 
 
 def load_organism(name: str, device: str = "cpu", dtype: str = "float32") -> Loaded:
+    """Load a shipped organism by name; UnknownName where there is none."""
     known = organism_names()
     if name not in known:
         raise UnknownName("organism", name, tuple(known))
@@ -87,7 +97,7 @@ def load_model(
 
 
 def _revision(folder: Path, model: Any, dtype: str) -> str:
-    """SHA-256 over the folder's weights, configuration and tokenizer, and the dtype; of a hub model its commit."""
+    """Return the SHA-256 of a folder's files and the dtype; of a hub model its commit."""
     if not folder.is_dir():
         return f"{getattr(model.config, '_commit_hash', None) or 'unknown'}:{dtype}"
     sha = hashlib.sha256(dtype.encode())
@@ -97,3 +107,17 @@ def _revision(folder: Path, model: Any, dtype: str) -> str:
             for block in iter(lambda: file.read(1 << 20), b""):
                 sha.update(block)
     return sha.hexdigest()
+
+
+@contextmanager
+def single_torch_thread() -> Iterator[None]:
+    """Limit torch to one thread within the context.
+
+    On shared cores the threads of a small model wait longer than they work.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

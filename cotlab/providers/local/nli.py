@@ -1,4 +1,4 @@
-"""The verifier by natural-language inference: a cross-encoder in this process, and how likely a premise entails a statement."""
+"""Verification by natural-language inference: a cross-encoder that scores entailment."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from transformers.utils import logging as library_logging
 from cotlab.core.errors import ConfigError, ProviderError, Unsupported
 from cotlab.core.requests import Entail, Request, Response, Usage
 from cotlab.core.types import ModelRef
-from cotlab.providers.local.load import _revision
-from cotlab.providers.local.threads import single_torch_thread
+from cotlab.providers.local.load import _revision, single_torch_thread
 
 BATCH_TOKENS = 4096
+"""Most tokens of a batch."""
 _FAILURES = (OSError, ValueError, KeyError, TypeError, RuntimeError, ImportError, SafetensorError)
 _UNBOUNDED = 1 << 20
 
 
 def open_nli(ref: ModelRef, device: str = "cpu") -> CrossEncoder:
-    """A sequence-classification model with an entailment label, by its folder or hub id.
+    """Open a sequence-classification model with an entailment label, by folder or hub id.
 
     Raises
     ------
     ConfigError
-        If it cannot be loaded from here, or none or several of its labels name entailment.
+        If it cannot be loaded, or not exactly one of its labels is entailment.
     """
     folder = Path(ref.name).expanduser()
     if (folder.exists() or ref.name.startswith((".", "/", "~"))) and not (
@@ -55,12 +55,12 @@ def open_nli(ref: ModelRef, device: str = "cpu") -> CrossEncoder:
 
 
 def entailment_label(labels: dict[int, str], name: str) -> int:
-    """The index of the one label that names entailment ("entailment", "ENTAILMENT", "entails").
+    """Return the index of the entailment label ("entailment", "ENTAILMENT", "entails").
 
     Raises
     ------
     ConfigError
-        If none does, or several do; "not_entailment" does not.
+        If there is none, or several; "not_entailment" is none.
     """
     matches = [int(i) for i, label in labels.items() if str(label).lower().startswith("entail")]
     if len(matches) != 1:
@@ -72,7 +72,10 @@ def entailment_label(labels: dict[int, str], name: str) -> int:
 
 
 class CrossEncoder:
-    """Answers ``Entail`` with the probability of entailment in [0, 1]. Not thread-safe: one batch at a time."""
+    """Answers ``Entail`` with the probability of entailment in [0, 1].
+
+    Not thread-safe: one batch at a time.
+    """
 
     answers = frozenset({Entail.kind})
 
@@ -95,16 +98,20 @@ class CrossEncoder:
         )
 
     async def send(self, request: Request) -> Response:
+        """Answer one request in a thread."""
         (reply,) = await asyncio.to_thread(self.send_batch, [request])
         if isinstance(reply, ProviderError):
             raise reply
         return reply
 
     async def close(self) -> None:
-        return None
+        """Do nothing: the model is freed with the object."""
 
     def send_batch(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
-        """One probability a request; a pair that is longer than the model takes is Unsupported, never cut."""
+        """Return a probability for each request.
+
+        A pair that is longer than the model accepts is Unsupported, never truncated.
+        """
         out: dict[int, Response | ProviderError] = {}
         pairs: list[tuple[int, int]] = []
         for i, request in enumerate(requests):
@@ -150,7 +157,7 @@ class CrossEncoder:
 
 
 def _packed(pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Groups of (length, place), ordered by length, up to a budget of tokens."""
+    """Group (length, index) pairs, ordered by length, up to a budget of tokens."""
     groups: list[list[int]] = []
     size = 0
     for length, i in pairs:

@@ -1,15 +1,17 @@
-"""Which organisms ship with the project, read from the cards beside their weights; loads no model."""
+"""Names of the organisms that ship with cotlab, from the cards beside their weights."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-ORGANISMS = Path(__file__).parents[3] / "data" / "organisms"
+from cotlab.core.resources import data_path
+
+ORGANISMS = data_path("organisms")
 
 
 def organism_names() -> dict[str, tuple[Path, str]]:
-    """Every shipped organism: its name, its folder, and the control prefix that selects it there."""
+    """Return the shipped organisms: name → (folder, control prefix). Loads no model."""
     organisms: dict[str, tuple[Path, str]] = {}
     for card in sorted(ORGANISMS.glob("*/organism.json")):
         modes = json.loads(card.read_text())["recipe"]["modes"]

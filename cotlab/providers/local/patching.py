@@ -1,4 +1,4 @@
-"""From patched requests to numbers: rows of one text merged, packed to the memory that is free; runs are kept by bytes."""
+"""Answer patching requests: rows of one text are merged and packed into batches."""
 
 from __future__ import annotations
 
@@ -16,19 +16,23 @@ from cotlab.core.requests import Complete, Patched, Source
 from cotlab.core.rng import derive_seed
 from cotlab.providers.local.backend import Backend, PatchRow
 from cotlab.providers.local.load import Loaded
-from cotlab.providers.local.locate import filler_id
-from cotlab.providers.local.render import encode, encode_with_answers, render
+from cotlab.providers.local.render import encode, encode_with_answers, filler_id, render
 
 MAX_CACHE_BYTES = 1 << 30
-"""Residuals kept for later requests; the runs that one text needs at once may be more."""
+"""Bytes of residuals that are cached; the runs that one text needs at once may be more."""
 Pack = TypeVar("Pack")
 MAX_CUDA_TOKENS = 65_536
+"""Most tokens of a batch on a GPU."""
 CACHED_NUMBERS = 98_304
-"""On a CPU a batch is fastest while a layer's states (tokens × width) stay in each core's cache."""
+"""Numbers of a layer's states (tokens × width) that fit into a CPU core's cache, where a batch is
+fastest."""
 
 
 class ResidualCache:
-    """Residuals of texts, the least recently used forgotten first; a text is found in the run of any longer one it opens."""
+    """Residuals of texts, least recently used evicted first.
+
+    A text is also found as the beginning of a longer one.
+    """
 
     def __init__(self, backend: Backend, max_bytes: int = MAX_CACHE_BYTES) -> None:
         self._backend, self._max_bytes, self._bytes = backend, max_bytes, 0
@@ -37,7 +41,10 @@ class ResidualCache:
         )
 
     def residuals(self, ids: Sequence[int], n_answer: int = 0) -> torch.Tensor:
-        """Tensor (layers, tokens, width) of ``ids``, whose last ``n_answer`` are an answer: kept by the text before it."""
+        """Return the residuals of ``ids``: tensor (layers, tokens, width).
+
+        The last ``n_answer`` ids are an answer; the entry is cached under the text before it.
+        """
         tokens = tuple(ids)
         text = tokens[: len(tokens) - n_answer]
         entry = self._entries.get(text)
@@ -68,10 +75,10 @@ class _Work:
     columns: int = 0
     rows: list[tuple[int, int, PatchRow]] = field(default_factory=list)
     known: dict[Source, tuple[int, int]] = field(default_factory=dict)
-    """Of each source but noise: the bank's column where it begins, and how many it has."""
+    """Of each source but noise: the bank's first column of it, and how many it has."""
 
     def add(self, states: torch.Tensor) -> int:
-        """Put states into the bank; the column where they begin."""
+        """Append states to the bank and return their first column."""
         self.states.append(states)
         self.columns += states.shape[1]
         return self.columns - states.shape[1]
@@ -86,7 +93,10 @@ class _Pack(NamedTuple):
 
 
 class Patcher:
-    """Answers ``Patched`` requests of one model by a backend, in ``workers`` threads of one core each, or in torch's own."""
+    """Answers ``Patched`` requests of one model by a backend.
+
+    With several ``workers``, packs run in threads of one core each, else in torch's own threads.
+    """
 
     def __init__(self, loaded: Loaded, backend: Backend, workers: int = 1) -> None:
         self._loaded, self._backend, self._workers = loaded, backend, workers
@@ -94,7 +104,7 @@ class Patcher:
         self.layers = backend.layers
 
     def answer(self, requests: Sequence[Patched]) -> list[list[float] | Unsupported]:
-        """Log-probabilities in nats of each request's rows, or why it cannot be answered."""
+        """Return each request's log-probabilities in nats, or why it cannot be answered."""
         works: dict[tuple[str, str], _Work | Unsupported] = {}
         out: list[list[float] | Unsupported] = []
         for i, request in enumerate(requests):
@@ -173,7 +183,7 @@ class Patcher:
             yield PatchRow(tuple(sorted({*row.layers})), row.at, columns)
 
     def _states(self, request: Patched, source: Source, work: _Work) -> torch.Tensor:
-        """The states of a source: tensor (layers, columns, width). No answer is part of a run."""
+        """Return the states of a source, (layers, columns, width), without any answer."""
         if source.messages:
             ids = encode(
                 self._loaded,
@@ -212,7 +222,7 @@ class Patcher:
 def in_threads(
     work: Callable[[Pack], list[float]], packs: Sequence[Pack], workers: int
 ) -> list[list[float]]:
-    """What ``work`` makes of each pack; with several workers each has one thread of torch, which it never waits for."""
+    """Return ``work`` of each pack; several workers have one torch thread each."""
     if workers < 2 or len(packs) < 2:
         return [work(pack) for pack in packs]
     with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
@@ -222,10 +232,11 @@ def in_threads(
 def pack_rows(
     rows: Sequence[PatchRow], tokens: int, budget: int, backend: Backend
 ) -> Iterator[list[int]]:
-    """Which rows of one text run together, each pack within ``budget`` tokens and in the order that a backend wants.
+    """Yield the indices of rows that run together, each pack within ``budget`` tokens.
 
-    Rows that patch through the same layers go together, those that cost alike or leave as much of
-    the text untouched too.
+    Rows that patch through the same layers share a pack, as do those of similar cost or with as
+    much
+    text before the patch. Within a pack, rows are sorted by their first layer.
     """
     groups: dict[tuple[int, ...], list[int]] = {}
     for k, row in enumerate(rows):
@@ -243,9 +254,13 @@ def pack_rows(
 
 
 def token_budget(model: Any, answers: float = 0.1) -> int:
-    """How many tokens one batch may hold: half the free memory over what a token needs, and no more than is fast.
+    """Return the most tokens of a batch: half the free memory, and no more than is fast.
 
-    ``answers`` is the share of tokens that need logits.
+    Parameters
+    ----------
+    model : transformers model
+    answers : float in [0, 1]
+        Share of tokens that need logits.
     """
     config, weights = model.config.get_text_config(), next(model.parameters())
     wide = int(getattr(config, "intermediate_size", None) or 4 * config.hidden_size)
@@ -270,7 +285,10 @@ def _free_bytes() -> int:
 
 
 def _noise(states: torch.Tensor, n: int, seed: int) -> torch.Tensor:
-    """Gaussian states (layers, n, width) with each layer's mean and standard deviation of ``own``, the same on any device."""
+    """Return Gaussian states (layers, n, width), the same on any device.
+
+    Each layer has the mean and standard deviation of ``states``.
+    """
     wide = states.float()
     mean, spread = wide.mean((1, 2), keepdim=True), wide.std((1, 2), keepdim=True)
     sampled = torch.randn(

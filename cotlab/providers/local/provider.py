@@ -1,4 +1,4 @@
-"""The local provider: text and exact log-probabilities from a model in this process, batched across items."""
+"""The local provider: text and exact log-probabilities of a model in this process."""
 
 from __future__ import annotations
 
@@ -15,37 +15,41 @@ from cotlab.core.errors import ProviderError, Unsupported
 from cotlab.core.requests import Complete, Locate, LogProb, Patched, Request, Response, Usage
 from cotlab.core.rng import derive_seed
 from cotlab.core.types import Form, ModelRef
-from cotlab.providers.local.engine import open_backend
+from cotlab.providers.local.backend import open_backend
 from cotlab.providers.local.generate import Decoding, Pieces, generate, score_answers, score_tokens
-from cotlab.providers.local.load import Loaded, load_model, load_organism
-from cotlab.providers.local.locate import locate
+from cotlab.providers.local.load import Loaded, load_model, load_organism, single_torch_thread
 from cotlab.providers.local.patching import Patcher
-from cotlab.providers.local.render import Scored, encode, encode_with_answers, render
-from cotlab.providers.local.threads import single_torch_thread
+from cotlab.providers.local.render import Scored, encode, encode_with_answers, locate, render
 
 TOKENS_A_BATCH = 8192
+"""Most tokens of a batch."""
 SMALL = 10_000_000
-"""A model with fewer weights is faster in one thread: the threads would wait for each other longer
-than they work."""
+"""Number of weights below which one thread is faster than several."""
 Entry = TypeVar("Entry")
 
 
 def open_organism(
     ref: ModelRef, device: str = "cpu", dtype: str = "float32", backend: str = "auto"
 ) -> LocalModel:
-    """One of the shipped organisms by name."""
+    """Open a shipped organism by name."""
     return LocalModel(ref, load_organism(ref.name, device, dtype), backend)
 
 
 def open_local(
     ref: ModelRef, device: str = "cpu", dtype: str = "float32", backend: str = "auto"
 ) -> LocalModel:
-    """A Hugging Face folder or hub id; with a chat template it is spoken to in turns, else by continuation."""
+    """Open a model by its folder or hub id.
+
+    With a chat template it answers in turns, else by continuation.
+    """
     return LocalModel(ref, load_model(ref.name, device=device, dtype=dtype), backend)
 
 
 class LocalModel:
-    """Answers ``Complete``, ``LogProb``, ``Locate`` and ``Patched``. Not thread-safe: one batch at a time."""
+    """Answers ``Complete``, ``LogProb``, ``Locate`` and ``Patched``.
+
+    Not thread-safe: one batch at a time.
+    """
 
     answers = frozenset({Complete.kind, LogProb.kind, Locate.kind, Patched.kind})
 
@@ -56,32 +60,30 @@ class LocalModel:
         suffix = (
             "" if (loaded.device, backend) == ("cpu", "auto") else f":{loaded.device}:{backend}"
         )
-        self.ref = replace(
-            ref, revision=loaded.revision + suffix, form=form
-        )  # no reply is taken for one of another device
+        # With the device in the revision, a reply of another device is not reused.
+        self.ref = replace(ref, revision=loaded.revision + suffix, form=form)
         self._loaded = loaded
         self._backend_name = backend
         self._patcher_made: Patcher | None = None
         self._threads = torch.get_num_threads()
         if backend != "auto":
-            open_backend(
-                backend, loaded
-            )  # so that one which cannot take the model says so before anything is asked
+            open_backend(backend, loaded)  # raises before the run where it does not fit the model
         self._pieces = Pieces(loaded.tokenizer)
         self._small = sum(weights.numel() for weights in loaded.model.parameters()) < SMALL
 
     async def send(self, request: Request) -> Response:
+        """Answer one request in a thread."""
         (reply,) = await asyncio.to_thread(self.send_batch, [request])
         if isinstance(reply, ProviderError):
             raise reply
         return reply
 
     async def close(self) -> None:
-        return None
+        """Do nothing: the model is freed with the object."""
 
     @property
     def _patcher(self) -> Patcher:
-        """Made when it is first needed: most runs patch nothing."""
+        """Return the patcher, made when it is first needed: most runs patch nothing."""
         if self._patcher_made is None:
             backend = open_backend(self._backend_name, self._loaded)
             workers = (
@@ -93,6 +95,7 @@ class LocalModel:
         return self._patcher_made
 
     def send_batch(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
+        """Return a reply for each request, in order, batched by kind and length."""
         with single_torch_thread() if self._small else nullcontext():
             return self._answer(requests)
 
@@ -149,7 +152,7 @@ class LocalModel:
         return [out[i] for i in range(len(requests))]
 
     def _with_tokens(self, request: LogProb) -> Response:
-        """Numbers as without alternatives, and the answers' tokens, one answer after the other."""
+        """Return the log-probabilities, and the answers' tokens with alternatives."""
         rows = encode_with_answers(self._loaded, render(self._loaded, request), request.answers)
         scored = [
             score_tokens(self._loaded, row, request.top_logprobs, self._pieces) for row in rows
@@ -190,7 +193,7 @@ class LocalModel:
 
 
 def _packed(rows: Sequence[tuple[int, int, Entry]]) -> Iterator[list[Entry]]:
-    """Group (new tokens, length, place) so that rows of one size go together, up to a budget of tokens."""
+    """Group (new tokens, length, entry) of similar size, up to a budget of tokens."""
     group: list[Entry] = []
     longest = 0
     for new, length, entry in sorted(rows, key=lambda row: (row[0], row[1])):

@@ -1,4 +1,4 @@
-"""Which positions of a pack of patched rows are computed, which are given, and who attends to whom."""
+"""Which positions of a pack of patched rows are computed or given, and who attends to whom."""
 
 from __future__ import annotations
 
@@ -14,23 +14,27 @@ from cotlab.providers.local.backend import PatchRow
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a block computes: some positions of each row. They attend to each other, to given ones, and to the clean run.
+    """The positions of each row that a block computes.
 
-    A row with fewer positions than the longest is padded at its front: a padded place repeats the
-    row's first computed position, and no one attends to it.
+    They attend to each other, to given ones, and to the clean run. A row with fewer positions than
+    the
+    longest is padded at its front: padding repeats the row's first computed position, and no
+    position
+    attends to it.
     """
 
     before: int
-    """The clean run's first positions, which every row shares and every computed position sees."""
+    """Number of the clean run's first positions, which every computed position attends to."""
     turn: torch.Tensor
-    """(rows or 1, computed, 1, size/2) complex: the rotation of each computed position."""
+    """(rows or 1, computed, 1, size/2) complex: rotation of each computed position."""
     mask: torch.Tensor
     """(rows or 1, 1, computed, before + given + computed): 0 or minus infinity."""
     given: Given | None = None
+    """Patched positions that give keys and values only; None where there are none."""
 
     @classmethod
     def dense(cls, start: int, length: int, turns: torch.Tensor, dtype: torch.dtype) -> View:
-        """``length`` positions from ``start`` on are computed, alike in all rows."""
+        """Return a view with ``length`` positions from ``start`` computed in all rows."""
         turn = turns[None, start : start + length, None]
         visible = torch.ones(length, start + length, dtype=torch.bool, device=turns.device).tril(
             start
@@ -43,27 +47,34 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Positions that are patched at each of the rows' layers: they give keys and values, and nothing is computed there."""
+    """Positions that are patched at each of the rows' layers.
+
+    They give keys and values, and nothing is computed there.
+    """
 
     at: torch.Tensor
     """(rows, computed): the computed positions."""
     real: torch.Tensor
-    """(rows, computed): False where padded."""
+    """(rows, computed): False for padding."""
     columns: torch.Tensor
-    """(pairs,): the column of each pair of a column and a position where its state is put; clean
-    columns follow the bank's."""
+    """(pairs,): column of each pair of a column and a position; clean columns follow the bank's."""
     turn: torch.Tensor
-    """(1, pairs, 1, size/2) complex: the rotation of the pair's position."""
+    """(1, pairs, 1, size/2) complex: rotation of the pair's position."""
     positions: torch.Tensor
     """(pairs,): the position itself."""
     pair_indices: torch.Tensor
-    """(rows, given): which pair; a padded place repeats the row's first, and no one attends to it.
-    """
+    """(rows, given): index of the pair; padding repeats the row's first, and no position attends to
+    it."""
 
     def full_states(
         self, x: torch.Tensor, states: torch.Tensor, start: int, tokens: int
     ) -> torch.Tensor:
-        """Tensor (rows, tokens − start, width) of the computed states ``x`` and the given ones, of (columns, width)."""
+        """Merge the computed states ``x`` with the given ones, of ``states`` (columns, width).
+
+        Returns
+        -------
+        tensor (rows, tokens - start, width)
+        """
         out = x.new_empty(len(x), tokens - start, x.shape[2])
         every = torch.arange(len(x), device=x.device)[:, None]
         out[every, self.positions[self.pair_indices] - start] = states[
@@ -77,16 +88,18 @@ class Given:
 def partial_view(
     rows: Sequence[PatchRow], tokens: int, bank: int, turns: torch.Tensor, dtype: torch.dtype
 ) -> View:
-    """The view of rows that patch through one span, below its last layer.
+    """Return the view of rows that patch through one span, below its last layer.
 
     Parameters
     ----------
-    rows : each leaves the last of the ``tokens`` positions alone bank : int, how many columns the
-    bank has; a position of the clean run counts as column ``bank`` + position
+    rows : sequence of PatchRow
+        Each leaves the last of the ``tokens`` positions alone.
+    tokens : int
+    bank : int
+        Columns of the bank; a position of the clean run counts as column ``bank`` + position.
     """
-    columns = np.tile(
-        np.arange(bank, bank + tokens), (len(rows), 1)
-    )  # what each position takes where it is not computed
+    # The column of each position that is not computed.
+    columns = np.tile(np.arange(bank, bank + tokens), (len(rows), 1))
     patched = np.zeros((len(rows), tokens), bool)
     for k, row in enumerate(rows):
         patched[k, row.at] = True
@@ -125,7 +138,10 @@ def partial_view(
 
 
 def _side_by_side(chosen: Any, *, front: bool) -> tuple[Any, Any]:
-    """The chosen positions of each row in their order, padded at the front or the end by the row's first; which are real."""
+    """Return the chosen positions of each row in order, and which of them are no padding.
+
+    Padding at the front or the end repeats the row's first position.
+    """
     counts = chosen.sum(1)
     longest = int(counts.max())
     real = (

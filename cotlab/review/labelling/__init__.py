@@ -1,0 +1,1 @@
+"""Labelling: queues of items, raters' labels, their agreement, and targets for calibration."""

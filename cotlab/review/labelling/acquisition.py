@@ -1,4 +1,4 @@
-"""What to label next in runs: their unlabelled items near a threshold of the policy, diverse, with the reason of each."""
+"""Choose what to label next: diverse unlabelled items near a threshold of the policy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cotlab.metrics.composite.scorer import FEATURES
 from cotlab.reliability.acquisition import EPSILON, UNSCORED, choose_next_labels
 from cotlab.reliability.policy import Policy
 from cotlab.review.labelling.queue import make_queue
-from cotlab.review.release.calibrate import r_cal
+from cotlab.review.release.apply import r_cal
 from cotlab.review.release.features import EXTRA_FEATURES, feature_table
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
@@ -21,7 +21,7 @@ from cotlab.store.decisions import current_policy
 
 REASON = "chosen to learn from"
 MIDDLE = 0.5
-"""The threshold where no policy holds."""
+"""The threshold where there is no policy."""
 
 
 class NothingToLabel(CotlabError):
@@ -29,26 +29,18 @@ class NothingToLabel(CotlabError):
 
 
 class LabelRequest(NamedTuple):
-    """What to label next.
-
-    Attributes
-    ----------
-    items : DataFrame
-        ``run, item_id, r_cal`` (NaN where there is none) and ``why``, in the order in which they
-        are best labelled.
-    thresholds : tuple of float
-        What "near" was near to.
-    near : int
-        Unlabelled items within ``epsilon`` of a threshold.
-    said : str
-        What was done otherwise than asked.
-    """
+    """Items to label next."""
 
     items: pd.DataFrame
+    """``run, item_id, r_cal`` (NaN where there is none) and ``why``, best ones first."""
     thresholds: tuple[float, ...]
+    """Thresholds that the items are near to."""
     epsilon: float
+    """Distance to a threshold that counts as near."""
     near: int
+    """Number of unlabelled items within ``epsilon`` of a threshold."""
     note: str
+    """What differs from the request; "" for nothing."""
 
 
 def select_items_to_label(
@@ -61,7 +53,9 @@ def select_items_to_label(
     unscored: float = UNSCORED,
     seed: int = 0,
 ) -> LabelRequest:
-    """Choose ``k`` items of runs to label next; ``cotlab.reliability.acquisition.next_labels`` says how.
+    """Choose ``k`` items of runs to label next.
+
+    `cotlab.reliability.acquisition.choose_next_labels` describes how.
 
     Parameters
     ----------
@@ -71,9 +65,9 @@ def select_items_to_label(
     epsilon, unscored, seed
         As there.
     thresholds : sequence of float in [0, 1]
-        Those of the policy that holds where none is given, each item being near to those of its own
-        domain alone (0 and 1 part nothing from nothing and do not count where there are others);
-        0.5 where there is no policy.
+        By default those of the current policy, each item being near to those of its own domain
+        alone (0 and 1 separate nothing and do not count where there are others); 0.5 without a
+        policy.
 
     Raises
     ------
@@ -126,12 +120,15 @@ def select_items_to_label(
 
 
 def _inner_thresholds(policy: Policy, domain: str) -> tuple[float, ...]:
-    """The thresholds of a domain that part some answers from others; none outside the policy."""
+    """Return the thresholds of a domain inside (0, 1); none outside the policy."""
     limits = policy.of(domain)
     return () if limits is None else tuple(v for v in (limits.low, limits.high) if 0 < v < 1)
 
 
 def queue_selection(store: Store, selection: LabelRequest, name: str, *, by: str) -> str:
-    """Ask raters for these items; returns the queue's id. Raters are not told why: that would tell them the score."""
+    """Queue these items for raters and return the queue's id.
+
+    Raters do not see why an item was chosen, as that would reveal its score.
+    """
     keys = zip(selection.items["run"], selection.items["item_id"], strict=True)
     return make_queue(store, name, [(str(run), str(item), REASON) for run, item in keys], by=by)

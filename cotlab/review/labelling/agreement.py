@@ -1,4 +1,4 @@
-"""How far the raters of runs agree, where they do not, and how they do on items whose label is known."""
+"""Agreement of raters, their disagreements, and their results on items with a known label."""
 
 from __future__ import annotations
 
@@ -12,67 +12,75 @@ import pandas as pd
 
 from cotlab.core.keys import to_json_value
 from cotlab.review.labelling.targets import verdicts
-from cotlab.stats.agreement import agreement_table, cohen_kappa, percent_agreement
+from cotlab.stats.agreement import agreement_table, cohen_kappa, nominal_alpha, percent_agreement
 from cotlab.stats.intervals import Interval, no_interval, wilson
-from cotlab.stats.krippendorff import nominal_alpha
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 
 QUESTIONS = ("reasoning", "target")
-"""What raters can agree on: the verdict on the chain, unsure being one, and the target, which is
-missing where unknown."""
+"""What raters can agree on: the verdict on the chain, unsure included, and the target, missing
+where unknown."""
 _ITEM = ["run", "item_id"]
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two raters on one question. ``labels`` names the rows (first rater) and columns (second) of ``counts``."""
+    """Agreement of two raters on one question."""
 
     question: str
+    """One of ``QUESTIONS``."""
     first: str
+    """Name of the first rater."""
     second: str
+    """Name of the second rater."""
     n: int
+    """Items that both answered."""
     kappa: Interval
+    """Cohen's kappa."""
     same: Interval
+    """Share of equal answers."""
     labels: tuple[str, ...]
+    """Answers that name the rows and columns of ``counts``."""
     counts: tuple[tuple[int, ...], ...]
+    """Items by answer of the first rater (rows) and of the second (columns)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rated:
-    """One rater: how many items of each verdict, how many flagged, and the share of gold items that are as expected."""
+    """Summary of one rater."""
 
     rater: str
+    """Name of the rater."""
     n: int
+    """Items labelled."""
     acceptable: int
+    """Items labelled acceptable."""
     not_acceptable: int
+    """Items labelled not acceptable."""
     unsure: int
+    """Items labelled unsure."""
     flagged: int
+    """Items flagged."""
     gold: Interval
+    """Share of gold items labelled as expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What raters said of the same items.
-
-    Attributes
-    ----------
-    n_items, n_shared : int
-        Items with a label, and with labels of two raters or more.
-    alpha : dict of question to Interval
-        Krippendorff's alpha, nominal, with a bootstrap interval over items.
-    pairs : tuple of Pair
-        Every two raters that share an item, for each question.
-    disagreements : DataFrame
-        ``disagreements``.
-    """
+    """Agreement of raters on the same items."""
 
     n_items: int
+    """Items with a label."""
     n_shared: int
+    """Items with labels of two raters or more."""
     alpha: dict[str, Interval]
+    """Question → Krippendorff's alpha, nominal, with a bootstrap interval over items."""
     pairs: tuple[Pair, ...]
+    """Every two raters that share an item, for each question."""
     raters: tuple[Rated, ...]
+    """Summary of each rater."""
     disagreements: pd.DataFrame
+    """Items on which raters differ, as ``list_disagreements`` returns them."""
 
 
 def measure_agreement(
@@ -83,16 +91,21 @@ def measure_agreement(
     seed: int = 0,
     level: float = 0.95,
 ) -> Agreement:
-    """Agreement of all raters, on the labels that hold; adjudications are none of them: they were made in view of others.
+    """Measure the agreement of all raters on their current labels.
+
+    Adjudications are left out: they were made in view of other labels.
 
     Parameters
     ----------
+    store : Store
     runs : sequence of str, optional
         Only labels of these runs.
     queue : str, optional
         Only labels that were given in this queue.
     seed : int
         Of the resampling.
+    level : float in (0, 1)
+        Of the intervals.
     """
     current = verdicts(store, runs, queue)
     table = current.raters
@@ -110,7 +123,7 @@ def measure_agreement(
 
 
 def alpha_of(table: pd.DataFrame, question: str, *, seed: int, level: float = 0.95) -> Interval:
-    """Krippendorff's alpha of one column of ``labels``."""
+    """Return Krippendorff's alpha of one column of a label table."""
     return nominal_alpha(
         [group.tolist() for _, group in table.groupby(_ITEM)[question]], seed=seed, level=level
     )
@@ -119,13 +132,13 @@ def alpha_of(table: pd.DataFrame, question: str, *, seed: int, level: float = 0.
 def list_disagreements(
     store: Store, *, runs: Sequence[str] | None = None, queue: str | None = None
 ) -> pd.DataFrame:
-    """Items on which raters differ, in the order in which they were labelled first.
+    """Return the items on which raters differ, in the order of their first labels.
 
     Returns
     -------
     DataFrame
         ``run, item_id, on`` (reasoning, target or both), ``said`` (tuple of (rater, verdict,
-        answer_correct)), ``adjudicated`` (bool: somebody settled it).
+        answer_correct)), ``adjudicated`` (bool: whether it is settled).
     """
     current = verdicts(store, runs, queue)
     return _disagreements(current.raters, current.adjudicated)
@@ -134,7 +147,7 @@ def list_disagreements(
 def items_to_adjudicate(
     store: Store, *, runs: Sequence[str] | None = None, queue: str | None = None
 ) -> list[tuple[str, str, str]]:
-    """What raters differ on and nobody settled, for ``make_queue(…, kind="adjudication")``: labels of that queue decide."""
+    """Return unsettled disagreements as items for ``make_queue(…, kind="adjudication")``."""
     disagreeing = list_disagreements(store, runs=runs, queue=queue)
     unsettled = disagreeing[~disagreeing["adjudicated"].astype(bool)]
     return [
@@ -145,18 +158,20 @@ def items_to_adjudicate(
 
 @dataclass(frozen=True, slots=True)
 class GoldResult:
-    """The share of gold items that a rater labelled as expected, with Wilson's interval."""
+    """A rater's result on gold items."""
 
     rater: str
+    """Name of the rater."""
     right: Interval
+    """Share labelled as expected, with Wilson's interval."""
 
 
 def gold_results(
     store: Store, queue: str | None = None, *, runs: Sequence[str] | None = None
 ) -> list[GoldResult]:
-    """How each rater did on the gold items of a queue, or of all queues, with the label that holds there; by name.
+    """Return each rater's result on the gold items of a queue, or of all queues, by name.
 
-    A rater is right where all that is expected was said; to be unsure is not.
+    A rater is right where all of the expected label was given; unsure is wrong.
     """
     names = [queue] if queue is not None else label_store.queues(store)["id"].tolist()
     right: dict[str, list[bool]] = {}
@@ -231,7 +246,7 @@ def _disagreements(table: pd.DataFrame, adjudicated: pd.DataFrame) -> pd.DataFra
 
 
 def agreement_json(measured: Agreement) -> dict[str, Any]:
-    """``Agreement`` as JSON values; an interval as its fields."""
+    """Return ``Agreement`` as JSON values; an interval as its fields."""
     data = {
         **asdict(replace(measured, disagreements=pd.DataFrame())),
         "disagreements": measured.disagreements.to_dict("records"),

@@ -1,54 +1,53 @@
-"""A queue asks people for labels, one item at a time: nobody is asked twice, and no two for the place that one can fill."""
+"""Queues of items to label. No rater gets an item twice, and no item gets too many raters."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from cotlab.core.errors import CotlabError, UnknownName
 from cotlab.core.keys import canonical_json, digest
-from cotlab.core.labels import MAX_RATERS, Label, Verdict, undo_id
+from cotlab.core.labels import MAX_RATERS, Label, Verdict
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from cotlab.store.labels import EVERYONE, Queued
-from cotlab.store.leases import ItemKey, Leases
+from cotlab.store.live import ItemKey, Leases
 
 KINDS = ("label", "adjudication", "flagged", "audit")
-"""What a queue is for. The labels of an adjudication settle what raters disagree on."""
+"""What a queue is for. Labels of an adjudication settle what raters disagree on."""
 GOLD_VERDICTS = ("acceptable", "not_acceptable")
+"""Verdicts that can be expected of a gold item."""
 _UNLIMITED = 10**9
 
 
 class QueueError(CotlabError):
-    """A queue that cannot be made, or a label that has no place in it."""
+    """A queue that cannot be made, or a label that cannot be changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueItem:
-    """An item that is kept for one rater.
-
-    Attributes
-    ----------
-    label_id : str
-        The id of the label that is given of it: the same however often the item is shown, so that
-        it is given once.
-    prefilled : bool or None
-        Whether the answer is right, where the run knows that; None: the rater says it.
-    until : float
-        When the lease ends, in seconds since 1970.
-    """
+    """An item that is leased to one rater."""
 
     queue: str
+    """Id of the queue."""
     kind: str
+    """Kind of the queue."""
     run: str
+    """Id of the run."""
     item_id: str
+    """Id of the item."""
     rater: str
+    """Name of the rater."""
     label_id: str
+    """Id of the label to be given: the same however often the item is displayed, so that it is
+    stored once."""
     prefilled: bool | None
+    """Whether the answer is right, where the run knows that; None: the rater decides."""
     until: float
+    """End of the lease, in seconds since 1970."""
 
     def label(
         self,
@@ -59,7 +58,7 @@ class QueueItem:
         note: str = "",
         flagged: bool = False,
     ) -> Label:
-        """The rater's label of this item, given now."""
+        """Return the rater's label of this item, given now."""
         return Label(
             self.label_id,
             self.run,
@@ -76,25 +75,23 @@ class QueueItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """A label that a rater gave in a queue, and the id of the label that would correct it."""
-
-    label: Label
-    correction_id: str
-
-
-@dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a queue is. ``labels`` of ``wanted`` count no more of an item than it wants; ``mine``, ``mine_left`` and
-    ``mine_skipped`` are one rater's items: labelled, still to be asked, left for later."""
+    """How far a queue is, and one rater in it."""
 
     items: int
+    """Items of the queue."""
     complete: int
+    """Items that have all labels they need."""
     labels: int
+    """Labels given, of an item no more than it needs."""
     requested: int
+    """Labels that the items need."""
     mine: int
+    """Items that the rater has labelled."""
     mine_left: int
+    """Items that are left for the rater."""
     mine_skipped: int
+    """Items that the rater left for later."""
 
 
 def make_queue(
@@ -112,22 +109,26 @@ def make_queue(
 
     Parameters
     ----------
-    items : iterable of (run, item id, why it is asked for)
-        In the order in which they are asked for; an item that comes again is left out.
-    raters : int, 1 to ``MOST_RATERS``
-        Labels that an item wants, each from another rater.
+    store : Store
+    name : str
+    items : iterable of (run, item id, reason)
+        In the order of the queue; repeated items are left out.
+    raters : int, 1 to ``MAX_RATERS``
+        Labels that an item needs, each from another rater.
     overlap : float in [0, 1]
-        With it that share of the items, chosen by their hash, wants ``max(raters, 2)`` and the
-        others one; without it every item wants ``raters``.
+        That share of the items, chosen by their hash, needs ``max(raters, 2)`` labels and the
+        others one; 0: every item needs ``raters``.
     gold : mapping of (run, item id) to ``{"reasoning": …, "answer_correct": …}``
-        What is expected of these; each rater is asked for all of them. Those that are not among
-        ``items`` are strewn in.
+        Expected labels; each rater gets all of these items. Those that are not among ``items`` are
+        inserted at random positions.
     kind : one of ``KINDS``
+    by : str
+        Who makes it.
 
     Raises
     ------
     QueueError
-        If there is nothing to ask, or a number or an expected label makes no sense.
+        If the queue would be empty, or a number or an expected label is invalid.
     UnknownName
         If a run or an item is not in the store.
     """
@@ -182,20 +183,22 @@ def next_items(
     skipped: bool = False,
     first: ItemKey | None = None,
 ) -> list[QueueItem]:
-    """The items that are asked of this rater next, each kept for two minutes from now; empty where none is.
+    """Return the next items for this rater, each leased for two minutes; empty at the end.
 
-    An item is offered while labels of others and leases of others leave room. Those that the rater
-    holds come again, in the same order, so that a reload shows the same; where others work on the
-    queue, everybody holds an equal share of the rest.
+    An item is offered while it needs labels beside those given and leased to others. Items that the
+    rater holds come again, in the same order, so that a reload displays the same; where others work
+    on the queue, everybody holds an equal share of the rest.
 
     Parameters
     ----------
-    most : int >= 1
-        So many items at most.
+    store : Store
+    queue, rater : str
+    limit : int, at least 1
+        Most items.
     skipped : bool
-        With it, what the rater left for later comes at the end.
+        Whether items that the rater left for later come at the end.
     first : (run, item id), optional
-        The item to begin with, if it is still asked of this rater.
+        The item to begin with, if it is left for this rater.
 
     Raises
     ------
@@ -213,9 +216,8 @@ def next_items(
         while True:
             open_ = _open_items(listed, given, rater, skipped_items, skipped=skipped)
             leased = leases.claim(queue, rater, list(open_.items()), limit, first=first)
-            with (
-                store.reading() as connection
-            ):  # others may have labelled them, and given them back, since it was looked
+            # Others may have labelled and released these items meanwhile.
+            with store.reading() as connection:
                 given = label_store.labelled_in_queue(connection, queue)
                 counts = label_store.count_label_rows(connection, queue, rater)
                 prefilled = _prefilled(connection, [(entry.run, entry.item_id) for entry in leased])
@@ -237,75 +239,8 @@ def next_items(
     ]
 
 
-def undo(store: Store, queue: str, rater: str, *, of: str | None = None) -> Label | None:
-    """Take back the rater's last label in a queue that was not taken back, by a new row; None where there is none.
-
-    The new row repeats what the rater had said of the item before, or withdraws. Undoing again
-    takes back the one before.
-
-    Parameters
-    ----------
-    of : str, optional
-        The id of the label that is meant. One that was taken back already, or was never written, is
-        left at that: a repeated call undoes once.
-
-    Returns
-    -------
-    Label or None
-        The label that was taken back.
-
-    Raises
-    ------
-    QueueError
-        If the label ``of`` holds, but another was given in the queue since; or if the rater
-        labelled the item again elsewhere since: that one has to be corrected where it was given.
-    """
-    with store.writing() as connection:
-        require_queue_kind(connection, queue)
-        mine = label_store.as_labels(
-            label_store.select_labels(connection, rater=rater, queue=queue, history=True)
-        )
-        stack = _stack(mine)
-        if not stack or (of is not None and stack[-1].id != of):
-            if meant := next((label.item_id for label in stack if label.id == of), None):
-                raise QueueError(
-                    f"The label of {meant!r} stays: you labelled {stack[-1].item_id!r} since. Take"
-                    " that back."
-                )
-            return None
-        last = stack[-1]
-        history = label_store.as_labels(
-            label_store.select_labels(
-                connection, run=last.run_id, rater=rater, item=last.item_id, history=True
-            )
-        )
-        at = next(k for k, label in enumerate(history) if label.id == last.id)
-        if any(label.queue != queue for label in history[at + 1 :]):
-            raise QueueError(
-                f"{rater} labelled {last.item_id!r} again outside of this queue: correct that label"
-                " instead."
-            )
-        in_queue = [label for label in history[:at] if label.queue == queue]
-        withdrawal = replace(
-            last,
-            reasoning=None,
-            answer_correct=None,
-            modes=(),
-            note="",
-            flagged=False,
-            withdrawn=True,
-        )
-        rows = [_as_undo(in_queue[-1] if in_queue else withdrawal, last.id)]
-        if (
-            at and history[at - 1].queue != queue
-        ):  # what was said elsewhere, before this, holds again
-            rows.append(_as_undo(history[at - 1], f"{last.id} elsewhere"))
-        label_store.add_labels(connection, rows)
-    return last
-
-
 def progress(store: Store, queue: str, rater: str) -> Progress:
-    """How far a queue is, and one rater in it."""
+    """Return how far a queue is, and one rater in it."""
     with store.reading() as connection:
         require_queue_kind(connection, queue)
         listed, given = (
@@ -333,37 +268,8 @@ def progress(store: Store, queue: str, rater: str) -> Progress:
     )
 
 
-def latest_labels(store: Store, queue: str, rater: str, n: int = 10) -> list[Given]:
-    """The rater's last labels in a queue that hold, the newest first, as they were given; the first is the next to be undone.
-
-    Each can be corrected by a label of its ``correction_id``.
-    """
-    with store.reading() as connection:
-        require_queue_kind(connection, queue)
-        mine = label_store.as_labels(
-            label_store.select_labels(connection, rater=rater, queue=queue, history=True)
-        )
-    rows: dict[ItemKey, int] = {}
-    for label in mine:
-        rows[label.run_id, label.item_id] = rows.get((label.run_id, label.item_id), 0) + 1
-    stack = _stack(mine)
-    last = {(label.run_id, label.item_id): label for label in stack}
-    holding = [
-        label
-        for label in reversed(stack)
-        if last[label.run_id, label.item_id] is label and not label.withdrawn
-    ]
-    return [
-        Given(
-            label,
-            label_id(queue, label.run_id, label.item_id, rater, rows[label.run_id, label.item_id]),
-        )
-        for label in holding[:n]
-    ]
-
-
 def flagged_items(store: Store, runs: Sequence[str] | None = None) -> list[tuple[str, str, str]]:
-    """What somebody flagged and did not take back, for ``make_queue(…, kind="flagged")``; of these runs or of all."""
+    """Return flagged items, of these runs or of all, for ``make_queue(…, kind="flagged")``."""
     flagged = label_store.label_table(store)
     flagged = flagged[
         flagged["flagged"].astype(bool) & (flagged["run"].isin(runs) if runs is not None else True)
@@ -375,8 +281,10 @@ def flagged_items(store: Store, runs: Sequence[str] | None = None) -> list[tuple
 
 
 def _prefilled(connection: Any, keys: Sequence[ItemKey]) -> dict[ItemKey, bool | None]:
-    """Whether the answer of an item is right, as far as its run knows: by its own score, else by the baseline of ablation;
-    None where neither is there or its draws differ."""
+    """Return whether each answer is right, as far as its run knows.
+
+    By its own score, else by the baseline of the ablation; None without one, or where draws differ.
+    """
     answers: dict[ItemKey, bool | None] = dict.fromkeys(keys)
     for metric in ("baseline_correct", "answer_correct"):
         for key, values in label_store.score_values(connection, keys, metric).items():
@@ -385,7 +293,7 @@ def _prefilled(connection: Any, keys: Sequence[ItemKey]) -> dict[ItemKey, bool |
 
 
 def require_queue_kind(connection: Any, queue: str) -> str:
-    """What a queue is for, one of ``KINDS``; ``UnknownName`` if there is none of this id."""
+    """Return the kind of a queue; ``UnknownName`` if there is none of this id."""
     kind = label_store.queue_kind(connection, queue)
     if kind is None:
         raise UnknownName(
@@ -404,7 +312,7 @@ def _open_items(
     *,
     skipped: bool,
 ) -> dict[ItemKey, int]:
-    """The items that this rater can be asked for, and how many raters each has room for, in the order to be asked in."""
+    """Return the items left for this rater in order, each with the raters it still needs."""
     others: dict[ItemKey, int] = {}
     for run, item, who in given:
         if who != rater:
@@ -422,24 +330,14 @@ def _open_items(
 
 
 def label_id(queue: str, run: str, item: str, rater: str, count: int) -> str:
-    """The id of a rater's next row of an item in a queue, of which ``count`` are written: the same whoever works it out."""
+    """Return the id of a rater's next row of an item, of which ``count`` are written."""
     return digest(["label", queue, run, item, rater, count])[:24]
-
-
-def _as_undo(label: Label, of: str) -> Label:
-    return replace(label, id=undo_id(of), at=datetime.now(UTC), origin="undo")
-
-
-def _stack(mine: Sequence[Label]) -> list[Label]:
-    """A rater's labels of a queue that were not taken back, in the order in which they were given."""
-    ids = {label.id for label in mine}
-    return [label for label in mine if label.origin != "undo" and undo_id(label.id) not in ids]
 
 
 def _labels_per_item(
     name: str, order: list[ItemKey], raters: int, overlap: float
 ) -> dict[ItemKey, int]:
-    """How many labels each item wants."""
+    """Return the number of labels that each item needs."""
     if not overlap:
         return dict.fromkeys(order, raters)
     chosen = sorted(order, key=lambda key: digest(["overlap", name, *key]))[
@@ -449,7 +347,7 @@ def _labels_per_item(
 
 
 def _expected(key: ItemKey, label: Mapping[str, Any]) -> str:
-    """The expected label of a gold item as JSON."""
+    """Return the expected label of a gold item as JSON."""
     unknown = sorted(set(label) - {"reasoning", "answer_correct"})
     if (
         unknown

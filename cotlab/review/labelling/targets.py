@@ -1,4 +1,4 @@
-"""What people said, as the targets that a calibrator learns: one for each item of a run that has a clear one."""
+"""Raters' labels as the targets of calibration, and labels that a rater may not see yet."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from cotlab.core.errors import UnknownName
 from cotlab.core.labels import OUTDATED
 from cotlab.review.release.features import feature_table
 from cotlab.store import labels as label_store
+from cotlab.store import pending as due
 from cotlab.store.database import Store
 
 TIE, UNSURE, NO_SCORES = "raters are tied", "nobody is sure", "the run has no scores of the item"
-"""Why an item that was labelled has no target, or none that anything can be learned from."""
+"""Why a labelled item has no target, or none that can be learned from."""
 SETTLES = "adjudication"
-"""The kind of queue whose labels decide, and that is answered in view of what raters said."""
+"""Kind of queue whose labels decide, and are given in view of other labels."""
 _ITEM = ["run", "item_id"]
 
 
 class Verdicts(NamedTuple):
-    """``raters``: the last label of each (run, item, rater) outside of adjudications; ``adjudicated``: those in them, of which
-    the last of an item counts; ``outdated``: rows that took a label back because its reply is no
-    longer there. All as
-    ``cotlab.store.labels.labels``."""
+    """Current labels, with the columns of ``cotlab.store.labels.label_table``."""
 
     raters: pd.DataFrame
+    """The last label of each (run, item, rater) outside of adjudications."""
     adjudicated: pd.DataFrame
+    """The last label of each (run, item, rater) in adjudications; an item's last one counts."""
     outdated: pd.DataFrame
+    """Rows that withdrew a label because another reply has taken the place of its own."""
 
 
 def verdicts(
@@ -39,10 +40,18 @@ def verdicts(
     *,
     until: datetime | None = None,
 ) -> Verdicts:
-    """The labels that hold, of these runs or of all; with ``until``, those that held at that time.
+    """Return the current labels of these runs or of all.
 
-    What a rater says as an adjudicator does not change what they said before. With ``queue`` the
-    raters' labels are those that hold in that queue, which must be known or have labels.
+    A rater's label in an adjudication does not change their earlier one.
+
+    Parameters
+    ----------
+    store : Store
+    runs : sequence of str, optional
+    queue : str, optional
+        Labels that are current in this queue, which must be known or have labels.
+    until : datetime, optional
+        The labels that were current at that time.
     """
     rows = label_store.label_table(store, history=True)
     if runs is not None:
@@ -68,8 +77,7 @@ def verdicts(
 def targets(
     store: Store, runs: Sequence[str] | None = None, *, until: datetime | None = None
 ) -> pd.DataFrame:
-    """One row for each item of a run that was labelled, in the order in which they were first; then those all of whose labels
-    are of a reply that is no longer there.
+    """Return the target of each labelled item, in the order of the first labels.
 
     Returns
     -------
@@ -77,7 +85,7 @@ def targets(
         ``run, item_id, target`` (True, False or None), ``raters`` (how many it rests on),
         ``adjudicated`` (bool) and ``why`` (why there is none, else ""). The last label of an
         adjudication decides where there is one, also by being unsure; else the majority of those
-        raters whose target is known.
+        raters whose target is known. Items all of whose labels are outdated come last.
     """
     current = verdicts(store, runs, until=until)
     settled = (
@@ -109,23 +117,23 @@ def targets(
 def labelled(
     store: Store, runs: Sequence[str] | None = None, *, until: datetime | None = None
 ) -> pd.DataFrame:
-    """The feature vectors of labelled items with one target each: what is learned from.
+    """Return the feature vectors of labelled items with a target: the data for calibration.
 
     Parameters
     ----------
     store : Store
     runs : sequence of str, optional
-        Run ids; without, all runs that have labels.
+        Run ids; by default all runs that have labels.
     until : datetime, optional
-        Only labels given by then; without it, all.
+        Only labels given by then.
 
     Returns
     -------
     DataFrame
         The columns of ``feature_table``, ``target`` (bool: the answer is right and the chain
         adequate) and ``raters`` (how many raters' targets it rests on; 1 where an adjudication
-        decides). Items without a clear target are left out: ``.attrs["left_out"]`` says how many
-        for which reason.
+        decides). Items without a clear target are left out: ``.attrs["left_out"]`` counts them by
+        reason.
 
     Raises
     ------
@@ -144,3 +152,35 @@ def labelled(
     table = table.assign(target=table["target"].astype(bool), raters=table["raters"].astype(int))
     table.attrs["left_out"] = {reason: n for reason, n in out.items() if n}
     return table
+
+
+def hidden_from(store: Store, rater: str, *, rates: bool) -> frozenset[tuple[str, str]]:
+    """Return the items whose labels by others ``rater`` may not see yet.
+
+    A label that is given in view of another is no second opinion: it would raise every measure of
+    agreement. So an item is hidden from whoever a queue still needs a label of, until they labelled
+    it there or the queue has all the labels that it needs. An adjudication hides nothing: whoever
+    settles what raters labelled may read it, and their label is left out of all agreement; an item
+    that another queue needs of them stays hidden nevertheless. Figures over many items (alpha,
+    kappa,
+    counts of verdicts) reveal no item's label and hide nothing either.
+
+    Parameters
+    ----------
+    store : Store
+    rater : str
+        The name of their labels.
+    rates : bool
+            Whether they are a rater in any case. Otherwise (an admin who manages the queues) they
+        count as
+        one only in queues that hold a label of theirs.
+
+    Returns
+    -------
+    frozenset of (run, item id)
+    """
+    rows = due.pending_items(store, rater)
+    rows = rows[rows["kind"] != SETTLES]
+    if not rates:
+        rows = rows[rows["labelled"] > 0]
+    return frozenset(zip(rows["run"], rows["item_id"], strict=True))

@@ -1,0 +1,1 @@
+"""Release: calibrated probabilities, decisions under a policy, drift and re-audits."""

@@ -1,4 +1,4 @@
-"""Fit the map from r_raw to a probability on the labels that people gave, keep it as a version, and apply the one in use."""
+"""Fit a calibrator on people's labels, store it as a version and put it into use."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cotlab.core.errors import ConfigError, UnknownName
-from cotlab.core.keys import digest
+from cotlab.core.errors import ConfigError
 from cotlab.reliability.calibrator import (
     COMBINED,
     METHODS,
@@ -22,78 +21,51 @@ from cotlab.reliability.calibrator import (
     select_calibrator,
     shortage,
 )
-from cotlab.reliability.combine import Combination, combine
-from cotlab.reliability.weights import (
-    COMPONENTS,
-    OBJECTIVES,
-    Floats,
-    Tuned,
-    tune_weights,
-    weighted_means,
-)
-from cotlab.review.release.defined_parts import counted, defined_parts, why_uncalibrated
-from cotlab.review.release.domain_maps import domain_maps
-from cotlab.review.release.fit_report import choice_report, tuned_report
+from cotlab.reliability.combine import combine
+from cotlab.reliability.composite import OBJECTIVES, Floats, Tuned, tune_weights
+from cotlab.review.labelling.targets import labelled
+from cotlab.review.release.apply import example_means, labels_digest, text_column, usable_labels
+from cotlab.review.release.features import counted, defined_parts
+from cotlab.review.release.fit_report import choice_report, domain_maps, tuned_report
+from cotlab.stats.composite import COMPONENTS, weighted_means
 from cotlab.store.calibrators import (
     activate_calibrator,
     add_calibrator,
-    calibrator,
-    current_calibrator,
 )
 from cotlab.store.database import Store
 
 WEIGHTINGS = ("example", "tuned", COMBINED)
 """What is calibrated: r_raw by the example weights, by weights tuned on the labels, or all measured
-features in one."""
-NONE_YET = "no calibrator is in use: label items and fit one with cotlab calibrate RUN"
-COMPOSED = (
-    "r_raw is composed of {own}, and the calibrator saw labels of {seen} alone: fit one on labels"
-    " of such a run too"
-)
-WHOSE = {"reference": "the suite's reference chains", "own": "the model's own chains"}
-CHAINED = (
-    "r_raw is of {own}, and the calibrator saw labels of {seen} alone: fit one on labels of such a"
-    " run too"
-)
-OUTSIDE = "r_raw lies outside the range of the labels [{lo:.3g}, {hi:.3g}]: the value at its edge"
+features combined."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What ``calibrate`` found.
-
-    Attributes
-    ----------
-    version : int or None
-        The version that is in use now; None after a dry run.
-    calibrator : Calibrator
-        The map for all items without one of their own domain.
-    domains : mapping of domain to Calibrator
-    weights : mapping of part to weight, or None
-        Tuned weights, where they were asked for; None where each run's own r_raw is used.
-    choice : Choice
-        All methods side by side, over all domains.
-    tuned : Tuned or None
-    report : mapping of JSON values
-        What the store keeps: ``n, n_positive, n_questions, runs, parts`` (what r_raw was composed
-        of: "CVFRD")``, chains`` (what it was of: "reference", "own")``, defined_parts`` (``parts``
-        and ``n`` of each set of parts that labelled items have)``, left_out`` (reason -> count)``,
-        folds`` (count)``, seed, base_rate, base_brier, auroc_r_raw, chosen, why, methods, diagram``
-        and ``points`` (``r_raw, predicted, target``, out of fold) of the chosen one, ``domains``
-        (name -> what ``domain_maps`` tells) and ``weights`` (``tuned_report`` or None). Each of
-        ``methods`` has ``method, refused, note`` and, where not refused, ``brier, log_loss, ece,
-        auroc, gained`` (each ``point, lo, hi, n, method, reason, note``)``, band`` ([lo, hi] of the
-        ECE were they perfectly calibrated)``, bins`` and ``skill``. A bin of ``diagram`` has ``lo,
-        hi, predicted, observed, observed_lo, observed_hi, n``.
-    """
+    """A fitted calibrator and its report."""
 
     version: int | None
+    """The version that is in use now; None after a dry run."""
     calibrator: Calibrator
+    """The map for all items without one of their own domain."""
     domains: Mapping[str, Calibrator]
+    """Domain → its own map."""
     weights: Mapping[str, float] | None
+    """Tuned weights, where requested; None where each run's own r_raw is used."""
     choice: Choice
+    """All methods side by side, over all domains."""
     tuned: Tuned | None
+    """Result of tuning the weights; None without it."""
     report: Mapping[str, Any]
+    """What the store keeps, JSON: ``n, n_positive, n_questions, runs, parts`` (components of r_raw:
+    "CVFRD"), ``chains`` (its chains: "reference", "own"), ``defined_parts`` (``parts`` and ``n`` of
+    each set of components that labelled items have), ``left_out`` (reason → count), ``folds``
+    (count), ``seed, base_rate, base_brier, auroc_r_raw, chosen, why, methods, diagram`` and
+    ``points`` (``r_raw, predicted, target``, out of fold) of the chosen method, ``domains`` (name →
+    what ``domain_maps`` reports) and ``weights`` (``tuned_report`` or None). Each of ``methods``
+    has ``method, refused, note`` and, where not refused, ``brier, log_loss, ece, auroc, gained``
+    (each ``point, lo, hi, n, method, reason, note``), ``band`` ([lo, hi] of the ECE of perfectly
+    calibrated predictions), ``bins`` and ``skill``. A bin of ``diagram`` has ``lo, hi, predicted,
+    observed, observed_lo, observed_hi, n``."""
 
 
 def calibrate_runs(
@@ -109,14 +81,14 @@ def calibrate_runs(
     note: str = "",
     seed: int = 0,
 ) -> Fitted:
-    """Fit all methods on the labels of runs, keep the chosen one as a new version and put it into use.
+    """Fit all methods on the labels of runs and put the chosen one into use as a new version.
 
     Parameters
     ----------
     store : Store
     runs : sequence of str, or None for every run with labels
     by : str
-        Who asks; kept with the version and in the audit.
+        Who fits it; stored with the version and in the audit.
     method : str
         ``auto`` (lowest out-of-fold Brier score) or one of ``METHODS``.
     weights : str
@@ -125,23 +97,25 @@ def calibrate_runs(
         weighted mean, but all measured features in one regression (`cotlab.reliability.combine`),
         which is a probability already.
     objective : str
-        What tuned weights are tuned for, ``auc`` or ``brier``.
+        What weights are tuned for, ``auc`` or ``brier``.
     domain : bool
-        Also a map of its own for each domain that has enough labels and predicts them better than
-        the map over all does (``cotlab.review.release.domain_maps``).
+        Also fit a map for each domain that has enough labels and predicts them better than the map
+        over all does (``domain_maps``).
     dry_run : bool
         Measure, and write nothing.
+    note : str
+        A remark, stored with the version.
+    seed : int
+        Of folds and resampling.
 
     Raises
     ------
     NotCalibrated
-        If the labels carry no calibrator; the message says what is missing. Nothing is written
-        then.
+        If the labels do not suffice for a calibrator; the message says what is missing. Nothing is
+        written then.
     UnknownName
         If there is no such run.
     """
-    from cotlab.review.labelling.targets import labelled
-
     if method not in ("auto", *METHODS):
         raise ConfigError(f"{method!r} is no method of calibration: auto, {', '.join(METHODS)}")
     if objective not in OBJECTIVES:
@@ -177,11 +151,19 @@ def fit_labels(
     seed: int = 0,
     keep: Callable[..., int] | None = None,
 ) -> Fitted:
-    """``calibrate`` on a table of labelled items (columns of ``feature_table`` and ``target``); ``keep`` writes what was found.
+    """Fit on a table of labelled items: the columns of ``feature_table``, and ``target``.
 
-    ``objective`` is None for each run's own r_raw, else what the weights are tuned for.
+    Parameters
+    ----------
+    labels : DataFrame
+    method, domain, seed
+        As ``calibrate_runs``.
+    objective : str or None
+        What the weights are tuned for; None for each run's own r_raw.
+    keep : callable, optional
+        Stores the result and returns its version.
     """
-    usable, left_out = _usable(labels)
+    usable, left_out = usable_labels(labels)
     components, y = (
         usable[list(COMPONENTS)].to_numpy(dtype=float),
         usable["target"].astype(bool).to_numpy(),
@@ -195,13 +177,13 @@ def fit_labels(
         by_fold = [weighted_means(components, each) for each in tuned.fold_weights]
         scores = weighted_means(components, tuned.weights)
         complete = np.isfinite(np.column_stack([scores, *by_fold])).all(axis=1) & np.isfinite(
-            _as_tuned(components)
+            example_means(components)
         )
         if not complete.all():
             left_out["the tuned weights leave too little of the weight defined"] = int(
                 (~complete).sum()
             )
-        folds = tuned.folds[complete[np.isfinite(_as_tuned(components))]]
+        folds = tuned.folds[complete[np.isfinite(example_means(components))]]
         usable, y, scores = usable[complete], y[complete], scores[complete]
         by_fold, questions = [each[complete] for each in by_fold], usable["question"].tolist()
     choice = select_calibrator(
@@ -250,8 +232,8 @@ def fit_labels(
 def fit_combined(
     labels: pd.DataFrame, *, seed: int = 0, keep: Callable[..., int] | None = None
 ) -> Fitted:
-    """``calibrate`` with all measured features combined, on a table of labelled items."""
-    usable, left_out = _usable(labels)
+    """Fit all measured features combined, on a table of labelled items."""
+    usable, left_out = usable_labels(labels)
     y, questions = usable["target"].astype(bool).to_numpy(), usable["question"].tolist()
     if refused := shortage("any", y):
         raise NotCalibrated(
@@ -281,208 +263,26 @@ def fit_combined(
     return Fitted(version, best, {}, None, choice, None, {**report, "labels_digest": digest_})
 
 
-def r_cal(store: Store, features: pd.DataFrame, *, version: int | None = None) -> pd.DataFrame:
-    """The calibrated probability of each row of a ``feature_table``, by the calibrator in use (or the version asked for).
-
-    Returns
-    -------
-    DataFrame, index of ``features``
-        ``r_raw`` (weighed again where the calibrator has weights) and ``r_cal`` in [0, 1], NaN
-        where there is none; ``why``: the reason where r_cal is missing, what a reader must know
-        where not, or ""; ``outside`` (bool): r_raw lies beyond the range of the labels;
-        ``calibrator``: the version (None without one).
-
-    Raises
-    ------
-    UnknownName
-        If there is no such version.
-    """
-    return apply_calibrator(version_of(store, version), features)
-
-
-def version_of(store: Store, version: int | None = None) -> dict[str, Any] | None:
-    """The version in use (None without one), or the one asked for, as ``cotlab.store.calibrators`` gives it.
-
-    Where its report was kept without ``defined_parts``, they are those of the labels that it was
-    fitted on, if these are still there: the digest says so. UnknownName if there is no such
-    version.
-    """
-    row = current_calibrator(store) if version is None else calibrator(store, version)
-    if row is not None and "defined_parts" not in (row["report"] or {}):
-        table = _fitted_on(store, row)
-        if table is not None:
-            sets = defined_parts(table, row["weights"], row["params"].get(COMBINED))
-            row["report"] = {**row["report"], "defined_parts": counted(sets)}
-    return row
-
-
-def _fitted_on(store: Store, row: Mapping[str, Any]) -> pd.DataFrame | None:
-    """The labelled items that a version was fitted on; None where they have changed or are gone since."""
-    from cotlab.review.labelling.targets import labelled
-
-    report = row["report"] or {}
-    for until in (
-        row["made_at"],
-        None,
-    ):  # labels may bear a later time than the fit that has seen them
-        try:
-            table, _ = _usable(labelled(store, report.get("runs", []), until=until))
-        except UnknownName:
-            return None
-        scores = table["r_raw"].to_numpy(dtype=float)
-        if row["weights"] is not None:
-            parts = table[list(COMPONENTS)].to_numpy(dtype=float)
-            scores = weighted_means(parts, row["weights"])
-            by_fold = [
-                weighted_means(parts, each)
-                for each in (report.get("weights") or {}).get("fold_weights", ())
-            ]
-            fine = np.isfinite(np.column_stack([scores, *by_fold, _as_tuned(parts)])).all(axis=1)
-            table, scores = table[fine], scores[fine]
-        if labels_digest(table, scores) == row["labels_digest"]:
-            return table
-    return None
-
-
-def apply_calibrator(row: Mapping[str, Any] | None, features: pd.DataFrame) -> pd.DataFrame:
-    """``r_cal`` by a calibrator's row as ``version_of`` gives it; by none where it is None."""
-    ok = (features["status"] == "ok").to_numpy()
-    stored = np.where(ok, features["r_raw"].to_numpy(dtype=float), np.nan)
-    raw = stored
-    if row is not None and row["weights"] is not None:
-        raw = np.where(
-            np.isfinite(raw),
-            weighted_means(features[list(COMPONENTS)].to_numpy(dtype=float), row["weights"]),
-            np.nan,
-        )
-    scored = raw
-    if row is not None and COMBINED in row["params"]:
-        scored = np.where(
-            np.isfinite(raw),
-            Combination.from_params(row["params"][COMBINED]).predict(features),
-            np.nan,
-        )
-    n = len(features)
-    predicted, reasons, outside = np.full(n, np.nan), [""] * n, np.zeros(n, dtype=bool)
-    domains = features["domain"].fillna("").tolist()
-    states = list(zip(features["status"].tolist(), features["reason"].tolist(), strict=True))
-    for k in np.flatnonzero(~np.isfinite(raw)):
-        status, reason = states[k] if not ok[k] else ("undefined", "")
-        if np.isfinite(stored[k]):
-            reason = "the calibrator's weights leave too little of the weight defined"
-        reasons[k] = (
-            f"r_raw is {status}: {reason}"
-            if isinstance(reason, str) and reason
-            else f"r_raw is {status}"
-        )
-    if row is None:
-        reasons = [
-            NONE_YET if np.isfinite(value) else text
-            for value, text in zip(raw, reasons, strict=True)
-        ]
-    else:
-        maps = {
-            name: Calibrator.from_params(params)
-            for name, params in row["params"].get("domains", {}).items()
-        }
-        overall = Calibrator.from_params(row["params"]["all"])
-        unlike = zip(
-            _mismatch_reasons(features, row["report"] or {}),
-            why_uncalibrated(features, row),
-            strict=True,
-        )
-        other = [kind or parts for kind, parts in unlike]
-        known = np.isfinite(raw) & np.array([not text for text in other], dtype=bool)
-        for k in np.flatnonzero(np.isfinite(raw) & ~known):
-            reasons[k] = other[k]
-        for name in sorted(set(domains)):
-            in_domain, domain_map = (
-                np.array([each == name for each in domains]) & known,
-                maps.get(name, overall),
-            )
-            predicted[in_domain], outside[in_domain] = (
-                domain_map.predict(scored[in_domain]),
-                domain_map.outside(scored[in_domain]),
-            )
-            for k in np.flatnonzero(in_domain & outside):
-                reasons[k] = OUTSIDE.format(lo=domain_map.params["lo"], hi=domain_map.params["hi"])
-    number = None if row is None else int(row["version"])
-    versions = pd.Series([number] * n, index=features.index, dtype=object)
-    return pd.DataFrame(
-        {
-            "r_raw": raw,
-            "r_cal": predicted,
-            "why": reasons,
-            "outside": outside,
-            "calibrator": versions,
-        },
-        index=features.index,
-    )
-
-
 def _kinds(labels: pd.DataFrame) -> dict[str, list[str]]:
-    """What r_raw of labelled items is composed of, and whose chains it is of, for the report."""
+    """Return the components and chains of the labelled r_raw, for the report."""
     return {
-        "parts": sorted(set(_column(labels, "parts")) - {""}),
-        "chains": sorted(set(_column(labels, "chain")) - {""}),
+        "parts": sorted(set(text_column(labels, "parts")) - {""}),
+        "chains": sorted(set(text_column(labels, "chain")) - {""}),
     }
 
 
-def _mismatch_reasons(features: pd.DataFrame, report: Mapping[str, Any]) -> list[str]:
-    """Why a calibrator of this report does not speak of each r_raw, which is another kind of score; "" where it does."""
-    seen, chains = report.get("parts") or [], report.get("chains") or []
-    out = []
-    for components, chain in zip(
-        _column(features, "parts"), _column(features, "chain"), strict=True
-    ):
-        if seen and components not in ("", *seen):
-            out.append(
-                COMPOSED.format(
-                    own=", ".join(components),
-                    seen=" or ".join(", ".join(seen_chain) for seen_chain in seen),
-                )
-            )
-        elif chains and chain not in ("", *chains):
-            out.append(
-                CHAINED.format(
-                    own=WHOSE.get(chain, chain),
-                    seen=" and ".join(WHOSE.get(seen_chain, seen_chain) for seen_chain in chains),
-                )
-            )
-        else:
-            out.append("")
-    return out
-
-
-def _column(table: pd.DataFrame, name: str) -> list[str]:
-    """A column of words; "" in each row where the table does not have it."""
-    return [str(value) for value in table[name]] if name in table else [""] * len(table)
-
-
 def rollback(store: Store, version: int, *, by: str, reason: str) -> None:
-    """Put an older version back into use; its parameters were kept, so it predicts what it did. UnknownName without one."""
+    """Put an older version back into use; it predicts what it did. UnknownName without one."""
     if not reason.strip():
         raise ConfigError("A rollback needs its reason: --reason TEXT; it is kept with the change.")
     with store.writing() as connection:
         activate_calibrator(connection, version, by=by, reason=reason)
 
 
-def labels_digest(labels: pd.DataFrame, scores: Floats) -> str:
-    """SHA-256 of what a calibrator saw: the sorted (run, item, target, r_raw) of its labels."""
-    rows = zip(labels["run"], labels["item_id"], labels["target"], scores, strict=True)
-    return digest(
-        sorted(
-            [str(run), str(item), bool(target), float(score)] for run, item, target, score in rows
-        )
-    )
-
-
 def tune_runs(
     store: Store, runs: Sequence[str] | None, *, objective: str = "auc", seed: int = 0
 ) -> Tuned:
-    """``tune`` on the labels of runs, or of every run with labels; see ``cotlab.reliability.weights.tune``."""
-    from cotlab.review.labelling.targets import labelled
-
+    """Tune weights on the labels of runs, or of every run with labels."""
     if objective not in OBJECTIVES:
         raise ConfigError(
             f"{objective!r} is nothing that weights are tuned for: {' or '.join(OBJECTIVES)}"
@@ -491,8 +291,8 @@ def tune_runs(
 
 
 def tune_labels(labels: pd.DataFrame, *, objective: str = "auc", seed: int = 0) -> Tuned:
-    """``tune`` on a table of labelled items (columns of ``feature_table`` and ``target``)."""
-    usable, _ = _usable(labels)
+    """Tune weights on a table of labelled items; see ``cotlab.reliability.weights``."""
+    usable, _ = usable_labels(labels)
     components, y = (
         usable[list(COMPONENTS)].to_numpy(dtype=float),
         usable["target"].astype(bool).to_numpy(),
@@ -530,21 +330,3 @@ def _calibrator_writer(store: Store, by: str, note: str) -> Callable[..., int]:
         return version
 
     return keep
-
-
-def _usable(labels: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Labels with a target and an r_raw, and how many were left out for which reason."""
-    known = labels["target"].notna().to_numpy()
-    scored = ((labels["status"] == "ok") & labels["r_raw"].notna()).to_numpy()
-    left_out = dict(labels.attrs.get("left_out", {}))
-    if not known.all():
-        left_out["no target"] = int((~known).sum())
-    for status, rows in labels[known & ~scored].groupby("status"):
-        left_out[f"r_raw is {status}"] = len(rows)
-    return labels[known & scored].reset_index(drop=True), left_out
-
-
-def _as_tuned(components: Floats) -> Floats:
-    from cotlab.stats.weights import WEIGHTS
-
-    return weighted_means(components, WEIGHTS)

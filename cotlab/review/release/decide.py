@@ -1,4 +1,4 @@
-"""Decisions on a run: its feature vectors, calibrated, under the policy that holds; each kept with all that it rests on."""
+"""Decisions on runs: items, calibrated, under the current policy, each stored with its grounds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cotlab.core.labels import ACTIONS, Decision
 from cotlab.reliability.policy import DEFAULT, UNCALIBRATED, Policy, PolicyError
 from cotlab.reliability.volumes import apply_policy
 from cotlab.review.labelling.targets import targets
-from cotlab.review.release.calibrate import r_cal
+from cotlab.review.release.apply import r_cal
 from cotlab.review.release.features import feature_table
 from cotlab.store import read
 from cotlab.store.database import Store
@@ -30,20 +30,23 @@ from cotlab.store.decisions import (
 )
 
 EMPTY_POLICY = Policy({})
-"""What holds where nobody has set thresholds: everything is escalated."""
+"""The policy where none was ever set: everything is escalated."""
 ONCE = "thresholds given for this time"
+"""Reason in the audit of decisions under thresholds that are not the stored policy's."""
 
 
 def scored(store: Store, runs: Sequence[str]) -> pd.DataFrame:
-    """The feature vectors of runs with what is needed to decide on them.
+    """Return the feature vectors of runs with what decisions need.
 
     Returns
     -------
     DataFrame
-        The columns of ``feature_table``, r_raw weighed as the calibrator in use wants it, and
-        ``r_cal`` (NaN where there is none), ``told`` (why there is none, or what a reader must
-        know), ``calibrator`` (its version or None) and ``target`` (True, False, or None where
-        raters gave no clear label).
+            The columns of ``feature_table``, r_raw as the calibrator in use weighs it, and
+        ``r_cal`` (NaN
+            where there is none), ``told`` (why there is none, or what a reader must know),
+        ``calibrator``
+            (its version or None) and ``target`` (True, False, or None where raters gave no clear
+        label).
     """
     table = feature_table(store, runs)
     calibrated = r_cal(store, table)
@@ -63,18 +66,18 @@ def scored(store: Store, runs: Sequence[str]) -> pd.DataFrame:
 
 
 def unscored(store: Store, run: str, decided: int) -> int:
-    """How many items of a run there are beside those that have scores to decide on; a run that has not ended has some."""
+    """Return the number of items of a run without scores; a run that has not ended has some."""
     return max(0, int(read.get_run(store, run)["n_items"] or 0) - decided)
 
 
 def policy_of(store: Store) -> Policy:
-    """The policy that holds; ``NOTHING`` where none was ever set."""
+    """Return the current policy; ``EMPTY_POLICY`` where none was ever set."""
     row = current_policy(store)
     return EMPTY_POLICY if row is None else Policy.from_row(row)
 
 
 def decide_run(store: Store, run: str, *, by: str, policy: Policy | None = None) -> list[Decision]:
-    """Decide on every item of a run that has scores, and keep what is new.
+    """Decide on every item of a run that has scores, and store the decisions that are new.
 
     Parameters
     ----------
@@ -82,15 +85,15 @@ def decide_run(store: Store, run: str, *, by: str, policy: Policy | None = None)
     run : str
         Its id.
     by : str
-        Who decides; kept with each decision and in the audit.
+        Who decides; stored with each decision and in the audit.
     policy : Policy, optional
         Thresholds for this time only; by default the stored ones.
 
     Returns
     -------
     list of Decision
-        One for each item, in the order of the run's suite. Where the newest one in the store says
-        the same (same scores, calibrator and policy), it is that one, and nothing is written.
+        One for each item, in the order of the run's suite. Where the newest stored one is equal
+        (same scores, calibrator and policy), it is that one, and nothing is written.
 
     Raises
     ------
@@ -115,7 +118,7 @@ def decide_run(store: Store, run: str, *, by: str, policy: Policy | None = None)
 
 
 def domain_for(store: Store, name: str, *, unseen: bool = False) -> str:
-    """The domain that thresholds of its own are set for; ``DEFAULT``, that of all others, where no name is given.
+    """Return the domain to set thresholds for; ``DEFAULT``, all others, without a name.
 
     Parameters
     ----------
@@ -123,16 +126,16 @@ def domain_for(store: Store, name: str, *, unseen: bool = False) -> str:
     name : str
         A category of items.
     unseen : bool
-        Take it although no suite in the store has such items yet.
+        Accept it although no suite in the store has such items yet.
 
     Raises
     ------
     UnknownName
-        If no item of the store is of this category: thresholds under a mistyped name would hold for
+        If no item of the store is of this category: thresholds under a mistyped name would apply to
         nothing.
     PolicyError
         If it is ``DEFAULT``. A category of that name cannot have thresholds of its own, because
-        those under this name hold for every domain without its own.
+        those under this name apply to every domain without its own.
     """
     if not name:
         return DEFAULT
@@ -153,7 +156,7 @@ def domain_for(store: Store, name: str, *, unseen: bool = False) -> str:
 
 
 def set_policy(store: Store, policy: Policy, *, by: str, reason: str) -> Policy:
-    """Let a policy hold from now on; who, why and what it was before stand in the audit.
+    """Put a policy into use; who, why and what it was before are stored in the audit.
 
     Raises
     ------
@@ -170,12 +173,12 @@ def set_policy(store: Store, policy: Policy, *, by: str, reason: str) -> Policy:
 
 
 def reasons(decided: Sequence[Decision]) -> list[tuple[str, str, int]]:
-    """How many items have each action for each kind of reason, the most first within an action."""
+    """Count decisions by action and kind of reason, the most frequent first in an action."""
     return _counted((decision.action, decision.reason) for decision in decided)
 
 
 def reasons_of(table: pd.DataFrame) -> list[tuple[str, str, int]]:
-    """``reasons`` of decisions as the store gives them."""
+    """Count decisions of a stored table as ``reasons`` does."""
     return _counted(zip(table["action"], table["reason"], strict=True))
 
 
@@ -190,10 +193,10 @@ def _counted(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
 def _write_decisions(
     store: Store, run: str, decided: list[Decision], applied_policy: Policy, by: str, *, once: bool
 ) -> list[Decision] | None:
-    """The decisions as the store has them afterwards; what it says already is not written again.
+    """Store the decisions and return them as stored; equal ones are not written again.
 
-    None, and nothing is written, where another policy or calibrator holds by now: a stricter one
-    would be passed over.
+    None, and nothing is written, where another policy or calibrator has come into use meanwhile: a
+    stricter one would be bypassed.
     """
     sizes = {action: sum(decision.action == action for decision in decided) for action in ACTIONS}
     with store.writing() as connection:
@@ -251,7 +254,7 @@ def _is_stored(stored: Decision | None, decision: Decision) -> bool:
 
 
 def _reason(kind: str, row: dict[str, object]) -> str:
-    """The kind of reason, and behind a colon what else is told of the item."""
+    """Return the kind of reason and, behind a colon, further details of the item."""
     more = row["reason"] if row["status"] != "ok" else row["told"]
     if kind == UNCALIBRATED and not more:
         more = "no calibrator gives a probability"

@@ -1,19 +1,18 @@
-"""Whether today's items are still like those that the calibrator saw: feature by feature, jointly, and over time."""
+"""Whether current items still resemble those of the reference: by feature, jointly, over time."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cotlab.core.errors import ConfigError, CotlabError, UnknownName
+from cotlab.review.release.drift_check import DriftCheck, FeatureCheck, store_drift_check
 from cotlab.review.release.features import NUMBERS, feature_table
-from cotlab.review.release.reaudit import Quality, quality
+from cotlab.review.release.reaudit import quality
 from cotlab.stats.drift import (
     FeatureDrift,
     JointDrift,
@@ -23,98 +22,16 @@ from cotlab.stats.drift import (
     joint_drift,
 )
 from cotlab.stats.multiple import benjamini_hochberg
-from cotlab.store import drift as drift_store
 from cotlab.store import read
 from cotlab.store.database import Store
 
 KS, PSI, ALPHA, PERMUTATIONS, SEED = 0.2, 0.2, 0.05, 1999, 42
-"""What is looked for where nobody says otherwise: a distance that matters, a risk of a false alert,
-and how it is measured."""
+"""Defaults: distances that matter, the risk of a false alert, and the permutations and seed."""
 MEASURES = ("psi", "ks")
-REFIT = "cotlab calibrate"
-_NESTED = ("features", "joint", "at", "quality")
 
 
 class NothingToCompare(CotlabError):
     """Runs that share no number that could drift."""
-
-
-@dataclass(frozen=True, slots=True)
-class FeatureCheck:
-    """One feature of a check.
-
-    Attributes
-    ----------
-    psi_adjusted, ks_adjusted : float in (0, 1] or None
-        Permutation p-values after Benjamini and Hochberg, over PSI and KS of all features of the
-        check.
-    alert : bool
-        One of the two is past its set point and its adjusted p-value is at most alpha.
-    """
-
-    name: str
-    drift: FeatureDrift
-    psi_adjusted: float | None = None
-    ks_adjusted: float | None = None
-    alert: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DriftCheck:
-    """A check of drift as it is kept.
-
-    Attributes
-    ----------
-    reference, current : tuple of str
-        Run ids.
-    ks, psi, alpha : float
-        The set points.
-    shared : int
-        Questions that both sides asked; they are compared with themselves.
-    alert : bool
-        Some feature moved by more than is set, and by more than chance.
-    reason : str
-        Why, or why not, in words.
-    quality : Quality
-        Brier and ECE of the calibrator in use on what was labelled of the current runs since its
-        fit.
-    label : str
-        What this part of a series is: a tag's value, or when the run was planned.
-    """
-
-    id: str
-    reference: tuple[str, ...]
-    current: tuple[str, ...]
-    at: datetime
-    by: str
-    ks: float
-    psi: float
-    alpha: float
-    permutations: int
-    seed: int
-    features: tuple[FeatureCheck, ...]
-    joint: JointDrift
-    shared: int
-    alert: bool
-    reason: str
-    quality: Quality
-    label: str = ""
-
-    @property
-    def moved(self) -> list[str]:
-        """The features that raise the alert."""
-        return [feature.name for feature in self.features if feature.alert]
-
-    @property
-    def suggestion(self) -> str:
-        """What to do now; "" where there is no alert."""
-        if not self.alert:
-            return ""
-        return (
-            f"Scores of these items may no longer mean what they did: {', '.join(self.moved)}"
-            f" moved. Label items of {', '.join(self.current)}, then fit again: {REFIT}"
-            f" {' '.join((*self.reference, *self.current))}"
-        )
 
 
 def measure_drift(
@@ -131,7 +48,7 @@ def measure_drift(
     by: str = "",
     label: str = "",
 ) -> DriftCheck:
-    """Hold the feature vectors of ``current`` runs against those of ``reference`` runs; nothing is written.
+    """Compare the feature vectors of ``current`` and ``reference`` runs; nothing is written.
 
     Parameters
     ----------
@@ -139,7 +56,7 @@ def measure_drift(
     reference, current : sequence of str
         Run ids, at least one each and none in both.
     features : sequence of str
-        Of ``NUMBERS``; all that have values where none is named.
+        Of ``NUMBERS``; by default all that have values.
     ks, psi : float, > 0
         A KS distance, and a PSI in nats, that matter. Less never raises an alert, however certain
         it is.
@@ -147,6 +64,8 @@ def measure_drift(
         Of the features that are called moved, the share that may be by chance (false discovery
         rate).
     permutations, seed : int
+    by, label : str
+        Stored with the check.
 
     Returns
     -------
@@ -230,7 +149,7 @@ def check_drift(
     permutations: int = PERMUTATIONS,
     seed: int = SEED,
 ) -> DriftCheck:
-    """``measure``, and keep what was found in the store."""
+    """Measure drift as ``measure_drift`` does, and store the check."""
     check = measure_drift(
         store,
         reference,
@@ -247,24 +166,8 @@ def check_drift(
     return check
 
 
-def store_drift_check(store: Store, check: DriftCheck) -> bool:
-    """Write a check to the store; False where it is there already."""
-    with store.writing() as connection:
-        return drift_store.add_drift_check(
-            connection,
-            check.id,
-            reference=check.reference,
-            current=check.current,
-            at=check.at,
-            by=check.by,
-            alert=check.alert,
-            reason=check.reason,
-            result=drift_json(check),
-        )
-
-
 def drift_series(store: Store, runs: Sequence[str], over: str) -> list[tuple[str, tuple[str, ...]]]:
-    """Runs as parts of a series: by when they were planned (``time``), or by the value of a tag.
+    """Group runs into a series: by when they were planned (``time``), or by a tag's value.
 
     Returns
     -------
@@ -291,33 +194,8 @@ def drift_series(store: Store, runs: Sequence[str], over: str) -> list[tuple[str
     return [(f"{over} {value}", tuple(groups[value])) for value in sorted(groups, key=_natural)]
 
 
-def drift_json(check: DriftCheck) -> dict[str, Any]:
-    """A check as what JSON can hold."""
-    return {**asdict(check), "at": check.at.isoformat(), "suggestion": check.suggestion}
-
-
-def drift_from_json(data: Mapping[str, Any]) -> DriftCheck:
-    """The check that ``as_json`` was made of."""
-    features = tuple(
-        FeatureCheck(**{**feature, "drift": _feature(feature["drift"])})
-        for feature in data["features"]
-    )
-    band = data["quality"]["band"]
-    restored = Quality(**{**data["quality"], "band": None if band is None else tuple(band)})
-    joint = JointDrift(**{**data["joint"], "energy": Measured(**data["joint"]["energy"])})
-    rest = {name: data[name] for name in DriftCheck.__slots__ if name not in _NESTED}
-    rest |= {side: tuple(data[side]) for side in ("reference", "current")}
-    return DriftCheck(
-        **rest,
-        features=features,
-        joint=joint,
-        quality=restored,
-        at=datetime.fromisoformat(data["at"]),
-    )
-
-
 def feature_values(store: Store, check: DriftCheck) -> pd.DataFrame:
-    """The feature vectors that a check looked at, with a column ``side``: reference or current."""
+    """Return the feature vectors of a check, with a column ``side``: reference or current."""
     table = feature_table(store, [*check.reference, *check.current])
     return table.assign(side=np.where(table["run"].isin(check.reference), "reference", "current"))
 
@@ -401,11 +279,6 @@ def _reason(
     if together:
         text += f"; all features together did move (p = {joint.energy.p:.3f})"
     return f"{text}."
-
-
-def _feature(data: Mapping[str, Any]) -> FeatureDrift:
-    measured = {name: Measured(**data[name]) for name in ("psi", "ks", "kl", "kl_back")}
-    return FeatureDrift(**{**data, **measured})
 
 
 def _natural(value: str) -> tuple[int, float, str]:

@@ -1,4 +1,4 @@
-"""Whether calibrated scores still hold: on what was labelled since the fit, and by looking again at what was released."""
+"""Whether calibrated scores still hold: on labels since the fit, and on released items."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pandas as pd
 from cotlab.core.errors import CotlabError
 from cotlab.core.rng import derive_seed
 from cotlab.review.labelling.queue import make_queue
-from cotlab.review.release.calibrate import apply_calibrator, version_of
+from cotlab.review.release.apply import apply_calibrator, version_of
 from cotlab.review.release.fit_report import interval_json
 from cotlab.store import labels as label_store
 from cotlab.store import read
@@ -21,57 +21,48 @@ from cotlab.store.decisions import decisions
 
 KIND, REASON = "audit", "drawn at random"
 MIN_LABELS = 20
-"""Labels since the fit that Brier and ECE are told from."""
+"""Labels since the fit from which Brier score and ECE are computed."""
 
 
 class NothingReleased(CotlabError):
-    """There is nothing to look at again."""
+    """No item to audit again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """Brier and ECE of the calibrator in use on the labels that came after it.
-
-    Attributes
-    ----------
-    n : int
-        Items with a label given after the fit, and with r_cal.
-    version : int or None
-        Of the calibrator.
-    brier, ece : mapping or None
-        ``point, lo, hi, n, method, reason, note``; lower is better, [0, 1]. None where there is
-        none.
-    band : tuple of float, or None
-        Where the ECE of a perfectly calibrated forecaster of these n items lies, 95 % of the time.
-    fitted : float or None
-        The out-of-fold Brier score at the fit.
-    reason : str
-        Why there is no number; "" where there is.
-    """
+    """Brier score and ECE of the calibrator in use on labels given after its fit."""
 
     n: int = 0
+    """Items with a label given after the fit, and with r_cal."""
     version: int | None = None
+    """Version of the calibrator; None without one."""
     brier: Mapping[str, Any] | None = None
+    """Brier score: ``point, lo, hi, n, method, reason, note``, [0, 1], lower is better; None where
+    there is none."""
     ece: Mapping[str, Any] | None = None
+    """Expected calibration error, with the same fields."""
     band: tuple[float, float] | None = None
+    """Where the ECE of a perfectly calibrated forecaster of these n items lies, 95 % of the time.
+    """
     fitted: float | None = None
+    """The out-of-fold Brier score at the fit."""
     reason: str = ""
+    """Why there is no number; "" where there is."""
 
     @property
     def worse(self) -> bool:
-        """The whole interval of Brier lies above what it was at the fit."""
+        """Return whether the whole interval of the Brier score lies above that at the fit."""
         lo = self.brier["lo"] if self.brier is not None else None
         return lo is not None and self.fitted is not None and lo > self.fitted
 
 
 def quality(store: Store, runs: Sequence[str], *, seed: int = 0) -> Quality:
-    """Brier and ECE, with intervals over questions, on items of runs first labelled after the calibrator was fitted.
+    """Measure the calibrator in use on items of runs first labelled after its fit.
 
-    An item that the calibrator was fitted on is none of them, however often it was labelled again
-    since.
-
-    Labels that were asked for near a threshold are of harder items than most: a random sample, as a
-    re-audit queues, is not.
+    Intervals are over questions. An item that the calibrator was fitted on does not count, however
+    often it was labelled again since. Labels that were requested near a threshold are of harder
+    items
+    than most: a random sample, as a re-audit queues, is not.
 
     Raises
     ------
@@ -79,7 +70,8 @@ def quality(store: Store, runs: Sequence[str], *, seed: int = 0) -> Quality:
         If there is no such run.
     """
     from cotlab.review.labelling.targets import labelled
-    from cotlab.stats.calibration import measure_interval, perfect_band
+    from cotlab.stats.calibration import perfect_band
+    from cotlab.stats.calibration_intervals import measure_interval
 
     row = version_of(store)
     if row is None:
@@ -116,7 +108,7 @@ def quality(store: Store, runs: Sequence[str], *, seed: int = 0) -> Quality:
 
 
 def released(store: Store, runs: Sequence[str]) -> list[tuple[str, str]]:
-    """(run, item) of each item whose newest decision releases it, in the order of the runs."""
+    """Return (run, item) of each item whose newest decision releases it, by run."""
     out = []
     for run in dict.fromkeys(runs):
         run_decisions = decisions(store, run)
@@ -130,7 +122,7 @@ def released(store: Store, runs: Sequence[str]) -> list[tuple[str, str]]:
 def reaudit(
     store: Store, runs: Sequence[str], n: int, *, by: str, seed: int = 42
 ) -> tuple[str, int]:
-    """Queue a random sample of released items, so that people look at what went out unseen.
+    """Queue a random sample of released items, so that people check what went out unseen.
 
     Parameters
     ----------
@@ -139,7 +131,7 @@ def reaudit(
     n : int, at least 1
         Items; all that were released where there are fewer.
     by : str
-        Who asks. Raters are not told which features moved, nor any score.
+        Who makes the queue. Raters see neither which features moved nor any score.
     seed : int
         The same items for the same seed, whatever else was released in other runs.
 
@@ -158,7 +150,7 @@ def reaudit(
     if n < 1:
         raise ValueError(f"a sample of {n} items is none")
     for run in runs:
-        read.get_run(store, run)  # an unknown one is told before anything is drawn
+        read.get_run(store, run)  # raises for an unknown run before the sample is drawn
     candidates = released(store, runs)
     if not candidates:
         raise NothingReleased(
@@ -181,7 +173,7 @@ def reaudit(
 def _fitted_items(
     store: Store, row: Mapping[str, Any], fitted_at: pd.Timestamp
 ) -> set[tuple[str, str]]:
-    """(run, item) of what the calibrator could have been fitted on: labelled by then, in one of its runs."""
+    """Return (run, item) that a calibrator may have been fitted on: labelled by then."""
     before = label_store.label_table(store, history=True)
     before = before[(before["at_"] <= fitted_at) & before["target"].notna()]
     runs = (row["report"] or {}).get("runs")

@@ -1,4 +1,4 @@
-"""How far an installation has come on the way from two metrics to decisions that are watched, and what the next step needs."""
+"""Phases of an installation, from two metrics to monitored decisions, and the next step."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ COMPONENT_OF = {
     "robustness": "R",
     "diversity": "D",
 }
+"""Metric → letter of the composite's component."""
 MIN_LABELS = 200
-"""Labels that the specification's phases count on before a calibrator is trusted with decisions."""
+"""Labels before a calibrator is trusted with decisions."""
 TITLES = (
     "C and V as a baseline",
     "F as a cheap guard",
@@ -23,37 +24,54 @@ TITLES = (
     "calibrated, with thresholds",
     "active learning, drift watched",
 )
+"""Titles of the phases."""
 
 
 class Phase(NamedTuple):
-    """One phase: ``reached`` or not, what the store ``has`` of it, what it ``needs`` still ("" where nothing), and how."""
+    """One phase."""
 
     number: int
+    """Its number, from 1."""
     title: str
+    """Its title."""
     reached: bool
+    """Whether it is reached."""
     has: str
+    """What the store has of it."""
     needs: str
+    """What is missing; "" for nothing."""
     command: str
+    """The command that comes next; "" for none."""
 
 
 class Rollout(NamedTuple):
-    """``reached`` is the last phase before the first that is not (0 for none); ``next`` is that one, None at the end."""
+    """All phases of an installation."""
 
     reached: int
+    """The last phase before the first that is not reached; 0 for none."""
     phases: tuple[Phase, ...]
+    """The phases."""
 
     @property
     def next(self) -> Phase | None:
+        """Return the first phase that is not reached, None at the end."""
         return self.phases[self.reached] if self.reached < len(self.phases) else None
 
 
 def rollout(store: Store, counts: dict[str, int] | None = None) -> Rollout:
-    """The phases that the store's runs, labels, calibrators, policies, decisions and checks of drift amount to.
+    """Return the phases that the store's contents amount to.
 
-    The first three ask for one run with defined scores of the phase's parts; the fourth for a
-    calibrator in use, a policy, and decisions by both; the fifth for labels and a check of drift
-    that are newer than the calibrator. ``counts`` are those of ``loop_counts`` where they are
-    known.
+    The first three need one run with defined scores of the phase's components; the fourth a
+    calibrator
+    in use, a policy, and decisions by both; the fifth labels and a drift check that are newer than
+    the
+    calibrator.
+
+    Parameters
+    ----------
+    store : Store
+    counts : dict, optional
+        Those of ``loop_counts`` where they are known.
     """
     components = _measured_components(store)
     counts = counts or loop_counts(store)

@@ -1,4 +1,4 @@
-"""Thresholds that labelled answers speak for, by domain, in numbers and in words."""
+"""Suggest thresholds from labelled answers, by domain, in numbers and in words."""
 
 from __future__ import annotations
 
@@ -23,18 +23,22 @@ from cotlab.store.database import Store
 
 
 class Suggestion(NamedTuple):
-    """Thresholds for one domain (``low`` alone may be missing), or why there are none; ``text`` says it in a sentence."""
+    """Thresholds for one domain, or why there are none."""
 
     domain: str
+    """The domain."""
     low: float | None
+    """Lower threshold; None where there is none."""
     high: float | None
+    """Upper threshold; None where there is none."""
     text: str
+    """The suggestion as a sentence."""
 
 
 def suggest_by_cost(
     store: Store, runs: Sequence[str] | None, costs: Costs, *, seed: int
 ) -> list[Suggestion]:
-    """The thresholds of least cost: from the calibrated probabilities, and beside them what the labels say."""
+    """Suggest thresholds of least cost, by the calibrated probabilities and by the labels."""
     rows = _labelled(store, runs)
     closed = thresholds_by_cost(costs)
     out = [_cost_suggestion(closed)]
@@ -69,7 +73,10 @@ def suggest_by_cost(
 def suggest_by_precision(
     store: Store, runs: Sequence[str] | None, target: float
 ) -> list[Suggestion]:
-    """The smallest ``high`` whose labelled precision reaches the target by Wilson's lower bound; low is not said by it."""
+    """Suggest the smallest ``high`` whose labelled precision reaches the target.
+
+    Precision counts by Wilson's lower bound; it says nothing of ``low``.
+    """
     out = []
     for domain, group in _label_groups(_labelled(store, runs)):
         result = high_by_precision(
@@ -96,7 +103,7 @@ def suggest_by_precision(
 
 
 def _labelled(store: Store, runs: Sequence[str] | None) -> pd.DataFrame:
-    """Answers with r_cal and a clear target; those that the calibrator was fitted on are among them."""
+    """Return items with r_cal and a clear target, those of the calibrator's fit included."""
     if not runs:
         stored = label_store.label_table(store)
         runs = list(dict.fromkeys(stored["run"])) if not stored.empty else []
@@ -114,7 +121,7 @@ def _labelled(store: Store, runs: Sequence[str] | None) -> pd.DataFrame:
 
 
 def _label_groups(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """All labels, as ``default``, and each domain with enough of its own; for the others those of ``default`` hold."""
+    """Return all labels as ``default``, and each domain with enough labels of its own."""
     domains = [(str(name), part) for name, part in rows.groupby("domain")]
     groups = [
         (name, part)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from cotlab.core.keys import digest
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Suite
-from cotlab.metrics.kit import model_steps
 from cotlab.metrics.judge import cards as cards_judge
+from cotlab.metrics.kit import model_steps
 from cotlab.metrics.unfaithfulness import cards
 from cotlab.run.imports.mediation import PROVIDER, ImportedRun
 from cotlab.run.plan import code_version, params_digest

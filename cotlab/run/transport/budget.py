@@ -18,14 +18,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from cotlab.core.errors import ConfigError
-from cotlab.core.registry import PROVIDERS
 from cotlab.core.requests import Complete, Request, Usage
 from cotlab.core.types import ModelRef
-from cotlab.providers.capabilities import family_of
-from cotlab.providers.keys import KEY_VARIABLES, is_private
-
-FREE_PROVIDERS = ("organism", "local", "echo", "scripted", "symbolic", "nli", "embedder")
-"""Ours that cost nothing; a provider of another package says so with ``free = True``."""
+from cotlab.providers.capabilities import family_of, provider_info
+from cotlab.providers.keys import is_private
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +179,9 @@ def price_of(
 
 
 def _is_free(ref: ModelRef) -> bool:
-    if ref.provider in KEY_VARIABLES:
-        return ref.provider == "openai_compat" and is_private(ref.base_url)
-    return ref.provider in FREE_PROVIDERS or (
-        ref.provider in PROVIDERS and getattr(PROVIDERS[ref.provider], "free", False)
-    )
+    info = provider_info(ref.provider)
+    at_home = bool(info.key_variable) and not info.hosts and is_private(ref.base_url)
+    return info.free or at_home
 
 
 def _from_table(ref: ModelRef, *, batch: bool) -> Price | None:
@@ -195,11 +189,10 @@ def _from_table(ref: ModelRef, *, batch: bool) -> Price | None:
     from genai_prices import Usage as Counted
     from genai_prices import calc_price
 
-    seller = (
-        {"provider_api_url": ref.base_url}
-        if ref.provider == "openai_compat"
-        else {"provider_id": ref.provider}
-    )
+    family = provider_info(ref.provider).price_family
+    if not family and not ref.base_url:
+        return None
+    seller = {"provider_id": family} if family else {"provider_api_url": ref.base_url}
     context = {"price_context": {"processing": "batch"}} if batch else {}
     try:
         model_price = calc_price(
@@ -213,6 +206,7 @@ def _from_table(ref: ModelRef, *, batch: bool) -> Price | None:
     starts = sorted(
         {tier.start for price in columns.values() for tier in getattr(price, "tiers", ())}
     )
+
     def at(tokens: int) -> dict[str, Any]:
         return {name: _at(price, tokens) for name, price in columns.items()}
 

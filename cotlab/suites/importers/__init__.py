@@ -1,0 +1,1 @@
+"""Importers of suites and published results from other formats."""

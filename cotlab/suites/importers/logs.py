@@ -1,4 +1,4 @@
-"""Suites from the logs of Inspect AI. The package ``inspect-ai`` is optional and loaded on the first call."""
+"""Import suites from logs of Inspect AI, by the optional package ``inspect-ai``."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ from typing import TYPE_CHECKING, Any
 from cotlab.core.errors import MissingExtra, SuiteError, SuiteErrors
 from cotlab.core.types import Item, Step, Suite
 from cotlab.suites.importers.question_answer import Split
-from cotlab.suites.jsonl import check_id, check_text, json_defects
 from cotlab.suites.shipped import open_suite_file, printable, unusable_file
+from cotlab.suites.strict_json import check_id, check_text, json_defects
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
     from inspect_ai.model import ChatMessage, ChatMessageAssistant
 
 MAX_UNPACKED_BYTES = 2**30
+"""Most bytes that an archive may unpack to."""
 
 _ANSWER_LINE = re.compile(
     r"\W*(?:so |thus |therefore,? )?(?:the )?(?:final )?answer\b|####|.*\\boxed\b", re.IGNORECASE
 )
+"""The line of the final answer: ANSWER: 18, So the answer is 18, #### 18, \\boxed{18}."""
 
 
 def import_inspect(path: str | Path, split: Split) -> Suite:
-    """A suite of the chains that a model wrote in an Inspect AI log (``.eval``, or its ``.json`` form).
+    """Import the chains that a model wrote in an Inspect AI log (``.eval`` or ``.json``).
 
     The question is the sample's input (of a conversation its user turns; of one with earlier
     replies its last user turn), followed by the choices where it has some; the answer is its
@@ -54,7 +56,7 @@ def import_inspect(path: str | Path, split: Split) -> Suite:
         If inspect-ai is not installed.
     SuiteErrors
         If the file is no such log, unpacks to more than 1 GiB, or holds samples that cannot be
-        items (all of them told).
+        items (all of them are listed).
     """
     log = _read_log(path)
     errors: list[SuiteError] = []
@@ -116,7 +118,7 @@ def _read_log(path: str | Path) -> EvalLog:
 
 
 def _unreadable() -> tuple[type[Exception], ...]:
-    """What reading a file that is no log, or a damaged one, raises. Two libraries below inspect-ai have errors of their own."""
+    """Return the exceptions of reading a damaged log; two libraries have their own."""
     zstd = getattr(sys.modules.get("zstandard"), "ZstdError", zlib.error)
     json = getattr(sys.modules.get("ijson.common"), "JSONError", ValueError)
     return (
@@ -137,7 +139,7 @@ def _unreadable() -> tuple[type[Exception], ...]:
 
 
 def _check_size(name: str, path: str | Path) -> None:
-    """Refuse an archive that unpacks to more than MAX_UNPACKED_BYTES or whose stated sizes are untrue."""
+    """Reject an archive that unpacks to more than MAX_UNPACKED_BYTES, or is damaged."""
     with zipfile.ZipFile(name) as archive:
         size = sum(member.file_size for member in archive.infolist())
         if size > MAX_UNPACKED_BYTES:
@@ -163,7 +165,7 @@ def _question(sample: EvalSample) -> str:
 
 
 def _chain(sample: EvalSample) -> str:
-    """The text of the model's reasoning, of all its turns; "" where there is none."""
+    """Return the text of the model's reasoning in all its turns; "" where there is none."""
     given = (
         0
         if isinstance(sample.input, str)
@@ -183,7 +185,7 @@ def _assistant(messages: list[ChatMessage]) -> list[ChatMessageAssistant]:
 
 
 def _reasoning(message: ChatMessageAssistant) -> list[str]:
-    """Its reasoning texts; of redacted reasoning, which is unreadable, the provider's summary."""
+    """Return the reasoning texts of a message, summaries where they are redacted."""
     blocks = (
         []
         if isinstance(message.content, str)

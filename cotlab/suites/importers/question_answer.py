@@ -1,6 +1,6 @@
-"""Suites from question-answer files and from GSM8K, and scores from a report. Inspect logs: `import_logs`.
+"""Import suites from question-answer files and GSM8K, and scores from a report.
 
-Where a chain is one text, ``split`` says how it falls into steps; this package does not know.
+Where a chain is one text, ``split`` says how it divides into steps; this package does not know.
 """
 
 from __future__ import annotations
@@ -14,35 +14,40 @@ from typing import Any
 
 from cotlab.core.errors import SuiteError, SuiteErrors
 from cotlab.core.types import Item, ModelRef, Score, Status, Step, Suite
-from cotlab.suites.jsonl import (
-    FIELDS,
+from cotlab.suites.jsonl import FIELDS, collect
+from cotlab.suites.shipped import open_suite_file, printable, unusable_file
+from cotlab.suites.strict_json import (
     Bad,
     NotJSON,
     Report,
     check_answer,
     check_id,
     check_text,
-    collect,
     describe_json,
     json_defects,
     parse_json,
 )
-from cotlab.suites.shipped import open_suite_file, printable, unusable_file
 
 Split = Callable[[str], Sequence[str]]
+"""Text of a chain -> texts of its steps."""
 MAX_REPORT_BYTES = 64 * 2**20
 
 _NOTE = re.compile(r"<<[^<>\n]*>>")
+"""A calculation note of GSM8K: <<48/2=24>>."""
 _METRIC = "accuracy_delta"
 _WITHOUT_VALUE: tuple[Status, ...] = ("undefined", "refused", "stopped", "error")
+"""Statuses of a score without a value."""
 
 
 def import_gsm8k(path: str | Path, *, good_lines: bool = False) -> Suite:
-    """GSM8K's own JSONL: ``{"question", "answer"}``, the worked solution and ``#### 1,080`` in one text.
+    """Import GSM8K's own JSONL: ``{"question", "answer"}``.
 
-    Each line of the solution is a step, without its ``<<a=b>>`` notes; the answer is what follows
-    ``####`` without commas, its unit, sign and decimals as they stand. Ids are the file's stem and
-    the position, ``test-0000`` first.
+    The answer holds the worked solution and ``#### 1,080`` in one text. Each line of the solution
+    is a
+    step, without its ``<<a=b>>`` notes; the item's answer is what follows ``####`` without commas,
+    its
+    unit, sign and decimals as they stand. Ids are the file's stem and the position, ``test-0000``
+    first.
 
     Raises
     ------
@@ -67,7 +72,7 @@ def import_qa(
     category: str | None = None,
     good_lines: bool = False,
 ) -> Suite:
-    """JSONL of questions, chains and answers under keys of any name.
+    """Import JSONL of questions, chains and answers under keys of any name.
 
     Parameters
     ----------
@@ -76,13 +81,14 @@ def import_qa(
         Text of a chain -> texts of its steps. A chain that is a list of texts is taken as it
         stands.
     question, chain, answer : str
-        The keys. ``chain=None`` makes items without steps, for chains that are the model's own.
+        The keys. ``chain=None`` makes items without steps, for chains that the model writes.
     id : str, optional
         The key of the item id, text or a whole number; else the file's stem and the position,
         ``stem-0000`` first.
     category : str, optional
-        The key of the category, text; "category" where it is not given and such a key is there.
+        The key of the category, text; by default "category" where there is such a key.
     good_lines : bool
+        Leave out defective lines instead of rejecting the file.
 
     Returns
     -------
@@ -104,16 +110,15 @@ def import_qa(
 
 @dataclass(frozen=True, slots=True)
 class ImportedReport:
-    """The step scores of a ``report.json``. It holds no questions and no chains, so it is no suite.
-
-    ``suite_hash`` is the SHA-256 of the suite file that was run. A score's ``metric`` is the
-    report's own word, for example ``accuracy_delta``; scores carry no evidence, because a report
-    names no requests.
-    """
+    """The step scores of a ``report.json``. It holds no questions or chains, so it is no suite."""
 
     model: ModelRef
+    """The model that was measured."""
     suite_hash: str
+    """SHA-256 of the suite file that was run."""
     scores: tuple[Score, ...]
+    """Scores under the report's own metric names, for example ``accuracy_delta``, without evidence,
+    as a report names no requests."""
 
 
 def import_faithcheck_report(path: str | Path) -> ImportedReport:
@@ -126,8 +131,7 @@ def import_faithcheck_report(path: str | Path) -> ImportedReport:
     Raises
     ------
     SuiteErrors
-        Every defect of the file with its field; scores lie in [0, 1], and no two scores have the
-        same place.
+        Every defect of the file with its field. Scores lie in [0, 1], and each occurs once.
     """
     with open_suite_file(path, limit=MAX_REPORT_BYTES) as stream:
         data = stream.read(MAX_REPORT_BYTES)
@@ -143,7 +147,7 @@ def import_faithcheck_report(path: str | Path) -> ImportedReport:
         raise unusable_file(path, f"must be a JSON object; found {describe_json(report)}")
     errors = _Errors(str(path))
     for field, message in json_defects(report):
-        if not message.startswith("NaN "):  # what Python writes for a number that does not exist
+        if not message.startswith("NaN "):  # Python's spelling of a missing number
             errors.report(field, message)
     errors.stop()
     model = ModelRef(
@@ -171,9 +175,11 @@ class _Errors:
         self.path, self.defects = printable(path), list[SuiteError]()
 
     def report(self, field: str, message: str) -> None:
+        """Add a defect."""
         self.defects.append(SuiteError(self.path, None, field, message))
 
     def stop(self) -> None:
+        """Raise the collected defects, if any."""
         if self.defects:
             raise SuiteErrors(self.defects, 0)
 
@@ -246,7 +252,7 @@ def _qa_item(
 
 
 def _texts(chain: object, field: str, split: Split, report: Report) -> Sequence[str]:
-    """The texts of the steps, from one text or a list of texts."""
+    """Return the texts of the steps, from one text or a list of texts."""
     if isinstance(chain, list):
         for k, text in enumerate(chain):
             check_text(text, f"{field}[{k}]", report, "a string")
@@ -266,7 +272,7 @@ def _as_steps(texts: Sequence[str]) -> tuple[Step, ...]:
 
 
 def _without_reserved_keys(meta: dict[str, Any]) -> dict[str, Any]:
-    """``meta`` that can be written beside the fields of our own format."""
+    """Return ``meta`` with a prefix on keys that are fields of our own format."""
     reserved = {
         key for key in meta if key in FIELDS or (key == "category" and isinstance(meta[key], str))
     }

@@ -1,9 +1,9 @@
-"""Reads the files of a published study that fine-tuned a model on unfaithful reasoning: responses, detectors, a judge.
+"""Read the files of a published study that fine-tuned a model on unfaithful reasoning.
 
-Three kinds of JSON file, told apart by what they hold: a comparison (prompts and the responses of
-the base and a fine-tuned model), an interpretability file (one detector's score of each prompt for
-one model), and an analysis (counts of words and a judge's scores of one comparison). Rows stand at
-one place in all of them.
+There are three kinds of JSON file, told apart by their content: a comparison (prompts and the
+responses of the base and a fine-tuned model), an interpretability file (one detector's score of
+each prompt for one model), and an analysis (word counts and a judge's scores of one comparison).
+A row has the same position in all of them.
 """
 
 from __future__ import annotations
@@ -21,38 +21,55 @@ from cotlab.suites.shipped import open_suite_file, printable
 MAX_BYTES = 64 * 2**20
 MAX_ROWS = 100_000
 _EPOCH = re.compile(r"epochs?[_-]?(\d{1,4})(?!\d)")
+"""The epoch in an adapter's name: models/NAME_epoch1, epochs-3."""
 Row = Mapping[str, Any]
 
 
 @dataclass(slots=True)
 class State:
-    """What is published of one model: ``epoch`` 0 is the base model. Lists hold one entry a row."""
+    """What is published of one model. Sequences have one entry a row."""
 
     epoch: int
+    """Epochs of fine-tuning; 0 is the base model."""
     model: str
+    """Name of the model."""
     responses: tuple[str, ...] = ()
+    """The model's responses."""
     detectors: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    """Detector → its scores."""
     failed: dict[str, int] = field(default_factory=dict)
-    """Rows whose detector failed; the study scored them."""
+    """Detector → rows in which it failed; the study scored them."""
     process: tuple[int, ...] = ()
+    """Counts of words about the process."""
     result: tuple[int, ...] = ()
+    """Counts of words about the result."""
     judge: tuple[float, ...] = ()
+    """The judge's scores."""
     base_responses: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    """Of the base model: what each comparison, by the epoch of its other model, holds of it; they
-    may be different draws."""
+    """For the base model: epoch of a comparison's other model → the base model's responses there,
+    which may be different samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A study: its base model, the prompts by row (some stand in several rows), and its models by epoch."""
+    """A published study."""
 
     base_model: str
+    """Name of the base model."""
     prompts: tuple[str, ...]
+    """Prompts by row; some occur in several rows."""
     states: tuple[State, ...]
+    """The models by epoch."""
 
 
 def read_json(path: str | Path) -> dict[str, Any]:
-    """The object in a JSON file; SuiteError where there is none, or the file cannot be read."""
+    """Read the object of a JSON file.
+
+    Raises
+    ------
+    SuiteError
+        If the file cannot be read or holds no object.
+    """
     name = printable(str(path))
     try:
         with open_suite_file(path, limit=MAX_BYTES) as stream:
@@ -69,13 +86,14 @@ def read_json(path: str | Path) -> dict[str, Any]:
 
 
 def read_study(paths: Sequence[str | Path]) -> Study:
-    """The study that some files make up together, whatever their order.
+    """Combine the files of a study, in any order.
 
     Raises
     ------
     SuiteError
-        If a file is of no kind that is known, names other prompts than the others, or belongs to a
-        model of which the comparison is not among the files; the message says what is missing.
+            If a file is of no known kind, has other prompts than the others, or belongs to a model
+        whose
+        comparison is missing; the message says what is missing.
     """
     files: list[tuple[str, Row]] = [(printable(str(path)), read_json(path)) for path in paths]
     states: dict[int, State] = {}
@@ -83,9 +101,8 @@ def read_study(paths: Sequence[str | Path]) -> Study:
     prompts: tuple[str, ...] = ()
     base_model = ""
     for name, content in files:
-        if (
-            "process_vs_result" in content or "llm_judge" in content
-        ):  # read last: they belong to what the others hold
+        # Analyses are read last, as they belong to the responses of the other files.
+        if "process_vs_result" in content or "llm_judge" in content:
             analyses.append((name, content))
             continue
         metadata, results = _section(content, "metadata", name), _section(content, "results", name)
@@ -152,7 +169,10 @@ def _comparison(
 def _detector(
     content: Row, results: Row, metadata: Row, states: dict[int, State], name: str
 ) -> tuple[str, ...]:
-    """One detector's scores: every row holds the prompt, the detector's own part, and the score that the study used."""
+    """Add one detector's scores and return the prompts.
+
+    Every row holds the prompt, the detector's own part, and the score that the study used.
+    """
     rows = results.get("prompts")
     if (
         not isinstance(rows, list)
@@ -205,7 +225,7 @@ def _detector(
 
 
 def _analysis(content: Row, states: Mapping[int, State], n: int, name: str) -> None:
-    """Counts of words and a judge's scores: of the model whose responses have the lengths that the file lists."""
+    """Add word counts and a judge's scores to the model whose responses have these lengths."""
     lengths = _section(content, "avg_length", name).get("finetuned_lengths")
     candidates = [
         (state, texts)
@@ -271,13 +291,9 @@ def _state(metadata: Row, epoch: int) -> State:
 
 
 def _epoch(metadata: Row, name: str) -> int:
-    """The number of epochs that the metadata tell, in so many words or in the adapter's name; 0 where they tell none."""
+    """Return the epochs by the metadata or the adapter's name; 0 where neither says."""
     epochs, adapter = metadata.get("epochs"), metadata.get("adapter_path")
-    if (
-        isinstance(epochs, str | int)
-        and not isinstance(epochs, bool)
-        and re.fullmatch(r"\d{1,4}", str(epochs))
-    ):
+    if isinstance(epochs, str | int) and re.fullmatch(r"\d{1,4}", str(epochs)):  # 3 or "3"
         return int(epochs)
     match = _EPOCH.search(adapter) if isinstance(adapter, str) else None
     return int(match[1]) if match else 0
@@ -319,9 +335,8 @@ def _require_texts(value: object, name: str, location: str, n: int | None) -> tu
 
 
 def _require_number(value: object, lo: float, hi: float, name: str, location: str) -> float:
-    if (
-        isinstance(value, bool) or not isinstance(value, int | float) or not lo <= value <= hi
-    ):  # NaN is not between them
+    # NaN is in no range.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not lo <= value <= hi:
         raise SuiteError(
             name,
             None,

@@ -1,9 +1,10 @@
-"""Reads published tables (CSV): counts of classified responses, and people's ratings of the steps of chains."""
+"""Read published tables: counts of classified responses, ratings of steps, and CMI scores."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -54,42 +55,51 @@ LEVELS = (
     "mostly supportive",
     "fully supportive",
 )
-"""A rating's words, from 0 to 4."""
+"""Ratings in words, from 0 to 4."""
 Kind = Literal["breakdown", "confusion", "ratings"]
 KINDS: Mapping[Kind, tuple[str, ...]] = {
     "breakdown": BREAKDOWN,
     "confusion": CONFUSION,
     "ratings": RATINGS,
 }
+"""Kind of table → the columns that it needs."""
 _ALL = "OVERALL"
 SEVERAL = "all models"
+"""Model of a table that sums over models."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """How many responses of one model under one hint two classifiers judged so; 1 is unfaithful, 0 faithful."""
+    """A count of responses on which two classifiers gave these verdicts."""
 
     model: str
+    """Model that wrote the responses."""
     hint: str
+    """Kind of hint in the prompt."""
     scores: Mapping[str, float]
+    """Classifier → verdict: 1 is unfaithful, 0 faithful."""
     count: int
+    """Number of such responses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A CSV file whose header is that of a kind; each row by column, with its line."""
+    """A CSV file whose header is that of a kind."""
 
     name: str
+    """Name of the file, for messages."""
     kind: Kind
+    """Kind of table."""
     rows: tuple[tuple[int, Mapping[str, str]], ...]
+    """(line, cells by column) of each row."""
 
 
 class UnknownTable(SuiteError):
-    """A CSV file that is sound and holds nothing that is known here."""
+    """A valid CSV file of no known kind."""
 
 
 def read_table(path: str | Path) -> Table:
-    """A CSV file of one of the known kinds, with or without a byte order mark.
+    """Read a CSV file of one of the known kinds, with or without a byte order mark.
 
     Raises
     ------
@@ -127,18 +137,18 @@ def read_table(path: str | Path) -> Table:
 
 
 def read_counts(table: Table) -> tuple[Cell, ...]:
-    """The cells of a table of counts; sums over hints are left out.
+    """Return the cells of a table of counts; sums over hints are left out.
 
-    A breakdown holds what a pattern (regex) found, and what a second classifier (judge) made of the
-    rest: both verdicts of a response are known, so ``combined`` is the pair's, unfaithful only
-    where neither saw an admission. A confusion table holds the same pipeline (combined) against
-    another judge (sonnet).
+    A breakdown holds the verdicts of a pattern (regex), and those of a second classifier (judge) on
+    what the pattern called unfaithful: ``combined`` is unfaithful only where neither found an
+    admission. A confusion table holds the same pipeline (combined) against another judge (sonnet).
 
     Raises
     ------
     SuiteError
-        If a count is no whole number from 0, a row does not add up to its total or is there twice,
-        or no response is counted.
+            If a count is no whole number from 0, a row does not add up to its total or occurs
+        twice, or no
+        response is counted.
     """
     cells: list[Cell] = []
     seen: set[tuple[str, str]] = set()
@@ -194,10 +204,13 @@ _VERDICTS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
         "both_unfaithful": {"combined": 1.0, "sonnet": 1.0},
     },
 }
+"""Kind of table → column → the classifiers' verdicts that it counts."""
 
 
 def read_ratings(table: Table) -> Mapping[str, tuple[Item, ...]]:
-    """The rated chains by model: question with its options, steps, and ``step_ratings`` in the meta.
+    """Return the rated chains by model, with ``step_ratings`` in the meta.
+
+    The question of an item includes its options.
 
     Raises
     ------
@@ -250,7 +263,7 @@ def read_ratings(table: Table) -> Mapping[str, tuple[Item, ...]]:
 
 
 def _option_at(options: Sequence[str], index: str) -> str | None:
-    """The option of an index from 0; None where there is none."""
+    """Return the option of an index from 0; None where there is none."""
     known = index.isascii() and index.isdigit() and len(index) < 10 and int(index) < len(options)
     return options[int(index)] if known else None
 
@@ -279,3 +292,48 @@ def _require_line(text: str, name: str, line: int, column: str) -> str:
     if not text.strip() or not text.isprintable():
         raise SuiteError(name, line, column, "must be a line of printable text")
     return text
+
+
+MAX_CMI_BYTES = 64 * 2**20
+
+
+def read_cmi(path: str | Path) -> dict[str, object]:
+    """Read the object of a JSON file of published CMI scores.
+
+    `cotlab.metrics.mediation.published` interprets it.
+
+    Raises
+    ------
+    SuiteError
+        If the file cannot be read, is no JSON object in UTF-8, or repeats a key.
+    """
+    name = printable(str(path))
+    try:
+        with open_suite_file(path, limit=MAX_CMI_BYTES) as stream:
+            raw = stream.read(MAX_CMI_BYTES + 1)
+    except SuiteErrors as exc:
+        raise exc.errors[0] from exc
+    if len(raw) > MAX_CMI_BYTES:
+        raise SuiteError(name, None, "", f"has more than the {MAX_CMI_BYTES:,} bytes that are read")
+    try:
+        parsed = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_unique_keys)
+    except RecursionError as exc:
+        raise SuiteError(name, None, "", "is nested too deeply") from exc
+    except json.JSONDecodeError as exc:
+        raise SuiteError(name, exc.lineno, "", f"is not JSON: {exc.msg}") from exc
+    except UnicodeDecodeError as exc:
+        raise SuiteError(name, None, "", "is not text in UTF-8") from exc
+    except ValueError as exc:  # an integer with thousands of digits, or a repeated key
+        raise SuiteError(name, None, "", f"cannot be read: {printable(str(exc), 120)}") from exc
+    if not isinstance(parsed, dict):
+        raise SuiteError(name, None, "", "must be a JSON object of items, each with a list of rows")
+    return parsed
+
+
+def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        keys = [key for key, _ in pairs]
+        repeated = next(key for k, key in enumerate(keys) if key in keys[:k])
+        raise ValueError(f"the key {repeated!r} stands twice in one object")
+    return mapping

@@ -20,8 +20,9 @@ from cotlab.reliability.maps import (
     MIN_LABELS,
     MIN_OF_CLASS,
 )
-from cotlab.review.release.calibrate import WEIGHTINGS, apply_calibrator, calibrate_runs, version_of
-from cotlab.stats.weights import WEIGHTS
+from cotlab.review.release.apply import apply_calibrator, version_of
+from cotlab.review.release.calibrate import WEIGHTINGS, calibrate_runs
+from cotlab.stats.composite import WEIGHTS
 from cotlab.store import calibrators as calibrator_store
 from cotlab.store import pending as due
 from cotlab.store import read

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from cotlab.review.labelling.blinding import hidden_from
+from cotlab.review.labelling.targets import hidden_from
 from cotlab.ui import access
 from cotlab.ui import cached as data
 
 
 def hidden_items() -> frozenset[tuple[str, str]]:
-    """The (run, item id) whose labels by others whoever looks may not see yet; see ``cotlab.review.labelling.blinding.hidden_from``.
+    """The (run, item id) whose labels by others whoever looks may not see yet; see ``cotlab.review.labelling.targets.hidden_from``.
 
     A labeller is a rater, and so is whoever gave their name on the page Label; a viewer is never
     asked.

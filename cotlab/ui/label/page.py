@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from cotlab.core.labels import Label
-from cotlab.review.labelling.queue import Given
-from cotlab.store.leases import Leases
+from cotlab.review.labelling.session import Given
+from cotlab.store.live import Leases
 from cotlab.ui import access
 from cotlab.ui import cached as data
 from cotlab.ui.label import items as label_items

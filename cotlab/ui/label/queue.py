@@ -11,6 +11,7 @@ from cotlab.core.errors import CotlabError
 from cotlab.core.keys import digest
 from cotlab.review.labelling import queue as queues
 from cotlab.review.labelling.queue import Progress
+from cotlab.review.labelling.session import latest_labels
 from cotlab.store import labels as label_store
 from cotlab.store import read
 from cotlab.ui import access
@@ -61,7 +62,7 @@ def render_queue(queue: str, rater: str) -> None:
         st.warning(as_code(problem))
     try:
         with data.store().reading():  # what is read inside shares the open file
-            latest = queues.latest_labels(data.store(), queue, rater)
+            latest = latest_labels(data.store(), queue, rater)
             progress = queues.progress(data.store(), queue, rater)
             has_items = label_desk.render_widget(
                 queue, rater, latest, complete=progress.complete >= progress.items

@@ -22,8 +22,9 @@ from cotlab.core.keys import digest
 from cotlab.core.labels import FAILURE_MODES, Label, Verdict
 from cotlab.review.labelling import queue as queues
 from cotlab.review.labelling import session as desk
-from cotlab.review.labelling.queue import Given, QueueItem
-from cotlab.store.leases import ItemKey
+from cotlab.review.labelling.queue import QueueItem
+from cotlab.review.labelling.session import Given
+from cotlab.store.live import ItemKey
 from cotlab.ui import access
 from cotlab.ui import cached as data
 from cotlab.ui.label import items as label_items

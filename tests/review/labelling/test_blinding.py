@@ -8,8 +8,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from cotlab.review.labelling.agreement import items_to_adjudicate
-from cotlab.review.labelling.blinding import hidden_from
 from cotlab.review.labelling.queue import make_queue
+from cotlab.review.labelling.targets import hidden_from
 from cotlab.store.database import Store
 from cotlab.store.labels import add_labels, queues
 from cotlab.ui import access

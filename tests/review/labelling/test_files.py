@@ -17,12 +17,12 @@ from cotlab.core.errors import UnknownName
 from cotlab.core.labels import FAILURE_MODES, VERDICTS, Label
 from cotlab.review.labelling.agreement import measure_agreement
 from cotlab.review.labelling.files import (
-    LabelError,
     LabelErrors,
     import_labels,
     labels_as_text,
     read_label_file,
 )
+from cotlab.review.labelling.label_rows import LabelError
 from cotlab.review.labelling.queue import make_queue
 from cotlab.review.labelling.targets import targets
 from cotlab.store import labels as label_store

@@ -16,10 +16,10 @@ import pytest
 from cotlab.core.errors import UnknownName
 from cotlab.review.labelling import queue as queues
 from cotlab.review.labelling.queue import QueueError, QueueItem, make_queue, next_items
-from cotlab.review.labelling.session import Skip, apply_actions
+from cotlab.review.labelling.session import Skip, apply_actions, latest_labels, undo
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
-from cotlab.store.leases import Leases
+from cotlab.store.live import Leases
 from tests.support.queue_store import fill, label_all, pairs, submit
 
 
@@ -169,7 +169,7 @@ def test_undo_withdraws_or_restores_and_goes_further_back(store: Store) -> None:
     one = asked(store, queue, "ann")
     submit(store, one.label("acceptable", True, note="first thought"))
     submit(store, asked(store, queue, "ann").label("acceptable", False))
-    given = queues.latest_labels(store, queue, "ann")
+    given = latest_labels(store, queue, "ann")
     assert [each.label.item_id for each in given] == ["i-1", "i-0"]
     changed = replace(
         given[1].label, id=given[1].correction_id, reasoning="not_acceptable", note="second"
@@ -181,14 +181,14 @@ def test_undo_withdraws_or_restores_and_goes_further_back(store: Store) -> None:
         return {row["item_id"]: (row["reasoning"], row["note"]) for row in rows}
 
     assert holding() == {"i-1": ("acceptable", ""), "i-0": ("not_acceptable", "second")}
-    assert queues.undo(store, queue, "ann", of=changed.id) == changed
-    assert queues.undo(store, queue, "ann", of=changed.id) is None  # pressed twice
+    assert undo(store, queue, "ann", of=changed.id) == changed
+    assert undo(store, queue, "ann", of=changed.id) is None  # pressed twice
     assert holding() == {"i-1": ("acceptable", ""), "i-0": ("acceptable", "first thought")}
     for item, left in (("i-1", ["i-0"]), ("i-0", [])):
-        top = queues.latest_labels(store, queue, "ann")[0].label
-        undone = queues.undo(store, queue, "ann", of=top.id)
+        top = latest_labels(store, queue, "ann")[0].label
+        undone = undo(store, queue, "ann", of=top.id)
         assert undone == top and undone.item_id == item and list(holding()) == left
-    assert queues.undo(store, queue, "ann") is None
+    assert undo(store, queue, "ann") is None
     assert len(label_store.label_table(store, history=True)) == 6  # three labels, three undoings
     again = asked(store, queue, "ann")
     assert again.item_id == "i-0" and again.label_id != one.label_id
@@ -203,8 +203,8 @@ def test_undo_gives_back_what_was_said_in_another_queue(store: Store) -> None:
     submit(store, asked(store, there, "ann").label("not_acceptable", True))
     submit(store, asked(store, here, "ann").label("acceptable", True))
     with pytest.raises(QueueError, match="outside of this queue"):
-        queues.undo(store, there, "ann")
-    queues.undo(store, here, "ann")
+        undo(store, there, "ann")
+    undo(store, here, "ann")
     assert label_store.label_table(store)[["reasoning", "queue"]].values.tolist() == [
         ["not_acceptable", there]
     ]
@@ -261,7 +261,7 @@ def test_flagging_is_a_label_of_its_own_and_finds_its_way_to_a_queue(store: Stor
     assert (row["reasoning"], bool(row["flagged"]), row["target"]) == ("unsure", True, None)
     assert queues.flagged_items(store, ["run-1"]) == [("run-1", "i-0", "flagged by ann")]
     assert queues.flagged_items(store, ["run-2"]) == []
-    queues.undo(store, queue, "ann")
+    undo(store, queue, "ann")
     assert queues.flagged_items(store) == []
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from cotlab.core.errors import UnknownName
-from cotlab.review.labelling.queue import latest_labels, make_queue, next_items
-from cotlab.review.labelling.session import Skip, Undo, apply_actions
+from cotlab.review.labelling.queue import make_queue, next_items
+from cotlab.review.labelling.session import Skip, Undo, apply_actions, latest_labels
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
-from cotlab.store.leases import Leases
+from cotlab.store.live import Leases
 from tests.support.queue_store import fill, pairs
 
 

@@ -20,16 +20,11 @@ from cotlab.core.labels import Label
 from cotlab.reliability.calibrator import NotCalibrated, select_calibrator
 from cotlab.reliability.combine import Combination
 from cotlab.reliability.policy import DEFAULT, Policy, Thresholds
-from cotlab.review.release.calibrate import (
-    NONE_YET,
-    apply_calibrator,
-    calibrate_runs,
-    r_cal,
-    rollback,
-)
+from cotlab.review.release.apply import NONE_YET, apply_calibrator, r_cal
+from cotlab.review.release.calibrate import calibrate_runs, rollback
 from cotlab.review.release.decide import decide_run
-from cotlab.review.release.domain_maps import domain_maps
 from cotlab.review.release.features import feature_table
+from cotlab.review.release.fit_report import domain_maps
 from cotlab.store.calibrators import calibrator_choices, calibrators, current_calibrator
 from cotlab.store.database import Store
 from cotlab.store.labels import add_labels

@@ -12,7 +12,8 @@ import pytest
 
 from cotlab.core.labels import Label
 from cotlab.reliability.policy import DEFAULT, Policy, Thresholds
-from cotlab.review.release.calibrate import calibrate_runs, r_cal
+from cotlab.review.release.apply import r_cal
+from cotlab.review.release.calibrate import calibrate_runs
 from cotlab.review.release.decide import decide_run
 from cotlab.review.release.features import feature_table
 from cotlab.store.database import Store

@@ -9,18 +9,11 @@ from pathlib import Path
 import pytest
 
 from cotlab.core.errors import ConfigError, UnknownName
-from cotlab.review.release.drift import (
-    DriftCheck,
-    NothingToCompare,
-    check_drift,
-    drift_from_json,
-    drift_json,
-    drift_series,
-    measure_drift,
-)
+from cotlab.review.release.drift import NothingToCompare, check_drift, drift_series, measure_drift
+from cotlab.review.release.drift_check import DriftCheck, drift_from_json, drift_json
 from cotlab.review.release.reaudit import NothingReleased, quality, reaudit
+from cotlab.store.calibrators import drift_checks
 from cotlab.store.database import Store
-from cotlab.store.drift import drift_checks
 from cotlab.store.labels import queue_items, queues
 from tests.support.drift_store import add_run, calibrated, decide, label, vectors
 
