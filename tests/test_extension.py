@@ -37,7 +37,8 @@ CHAIN_SCORER = '''\
 
 from cotlab.core.program import Option, scorer
 from cotlab.core.types import MetricCard
-from cotlab.metrics.kit import CHAINS, ItemScores, chain_of
+from cotlab.core.vocabulary import CHAINS
+from cotlab.metrics.kit import ItemScores, chain_of
 
 WORDS = MetricCard(
     "step_words", "w", 0.0, 1000.0, "neither", "words", "step", ("complete",),

@@ -13,7 +13,7 @@ from cotlab.analysis.tables.chains import MODEL_CHAIN_SCORERS
 from cotlab.analysis.tables.declare import count_reasons
 from cotlab.core.types import Plan
 from cotlab.figures.reliability import COMPONENT_ORDER
-from cotlab.metrics.composite.scorer import FEATURES, OPTIONS, PROFILES, SCORER_OF
+from cotlab.metrics.composite.scorer import FEATURES, PROFILES, SCORER_OF
 from cotlab.stats.correlation import DECIMALS, MIN_PAIRS, spearman
 
 SCORERS = ("composite", *SCORER_OF.values())
