@@ -13,7 +13,7 @@ from cotlab.analysis.tables.chains import MODEL_CHAIN_SCORERS
 from cotlab.analysis.tables.declare import count_reasons
 from cotlab.core.types import Plan
 from cotlab.figures.reliability import COMPONENT_ORDER
-from cotlab.metrics.composite.scorer import FEATURES, PROFILES, SCORER_OF
+from cotlab.metrics.composite.scorer import FEATURES, PROFILES, SCORER_OF, composite
 from cotlab.stats.correlation import DECIMALS, MIN_PAIRS, spearman
 
 SCORERS = ("composite", *SCORER_OF.values())
@@ -37,7 +37,9 @@ COLUMNS = ["item_id", "part", "metric", "facet", "value", "status", "reason", "e
 def composite_components(plan: Plan) -> str:
     """Return the parts that the composite of a plan measures, as letters; "" without one."""
     spec = next((spec for spec in plan.scorers if spec.name == "composite"), None)
-    return "" if spec is None else PROFILES[spec.params.get("profile", OPTIONS["profile"])]
+    return (
+        "" if spec is None else PROFILES[spec.params.get("profile", composite.options["profile"])]
+    )
 
 
 def chain_sources_text(plan: Plan) -> str:

@@ -10,6 +10,7 @@ from cotlab.core.registry import SCORERS
 from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Suite
 from cotlab.metrics.judge import cards as cards_judge
 from cotlab.metrics.kit import model_steps
+from cotlab.metrics.ratings import rating_scores
 from cotlab.metrics.unfaithfulness import cards
 from cotlab.run.imports.mediation import COUNTED, PROVIDER, ImportedRun
 from cotlab.run.plan import code_version, params_digest
