@@ -79,6 +79,8 @@ import cotlab
 
 assert float(sys.argv[1]) <= 1.5, f"the first cotlab.flags took {sys.argv[1]} s"
 assert cotlab.backward_verification(("3 + 4 = 7", "7 * 2 = 14"), link="reverse").value == 1.0
+algebra = cotlab.backward_verification(("2*x + 6 = 14", "x = 4"), link="reverse")
+assert algebra.value == 1.0, algebra.reason
 scores = [i / 40 for i in range(40)]
 fitted = cotlab.calibrate(scores, [i % 3 > 0 or i > 25 for i in range(40)])
 assert 0 <= fitted.predict(0.5) <= 1

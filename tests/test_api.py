@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import random
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from cotlab.core.types import Item, Step
 from cotlab.reliability.maps import NotCalibrated
 from cotlab.reliability.policy import PolicyError
 
+ROOT = Path(__file__).parents[1]
 CHAIN = ("3 + 4 = 7.", "7 * 2 = 14.", "So the answer is 14.")
 WRONG = ("3 + 4 = 9.", "9 * 2 = 18.")
 FUNCTIONS = sorted(
@@ -202,7 +204,12 @@ def test_the_first_call_is_fast_and_loads_no_model(tmp_path: Path) -> None:
     took = []
     for _ in range(3):  # processor time, the best of three: other processes share the machine
         done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=tmp_path,
         )
         seconds, heavy = done.stdout.split(" ", 1)
         assert heavy.strip() == "[]"

@@ -47,11 +47,17 @@ def refuse(what):
         raise AssertionError(f"a module {what} on import")
     return refused
 
-socket.socket.connect = socket.socket.connect_ex = socket.socket.bind = socket.getaddrinfo = refuse("opened a socket")
+opened = refuse("opened a socket")
+socket.socket.connect = socket.socket.connect_ex = socket.socket.bind = opened
+socket.getaddrinfo = opened
 random.seed = random.setstate = refuse("seeded the global generator")
 written = []
-sys.addaudithook(lambda event, args: written.append(args[0]) if event == "open" and isinstance(args[1], str)
-                 and set(args[1]) & set("wax+") and not str(args[0]).endswith("null") else None)
+
+def audit(event, args):
+    if event == "open" and isinstance(args[1], str) and set(args[1]) & set("wax+"):
+        written.extend(args[:1] if not str(args[0]).endswith("null") else ())
+
+sys.addaudithook(audit)
 sys.dont_write_bytecode = True
 for name in sys.argv[1:]:
     importlib.import_module(name)
