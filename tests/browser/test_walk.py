@@ -41,7 +41,7 @@ def test_from_an_upload_to_the_step_that_matters(server: str, tmp_path: Path) ->
         page.goto(f"{server}/suites")
         page.get_by_role("tab", name="Upload").click()
         page.locator("input[type=file]").set_input_files(suite)
-        expect(page.get_by_text("Kept 8 items.")).to_be_visible()
+        expect(page.get_by_text("Stored 8 items.")).to_be_visible()
         expect(page.get_by_text("Chain length: number of chains").last).to_be_visible()
         assert page.get_by_text("This page failed").count() == 0
         page.get_by_role("tabpanel", name="Upload").get_by_role(
