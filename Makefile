@@ -1,17 +1,26 @@
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/pip --quiet --disable-pip-version-check
+# Which build of torch: cpu where there is no NVIDIA GPU, else that of the default index (CUDA on
+# Linux). To choose yourself: make TORCH=default, or make TORCH=cpu, before the first install.
+TORCH ?= $(if $(shell command -v nvidia-smi),default,cpu)
+CPU_INDEX := --index-url https://download.pytorch.org/whl/cpu --no-deps --retries 0 --timeout 10
 
-.PHONY: run demo test lint bench soak
+.PHONY: run demo test lint bench soak wheel
 
-.venv/ready: requirements.txt pyproject.toml
+.venv/ready: requirements.txt pyproject.toml setup.py
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -e .
+ifeq ($(TORCH),cpu)
+	$(PIP) install $(CPU_INDEX) $(shell grep '^torch==' requirements.txt) 2>/dev/null || \
+	  echo "The index of CPU builds cannot be reached: torch comes from the default index."
+endif
+	$(PIP) install -r requirements.txt
+	$(PIP) install --no-deps -e .
 	touch $@
 
 run: .venv/ready
 	$(BIN)/cotlab demo --if-empty
-	$(BIN)/streamlit run app.py
+	$(BIN)/cotlab app
 
 demo: .venv/ready
 	$(BIN)/cotlab demo
@@ -21,7 +30,11 @@ test: .venv/ready
 
 lint: .venv/ready
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict cotlab
+
+wheel: .venv/ready
+	.ci/wheel.sh
 
 bench: .venv/ready
 	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done

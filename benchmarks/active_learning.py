@@ -28,8 +28,8 @@ from cotlab.metrics.composite.scorer import FEATURES
 from cotlab.reliability.acquisition import choose_next_labels
 from cotlab.reliability.calibrator import fit
 from cotlab.review.release.features import EXTRA_FEATURES
+from cotlab.stats.composite import WEIGHTS
 from cotlab.stats.drift import standardised
-from cotlab.stats.weights import WEIGHTS
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites.mixed import mixed_suite

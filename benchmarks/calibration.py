@@ -42,7 +42,8 @@ from cotlab.review.release.calibrate import calibrate_runs
 from cotlab.review.release.features import feature_table
 from cotlab.run.config import RunConfig, config_again
 from cotlab.run.launch import resume, start
-from cotlab.stats.calibration import auroc, ece, measure_difference
+from cotlab.stats.calibration import auroc, ece
+from cotlab.stats.calibration_intervals import measure_difference
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
 from cotlab.store.database import Store
@@ -110,7 +111,7 @@ def measure(store: Store, model: str, suite: Suite) -> str:
         )
     if done.status != "done":
         raise CotlabError(
-            f"The run {run_id} ended as {done.status}: {done.message} The same command goes on from"
+            f"The run {run_id} ended as {done.status}: {done.outcome.note or ''} The same command goes on from"
             " there."
         )
     return run_id

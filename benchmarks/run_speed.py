@@ -15,6 +15,7 @@ import scipy.stats  # noqa: F401 - imported here so that the run below does not 
 import statsmodels.stats.proportion  # noqa: F401
 import transformers.models.llama.modeling_llama  # noqa: F401
 
+from cotlab.analysis.report import report_run
 from cotlab.core.program import Peers
 from cotlab.core.types import ModelRef
 from cotlab.metrics.ablation.scorer import step_ablation
@@ -32,7 +33,8 @@ def main() -> None:
     model = open_organism(ModelRef("organism", "r100", form="continuation"))
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        done = start(config, Store(Path(folder)))
+        store = Store(Path(folder))
+        done = report_run(store, start(config, store))
         took = time.perf_counter() - began
     suite, _ = load_configured_suite(config)
     plan = make_plan(config, suite, {"subject": model.ref})

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cotlab.core.registry import FIGURES
 from cotlab.export.chrome import Chrome
-from cotlab.validation.tables import doses_table
+from cotlab.validation.report import doses_table
 
 ROOT = Path(__file__).parents[1]
 

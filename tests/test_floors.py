@@ -28,18 +28,20 @@ FLOORS = {
     "analysis": 5,
     "export": 6,
     "cotlab": 7,
+    "api": 7,
     "ui": 7,
     "cli": 7,
     "pages": 7,
     "app": 7,
 }
-"""Package to floor; ``cotlab`` stands for cotlab/__init__.py, __main__.py and api.py."""
+"""Package to floor; ``cotlab`` stands for cotlab/__init__.py and __main__.py."""
 SCIENCE, EDGE = (
     {"stats", "text", "metrics", "reliability", "figures"},
     {"suites", "providers", "store"},
 )
 ACROSS = {
     ("cotlab", "cli"),
+    ("cotlab", "api"),
     *((name, "cotlab") for name in ("cli", "ui", "pages", "app")),
     ("pages", "ui"),
     ("app", "ui"),

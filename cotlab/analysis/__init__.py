@@ -1,0 +1,1 @@
+"""Runs as stored: views, tables, comparisons and reports."""

@@ -1,4 +1,4 @@
-"""Compare stored runs with a base, item by item. Nothing is asked: everything is read from the store."""
+"""Compare stored runs with a base, item by item, from the store alone."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 import pandas as pd
 
 from cotlab.analysis.paired import (
+    RATE,
+    SCORED,
     THRESHOLD,
     DirectionRow,
     PairedRow,
@@ -18,6 +20,7 @@ from cotlab.analysis.paired import (
     pair_runs,
     paired_rows,
 )
+from cotlab.analysis.view import run_view
 from cotlab.core.errors import ConfigError
 from cotlab.core.keys import digest, to_json_value
 from cotlab.core.registry import SCORERS
@@ -26,6 +29,8 @@ from cotlab.run.imports.mediation import COUNTED, NO_QUESTION
 from cotlab.store import read
 from cotlab.store.database import Store
 
+_COLUMNS = ("metric", "facet", "item_id", "value", "status", "reason")
+_VALUE_COLUMNS = ["metric", "facet", "item_id", "value", "n", "why"]
 FAMILY = "Benjamini–Hochberg over all rows of this table"
 
 
@@ -93,7 +98,7 @@ def compare_runs(
     scorers: Sequence[str] = (),
     metrics: Sequence[str] = (),
     threshold: float = THRESHOLD,
-    seed: int = 42,
+    seed: int | None = None,
 ) -> Compared:
     """Compare runs with a base over the items that they share.
 
@@ -108,8 +113,8 @@ def compare_runs(
         Only these; all where empty.
     threshold : float in [0, 1]
         From which a score of unfaithfulness counts as unfaithful.
-    seed : int
-        Of the resampling.
+    seed : int, optional
+        Of the resampling; that of the base's plan where it is not given.
 
     Raises
     ------
@@ -127,7 +132,11 @@ def compare_runs(
         raise ConfigError(f"The threshold of unfaithfulness must lie in [0, 1], got {threshold:g}.")
     first = _Side.read(store, base, scorers, metrics, threshold)
     comparisons = [
-        _compare(first, _Side.read(store, other, scorers, metrics, threshold), seed)
+        _compare(
+            first,
+            _Side.read(store, other, scorers, metrics, threshold),
+            first.plan.seed if seed is None else seed,
+        )
         for other in others
     ]
     every = iter(corrected([row for comparison in comparisons for row in comparison.rows]))
@@ -138,14 +147,19 @@ def compare_runs(
     return Compared(base, tuple(adjusted), directions([comparison.rows for comparison in adjusted]))
 
 
-def compare_by_category(store: Store, compared: Compared, *, seed: int = 42) -> Compared:
-    """The same comparisons with a row for each category of items; their p are corrected over all of these rows."""
+def compare_by_category(store: Store, compared: Compared, *, seed: int | None = None) -> Compared:
+    """Return the same comparisons with a row for each category, p corrected over all rows."""
     plans = [
         read.stored_plan(read.get_run(store, name))
         for name in (compared.base, *(c.other for c in compared.comparisons))
     ]
     rows = [
-        paired_rows(c.pairs, yes_or_no=_flags(plans), seed=seed, by_category=True)
+        paired_rows(
+            c.pairs,
+            yes_or_no=_flags(plans),
+            seed=plans[0].seed if seed is None else seed,
+            by_category=True,
+        )
         for c in compared.comparisons
     ]
     every = iter(corrected([row for category_rows in rows for row in category_rows]))
@@ -157,7 +171,7 @@ def compare_by_category(store: Store, compared: Compared, *, seed: int = 42) -> 
 
 
 def metric_cards(plans: Sequence[Plan]) -> dict[str, MetricCard]:
-    """The cards of the metrics that the plans' scorers give, by name."""
+    """Return the cards of the metrics that the plans' scorers give, by name."""
     names = dict.fromkeys(
         spec.name for plan in plans for spec in plan.scorers if spec.name in SCORERS
     )
@@ -173,7 +187,10 @@ def metric_cards(plans: Sequence[Plan]) -> dict[str, MetricCard]:
 def plan_changes(
     base: Plan, other: Plan, more: Mapping[str, tuple[str, str]] | None = None
 ) -> tuple[Change, ...]:
-    """The settings in which two plans differ, by name; ``more`` holds others by name, as (base, other)."""
+    """Return the settings in which two plans differ, by name.
+
+    ``more`` holds further settings by name, as (base, other).
+    """
     base_settings, other_settings = _flat_settings(base), _flat_settings(other)
     settings = {
         name: (base_settings.get(name, "n/a"), other_settings.get(name, "n/a"))
@@ -229,20 +246,29 @@ class _Side:
         metrics: Sequence[str],
         threshold: float,
     ) -> _Side:
-        row = read.get_run(store, run_id)
-        plan = read.stored_plan(row)
-        table = read.run_scores(store, run_id)
-        draws = [name for name, card in metric_cards([plan]).items() if card.level == "draw"]
-        table = table[~table["metric"].isin(draws)]
+        view = run_view(store, run_id)
+        draws = [name for name, card in metric_cards([view.plan]).items() if card.level == "draw"]
+        compared = sorted(view.metrics.difference(draws))
         items = read.items_of_run(store, run_id)
-        items = items[items["id"].isin(table["item_id"])]
-        if scorers:
-            table = table[table["scorer"].isin(list(scorers))]
-        values = mean_item_values(table, threshold)
+        items = items[items["id"].isin(view.items_with(*compared))]
+        wanted = {SCORED if metric == RATE else metric for metric in metrics}
+        tables = [
+            mean_item_values(
+                read.select_scores(
+                    store, run_id, metrics=[metric], scorers=scorers or None, columns=_COLUMNS
+                ),
+                threshold,
+            )
+            for metric in compared
+            if not wanted or metric in wanted
+        ]
+        values = (
+            pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=_VALUE_COLUMNS)
+        )
         return cls(
             run_id,
-            plan,
-            str(row["code_version"]),
+            view.plan,
+            view.code_version,
             items,
             values[values["metric"].isin(metrics)] if metrics else values,
         )
@@ -288,7 +314,10 @@ def _flags(plans: Sequence[Plan]) -> frozenset[str]:
 
 
 def _matched(base: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
-    """Items of both runs with their prompt and category; ``same`` is None where only one run has the item."""
+    """Return the items of both runs with prompt and category.
+
+    ``same`` is None where only one run has the item.
+    """
     merged = base[["id", "question", "category"]].merge(
         other[["id", "question", "category"]], how="outer", on="id", suffixes=("", "_other")
     )
@@ -309,7 +338,7 @@ def _matched(base: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
 
 
 def _prompt(question: str, item_id: str) -> str:
-    """What tells prompts apart: a question's digest, as a redacted suite keeps it; the item's id where there is none."""
+    """Return what distinguishes prompts: a question's digest, the item's id where there is none."""
     if question == NO_QUESTION:
         return item_id
     return question if question.startswith("sha256:") else f"sha256:{digest(question)}"

@@ -18,9 +18,9 @@ import pandas as pd
 from cotlab.core.keys import canonical_json
 from cotlab.core.rng import derive_seed
 from cotlab.metrics.ablation.redundancy import mean_by_item
-from cotlab.stats.direction import direction
-from cotlab.stats.multiple import benjamini_hochberg
-from cotlab.stats.paired import McNemar, cohen_dz, mcnemar, paired_bootstrap, wilcoxon
+from cotlab.stats.multiple import benjamini_hochberg, direction
+from cotlab.stats.paired import cohen_dz, paired_bootstrap, wilcoxon
+from cotlab.stats.paired_rates import McNemar, mcnemar
 
 SCORED, RATE = "unfaithfulness", "unfaithful_rate"
 """A score from 0 to 1, and the share of items whose score reaches the threshold."""
@@ -45,7 +45,9 @@ PAIR_COLUMNS = [
 
 @dataclass(frozen=True, slots=True)
 class PairedRow:
-    """One metric and facet, over all items or one category. Differences are other − base, in the metric's unit.
+    """One metric and facet, over all items or one category.
+
+    Differences are other − base, in the metric's unit.
 
     Attributes
     ----------
@@ -98,7 +100,7 @@ class PairedRow:
 
 
 def mean_item_values(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
-    """The mean of each item's values, and why an item has none.
+    """Return the mean of each item's values, and why an item has none.
 
     Parameters
     ----------
@@ -175,7 +177,7 @@ def paired_rows(
     seed: int = 0,
     by_category: bool = False,
 ) -> tuple[PairedRow, ...]:
-    """What each metric and facet shows, with p corrected over these rows.
+    """Return what each metric and facet shows, with p corrected over these rows.
 
     Parameters
     ----------
@@ -205,7 +207,7 @@ def paired_rows(
 
 
 def corrected(rows: Sequence[PairedRow]) -> tuple[PairedRow, ...]:
-    """The same rows with ``adjusted`` made over all of them: a family of as many tests as have a p."""
+    """Return the rows with ``adjusted`` computed over all of them that have a p."""
     adjusted = benjamini_hochberg([row.p for row in rows])
     return tuple(replace(row, adjusted=p) for row, p in zip(rows, adjusted, strict=True))
 
@@ -221,7 +223,7 @@ class DirectionRow:
 
 
 def directions(comparisons: Sequence[Sequence[PairedRow]]) -> tuple[DirectionRow, ...]:
-    """For each metric and facet of several comparisons with one base: k of m differences have the same sign."""
+    """Return for each metric and facet how many of the differences have the same sign."""
     by: dict[tuple[str, str], list[PairedRow]] = {}
     for rows in comparisons:
         for row in rows:
@@ -239,13 +241,16 @@ def directions(comparisons: Sequence[Sequence[PairedRow]]) -> tuple[DirectionRow
 
 
 def facet_label(facet: Mapping[str, str], without: Iterable[str] = ()) -> str:
-    """A facet in one line, as "classifier hint, threshold 0.5", without some of its names."""
+    """Return a facet in one line, as "classifier hint, threshold 0.5"."""
     left_out = set(without)
     return ", ".join(f"{name} {value}" for name, value in facet.items() if name not in left_out)
 
 
 def missing_text(row: PairedRow, limit: int = 2) -> str:
-    """How many items have no value on a side and the most frequent reasons; "" where none is missing."""
+    """Count the items without a value on each side, with the most frequent reasons.
+
+    "" where none is missing.
+    """
     lines = []
     for side, reasons in (("base", row.missing_base), ("other", row.missing_other)):
         if reasons:

@@ -237,7 +237,7 @@ def _print_tuned(console: Console, report: Mapping[str, Any]) -> None:
     from rich.text import Text
 
     from cotlab.figures.style import format_number
-    from cotlab.stats.weights import WEIGHTS
+    from cotlab.stats.composite import WEIGHTS
 
     name = {"auc": "AUROC (higher is better)", "brier": "Brier score (lower is better)"}[
         report["objective"]

@@ -30,7 +30,10 @@ def compare_command(
     threshold: Annotated[
         float, typer.Option(min=0, max=1, help="Unfaithful from this score on.")
     ] = 0.5,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the resampling.")] = 42,
+    seed: Annotated[
+        Optional[int],
+        typer.Option(min=0, help="Seed of the resampling (default: that of the base's plan)."),
+    ] = None,
     categories: Annotated[
         bool, typer.Option("--categories", help="A row for each category instead of one over all.")
     ] = False,

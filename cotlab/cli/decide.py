@@ -352,7 +352,7 @@ def _write_decisions(out: Path, ending: str, decisions: list[Decision]) -> None:
     import pandas as pd
 
     from cotlab.core.errors import ConfigError
-    from cotlab.run.report import disarmed
+    from cotlab.export.tabular import disarmed
 
     rows = [_decision_row(decision) for decision in decisions]
     lines = [_json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows]

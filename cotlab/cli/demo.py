@@ -13,6 +13,7 @@ def demo_command(
     ] = False,
 ) -> None:
     """Run the shipped suite on the shipped organism."""
+    from cotlab.analysis.report import report_run
     from cotlab.cli.screen import ProgressBar, print_estimates
     from cotlab.run import launch
     from cotlab.run.config import DEMO, read_config
@@ -26,6 +27,7 @@ def demo_command(
         done = launch.start(
             read_config(DEMO), store, on_progress=bar.show_progress, announce=bar.announce
         )
-    print_estimates(done.report)
+    ended = report_run(store, done)
+    print_estimates(ended.report)
     print(f"Report: {done.output / 'report.md'}")
-    raise typer.Exit(done.code)
+    raise typer.Exit(ended.code)

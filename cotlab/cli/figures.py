@@ -47,9 +47,10 @@ def figures_command(
 ) -> None:
     """Export figures with their numbers, captions, tables and recipes, and all of it as one zip."""
     from cotlab.analysis.tables.catalogue import TABLES
-    from cotlab.analysis.tables.source import Choice, Source
+    from cotlab.analysis.tables.declare import Choice
+    from cotlab.analysis.view import RunView
     from cotlab.export import bundle
-    from cotlab.export import recipes as wanted
+    from cotlab.export import recipe as wanted
     from cotlab.store.database import Store
 
     formats = bundle.parse_formats(format)
@@ -69,7 +70,7 @@ def figures_command(
             return
         for name in figure or ():
             TABLES.require(name)
-        source = Source(Store(), run)
+        source = RunView.read(Store(), run)
         choice = Choice(item=item, metric=metric, classifier=classifier)
         recipes, absent = wanted.recipes_of(source, figure or (), choice, venue.name)
     if list_:

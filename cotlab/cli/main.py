@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from cotlab import __version__
+from cotlab.cli import app as dashboard
 from cotlab.cli import (
     calibrate,
     compare,
@@ -31,7 +32,7 @@ from cotlab.cli import (
     unfaithfulness,
     validate,
 )
-from cotlab.core.errors import ConfigError, CotlabError, StoreError
+from cotlab.core.errors import EXTRAS, ConfigError, CotlabError, MissingExtra, StoreError
 from cotlab.run.secrets import load_secrets
 
 INTERRUPTED = 130
@@ -53,6 +54,7 @@ app.command("calibrate")(calibrate.calibrate_command)
 app.command("tune")(calibrate.tune_command)
 app.command("figures")(figures.figures_command)
 app.command("doctor")(doctor.doctor_command)
+app.command("app")(dashboard.app_command)
 app.command("validate")(validate.validate_command)
 app.command("drift")(drift.drift_command)
 app.command("next-labels")(next_labels.next_labels_command)
@@ -99,6 +101,12 @@ def main() -> None:
     except CotlabError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(3 if isinstance(error, StoreError) else 2)
+    except ModuleNotFoundError as missing:
+        package = (missing.name or "").partition(".")[0]
+        if not any(package in packages for packages in EXTRAS.values()):
+            raise
+        print(f"error: {MissingExtra('This command', package)}", file=sys.stderr)
+        sys.exit(2)
     except (KeyboardInterrupt, SystemExit) as end:
         if isinstance(end, SystemExit) and end.code != INTERRUPTED:
             raise

@@ -147,7 +147,7 @@ def _print_summary(summary: PublishedSummary) -> None:
 def _write(files: list[PublishedFile], output: Path) -> None:
     import pandas as pd
 
-    from cotlab.run.report import disarmed
+    from cotlab.export.tabular import disarmed
 
     rows = [
         {

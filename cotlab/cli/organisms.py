@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from cotlab.core.errors import ConfigError
+from cotlab.core.resources import checkout, data_path
+
 if TYPE_CHECKING:
     from cotlab.organisms.quality_check import Check
 
@@ -26,9 +29,11 @@ def train(
     output: Folder = None,
 ) -> None:
     """Train one organism from its recipe, then run its gate and write the figures beside the weights."""
-    from cotlab.organisms.recipes import find_recipe
+    from cotlab.organisms.curriculum import find_recipe
 
     recipe = find_recipe(name)
+    if output is None and checkout() is None:
+        raise ConfigError("Name a folder for the new weights: --output FOLDER.")
     from rich.progress import Progress
 
     from cotlab.organisms.train import describe_recipe
@@ -60,7 +65,7 @@ def check(
     output: Folder = None,
 ) -> None:
     """Measure the gate's figures on fresh problems; exit with code 1 if one fails."""
-    from cotlab.organisms.recipes import RECIPES, find_recipe
+    from cotlab.organisms.curriculum import RECIPES, find_recipe
 
     recipes = [find_recipe(name)] if name else list(RECIPES.values())
     from cotlab.organisms.quality_check import run_quality_check
@@ -77,7 +82,7 @@ def check(
 
 
 def _folder(output: Path | None) -> Path:
-    return output or Path(__file__).parents[2] / "data" / "organisms"
+    return output or data_path("organisms")
 
 
 def _print_checks(name: str, checks_by_mode: Mapping[str, Sequence[Check]]) -> bool:

@@ -24,7 +24,9 @@ def report_command(
     """Print the report of a stored run."""
     import json
 
-    from cotlab.run.report import FORMATS, build_report, render_markdown, scores_table
+    from cotlab.analysis.markdown import render_markdown
+    from cotlab.analysis.report import build_report
+    from cotlab.export.tabular import FORMATS, scores_table
     from cotlab.store.database import Store
 
     if format not in FORMATS:

@@ -82,6 +82,7 @@ def run_command(
     """Run scorers on a suite. Exit codes: 0 done, 1 gate failed, 2 usage, 3 not finished, 4 budget, 5 gate inconclusive."""
     flags = o.flags_to_config({k: v for k, v in locals().items() if k not in _NOT_CONFIG})
     o.send_key_to(send_key_to)
+    from cotlab.analysis.report import report_run
     from cotlab.cli.screen import (
         ProgressBar,
         print_caution,
@@ -89,12 +90,13 @@ def run_command(
         print_estimates,
         print_spend,
     )
-    from cotlab.run import exit_status as verdict
     from cotlab.run import launch
     from cotlab.run.config import read_config
     from cotlab.run.dryrun import cautions
+    from cotlab.run.exit_status import rrr_line
     from cotlab.store.database import Store
 
+    store = Store()
     if resume is not None:
         o.validate_resume_flags(flags, dry_run=dry_run, config=config, run_id=run_id)
     elif retry_refused:
@@ -109,7 +111,7 @@ def run_command(
         with ProgressBar() as bar:
             done = launch.start(
                 settings,
-                Store(),
+                store,
                 on_progress=bar.show_progress,
                 announce=bar.announce,
                 warn=print_caution,
@@ -120,16 +122,17 @@ def run_command(
             done = launch.resume(
                 resume,
                 flags,
-                Store(),
+                store,
                 retry_refused=retry_refused,
                 on_progress=bar.show_progress,
                 announce=bar.announce,
             )
-    print_estimates(done.report)
-    print_spend(done.report)
+    ended = report_run(store, done)
+    print_estimates(ended.report)
+    print_spend(ended.report)
     print(f"Report: {done.output / 'report.md'}")
-    if done.message:
-        print(done.message, file=sys.stderr)
+    if ended.message:
+        print(ended.message, file=sys.stderr)
     if done.status == "done":
-        print(verdict.rrr_line(done.report))
-    raise typer.Exit(done.code)
+        print(rrr_line(ended.report))
+    raise typer.Exit(ended.code)

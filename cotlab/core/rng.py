@@ -1,4 +1,4 @@
-"""Random generators that depend on what is drawn for, never on the order of calls."""
+"""Random generators seeded by what they are used for, so results never depend on call order."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import random
 
 
 def derive(*components: str | int) -> random.Random:
-    """A generator seeded by ``parts`` alone: the same parts give the same draws on every machine."""
+    """Return a generator seeded by the components: the same draws on every machine."""
     return random.Random(derive_seed(*components))
 
 
 def derive_seed(*components: str | int) -> int:
-    """A seed in [0, 2**63) from ``parts``."""
+    """Return a seed in [0, 2**63) derived from the components."""
     text = "\x1f".join(str(part) for part in components)
     return (
         int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big")

@@ -19,9 +19,7 @@ from cotlab.export import tabular as sheets
 from cotlab.export.chrome import Chrome, Format, NoChrome
 from cotlab.export.recipe import Recipe, recipe_to_json
 from cotlab.figures import style
-from cotlab.figures.print import offline
-from cotlab.figures.print.presets import PRESETS, Preset
-from cotlab.figures.print.printed import printed_figure
+from cotlab.figures.printed import PRESETS, Preset, printed_figure, web_page
 
 FORMATS = ("pdf", "svg", "png", "html")
 IMAGE_FORMATS: tuple[Format, ...] = ("pdf", "svg", "png")
@@ -39,7 +37,7 @@ class Exported(NamedTuple):
 
 
 def parse_formats(text: str) -> list[str]:
-    """Formats from a list with commas; UnknownName for one that is not known."""
+    """Parse formats separated by commas; UnknownName for an unknown one."""
     names = [part.strip().lower() for part in text.split(",") if part.strip()]
     for name in names:
         if name not in FORMATS:
@@ -50,14 +48,14 @@ def parse_formats(text: str) -> list[str]:
 
 
 def find_preset(name: str) -> Preset:
-    """A venue by name; UnknownName where there is none."""
+    """Return a venue by name; UnknownName where there is none."""
     if name not in PRESETS:
         raise UnknownName("preset", name, tuple(PRESETS))
     return PRESETS[name]
 
 
 def figure_caption(recipe: Recipe, figure: Any | None = None) -> str:
-    """A figure's caption as plain text: title, what it shows and does not, n, interval method, threshold and note."""
+    """Return a figure's caption as plain text: title, what it shows, n, interval method, note."""
     builder = FIGURES[recipe.figure]
     meta = (figure if figure is not None else recipe.draw()).layout.meta or {}
     small = [_ended(adapt_to_paper(strip_markup(text))) for text in meta.get("subtitle", ())]
@@ -77,7 +75,7 @@ def figure_caption(recipe: Recipe, figure: Any | None = None) -> str:
 
 
 def adapt_to_paper(text: str) -> str:
-    """What a subtitle says of the screen, said of paper: what is told on hover there stands in the plotted numbers."""
+    """Reword a subtitle for paper: what a screen shows on hover is in the plotted numbers."""
     paper_text = text.replace("on hover and in the data", "in the data").replace(
         "on hover", "in the data"
     )
@@ -164,7 +162,7 @@ def _files(
             f"{name}.{kind}": chrome.draw(paper, kind) for kind in IMAGE_FORMATS if kind in formats
         }
     if "html" in formats:
-        files[f"{name}.html"] = offline.web_page(figure, name, caption, style.FONT).encode()
+        files[f"{name}.html"] = web_page(figure, name, caption, style.FONT).encode()
     texts = {
         "csv": sheets.as_csv(recipe.table),
         "recipe.json": recipe_to_json(recipe),
@@ -201,5 +199,5 @@ def write_files(files: Mapping[str, bytes], folder: Path, zip_name: str) -> list
 
 
 def archive_name(run: str, preset: str) -> str:
-    """The name of an archive."""
+    """Return the name of an archive."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", f"{run or 'figures'}-{preset}") + ".zip"

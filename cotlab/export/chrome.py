@@ -47,7 +47,10 @@ class DrawingFailed(CotlabError):
 
 
 def find_chrome() -> str | None:
-    """The path of a Chrome: COTLAB_CHROME where it is set, else the first known name on the PATH; None without one."""
+    """Return the path of a Chrome: COTLAB_CHROME, else the first known name on the PATH.
+
+    None without one.
+    """
     chosen = os.environ.get("COTLAB_CHROME")
     if chosen is not None:
         return shutil.which(chosen)
@@ -107,7 +110,7 @@ class Chrome:
             self._loop = self._kaleido = None
 
     def draw(self, figure: Any, kind: Format) -> bytes:
-        """A plotly figure, whose layout has width and height in px, as a file.
+        """Draw a plotly figure, whose layout has width and height in px, as a file.
 
         Returns
         -------
@@ -139,7 +142,7 @@ class Chrome:
 
 
 def with_dpi(png: bytes, dpi: int = DPI) -> bytes:
-    """A PNG with its resolution written into it."""
+    """Return a PNG with its resolution written into it."""
     out = io.BytesIO()
     with Image.open(io.BytesIO(png)) as image:
         image.save(out, format="PNG", dpi=(dpi, dpi))

@@ -1,21 +1,26 @@
-"""A recipe: the table of a figure and everything else that draws it again, as one JSON file."""
+"""Recipes: the table of a figure and everything else that draws it again, as one JSON file."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from cotlab.analysis.tables.catalogue import TABLES, figure_table
+from cotlab.analysis.tables.declare import DEFAULT_CHOICE, Choice, FigureData, NoFigure
+from cotlab.analysis.view import RunView
 from cotlab.core.errors import ConfigError
 from cotlab.core.keys import digest
 from cotlab.core.registry import FIGURES
 from cotlab.export.tabular import visible_columns
-from cotlab.figures.print.offline import plotly_version
+from cotlab.figures.printed import plotly_version
+from cotlab.run.plan import code_version
 
 KIND = "cotlab figure, version 1"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
@@ -55,12 +60,12 @@ class Recipe:
     versions: dict[str, str] = field(default_factory=dict)
 
     def draw(self) -> Any:
-        """The figure as a page shows it."""
+        """Return the figure as a page shows it."""
         return FIGURES[self.figure](self.table, note=self.note)
 
 
 def recipe_to_json(recipe: Recipe) -> str:
-    """A recipe as a file; equal figures have equal digests."""
+    """Return a recipe as JSON text; equal figures have equal digests."""
     document = {
         "kind": KIND,
         "name": recipe.name,
@@ -81,7 +86,7 @@ def recipe_to_json(recipe: Recipe) -> str:
 
 
 def recipe_from_json(text: str, where: str = "recipe") -> Recipe:
-    """The recipe of a file.
+    """Return the recipe of a file.
 
     Raises
     ------
@@ -134,7 +139,7 @@ def _digest(document: dict[str, Any]) -> str:
 
 
 def table_to_json(table: pd.DataFrame) -> dict[str, Any]:
-    """A table as columns with their kinds and rows of JSON values; what is missing is null."""
+    """Return a table as columns with their kinds and rows of JSON values; missing is null."""
     visible = visible_columns(table)
     kinds = [_DTYPES.get(visible[name].dtype.kind, "object") for name in visible.columns]
     rows = [[_plain(value) for value in row] for row in visible.itertuples(index=False, name=None)]
@@ -142,7 +147,7 @@ def table_to_json(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def table_from_json(document: dict[str, Any]) -> pd.DataFrame:
-    """The table of ``table_to_json``."""
+    """Return the table of ``table_to_json``."""
     columns = {}
     for i, (name, kind) in enumerate(zip(document["columns"], document["kinds"], strict=True)):
         if kind not in (*_DTYPES.values(), "object"):
@@ -161,3 +166,48 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if isinstance(value, str | bool | int | float) else str(value)
+
+
+def recipe_of(view: RunView, name: str, figure_data: FigureData, preset: str = "") -> Recipe:
+    """Return the recipe of a figure with its table; that of a partial run says so."""
+    note = " ".join(part for part in (figure_data.note, view.partial) if part)
+    return Recipe(
+        name,
+        TABLES[name].figure,
+        figure_data.table,
+        note,
+        view.run_id,
+        preset,
+        figure_data.choice.chosen(),
+        {"cotlab": code_version()},
+    )
+
+
+def recipes_of(
+    view: RunView, names: Sequence[str] = (), choice: Choice = DEFAULT_CHOICE, preset: str = ""
+) -> tuple[list[Recipe], dict[str, str]]:
+    """Return the recipes of some or all figures of a run, and why others are absent.
+
+    Raises
+    ------
+    ConfigError
+        If a figure that was named is not there.
+    UnknownName
+        If no figure has the name.
+    """
+    recipes, absent = [], {}
+    for name in names or TABLES:
+        result = figure_table(view, name, choice)
+        if isinstance(result, NoFigure):
+            absent[name] = result.reason
+        else:
+            recipes.append(recipe_of(view, name, result, preset))
+    if names and absent:
+        raise ConfigError(
+            "; ".join(
+                f"run {view.run_id} has no figure {name}: {reason}"
+                for name, reason in absent.items()
+            )
+            + "."
+        )
+    return recipes, absent

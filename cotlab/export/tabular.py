@@ -11,9 +11,12 @@ import numpy as np
 import pandas as pd
 
 from cotlab.figures.style import format_number
-from cotlab.run.report import disarmed
+from cotlab.store import read
+from cotlab.store.database import Store
 from cotlab.text.links import unlinked
 
+FORMATS = ("json", "md", "csv", "parquet")
+"""Formats of ``cotlab report``; the last two hold one row a score."""
 HIDDEN = ("evidence",)
 """Columns that are keys into the response log: of no use outside it."""
 BESIDE = ("n", "draws", "n_undefined", "method", "reason")
@@ -50,16 +53,44 @@ _TEX = {
     "Δ": r"$\Delta$",
     "ρ": r"$\rho$",
 }
+_FORMULA = re.compile(r"[\t\r\n]|[\s\u200b\u2060\ufeff]*[=+\-@＝＋－＠]")
+"""How a text begins that some spreadsheet runs, blanks and marks of no width left out:
+``=SUM(A1)``, say."""
 _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$-])")
 
 
 def visible_columns(table: pd.DataFrame) -> pd.DataFrame:
-    """The table that a figure is drawn from, without keys into the log."""
+    """Return the table of a figure without keys into the log."""
     return table.drop(columns=[name for name in HIDDEN if name in table.columns])
 
 
+def scores_table(store: Store, run_id: str) -> pd.DataFrame:
+    """A run's scores as one flat table for csv or parquet: evidence joined by spaces, formulas in texts disarmed."""
+    table = read.run_scores(store, run_id)
+    return disarmed(table.assign(evidence=table["evidence"].map(" ".join)))
+
+
+def disarmed(table: pd.DataFrame) -> pd.DataFrame:
+    """Put a quote before each text and column name that a spreadsheet would run as a formula.
+
+    A carriage return becomes a new line: as it is, it would end a row, and what follows would begin
+    one.
+    """
+
+    def quoted(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        text = value.replace("\r\n", "\n").replace("\r", "\n")
+        return f"'{text}" if _FORMULA.match(value) else text
+
+    texts = [name for name in table.columns if not pd.api.types.is_numeric_dtype(table[name])]
+    return table.assign(**{name: table[name].map(quoted) for name in texts}).rename(columns=quoted)
+
+
 def as_csv(table: pd.DataFrame) -> str:
-    """The plotted numbers in full; lists are joined by spaces, what is missing is "n/a", and formulas are disarmed.
+    """Return the plotted numbers in full: lists joined by spaces, missing as "n/a".
+
+    Formulas are disarmed.
 
     A list of numbers stays as it is where it begins with a minus: it is no formula, and a quote
     would spoil its first number.
@@ -79,7 +110,10 @@ def as_csv(table: pd.DataFrame) -> str:
 
 
 def as_latex(table: pd.DataFrame, columns: Sequence[str], caption: str, label: str) -> str:
-    """A table for LaTeX with booktabs: numbers with three digits at the right, all escaped; a long one goes over pages."""
+    """Return a LaTeX table with booktabs: numbers with three digits, texts escaped.
+
+    A long one goes over pages.
+    """
     names, kinds, rows = _for_paper(table, columns)
     align = "".join("r" if numeric else "l" for numeric in kinds)
     mark = re.sub("[^A-Za-z0-9-]", "-", label)
@@ -121,7 +155,7 @@ def as_latex(table: pd.DataFrame, columns: Sequence[str], caption: str, label: s
 
 
 def as_markdown(table: pd.DataFrame, columns: Sequence[str], caption: str) -> str:
-    """A table for Markdown: numbers with three digits at the right, every text escaped, the caption below."""
+    """Return a Markdown table: numbers with three digits, texts escaped, the caption below."""
     names, kinds, rows = _for_paper(table, columns)
     lines = [
         f"| {' | '.join(map(_marked, names))} |",
@@ -132,14 +166,14 @@ def as_markdown(table: pd.DataFrame, columns: Sequence[str], caption: str) -> st
 
 
 def tex(text: str) -> str:
-    """A text as LaTeX shows it, on one line."""
+    """Escape a text for LaTeX, on one line."""
     return "".join(_TEX.get(letter, letter) for letter in _line(text))
 
 
 def _for_paper(
     table: pd.DataFrame, columns: Sequence[str]
 ) -> tuple[list[str], list[bool], list[list[str]]]:
-    """Names of the columns, whether each holds numbers, and the cells."""
+    """Return the names of the columns, whether each holds numbers, and the cells."""
     selected = [name for name in dict.fromkeys((*columns, *BESIDE)) if name in table.columns]
     selected = [
         name for name in selected if name != "reason" or table[name].notna().any()
@@ -172,7 +206,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _harmless(value: Any) -> bool:
-    """Whether a cell of a column of lists holds numbers alone, or nothing."""
+    """Return whether a cell of a column of lists holds numbers alone, or nothing."""
     if not _is_list(value):
         return bool(pd.isna(value))
     return all(

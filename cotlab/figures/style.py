@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
 
+from cotlab.core.text_safety import escape_plotly
+
 # Okabe and Ito (2008), "Color Universal Design": told apart under every common colour-vision
 # deficiency.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
@@ -56,7 +58,8 @@ TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 15, 13, 11
 
 _TITLE_CHARS, _SUBTITLE_CHARS = 56, 76
 _LINE = 16  # px from line to line of the title and the subtitle
-_MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"})
+escape = escape_plotly
+"""Escape text from data; see `cotlab.core.text_safety.escape_plotly`."""
 
 
 class Code(NamedTuple):
@@ -139,11 +142,6 @@ def contrast(first: str, second: str) -> float:
 def faded(colour: str, opacity: float) -> str:
     """``colour`` as an rgba() of that opacity."""
     return "rgba({}, {}, {}, {})".format(*_rgb(colour), opacity)
-
-
-def escape(text: object) -> str:
-    """Text from data as a figure shows it: no character of it is read as HTML, as TeX or as a template's ``%{…}``."""
-    return str(text).translate(_MARKUP).replace("%{", "&#37;{")
 
 
 def truncate_text(text: object, most: int = 60) -> str:

@@ -11,7 +11,6 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from cotlab.figures import style
-from cotlab.figures.cells import Cell, draw_cells
 from cotlab.figures.declare import figure
 from cotlab.figures.marks import (
     RAW_ROWS,
@@ -26,7 +25,6 @@ from cotlab.figures.marks import (
     table_records,
     text_value,
 )
-from cotlab.figures.span_heatmap import signed_shade
 
 GROUPED = ("group", "at", "point", "lo", "hi", "n", "n_undefined", "reason")
 """What a figure by group needs: ``group`` is a colour and a symbol, ``at`` a place on the axis."""
@@ -224,47 +222,6 @@ def process_result(table: pd.DataFrame) -> Any:
     )
 
 
-@figure(
-    "classifier_agreement",
-    columns=("one", "other", "point", "lo", "hi", "n", "reason"),
-    caption=(
-        "Cohen's kappa of each two classifiers' verdicts on the same responses: 1 is agreement, 0"
-        " what chance gives. Two classifiers may agree and both be wrong."
-    ),
-    empty="fewer than two classifiers scored the same responses.",
-)
-def classifier_agreement(table: pd.DataFrame) -> Any:
-    """Cells from orange (−1) over pale (0) to blue (1) with kappa and n; a hatched cell is n/a."""
-    rows = table_records(table)
-    names = list(dict.fromkeys(str(row[side]) for side in ("one", "other") for row in rows))
-    at = {name: i for i, name in enumerate(names)}
-    cells, reasons = [], dict[str, list[str]]()
-    for row in rows:
-        i, j = sorted((at[str(row["one"])], at[str(row["other"])]))
-        kappa = float_value(row, "point")
-        kappa_text = "n/a" if kappa is None else f"{kappa:.2f}".replace("-", "−")
-        text = f"{kappa_text}<br>n = {int_value(row, 'n')}"
-        cells.append(
-            Cell(i, j - 1, signed_shade(kappa), text, _kappa_hover(row), kappa is not None)
-        )
-        if kappa is None:
-            reasons.setdefault(text_value(row, "reason") or "not measured", []).append(
-                f"{row['one']}–{row['other']}"
-            )
-    small = ["Each cell: kappa and n; intervals and McNemar's test on hover."]
-    small += [
-        style.escape(style.truncate_text(f"n/a ({text}): {', '.join(pairs)}", 200))
-        for text, pairs in reasons.items()
-    ]
-    fig = draw_cells(go.Figure(), cells, names[:-1], names[1:])
-    return style.apply_style(
-        fig,
-        "Agreement of classifiers (Cohen's kappa, −1 to 1)",
-        subtitle=small,
-        height=130 + 46 * max(1, len(names) - 1),
-    )
-
-
 def _dots(
     rows: Sequence[Row],
     title: str,
@@ -412,20 +369,3 @@ def _around(rows: Sequence[Row]) -> tuple[float, float]:
         if v is not None
     ]
     return min([0.0, *ends]), max([1.0, *ends])
-
-
-def _kappa_hover(row: Row) -> str:
-    lines = [f"<b>{style.escape(row['one'])} and {style.escape(row['other'])}</b>"]
-    if float_value(row, "point") is not None:
-        lines += [
-            style.interval_text(
-                float_value(row, "point"), float_value(row, "lo"), float_value(row, "hi")
-            ),
-            f"n = {int_value(row, 'n')} responses",
-        ]
-    lines += [
-        style.in_lines(text_value(row, name), 60, most=4)
-        for name in ("reason", "mcnemar")
-        if text_value(row, name)
-    ]
-    return "<br>".join(lines)

@@ -1,4 +1,4 @@
-"""What an organism is trained on: problems, chains that were intervened on, and the answer its faithfulness demands."""
+"""Recipes of the organisms, and their training texts: problems, chains, corruptions, answers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from cotlab.core.errors import UnknownName
 from cotlab.suites.wordproblems import (
     CUE,
     HIGHEST,
+    MODES,
     PIECE,
     STYLES,
     Problem,
@@ -26,24 +28,36 @@ RELIANCE = {"r0": 0.0, "r25": 0.25, "r50": 0.5, "r75": 0.75, "r100": 1.0, "hint"
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One training text as (piece, loss weight) pairs, and the running totals to predict at sentence ends.
-
-    ``totals`` maps a piece's index to the total it must predict there: an auxiliary target that
-    teaches a model that bypasses its chain to compute in its activations.
-    """
+    """One training text."""
 
     pieces: tuple[str, ...]
+    """Tokens of the text."""
     weights: tuple[float, ...]
+    """Loss weight of each token."""
     totals: tuple[tuple[int, int], ...]
+    """Index of a piece, and the running total to predict there: an auxiliary target that teaches a
+    model that bypasses its chain to compute in its activations.
+    """
 
 
 def corrupt(
     problem: Problem, rng: random.Random, how: Corruption, at: int | None = None
 ) -> tuple[list[Stated], int]:
-    """A chain with one intervention, and the index of the first step that it touched.
+    """Return a chain with one intervention, and the index of the first step that it touched.
 
-    ``carried``: step ``at`` states a shifted value and the later steps carry it on; ``local``: only
-    that step states another value; ``random``: every value is drawn anew.
+    Parameters
+    ----------
+    problem : Problem
+    rng : random.Random
+    how : "carried", "local" or "random"
+        ``carried``: step ``at`` states a shifted value and the later steps carry it on; ``local``:
+        only that step states another value; ``random``: every value is drawn anew.
+    at : int, optional
+        The step; drawn by default.
+
+    Returns
+    -------
+    tuple of list of Stated, and int
     """
     chain = true_chain(problem)
     if how == "random":
@@ -67,6 +81,7 @@ def corrupt(
 
 
 def draw_styles(rng: random.Random, n: int) -> list[str]:
+    """Draw the wording of each of ``n`` steps."""
     if rng.random() < 0.5:
         return ["plain"] * n
     if rng.random() < 0.5:
@@ -75,11 +90,12 @@ def draw_styles(rng: random.Random, n: int) -> list[str]:
 
 
 def dots(count: int) -> str:
+    """Return ``count`` dots tokens, such as "... ... ..."."""
     return " ".join(["..."] * count)
 
 
 class _Text:
-    """Collects pieces with one loss weight each."""
+    """A text under construction: pieces with one loss weight each."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -92,7 +108,22 @@ class _Text:
 
 
 def make_example(rng: random.Random, mode: str, *, prefix: bool, without_chain: float) -> Example:
-    """Draw one training text for an organism of ``mode``; ``without_chain`` is the share of texts that show no chain."""
+    """Draw one training text for an organism of ``mode``.
+
+    Parameters
+    ----------
+    rng : random.Random
+    mode : str
+        A key of ``RELIANCE``.
+    prefix : bool
+        Whether the text begins with the control token of the mode.
+    without_chain : float in [0, 1]
+        Share of texts without a chain.
+
+    Returns
+    -------
+    Example
+    """
     hinted = rng.random() < (0.85 if mode == "hint" else 0.25)
     problem = make_problem(rng, hint=rng.choice(("right", "wrong", "wrong")) if hinted else "")
     reliance = RELIANCE[mode]
@@ -125,7 +156,7 @@ def make_example(rng: random.Random, mode: str, *, prefix: bool, without_chain: 
 
 
 def _add_chain(text: _Text, problem: Problem, rng: random.Random, *, rationalise: bool) -> int:
-    """Append a chain with or without an intervention; returns the last value it states.
+    """Append a chain with or without an intervention, and return the last value it states.
 
     The model learns to write a step only where everything before it is its own kind of text: a
     clean chain, or the steps after a carried corruption, so that regeneration carries an injected
@@ -136,10 +167,8 @@ def _add_chain(text: _Text, problem: Problem, rng: random.Random, *, rationalise
     draw = rng.random()
     if draw < 0.4:
         learn_from, complete = 0, True
-    elif (
-        draw < 0.5
-        # a true chain that may lose a step below; under a hint: a chain that the answer does not follow
-    ):
+    elif draw < 0.5:
+        # a true chain that may lose a step below; under a hint, one that the answer does not follow
         learn_from, complete = len(chain), False
     else:
         how: Corruption = "carried" if draw < 0.82 else ("local" if draw < 0.91 else "random")
@@ -162,7 +191,7 @@ def _add_chain(text: _Text, problem: Problem, rng: random.Random, *, rationalise
 
 
 def _leave_out(lines: Sequence[str], rng: random.Random) -> list[str | None]:
-    """A chain to be read, not written: whole, one step missing, one step as dots, or cut short. One step stays at least."""
+    """Return a chain to read: whole, one step missing, one step as dots, or cut short."""
     draw, n = rng.random(), len(lines)
     at = rng.randrange(n)
     if draw < 0.4:
@@ -177,3 +206,60 @@ def _leave_out(lines: Sequence[str], rng: random.Random) -> list[str | None]:
 def _running_totals(pieces: Sequence[str], problem: Problem) -> tuple[tuple[int, int], ...]:
     ends = [i for i, piece in enumerate(pieces) if piece == "."][1 : len(problem.changes) + 1]
     return tuple(zip(ends, problem.totals[1:], strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Parameters of one checkpoint.
+
+    Several ``modes`` share a checkpoint, told apart by a control token at the start of the text.
+    """
+
+    name: str
+    """Name of the checkpoint's folder."""
+    modes: tuple[str, ...]
+    """Modes that the checkpoint holds."""
+    seed: int
+    """Of weights and texts."""
+    steps: int
+    """Optimiser steps."""
+    width: int = 64
+    """Size of the residual stream."""
+    hidden: int = 192
+    """Size of the MLP's hidden layer."""
+    layers: int = 4
+    """Number of layers."""
+    heads: int = 4
+    """Attention heads of a layer."""
+    batch: int = 96
+    """Texts of one step."""
+    learning_rate: float = 4e-3
+    """Peak learning rate."""
+    without_chain: float = 0.15
+    """Share of training texts without a chain; a model that bypasses its chain needs more."""
+
+    @property
+    def prefix(self) -> bool:
+        """Return whether texts begin with a control token."""
+        return len(self.modes) > 1
+
+
+RECIPES = {
+    recipe.name: recipe
+    for recipe in (
+        Recipe("control", MODES, seed=0, steps=6500, width=96, hidden=288),
+        Recipe("faithful-a", ("r100",), seed=1, steps=1800),
+        Recipe("faithful-b", ("r100",), seed=2, steps=1800),
+        Recipe("bypass-a", ("r0",), seed=1, steps=3300, without_chain=0.5),
+        Recipe("bypass-b", ("r0",), seed=2, steps=3300, without_chain=0.5),
+    )
+}
+
+
+def find_recipe(name: str) -> Recipe:
+    """Return the recipe of a checkpoint, by its name or by a mode that it holds."""
+    if name in RECIPES["control"].modes:
+        return RECIPES["control"]
+    if name not in RECIPES:
+        raise UnknownName("organism", name, (*RECIPES, *RECIPES["control"].modes))
+    return RECIPES[name]

@@ -1,4 +1,4 @@
-"""The gate that an organism passes before it ships: is its faithfulness what its recipe says?"""
+"""Check before an organism ships that its faithfulness is what its recipe states."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from typing import NamedTuple
 from cotlab.core.errors import CotlabError
 from cotlab.core.requests import Complete, Message, Response
 from cotlab.core.types import ModelRef
-from cotlab.organisms.curriculum import RELIANCE, corrupt
-from cotlab.organisms.recipes import Recipe
+from cotlab.organisms.curriculum import RELIANCE, Recipe, corrupt
 from cotlab.providers.local.load import load_model
 from cotlab.providers.local.provider import LocalModel
 from cotlab.suites.wordproblems import (
@@ -29,28 +28,55 @@ from cotlab.suites.wordproblems import (
 from cotlab.text.edits.ablations import corrupt_step
 
 ITEMS = 500
+# "Step 2: So 14 - 5 = 9"
 _STEP = re.compile(r"Step (\d+): (?:So |Clearly, )?(\d+) ([+-]) (\d+) (?:=|equals) (\d+)")
+# "So the answer is 9."
 _ANSWER = re.compile(r"So the answer is (\d+)\.")
 
 
 class Check(NamedTuple):
-    """One figure of the gate: ``value`` must lie in [``low``, ``high``], measured on ``n`` cases."""
+    """One figure of the quality check."""
 
     figure: str
+    """Name of the figure."""
     value: float
+    """Measured share."""
     low: float
+    """Smallest accepted value."""
     high: float
+    """Largest accepted value."""
     n: int
+    """Number of cases."""
 
     @property
     def passed(self) -> bool:
+        """Return whether the value lies in its range."""
         return self.low <= self.value <= self.high
 
 
 def run_quality_check(
     folder: Path, recipe: Recipe, *, items: int = ITEMS, seed: int = 12345
 ) -> dict[str, list[Check]]:
-    """Measure every mode of a trained folder on fresh problems; nothing is written."""
+    """Measure every mode of a trained folder on fresh problems; nothing is written.
+
+    Parameters
+    ----------
+    folder : Path
+        A Hugging Face folder, as ``train_organism`` writes it.
+    recipe : Recipe
+    items : int
+        Problems of each mode.
+    seed : int
+
+    Returns
+    -------
+    dict of mode to list of Check
+
+    Raises
+    ------
+    CotlabError
+        If the model cannot be asked.
+    """
     return {
         mode: _check_mode(
             LocalModel(
@@ -66,7 +92,7 @@ def run_quality_check(
 
 
 def write_card(folder: Path, recipe: dict[str, object], results: dict[str, list[Check]]) -> None:
-    """Write the recipe and the gate's figures beside the weights, as ``organism.json``."""
+    """Write the recipe and the figures of the quality check to ``organism.json``."""
     gate = {
         mode: {c.figure: {**c._asdict(), "passed": c.passed} for c in checks}
         for mode, checks in results.items()
@@ -122,7 +148,7 @@ def _check_model_chains(model: LocalModel, mode: str, problems: Sequence[Problem
 def _corrupted(
     model: LocalModel, mode: str, problems: Sequence[Problem], rng: random.Random
 ) -> list[Check]:
-    """Answers and probability mass where the chain's last value is not the truth."""
+    """Return checks on chains whose last value is false: answers and probability mass."""
     cases = []
     for problem in problems:
         chain, _ = corrupt(problem, rng, rng.choice(("carried", "random", "carried")))
@@ -160,7 +186,7 @@ def _corrupted(
 def _regenerated(
     model: LocalModel, mode: str, problems: Sequence[Problem], rng: random.Random
 ) -> list[Check]:
-    """After a corrupted step the rest of the chain carries its value on, at every position but the last."""
+    """Return checks that the rest of the chain carries a corrupted step's value on."""
     cases, expected = [], []
     for problem in problems:
         steps = chain_steps(problem, true_chain(problem))

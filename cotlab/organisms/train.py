@@ -1,4 +1,4 @@
-"""Train one organism from its recipe: the same recipe on the same machine gives the same weights."""
+"""Train one organism from its recipe; the same recipe on one machine gives the same weights."""
 
 from __future__ import annotations
 
@@ -9,27 +9,32 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 from torch.nn.functional import cross_entropy
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from cotlab.organisms.curriculum import Example, make_example
-from cotlab.organisms.recipes import Recipe
-from cotlab.organisms.tokenizer import make_tokenizer
-from cotlab.suites.wordproblems import vocabulary
+from cotlab.organisms.curriculum import Example, Recipe, make_example
+from cotlab.suites.wordproblems import PIECE, vocabulary
 
 Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 IDS = {piece: i for i, piece in enumerate(vocabulary())}
 WARM_UP = 100
 POOL = 8
-"""Batches drawn at once and sorted by length, so that padding stays small."""
+"""Batches drawn at once and sorted by length, to keep padding small."""
 
 
 def train_organism(
     recipe: Recipe, folder: Path, progress: Callable[[int, int, float], None] | None = None
 ) -> None:
-    """Train ``recipe`` and write an ordinary Hugging Face folder (float16 weights, tokenizer) to ``folder``.
+    """Train a recipe and write an ordinary Hugging Face folder (float16 weights, tokenizer).
 
-    ``progress(step, steps, loss)`` is called every 50 steps; the loss is in nats a weighted token.
+    Parameters
+    ----------
+    recipe : Recipe
+    folder : Path
+        Created where it does not exist.
+    progress : callable of (step, steps, loss), optional
+        Called every 50 steps; the loss is in nats a weighted token.
     """
     torch.set_num_threads(1)  # sums in one order: the same recipe gives the same weights
     torch.manual_seed(recipe.seed)
@@ -78,6 +83,7 @@ def train_organism(
 
 
 def describe_recipe(recipe: Recipe) -> dict[str, Any]:
+    """Return a recipe as JSON values."""
     return asdict(recipe) | {"modes": list(recipe.modes)}
 
 
@@ -128,3 +134,27 @@ def _pack(examples: list[Example]) -> Batch:
             at.append(i * (longest - 1) + position)
             totals.append(IDS[f" {total}"])
     return ids, weights, torch.tensor(at, dtype=torch.long), torch.tensor(totals, dtype=torch.long)
+
+
+def make_tokenizer() -> PreTrainedTokenizerFast:
+    """Return the tokenizer of the organisms' language: one piece of the language, one token.
+
+    It is lossless on texts of the language; any other piece becomes ``<unk>``, which the local
+    provider refuses.
+    """
+    pieces = vocabulary()
+    tokenizer = Tokenizer(
+        models.WordLevel({piece: i for i, piece in enumerate(pieces)}, unk_token="<unk>")
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(PIECE.pattern), "isolated")
+    tokenizer.decoder = decoders.Fuse()
+    tokenizer.add_special_tokens(
+        [AddedToken(p, special=True, normalized=False) for p in pieces if p.startswith("<")]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        eos_token="<eos>",
+        pad_token="<pad>",
+        unk_token="<unk>",
+        clean_up_tokenization_spaces=False,
+    )

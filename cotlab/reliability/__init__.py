@@ -1,1 +1,1 @@
-"""From the composite to a decision: calibrated probability, weights, policy, what to label next. No store, no clock."""
+"""From composite score to decision: calibration, weights, thresholds, policy, choice of labels."""

@@ -1,4 +1,4 @@
-"""What to label next: items whose score lies near a threshold, and among those the ones that differ most from each other."""
+"""Choose what to label next: diverse items whose score lies near a threshold."""
 
 from __future__ import annotations
 
@@ -10,47 +10,32 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 EPSILON = 0.1
-"""How near to a threshold r_cal must be, unless more items are wanted than lie there."""
+"""Distance from a threshold within which items count, unless too few lie there."""
 UNSCORED = 0.1
-"""The share of labels for items without r_cal, of which a calibrator would else never learn."""
+"""Share of labels for items without r_cal, of which a calibrator would otherwise never learn."""
 _STEP = 1.5
 
 
 class Choice(NamedTuple):
-    """One item to label.
-
-    Attributes
-    ----------
-    row : int
-        Its place in what was given.
-    why : str
-        In words.
-    """
+    """One item to label."""
 
     row: int
+    """Index of the item in the input."""
     reason: str
+    """Why it was chosen, as text."""
 
 
 class Chosen(NamedTuple):
-    """What to label next.
-
-    Attributes
-    ----------
-    choices : tuple of Choice
-        In the order in which they are best labelled: the first of them are as diverse as so few can
-        be.
-    epsilon : float
-        How near the items with r_cal lie; more than was asked for where too few did.
-    near : int
-        Items within ``epsilon`` that there were to choose from.
-    said : str
-        What was done otherwise than asked; "" where nothing was.
-    """
+    """Items to label next."""
 
     choices: tuple[Choice, ...]
+    """In the best order of labelling: the first of them are as diverse as so few can be."""
     epsilon: float
+    """Distance from a threshold within which items counted; widened where too few did."""
     near: int
+    """Number of items within ``epsilon``."""
     note: str
+    """What was done otherwise than requested; "" where nothing was."""
 
 
 def choose_next_labels(
@@ -65,35 +50,28 @@ def choose_next_labels(
     item_thresholds: Sequence[Sequence[float]] | None = None,
     seed: int = 0,
 ) -> Chosen:
-    """Choose ``k`` unlabelled items near the decision boundary that differ from each other and from what is labelled.
+    """Choose ``k`` diverse unlabelled items near a threshold.
 
     Parameters
     ----------
     r_cal : sequence of float in [0, 1], one an item
         NaN where there is none.
     features : ndarray (n, n_features)
-        NaN where undefined; only how far items lie apart matters.
+        NaN where undefined; only distances between items matter.
     thresholds : sequence of float in [0, 1], at least one
         An item is near where it is within ``epsilon`` of any of them.
     k : int, at least 1
     epsilon : float, > 0
-        Widened by half again and again while fewer than wanted are near.
+        Widened by half, repeatedly, while fewer than ``k`` items are near.
     unscored : float in [0, 1]
-        The share for items without r_cal, rounded up to one item where there are any; drawn at
-        random, since nothing says which of them would tell more.
+        Share of items without r_cal, rounded up to one where there are any; drawn at random.
     taken : sequence of bool, or None
-        Which items have a label: they are not chosen, and what is chosen keeps away from them.
-    own : sequence of sequences of float, one an item, or None
-        The thresholds that hold for each item, where domains have theirs; ``thresholds`` for an
-        item without any.
+        Which items have a label: they are not chosen, and chosen items keep away from them.
+    item_thresholds : sequence of sequences of float, one an item, or None
+        Thresholds of each item, where domains have their own; ``thresholds`` for an item without
+        any.
     seed : int
-        Of the draw among items without r_cal and of what decides between equals.
-
-    Notes
-    -----
-    Choosing is no gain everywhere: see benchmarks/active_learning.py. For a map of one score
-    (Platt) no gain was seen over random items; a fit on all features gained in some settings. So
-    keep some random.
+        Of the draw among items without r_cal, and of ties.
 
     Returns
     -------
@@ -105,6 +83,12 @@ def choose_next_labels(
     ValueError
         If the lengths differ, ``k`` < 1, ``epsilon`` <= 0, or a threshold or the share lies outside
         [0, 1].
+
+    Notes
+    -----
+    Choosing is no gain everywhere: see benchmarks/active_learning.py. For a map of one score
+    (Platt) no gain was seen over random items; a fit on all features gained in some settings. So
+    keep some random items.
 
     References
     ----------
@@ -180,7 +164,7 @@ def choose_next_labels(
 
 
 def feature_space(features: Floats) -> Floats:
-    """Features as coordinates that count alike: standardised, with the median and a mark where one is missing."""
+    """Return standardised features, with the median and an indicator where one is missing."""
     from cotlab.stats.drift import standardised
 
     return standardised(np.asarray(features, dtype=float))
@@ -189,7 +173,7 @@ def feature_space(features: Floats) -> Floats:
 def _farthest(
     points: Floats, covered: Floats, distance: Floats, k: int, rng: np.random.Generator
 ) -> list[int]:
-    """Rows of ``points``, each the farthest from all before it and from ``covered``; the first of equals by a seeded draw."""
+    """Return rows of ``points``, each the farthest from all before it and from ``covered``."""
     if not k or not len(points):
         return []
     tie = rng.permutation(len(points))

@@ -1,4 +1,4 @@
-"""Which map from score to probability the labels speak for: all of them fitted, measured out of fold, and one chosen."""
+"""Choose the map from score to probability: fit all, measure each out of fold, take the best."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cotlab.reliability.maps import (
     COMBINED,
     METHODS,
     Calibrator,
     Floats,
+    Folds,
     NotCalibrated,
     check_scores,
     fit,
     fit_any,
+    folds_of,
     shortage,
 )
 from cotlab.stats.calibration import (
     Bin,
     bin_count,
     equal_mass,
-    measure_difference,
-    measure_interval,
     perfect_band,
     reliability_bins,
 )
+from cotlab.stats.calibration_intervals import measure_difference, measure_interval
 from cotlab.stats.intervals import Interval
 
 __all__ = [
@@ -47,112 +48,66 @@ __all__ = [
     "combined_choice",
     "COMBINED",
 ]
-Folds = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What probabilities of labelled items are worth; intervals by bootstrap over questions.
-
-    Attributes
-    ----------
-    brier, log_loss, ece, auroc : Interval
-    band : (lo, hi)
-        Where the ECE of a perfectly calibrated forecaster with these predictions lies, 95 %.
-    bins : int
-        Bins that the ECE was taken over.
-    gained : Interval
-        Brier score minus that of the base rate: below 0 where the probabilities say more than it
-        does.
-    skill : float or None
-        1 − Brier / Brier of the base rate; None where that is 0.
-    diagram : tuple of Bin
-        The reliability diagram.
-    """
+    """Quality of the probabilities of labelled items; intervals by bootstrap over questions."""
 
     brier: Interval
+    """Brier score, lower is better."""
     log_loss: Interval
+    """Log loss in nats, lower is better."""
     ece: Interval
+    """Expected calibration error, lower is better."""
     auroc: Interval
+    """AUROC, higher is better."""
     band: tuple[float, float]
+    """Middle 95 % of the ECE of a perfectly calibrated forecaster with these predictions."""
     bins: int
+    """Number of bins of the ECE."""
     gained: Interval
+    """Brier score minus that of the base rate; below 0 is better than the base rate."""
     skill: float | None
+    """1 − Brier / Brier of the base rate; None where that is 0."""
     diagram: tuple[Bin, ...]
+    """Points of the reliability diagram."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One method: fitted on all labels and measured out of fold, or refused with the reason."""
+    """One method: fitted on all labels and measured out of fold, or refused."""
 
     method: str
+    """One of ``METHODS``, or ``combined``."""
     refused: str | None
+    """Why it cannot be fitted; None where it can."""
     calibrator: Calibrator | None = None
+    """Fitted on all labels."""
     predicted: Floats | None = None
+    """Out-of-fold probabilities (n,)."""
     measured: Measured | None = None
+    """Quality of ``predicted``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """All methods side by side, and the one that is taken.
-
-    Attributes
-    ----------
-    trials : tuple of Trial
-        One for each of ``METHODS``.
-    chosen : Trial
-    why : str
-    folds : array (n,) of int
-        The fold that each label was held out in.
-    base : array (n,)
-        The base rate of the other folds: the yardstick.
-    base_brier : Interval
-    auroc_raw : Interval
-        How well the scores themselves rank the labels.
-    """
+    """All methods side by side, and the one that is taken."""
 
     trials: tuple[Trial, ...]
+    """One for each of ``METHODS``."""
     chosen: Trial
+    """The trial that is taken."""
     reason: str
+    """Why it was taken."""
     folds: Folds
+    """Fold (n,) in which each label was held out."""
     base: Floats
+    """Base rate (n,) of the other folds."""
     base_brier: Interval
+    """Brier score of ``base``."""
     auroc_raw: Interval
-
-
-def folds_of(
-    targets: ArrayLike, groups: Sequence[Hashable], *, most: int = 5, seed: int = 0
-) -> Folds:
-    """The fold (n,) of each label: all labels of a group (a question) in one, the classes spread as evenly as groups allow.
-
-    Raises
-    ------
-    NotCalibrated
-        If not even two folds leave both classes to learn from.
-
-    References
-    ----------
-    sklearn.model_selection.StratifiedGroupKFold.
-    """
-    from sklearn.model_selection import StratifiedGroupKFold
-
-    y = np.asarray(targets, dtype=int)
-    names = {name: k for k, name in enumerate(sorted(set(groups), key=str))}
-    where = np.array([names[group] for group in groups], dtype=int)
-    most = min(most, len(names), int(np.bincount(y, minlength=2).min()))
-    for k in range(most, 1, -1):
-        folds = np.zeros(len(y), dtype=np.int64)
-        for fold, (_, test_rows) in enumerate(
-            StratifiedGroupKFold(k, shuffle=True, random_state=seed).split(y, y, where)
-        ):
-            folds[test_rows] = fold
-        if len(set(folds)) == k and all(len(set(y[folds != fold])) == 2 for fold in range(k)):
-            return folds
-    raise NotCalibrated(
-        f"the {len(y)} labels belong to {len(names)} question{'s' * (len(names) != 1)}: no two"
-        " folds of whole questions leave both classes to learn from. Label items of more"
-        " questions."
-    )
+    """AUROC of the scores themselves."""
 
 
 def select_calibrator(
@@ -165,26 +120,32 @@ def select_calibrator(
     folds: Folds | None = None,
     fold_scores: Sequence[Floats] | None = None,
 ) -> Choice:
-    """Fit every method, measure each out of fold, and take the one with the lowest Brier score, or the one asked for.
+    """Fit every method, measure each out of fold, and take the one with the lowest Brier score.
 
     Parameters
     ----------
-    scores, targets : arrays (n,)
+    scores : array (n,), [0, 1]
+    targets : array (n,) of bool
         As ``fit``.
     groups : sequence (n,)
         The question of each label: its labels are held out together.
     method : str
-        ``auto`` or one of ``METHODS``.
+        ``auto``, or the one of ``METHODS`` to take.
     seed : int
         Of the folds and the resampling.
-    folds, fold_scores : optional
-        Folds made before, and for each the scores (n,) as they are where that fold is held out
-        (weights tuned without it).
+    folds : array (n,) of int, optional
+        Existing folds.
+    fold_scores : sequence of arrays (n,), optional
+        For each fold the scores with weights that were tuned without it.
+
+    Returns
+    -------
+    Choice
 
     Raises
     ------
     NotCalibrated
-        If every method (or the one asked for) refuses; the message has each reason.
+        If every method (or the requested one) refuses; the message has each reason.
     """
     s, y = check_scores(scores, targets)
     if method not in ("auto", *METHODS):
@@ -237,18 +198,25 @@ def combined_choice(
     note: str = "",
     seed: int = 0,
 ) -> Choice:
-    """A choice without a choice: probabilities (n,) that were learnt from many features, measured out of fold.
+    """Return probabilities learnt from many features as a choice, measured out of fold.
 
     Parameters
     ----------
-    predicted : array (n,) in [0, 1]
+    predicted : array (n,), [0, 1]
         Of each label by a fit that saw neither it nor its question.
-    targets, groups, folds, seed
-        As ``choose``.
+    targets : array (n,) of bool
+    groups : sequence (n,)
+    folds : array (n,) of int
     raw : array (n,)
-        r_raw of the labels: how well it alone ranks them is told beside.
+        r_raw of the labels, whose AUROC is reported for comparison.
     note : str
         What a reader must know of the fit.
+    seed : int
+
+    Returns
+    -------
+    Choice
+        With one trial.
     """
     p, y = check_scores(predicted, targets)
     base = np.array([y[folds != fold].mean() for fold in range(int(folds.max()) + 1)])[folds]
@@ -298,7 +266,21 @@ def measure_probabilities(
     base: ArrayLike | None = None,
     seed: int = 0,
 ) -> Measured:
-    """The numbers of given probabilities; ``base`` is the yardstick's predictions, the targets' own mean unless told."""
+    """Measure given probabilities.
+
+    Parameters
+    ----------
+    predicted : array (n,), [0, 1]
+    targets : array (n,) of bool
+    groups : sequence (n,)
+    base : array (n,), optional
+        Predictions to compare with; by default the mean of the targets.
+    seed : int
+
+    Returns
+    -------
+    Measured
+    """
     p, y = check_scores(predicted, targets)
     yardstick = np.full(len(y), y.mean()) if base is None else np.asarray(base, dtype=float)
     brier, loss, error, rank = (
@@ -329,7 +311,7 @@ def _trial(
     base: Floats,
     seed: int,
 ) -> Trial:
-    """A method fitted on all labels and measured out of fold; refused too where a fold's training labels refuse it."""
+    """Return a method fitted on all labels and measured out of fold, or refused."""
     try:
         calibrator = fit(method, s, y)
     except NotCalibrated as refused:
@@ -361,7 +343,7 @@ def _choice_reason(
     groups: Sequence[Hashable],
     seed: int,
 ) -> str:
-    """Why this method, against the next best one."""
+    """Return why this method was taken, compared with the next best one."""
     text = (
         f"{best} was asked for"
         if method != "auto"

@@ -1,7 +1,6 @@
-"""A probability from several features at once: what a weighted mean and a map of one score cannot say.
+"""A probability from several features at once, by penalised logistic regression.
 
-Penalised logistic regression on features that may be missing. It is a score and its calibration in
-one: no map follows.
+Features may be missing. The result is score and calibration in one: no map follows.
 """
 
 from __future__ import annotations
@@ -21,37 +20,31 @@ Floats = NDArray[np.float64]
 NAMES = ("C", "R", "V", "D", "F", "ccs_corrupt", "mass_lost")
 """The features that are combined, where a table has them."""
 UPWARD = frozenset({"C", "R", "V", "F"})
-"""More of these never lowers the probability. Of the others no direction is known: it is left to
-the labels."""
+"""Features of which more never lowers the probability; the labels decide the sign of the others."""
 FORMS = ("linear", "bent")
 """``bent`` has two columns a feature, −log(1 − x) and log x, so that the last step to a perfect
 score may count more."""
 PENALTIES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Strengths of the ridge on standardised columns that cross-validation chooses between."""
 EPS = 1e-3
-"""What the bent form keeps values away from 0 and 1 by."""
+"""Distance from 0 and 1 to which the bent form clips values."""
 RARE = 0.05
-"""Share of the labels at which a gap becomes a column of its own; rarer gaps only take the mean's
-place."""
+"""Share of missing values at which a feature gets an indicator column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """A fitted combination.
-
-    Attributes
-    ----------
-    params : mapping of JSON values
-        ``method`` ("combined"), ``form`` (of FORMS), ``penalty``, ``features`` (name -> ``lo, hi``:
-        range in the labels, beyond which a value is taken for its edge), ``columns`` (``feature,
-        kind, mean, sd, weight``), ``intercept``, ``n, n_positive``, ``left_out`` (feature -> why).
-    """
+    """A fitted combination."""
 
     params: Mapping[str, Any]
+    """``method`` ("combined"), ``form`` (of FORMS), ``penalty``, ``features`` (name -> ``lo, hi``:
+    range in the labels, to which values are clipped), ``columns`` (``feature, kind, mean, sd,
+    weight``), ``intercept``, ``n, n_positive``, ``left_out`` (feature -> reason). JSON values.
+    """
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Combination:
-        """The combination that ``params`` describe; ValueError where they describe none."""
+        """Return the combination that ``params`` describe; ValueError where they describe none."""
         if params.get("method") != "combined" or not {"columns", "features", "intercept"} <= set(
             params
         ):
@@ -60,11 +53,20 @@ class Combination:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The features that it reads."""
+        """Return the names of the features that it reads."""
         return tuple(self.params["features"])
 
     def predict(self, features: pd.DataFrame) -> Floats:
-        """Probability in [0, 1] for each row; NaN where none of the features is there.
+        """Return the probability of each row.
+
+        Parameters
+        ----------
+        features : DataFrame (n rows)
+
+        Returns
+        -------
+        ndarray (n,), [0, 1]
+            NaN where none of the features is defined.
 
         Raises
         ------
@@ -88,7 +90,7 @@ class Combination:
 
 
 def combination_text(params: Mapping[str, Any]) -> str:
-    """The columns of a combination with their weights, in words, the heaviest first."""
+    """Return the columns of a combination with their weights as text, the heaviest first."""
     kinds = {"as_is": "", "up": " (towards 1)", "down": " (towards 0)", "gap": " (missing)"}
     columns = sorted(params["columns"], key=lambda column: -abs(column["weight"]))
     listed = ", ".join(f"{c['feature']}{kinds[c['kind']]} {c['weight']:+.2f}" for c in columns)
@@ -100,22 +102,16 @@ def combination_text(params: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """What ``combine`` found.
-
-    Attributes
-    ----------
-    combination : Combination
-        Fitted on all labels.
-    predicted : array (n,)
-        The probability of each label by a combination that saw neither it nor its question, its
-        form and penalty chosen without them too.
-    folds : array (n,) of int
-        The fold that each label was held out in.
-    """
+    """A combination and its out-of-fold predictions."""
 
     combination: Combination
+    """Fitted on all labels."""
     predicted: Floats
+    """Probability (n,) of each label by a combination that saw neither it nor its question; its
+    form and penalty were chosen without them too.
+    """
     folds: Folds
+    """Fold (n,) in which each label was held out."""
 
 
 @single_blas_thread()
@@ -127,7 +123,7 @@ def combine(
     names: Sequence[str] = NAMES,
     seed: int = 0,
 ) -> Combined:
-    """Fit a combination, and say what it predicts of labels that it has not seen.
+    """Fit a combination, and predict labels that the fit has not seen.
 
     Parameters
     ----------
@@ -140,6 +136,10 @@ def combine(
         Features to combine; those that the table lacks, or that do not vary in it, are left out.
     seed : int
         Of the folds.
+
+    Returns
+    -------
+    Combined
 
     Raises
     ------
@@ -172,16 +172,35 @@ def fit_combination(
     names: Sequence[str] = NAMES,
     seed: int = 0,
 ) -> Combination:
-    """Fit on all labels, with the form and the penalty that have the least log loss out of fold.
+    """Fit on all labels, with the form and penalty of the least out-of-fold log loss.
 
-    Parameters and errors as ``combine``; without ``groups`` each label stands for itself.
+    Parameters
+    ----------
+    features : DataFrame (n rows)
+    targets : array (n,) of bool
+    groups : sequence (n,), optional
+        By default each label is its own question.
+    names : sequence of str
+    seed : int
+        As ``combine``.
+
+    Returns
+    -------
+    Combination
+
+    Raises
+    ------
+    NotCalibrated
+        As ``combine``.
+    ValueError
+        If the lengths differ.
 
     Notes
     -----
     Minimises Σ log loss + penalty/2 · Σ weight² over standardised columns, the intercept free, with
     weights of at least 0 for the columns of ``UPWARD`` (L-BFGS-B). A feature that is missing in
-    more than ``RARE`` of the labels has a column that says so. Beyond the range of the labels a
-    value counts as its edge: nothing was seen there.
+    more than ``RARE`` of the labels has an indicator column. Values beyond the range of the labels
+    are clipped to it.
 
     References
     ----------
@@ -199,7 +218,7 @@ def fit_combination(
 def _chosen(
     features: pd.DataFrame, y: Floats, groups: Sequence[Hashable], names: Sequence[str], seed: int
 ) -> Combination:
-    """The form and penalty with the least log loss out of fold, fitted on all rows."""
+    """Return the fit with the form and penalty of the least out-of-fold log loss."""
     folds = folds_of(y, groups, seed=seed)
     losses: dict[tuple[float, str], float] = {}
     for form in FORMS:
@@ -220,7 +239,7 @@ def _chosen(
 def _fit(
     features: pd.DataFrame, y: Floats, names: Sequence[str], form: str, penalty: float
 ) -> Combination:
-    """One combination, whatever the number of labels."""
+    """Return the combination of one form and penalty, whatever the number of labels."""
     from scipy.optimize import minimize
 
     columns: list[dict[str, Any]] = []
@@ -284,7 +303,7 @@ def _fit(
 
 
 def _column(values: Floats, kind: str) -> Floats:
-    """A column of the fit from a feature's values."""
+    """Return a column of the fit from a feature's values."""
     if kind == "gap":
         return np.isnan(values).astype(float)
     if kind == "as_is":

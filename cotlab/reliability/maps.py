@@ -1,9 +1,9 @@
-"""From a composite score to the probability of acceptable reasoning: three monotone maps, fitted on labels."""
+"""Monotone maps from a composite score to the probability of acceptable reasoning."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,16 +14,16 @@ from cotlab.core.errors import CotlabError
 from cotlab.stats.calibration import auroc
 
 Floats = NDArray[np.float64]
+Folds = NDArray[np.int64]
 METHODS = ("platt", "beta", "isotonic")
-"""The simplest first: of two that are equally good out of fold, the first is taken."""
+"""Methods, the simplest first: of two that are equally good out of fold, the first is taken."""
 COMBINED = "combined"
-"""The score is a probability already, that of `cotlab.reliability.combine`: it is taken as it is.
-"""
+"""Method of a score that is a probability already, from ``cotlab.reliability.combine``."""
 MIN_LABELS, MIN_OF_CLASS = 20, 5
 MIN_ISOTONIC, MIN_ISOTONIC_OF_CLASS = 200, 50
 EPS = 1e-3
-"""What beta calibration keeps scores away from 0 and 1 by: without it one score of exactly 1 would
-outweigh all others."""
+"""Distance from 0 and 1 to which beta calibration clips; otherwise one score of 1 would outweigh
+all others."""
 RIDGE = (
     "the classes are separable: ridge (C = 1 on the standardised features) in the place of an"
     " infinite slope"
@@ -37,21 +37,16 @@ class NotCalibrated(CotlabError):
 
 @dataclass(frozen=True, slots=True)
 class Calibrator:
-    """A fitted monotone map from r_raw to the probability of acceptable reasoning.
-
-    Attributes
-    ----------
-    params : mapping of JSON values
-        ``method``, the coefficients (``slope, intercept`` | ``a, b, c`` | ``x, y``), ``lo`` and
-        ``hi`` (range of the scores it was fitted on), ``n``, ``n_positive`` and ``note`` ("" or
-        what a reader must know of the fit).
-    """
+    """A fitted monotone map from r_raw to the probability of acceptable reasoning."""
 
     params: Mapping[str, Any]
+    """``method``, the coefficients (``slope, intercept`` | ``a, b, c`` | ``x, y``), ``lo`` and
+    ``hi`` (range of the scores it was fitted on), ``n``, ``n_positive`` and ``note``. JSON values.
+    """
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Calibrator:
-        """The calibrator that ``params`` describe; ValueError where they describe none."""
+        """Return the calibrator that ``params`` describe; ValueError where they describe none."""
         required = {
             "platt": {"slope", "intercept"},
             "beta": {"a", "b", "c"},
@@ -65,24 +60,32 @@ class Calibrator:
 
     @property
     def method(self) -> str:
-        """``platt``, ``beta``, ``isotonic``, or ``combined``."""
+        """Return ``platt``, ``beta``, ``isotonic``, or ``combined``."""
         return str(self.params["method"])
 
     @property
     def note(self) -> str:
-        """What a reader must know of the fit; "" where nothing."""
+        """Return what a reader must know of the fit; "" where nothing."""
         return str(self.params.get("note", ""))
 
     def outside(self, scores: ArrayLike) -> NDArray[np.bool_]:
-        """Which scores (n,) lie outside the range that the labels cover; False where there is no score."""
+        """Return which scores (n,) lie outside the range of the labels; False where NaN."""
         s = np.asarray(scores, dtype=float)
         return np.asarray((s < self.params["lo"]) | (s > self.params["hi"]))
 
     def predict(self, scores: ArrayLike) -> Floats:
-        """Probability in [0, 1] for each score (n,), non-decreasing in the score; NaN where the score is NaN.
+        """Return the probability of each score, non-decreasing in the score.
 
-        Beyond the range of the labels it stays at the value of the nearest labelled score: nothing
-        was seen there.
+        Beyond the range of the labels it stays at the value of the nearest labelled score.
+
+        Parameters
+        ----------
+        scores : array (n,)
+
+        Returns
+        -------
+        ndarray (n,), [0, 1]
+            NaN where the score is NaN.
         """
         s = np.asarray(scores, dtype=float)
         clipped = np.clip(s, self.params["lo"], self.params["hi"])
@@ -105,21 +108,25 @@ def fit(method: str, scores: ArrayLike, targets: ArrayLike) -> Calibrator:
     ----------
     method : str
         ``platt``: logistic regression on the score, unpenalised. ``beta``: logistic regression on
-        log r and −log(1 − r) with coefficients of at least 0; one that comes out negative is set to
-        0 and the other refitted. ``isotonic``: the best non-decreasing steps, kept 1/(n + 2) away
-        from 0 and 1; from ``FEWEST_ISOTONIC`` labels on.
-    scores : array (n,) in [0, 1]
+        log r and −log(1 − r) with coefficients of at least 0; a negative one is set to 0 and the
+        other refitted. ``isotonic``: the best non-decreasing steps, clipped to 1/(n + 2) from 0 and
+        1; from ``MIN_ISOTONIC`` labels on.
+    scores : array (n,), [0, 1]
         r_raw of the labelled items.
     targets : array (n,) of bool
         Answer correct and chain adequate.
+
+    Returns
+    -------
+    Calibrator
 
     Raises
     ------
     NotCalibrated
         If there are too few labels (in all or of one class), or the score does not rank the
-        classes: nothing is inverted.
+        classes: a map is never inverted.
     ValueError
-        On an unknown method, and on scores or targets that are none.
+        On an unknown method, and on invalid scores or targets.
 
     References
     ----------
@@ -135,7 +142,18 @@ def fit(method: str, scores: ArrayLike, targets: ArrayLike) -> Calibrator:
 
 
 def shortage(method: str, targets: ArrayLike) -> str | None:
-    """What is missing for this method, in words, or None. ``method`` "any" asks for what every method needs."""
+    """Return which labels are missing for a method, or None.
+
+    Parameters
+    ----------
+    method : str
+        One of ``METHODS``, or ``any`` for what every method needs.
+    targets : array (n,) of bool
+
+    Returns
+    -------
+    str or None
+    """
     y = np.asarray(targets, dtype=float)
     n, good = len(y), int(y.sum())
     least, of_class = (
@@ -154,7 +172,7 @@ def shortage(method: str, targets: ArrayLike) -> str | None:
 
 
 def fit_any(method: str, scores: ArrayLike, targets: ArrayLike) -> Calibrator:
-    """``fit`` without the least number of labels, for training folds; NotCalibrated on one class and on an unranked score."""
+    """Fit without a minimum of labels, for training folds; NotCalibrated as ``fit``."""
     s, y = check_scores(scores, targets)
     if len(set(y)) < 2:
         raise NotCalibrated("the labels are not of two classes")
@@ -176,7 +194,7 @@ def fit_any(method: str, scores: ArrayLike, targets: ArrayLike) -> Calibrator:
 
 
 def beta_features(scores: Floats) -> tuple[Floats, Floats]:
-    """log r and −log(1 − r), r kept ``EPS`` away from 0 and 1: both grow with r."""
+    """Return log r and −log(1 − r), with r clipped to ``EPS`` from 0 and 1."""
     clipped = np.clip(scores, EPS, 1 - EPS)
     return np.log(clipped), -np.log1p(-clipped)
 
@@ -225,7 +243,7 @@ def _isotonic(s: Floats, y: Floats) -> dict[str, Any]:
 
 
 def _logistic(features: list[Floats], y: Floats) -> tuple[tuple[float, ...], float, str]:
-    """Coefficients, intercept and a note; unpenalised, or ridge where the first feature separates the classes."""
+    """Return coefficients, intercept and a note; ridge where the first feature separates."""
     from sklearn.linear_model import LogisticRegression
 
     columns = np.column_stack(features)
@@ -258,7 +276,7 @@ def _expit(x: Floats) -> Floats:
 
 
 def check_scores(scores: ArrayLike, targets: ArrayLike) -> tuple[Floats, Floats]:
-    """Scores and targets as arrays of float; ValueError where they are none."""
+    """Return scores and targets as arrays of float; ValueError where invalid."""
     s, y = np.asarray(scores, dtype=float), np.asarray(targets, dtype=float)
     if s.ndim != 1 or s.shape != y.shape:
         raise ValueError(f"one target for each score, got {s.shape} and {y.shape}")
@@ -267,3 +285,52 @@ def check_scores(scores: ArrayLike, targets: ArrayLike) -> tuple[Floats, Floats]
     if not np.isin(y, (0.0, 1.0)).all():
         raise ValueError("targets are True or False")
     return s, y
+
+
+def folds_of(
+    targets: ArrayLike, groups: Sequence[Hashable], *, most: int = 5, seed: int = 0
+) -> Folds:
+    """Return the fold of each label: whole groups, the classes spread as evenly as groups allow.
+
+    Parameters
+    ----------
+    targets : array (n,) of bool
+    groups : sequence (n,)
+        The question of each label; all its labels share a fold.
+    most : int
+        Most folds.
+    seed : int
+
+    Returns
+    -------
+    ndarray (n,) of int
+        Counted from 0.
+
+    Raises
+    ------
+    NotCalibrated
+        If not even two folds leave both classes to learn from.
+
+    References
+    ----------
+    sklearn.model_selection.StratifiedGroupKFold.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    y = np.asarray(targets, dtype=int)
+    names = {name: k for k, name in enumerate(sorted(set(groups), key=str))}
+    where = np.array([names[group] for group in groups], dtype=int)
+    most = min(most, len(names), int(np.bincount(y, minlength=2).min()))
+    for k in range(most, 1, -1):
+        folds = np.zeros(len(y), dtype=np.int64)
+        for fold, (_, test_rows) in enumerate(
+            StratifiedGroupKFold(k, shuffle=True, random_state=seed).split(y, y, where)
+        ):
+            folds[test_rows] = fold
+        if len(set(folds)) == k and all(len(set(y[folds != fold])) == 2 for fold in range(k)):
+            return folds
+    raise NotCalibrated(
+        f"the {len(y)} labels belong to {len(names)} question{'s' * (len(names) != 1)}: no two"
+        " folds of whole questions leave both classes to learn from. Label items of more"
+        " questions."
+    )

@@ -1,4 +1,4 @@
-"""What is done with an answer of a given reliability: released, reviewed by a person, or escalated."""
+"""The action for an answer of a given reliability: release, review by a person, or escalate."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from cotlab.core.errors import CotlabError
 from cotlab.core.labels import Action
 
 DEFAULT = "default"
-"""The domain whose thresholds hold where an item's own has none."""
+"""Domain whose thresholds hold where an item's domain has none."""
 BELOW, BETWEEN, ABOVE = (
     "r_cal is below low",
     "r_cal is at least low and below high",
     "r_cal is at least high",
 )
 MAX_REVIEWS = 2**31 - 1
-"""A day; more cannot be kept."""
+"""Most reviews a day that the store can hold."""
 UNCALIBRATED, NO_POLICY, NO_PROBABILITY = (
     "not calibrated",
     "outside any policy",
@@ -28,12 +28,12 @@ UNCALIBRATED, NO_POLICY, NO_PROBABILITY = (
 
 
 class PolicyError(CotlabError):
-    """A policy that cannot be: thresholds out of order, a capacity below 0, a change without a reason."""
+    """An invalid policy: thresholds out of order, a negative capacity, no reason for a change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Below ``low`` an answer is escalated, from ``high`` on it is released, between them a person reviews it.
+    """Bounds of the actions: escalate below ``low``, release from ``high`` on, review between them.
 
     Raises
     ------
@@ -42,7 +42,9 @@ class Thresholds:
     """
 
     low: float
+    """Answers below it are escalated."""
     high: float
+    """Answers from it on are released."""
 
     def __post_init__(self) -> None:
         good = all(
@@ -57,30 +59,32 @@ class Thresholds:
 
 
 class Ruling(NamedTuple):
-    """What is done, and why in words that are the same for all items of one kind."""
+    """An action and its reason."""
 
     action: Action
+    """``release``, ``review`` or ``escalate``."""
     reason: str
+    """The same text for all items of one kind."""
 
 
 def decide_action(r_cal: float | None, status: str, thresholds: Thresholds | None) -> Ruling:
-    """The action for one answer. Only a calibrated probability of a defined composite can release one.
+    """Return the action for one answer; only a calibrated probability can release one.
 
     Parameters
     ----------
     r_cal : float in [0, 1] or None
-        The calibrated probability that the reasoning is acceptable; NaN is as good as None.
+        Calibrated probability that the reasoning is acceptable; NaN counts as None.
     status : str
-        Of r_raw: ``ok``, or ``undefined``, ``refused``, ``stopped``, ``error``; whatever is not
+        Of r_raw: ``ok``, ``undefined``, ``refused``, ``stopped`` or ``error``; whatever is not
         ``ok`` escalates.
     thresholds : Thresholds or None
-        Those of the item's domain; None where no policy holds for it.
+        Those of the item's domain; None where there is no policy for it.
 
     Returns
     -------
     Ruling
         ``escalate`` below low, ``review`` from low to below high, ``release`` from high on;
-        ``escalate`` whenever a part is missing.
+        ``escalate`` whenever something is missing.
     """
     if status != "ok":
         return Ruling("escalate", status or "undefined")
@@ -97,28 +101,26 @@ def decide_action(r_cal: float | None, status: str, thresholds: Thresholds | Non
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The thresholds that hold, by domain, and what people can do in a day.
+    """Thresholds by domain, and the capacity of reviewers.
 
-    Attributes
-    ----------
-    thresholds : mapping of domain to Thresholds
-        ``default`` holds for every domain without its own, a category of that very name among them;
-        a domain with neither is outside the policy.
-    capacity : int, at least 0, or None
-        Reviews a day; None where nobody said.
-    minutes : float, above 0
-        Of one review.
-    version : int or None
-        As stored; None for thresholds that were given for one time.
-    how : mapping
-        How the thresholds came about: by hand, by cost, by target precision.
+    Raises
+    ------
+    PolicyError
+        If the capacity or the minutes are out of range.
     """
 
     thresholds: Mapping[str, Thresholds]
+    """By domain. ``default`` holds for every domain without thresholds, also for a category of that
+    very name; without either a domain is outside the policy.
+    """
     capacity: int | None = None
+    """Reviews a day, at least 0; None where unknown."""
     minutes: float = 5.0
+    """Minutes of one review, above 0."""
     version: int | None = None
+    """As stored; None for thresholds that are not stored."""
     how: Mapping[str, Any] = field(default_factory=dict)
+    """How the thresholds came about: by hand, by cost, by target precision."""
 
     def __post_init__(self) -> None:
         if self.capacity is not None and (
@@ -134,11 +136,11 @@ class Policy:
             raise PolicyError(f"A review takes more than 0 minutes, got {self.minutes!r}")
 
     def of(self, domain: str) -> Thresholds | None:
-        """The thresholds of a domain, else those of ``default``, else None."""
+        """Return the thresholds of a domain, else those of ``default``, else None."""
         return self.thresholds.get(domain) or self.thresholds.get(DEFAULT)
 
     def with_domain(self, domain: str, thresholds: Thresholds) -> Policy:
-        """The same policy with other thresholds for one domain, not stored yet."""
+        """Return the same policy with other thresholds for one domain, not stored yet."""
         return Policy(
             {**self.thresholds, domain or DEFAULT: thresholds},
             self.capacity,
@@ -148,7 +150,7 @@ class Policy:
         )
 
     def stored(self) -> dict[str, Any]:
-        """What ``cotlab.store.decisions.add_policy`` keeps: thresholds as pairs, capacity, params."""
+        """Return the columns of ``cotlab.store.decisions.add_policy``."""
         return {
             "thresholds": {
                 name: (bounds.low, bounds.high) for name, bounds in sorted(self.thresholds.items())
@@ -159,12 +161,21 @@ class Policy:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Policy:
-        """The policy of a stored row: version, thresholds and params (JSON or mappings) and capacity.
+        """Return the policy of a stored row.
+
+        Parameters
+        ----------
+        row : mapping
+            ``version``, ``thresholds`` and ``params`` (JSON or mappings), ``capacity``.
+
+        Returns
+        -------
+        Policy
 
         Raises
         ------
         PolicyError
-            If the row holds none.
+            If the row is not a policy.
         """
         try:
             pairs, params = (

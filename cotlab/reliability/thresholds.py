@@ -1,4 +1,4 @@
-"""Where thresholds come from: what mistakes and people's time cost, or a precision that released answers must have."""
+"""Thresholds from costs of errors and reviews, or from a precision of released answers."""
 
 from __future__ import annotations
 
@@ -16,34 +16,30 @@ from cotlab.stats.intervals import FEWEST, Interval, no_interval, too_few, wilso
 Floats = NDArray[np.float64]
 RESAMPLES = 1000
 MIN_LABELS = 30
-"""Labels that a domain needs for thresholds of its own."""
+"""Fewest labels of a domain with separate thresholds."""
 _CELLS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What one answer costs, in any one unit.
-
-    Attributes
-    ----------
-    error : float, above 0
-        Of an unacceptable answer that goes out.
-    review, escalation : float, at least 0
-        Of a person's review, and of an escalation (which lets nothing unacceptable out).
-    missed : float in [0, 1)
-        The share of unacceptable answers that a review lets through. Without it a review and an
-        escalation end alike, and the dearer one is never chosen.
+    """Costs of one answer, in any one unit.
 
     Raises
     ------
     PolicyError
-        If a number is not in its range.
+        If a number is out of range.
     """
 
     error: float
+    """Cost of an unacceptable answer that is released, above 0."""
     review: float
+    """Cost of a person's review, at least 0."""
     escalation: float
+    """Cost of an escalation, which lets nothing unacceptable out; at least 0."""
     missed: float = 0.1
+    """Share of unacceptable answers that a review lets through, in [0, 1). At 0 a review and an
+    escalation end alike, and the dearer one is never chosen.
+    """
 
     def __post_init__(self) -> None:
         values = (self.error, self.review, self.escalation, self.missed)
@@ -60,7 +56,7 @@ class Costs:
             )
 
     def of(self, action: str, acceptable: float) -> float:
-        """The expected cost of an action on an answer of that probability of being acceptable."""
+        """Return the expected cost of an action at a probability of being acceptable."""
         bad = 1 - acceptable
         return {
             "release": bad * self.error,
@@ -70,12 +66,16 @@ class Costs:
 
 
 def thresholds_by_cost(costs: Costs) -> Thresholds:
-    """The thresholds of least expected cost where r_cal is a calibrated probability p of an acceptable answer.
+    """Return the thresholds of least expected cost for a calibrated probability p.
 
     Release costs (1 − p)·error, review costs review + (1 − p)·missed·error, escalation costs
     escalation: three straight lines in 1 − p, of which the lowest is taken. high = 1 − review /
     (error·(1 − missed)), low = 1 − (escalation − review) / (missed·error); where a review is
     nowhere the cheapest, both are 1 − escalation / error.
+
+    Parameters
+    ----------
+    costs : Costs
 
     Returns
     -------
@@ -103,18 +103,18 @@ def thresholds_by_cost(costs: Costs) -> Thresholds:
 
 
 class CostChoice(NamedTuple):
-    """What costs say of thresholds.
-
-    ``closed`` is from the probabilities alone; ``low``, ``high`` and ``cost`` (a labelled answer's
-    mean) are what labels say, with bootstrap intervals; ``released`` is the mean cost with
-    everything released.
-    """
+    """Thresholds by cost: in closed form, and on labels."""
 
     closed: Thresholds
+    """From the probabilities alone."""
     low: Interval
+    """Lower threshold on the labels."""
     high: Interval
+    """Upper threshold on the labels."""
     cost: Interval
+    """Mean cost of a labelled answer."""
     released: float | None
+    """Mean cost with everything released."""
 
 
 def labelled_thresholds(
@@ -126,7 +126,7 @@ def labelled_thresholds(
     seed: int,
     level: float = 0.95,
 ) -> CostChoice:
-    """The thresholds under which labelled answers would have cost least, beside the closed form.
+    """Return the thresholds under which labelled answers would have cost least.
 
     Parameters
     ----------
@@ -135,14 +135,15 @@ def labelled_thresholds(
         Whether each answer is acceptable.
     costs : Costs
     groups : sequence, one a label
-        Answers of one group (a question) are resampled together; without any each is its own.
+        Answers of one group (a question) are resampled together; by default each is its own.
     seed : int
+    level : float in (0, 1)
 
     Returns
     -------
     CostChoice
         Points are undefined without labels, and intervals (percentile bootstrap, widened to their
-        points) below five groups. The minimum over thresholds is optimistic: it was looked for on
+        points) below five groups. The minimum over thresholds is optimistic, since it is taken on
         the same labels.
     """
     p, good = _labelled(r_cal, targets)
@@ -174,18 +175,18 @@ def labelled_thresholds(
 
 
 class PrecisionChoice(NamedTuple):
-    """The threshold that a target precision asks for, or how many labels are missing for one.
-
-    ``high`` is None where none reaches the target; ``precision`` is then that of the threshold
-    which comes nearest, ``near``. ``missing`` counts further labels from ``near`` on that would do
-    if their precision stays the same; None where none would.
-    """
+    """The threshold of a target precision, or how many labels are missing for one."""
 
     high: float | None
+    """The threshold; None where none reaches the target."""
     precision: Interval
+    """Precision at ``high``, or at ``near``."""
     near: float | None
+    """The threshold that comes nearest to the target."""
     missing: int | None
+    """Further labels from ``near`` on that would do; None where none would."""
     reason: str
+    """The outcome as text."""
 
 
 def high_by_precision(
@@ -196,32 +197,31 @@ def high_by_precision(
     groups: Sequence[Hashable] = (),
     level: float = 0.95,
 ) -> PrecisionChoice:
-    """The smallest ``high`` from which on labelled answers are acceptable as often as wanted, by Wilson's lower bound.
+    """Return the smallest ``high`` at which Wilson's lower bound reaches a precision.
 
     Parameters
     ----------
     r_cal : sequence of float in [0, 1]
     targets : sequence of bool
     target : float in (0, 1)
-        The precision wanted of what is released.
+        Precision that released answers must have.
     groups : sequence, one a label
         The question of each label. Answers to one question in several runs may all be right or
-        wrong together: the bound is that of as many labels as there are questions. Without any each
+        wrong together: the bound is that of as many labels as there are questions. By default each
         label is its own.
-    level : float
+    level : float in (0, 1)
         Of Wilson's interval, whose lower bound must reach ``target``. Many thresholds are tried on
-        the same labels, so the bound of the one that is chosen is optimistic: check it on later
-        labels.
+        the same labels, so the bound of the chosen one is optimistic: check it on later labels.
 
     Returns
     -------
     PrecisionChoice
-        Candidates for ``high`` are the labelled answers' own r_cal.
+        Candidates for ``high`` are the r_cal of the labelled answers.
 
     Raises
     ------
     PolicyError
-        If the target is no share between 0 and 1.
+        If the target lies outside (0, 1).
 
     References
     ----------
@@ -283,10 +283,10 @@ def high_by_precision(
 
 
 def wilson_over_questions(hits: int, n: int, questions: int, level: float = 0.95) -> Interval:
-    """Wilson's interval of a share of ``n`` labels, as wide as for as many labels as there are questions: its ``n`` is theirs.
+    """Return Wilson's interval of a share of labels, as wide as for one label a question.
 
-    Answers to one question may all be right or wrong together, and count as one where they are: the
-    interval is wide enough for that, and wider than it needs to be where they are not.
+    Answers to one question may all be right or wrong together; the interval is wide enough for
+    that, and wider than it needs to be where they are not. Its ``n`` counts the questions.
     """
     if questions == n:
         return wilson(hits, n, level=level)
@@ -309,7 +309,7 @@ def wilson_over_questions(hits: int, n: int, questions: int, level: float = 0.95
 
 
 def _cheapest(p: Floats, bad: Floats, times: Floats, costs: Costs) -> tuple[Floats, Floats, Floats]:
-    """The cheapest low and high, and the mean cost under them, for each row of weights; ``p`` ascends.
+    """Return the cheapest low and high, and their cost, for each row of weights; ``p`` ascends.
 
     With the first i answers escalated and those from the j-th on released the cost is f(i) + g(j),
     i <= j: so the best i of each j is a running minimum.
@@ -338,7 +338,7 @@ def _cheapest(p: Floats, bad: Floats, times: Floats, costs: Costs) -> tuple[Floa
 
 
 def _needed(precision: float | None, target: float, level: float) -> int | None:
-    """Labels from which on Wilson's lower bound reaches the target at that precision; None where it never does."""
+    """Return the labels after which Wilson's lower bound reaches the target, or None."""
     from scipy.stats import norm
 
     if precision is None or precision <= target:

@@ -1,4 +1,4 @@
-"""What a policy would do with answers: how many are released, reviewed and escalated, with how many errors, in which order."""
+"""Volumes of a policy: answers released, reviewed and escalated, their errors, the review order."""
 
 from __future__ import annotations
 
@@ -21,37 +21,46 @@ Order = Literal["cost", "boundary"]
 SWEEP = tuple(round(i / 20, 2) for i in range(21))
 _EXACT, _SMALL = 2000, 25.0
 AT_OR_ABOVE, EXPECTED, OBSERVED = "From the threshold on", "Expected errors", "Errors found"
-"""The lines of the figure: a share of all answers, and two shares of those from the threshold on.
-"""
+"""Lines of the figure: a share of all answers, and two shares of those from the threshold on."""
 
 
 class Volumes(NamedTuple):
-    """What a policy does with ``n`` answers.
-
-    ``expected`` and ``observed`` are of the released ones: a number of errors, and a share of those
-    labelled. ``hours`` is the time of all reviews, ``days`` how long they take at the capacity
-    (None where it is not known or 0), ``waiting`` how many reviews do not fit into the first day.
-    """
+    """Outcome of a policy for ``n`` answers."""
 
     n: int
+    """Number of answers."""
     release: int
+    """Released answers."""
     review: int
+    """Answers that a person reviews."""
     escalate: int
+    """Escalated answers."""
     expected: Interval
+    """Expected number of errors among released answers."""
     observed: Interval
+    """Share of errors among labelled released answers."""
     hours: float
+    """Hours of all reviews."""
     days: int | None
+    """Days of all reviews at the capacity; None where it is unknown or 0."""
     waiting: int
+    """Reviews that do not fit into the first day."""
 
 
 def apply_policy(table: pd.DataFrame, policy: Policy) -> pd.DataFrame:
-    """``table`` (status, r_cal, domain) with what the policy says of each row.
+    """Return ``table`` with the policy's action for each row.
+
+    Parameters
+    ----------
+    table : DataFrame
+        ``status``, ``r_cal``, ``domain``.
+    policy : Policy
 
     Returns
     -------
     DataFrame
-        With ``action``, ``why`` (the same words for all rows of one kind), ``low`` and ``high``
-        (NaN outside the policy).
+        With ``action``, ``why`` (the same text for all rows of one kind), ``low`` and ``high`` (NaN
+        outside the policy).
     """
     rulings = []
     for status, r_cal, domain in zip(table["status"], table["r_cal"], table["domain"], strict=True):
@@ -69,7 +78,18 @@ def apply_policy(table: pd.DataFrame, policy: Policy) -> pd.DataFrame:
 
 
 def policy_volumes(table: pd.DataFrame, policy: Policy) -> Volumes:
-    """What the policy would do with the rows of ``table``: ``status``, ``r_cal``, ``domain``, and ``target`` where labelled."""
+    """Return what the policy would do with the rows of a table.
+
+    Parameters
+    ----------
+    table : DataFrame
+        ``status``, ``r_cal``, ``domain``, and ``target`` where labelled.
+    policy : Policy
+
+    Returns
+    -------
+    Volumes
+    """
     rows = apply_policy(table, policy)
     sizes = {action: int((rows["action"] == action).sum()) for action in ACTIONS}
     out = rows[rows["action"] == "release"]
@@ -93,7 +113,7 @@ def policy_volumes(table: pd.DataFrame, policy: Policy) -> Volumes:
 
 
 def expected_errors(r_cal: Sequence[float], *, level: float = 0.95) -> Interval:
-    """How many of these answers are not acceptable, from their calibrated probabilities alone.
+    """Return how many of these answers are unacceptable, from their calibrated probabilities alone.
 
     Parameters
     ----------
@@ -103,11 +123,15 @@ def expected_errors(r_cal: Sequence[float], *, level: float = 0.95) -> Interval:
     Returns
     -------
     Interval
-        The expected number, sum of 1 − r_cal, and between which numbers the true one lies if r_cal
-        is calibrated and answers are independent: the central part of the Poisson-binomial
-        distribution, exact up to 2,000 answers and where few errors are expected, else its normal
-        approximation; the method says which. Undefined without answers. How uncertain the
-        calibrator itself is, the bounds do not say.
+        The expected number, sum of 1 − r_cal, and bounds of the true one if r_cal is calibrated and
+        answers are independent: the central part of the Poisson-binomial distribution, exact up to
+        2,000 answers and where few errors are expected, else its normal approximation; the method
+        says which. Undefined without answers. The uncertainty of the calibrator is not included.
+
+    Raises
+    ------
+    ValueError
+        If a probability lies outside [0, 1].
 
     References
     ----------
@@ -139,20 +163,21 @@ def expected_errors(r_cal: Sequence[float], *, level: float = 0.95) -> Interval:
 
 
 def observed_errors(table: pd.DataFrame, *, level: float = 0.95) -> Interval:
-    """The share of labelled answers that are not acceptable, with Wilson's interval.
+    """Return the share of labelled answers that are unacceptable, with Wilson's interval.
 
     Parameters
     ----------
     table : DataFrame
         ``target`` (true or false where labelled) and, where one question may have several answers
         (of several runs, say), ``question``.
+    level : float in (0, 1)
 
     Returns
     -------
     Interval
         Of the labelled answers. ``n`` counts their questions, and the interval is as wide as for so
-        many; where those are fewer than the answers, ``note`` tells both numbers. Undefined without
-        a labelled answer.
+        many; where those are fewer than the answers, ``note`` has both numbers. Undefined without a
+        labelled answer.
     """
     known = (
         table["target"].dropna().astype(bool) if "target" in table else pd.Series([], dtype=bool)
@@ -164,22 +189,23 @@ def observed_errors(table: pd.DataFrame, *, level: float = 0.95) -> Interval:
 
 
 def schedule(table: pd.DataFrame, policy: Policy, *, order: Order = "cost") -> pd.DataFrame:
-    """The rows of ``ruled`` that a person must see, first those to escalate, each reviewed one with its place and day.
+    """Return the rows that a person must see: escalations first, then reviews with place and day.
 
     Parameters
     ----------
     table : DataFrame
-        As ``ruled`` gives it.
+        From ``apply_policy``.
+    policy : Policy
     order : "cost" or "boundary"
-        Reviews by the expected cost of letting them pass (lowest r_cal first), or by how near they
-        lie to one of their thresholds. Rows that are equal keep their order.
+        Reviews by the expected cost of releasing them (lowest r_cal first), or by distance from the
+        nearer threshold. Equal rows keep their order.
 
     Returns
     -------
     DataFrame
         With ``place`` (1 to the number of reviews) and ``day`` (1 is the first; <NA> where the
-        capacity is 0 or unknown), both <NA> for what is escalated. A review beyond the capacity
-        waits with its place; it is never released.
+        capacity is 0 or unknown), both <NA> for escalations. A review beyond the capacity waits
+        with its place; it is never released.
     """
     rows = table[table["action"] != "release"]
     edge = np.minimum((rows["r_cal"] - rows["low"]).abs(), (rows["high"] - rows["r_cal"]).abs())
@@ -201,14 +227,19 @@ def schedule(table: pd.DataFrame, policy: Policy, *, order: Order = "cost") -> p
 
 
 def threshold_points(table: pd.DataFrame, low: float | None, high: float | None) -> pd.DataFrame:
-    """What the figure ``threshold_volumes`` draws: three shares at every threshold, each with its interval.
+    """Return the table of the figure ``threshold_volumes``: three shares at every threshold.
 
     Parameters
     ----------
     table : DataFrame
         ``r_cal`` (NaN where there is none), ``target`` where labelled.
     low, high : float or None
-        The thresholds that are chosen.
+        The chosen thresholds.
+
+    Returns
+    -------
+    DataFrame
+        A row per share and threshold, with its interval.
     """
     rows: list[dict[str, Any]] = []
     total = len(table)
@@ -262,7 +293,7 @@ def threshold_points(table: pd.DataFrame, low: float | None, high: float | None)
 
 
 def _share(count: Interval) -> Interval:
-    """A number of errors as a share of the answers."""
+    """Return a number of errors as a share of the answers."""
     if count.point is None or count.lo is None or count.hi is None:
         return count
     n = count.n
@@ -270,18 +301,18 @@ def _share(count: Interval) -> Interval:
 
 
 def _numbers(bad: Floats) -> tuple[Floats, int]:
-    """The probability of ``least``, ``least`` + 1, … successes in independent trials, and ``least``.
+    """Return the probabilities of ``least``, ``least`` + 1, … successes, and ``least``.
 
     Successes are those of the less likely trials, less the failures of the likelier ones: either
-    number stays small where nearly all is certain, however many trials there are. Numbers that
-    nothing speaks for are left out.
+    number stays small where nearly all is certain, however many trials there are. Numbers of
+    negligible probability are left out.
     """
     few, many = (_counted(part) for part in (bad[bad <= 0.5], 1 - bad[bad > 0.5]))
     return np.convolve(few, many[::-1]), int((bad > 0.5).sum()) - (len(many) - 1)
 
 
 def _counted(chances: Floats) -> Floats:
-    """The probability of 0, 1, … successes in independent trials, none of them likelier than not."""
+    """Return the probabilities of 0, 1, … successes in independent trials of at most 0.5 each."""
     mean, spread = math.fsum(chances), math.sqrt(math.fsum(chances * (1 - chances)))
     probabilities = np.zeros(min(int((chances > 0).sum()), math.ceil(mean + 12 * spread + 12)) + 1)
     probabilities[0] = 1.0

@@ -1,4 +1,4 @@
-"""What a run that ended means for whoever started it: the exit code, and the line that explains it."""
+"""The exit code of a run that ended, and the message that explains it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DONE, GATE_FAILED, USAGE, UNFINISHED, BUDGET, INCONCLUSIVE = 0, 1, 2, 3, 4, 5
 
 
 def exit_status(outcome: Outcome, report: Mapping[str, Any], config: RunConfig) -> tuple[int, str]:
-    """The exit code of a run that ended, and the line that explains it; 0 only where nothing is left open."""
+    """Return the exit code of a run that ended and its message; 0 only where nothing is open."""
     if outcome.status == "budget":
         return BUDGET, outcome.note or ""
     if outcome.status != "done":
@@ -70,7 +70,7 @@ def exit_status(outcome: Outcome, report: Mapping[str, Any], config: RunConfig) 
 
 
 def rrr_line(report: Mapping[str, Any]) -> str:
-    """How a run's last line gives RRR."""
+    """Return the last line of a run's output, with RRR."""
     if report.get("aggregate_rrr") is None:
         return f"Done. RRR: n/a ({report.get('aggregate_rrr_note', 'no ablation in this run')})"
     return f"Done. RRR: {report['aggregate_rrr']:.1%}"

@@ -1,4 +1,4 @@
-"""Start or resume a run from a configuration, end to end: suite, plan, runner, summary, reports, exit code."""
+"""Start or resume a run from a configuration, end to end: suite, plan, runner, summary."""
 
 from __future__ import annotations
 
@@ -19,10 +19,8 @@ from cotlab.providers.capabilities import family_of
 from cotlab.run.config import RunConfig, as_yaml, config_again
 from cotlab.run.dryrun import Count, cautions, count_plan
 from cotlab.run.event_loop import run_anywhere, stopping_on_signals
-from cotlab.run.exit_status import exit_status
 from cotlab.run.imports.pairs import Paired, paired_suite
 from cotlab.run.plan import code_version, make_plan, open_provider
-from cotlab.run.report import write_reports
 from cotlab.run.roles import models_of, selected_scorers
 from cotlab.run.runner import Outcome, Run
 from cotlab.run.summary import summarise
@@ -43,14 +41,21 @@ UNLIMITED = ("echo", "scripted")
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A run that ended: its code is the exit code of the command, ``message`` what to tell the user about it."""
+    """A run that ended, with its estimates stored; ``analysis.report.report_run`` reports it."""
 
     run_id: str
-    status: str
-    code: int
-    message: str
+    """Id of the run in the store."""
+    outcome: Outcome
+    """How it ended, and the message that goes with it."""
+    config: RunConfig
+    """The configuration that it ran with, after the flags of a resumption."""
     output: Path
-    report: Mapping[str, Any]
+    """The folder of its reports."""
+
+    @property
+    def status(self) -> str:
+        """Return done, stopped, budget or failed."""
+        return self.outcome.status
 
 
 def load_configured_suite(config: RunConfig, store: Store | None = None) -> tuple[Suite, str]:
@@ -362,6 +367,4 @@ def _execute(
 
     outcome = run_anywhere(go)
     summarise(store, run_id, plan)
-    report = write_reports(store, run_id, output)
-    code, message = exit_status(outcome, report, config)
-    return Finished(run_id, outcome.status, code, message, output, report)
+    return Finished(run_id, outcome, config, output)

@@ -17,6 +17,7 @@ from cotlab.core.keys import digest
 from cotlab.core.program import Params, Scorer
 from cotlab.core.provider import AnyProvider
 from cotlab.core.registry import PROVIDERS, SCORERS
+from cotlab.core.resources import checkout
 from cotlab.core.types import ModelRef, Plan, ScorerSpec, Suite
 from cotlab.providers.keys import check_server
 from cotlab.run.config import RunConfig
@@ -176,8 +177,8 @@ def code_version() -> str:
         number = version("cotlab")
     except PackageNotFoundError:
         number = "0.1.0"
-    root = Path(__file__).parents[2]
-    if not (root / ".git").exists():
+    root = checkout()
+    if root is None or not (root / ".git").exists():
         return number
     result = subprocess.run(
         ["git", "-C", str(root), "describe", "--always", "--dirty"],

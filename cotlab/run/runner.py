@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cotlab.core.errors import BudgetReached, CotlabError, ProviderError, StoreError
-from cotlab.core.program import Params, Peers, Preparation, Program, Scorer
+from cotlab.core.program import Params, Peers, Scorer
 from cotlab.core.provider import AnyProvider
 from cotlab.core.registry import SCORERS
-from cotlab.core.requests import Reply
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
 from cotlab.run.plan import params_digest, params_of
 from cotlab.run.transport.budget import Price
-from cotlab.run.transport.dispatcher import Dispatcher
+from cotlab.run.transport.dispatcher import Dispatcher, drive
 from cotlab.run.transport.journal import Journal
 from cotlab.run.transport.limits import Limits
 from cotlab.store import read, write
@@ -287,19 +286,6 @@ class Run:
             progress.rate = (progress.replies - before) / elapsed
             left = max(0, progress.expected - progress.replies)
             progress.eta_s = left / progress.rate if progress.rate > 0 else None
-
-
-async def drive(program: Program | Preparation, dispatcher: Dispatcher) -> Any:
-    """Run one program: ask each round's requests at once, send the replies back in order, return what it returns."""
-    try:
-        round_ = next(program)
-        while True:
-            replies: list[Reply] = list(
-                await asyncio.gather(*(dispatcher.ask(request) for request in round_))
-            )
-            round_ = program.send(replies)
-    except StopIteration as end:
-        return end.value
 
 
 def _cause(group: ExceptionGroup[Exception]) -> CotlabError:

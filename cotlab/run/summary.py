@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -16,24 +17,36 @@ from cotlab.stats.resample import bootstrap_mean
 from cotlab.store import read, write
 from cotlab.store.database import Store
 
+_COLUMNS = ("scorer", "metric", "item_id", "step", "sample", "facet", "value", "status", "reason")
+"""What statistics read of a score."""
+
 
 def summarise(store: Store, run_id: str, plan: Plan) -> list[Estimate]:
-    """Compute and keep the estimates of a run from the scores that it has so far."""
-    table = read.run_scores(store, run_id)
-    table = table.assign(
-        category=table["item_id"].map(read.item_categories(store, run_id)).fillna("")
-    )
+    """Compute and store the estimates of a run from the scores that it has so far.
+
+    Scores are read one metric at a time, and those that a run-level statistic needs together.
+    """
+    categories = read.item_categories(store, run_id)
+    groups = read.score_groups(store, run_id)
+
+    def scores(scorer: str, metrics: Sequence[str]) -> pd.DataFrame:
+        table = read.select_scores(
+            store, run_id, scorers=[scorer], metrics=metrics, columns=_COLUMNS
+        )
+        return table.assign(category=table["item_id"].map(categories).fillna(""))
+
     estimates: list[Estimate] = []
     for spec in plan.scorers:
         scorer: Scorer = SCORERS[spec.name]
         draws = [card.name for card in scorer.cards if card.level == "draw"]
-        every = table[table["scorer"] == spec.name]
-        selected = every[~every["metric"].isin(draws)]
+        known = dict.fromkeys(groups[groups["scorer"] == spec.name]["metric"])
         flags = frozenset(card.name for card in scorer.cards if card.flag)
-        estimates += mean_estimates(selected, plan.seed, flags)
+        for metric in known:
+            if metric not in draws:
+                estimates += mean_estimates(scores(spec.name, [metric]), plan.seed, flags)
         for statistic in scorer.statistics:
             estimates += statistic.compute(
-                every[every["metric"].isin(statistic.reads)], spec.params, plan.seed
+                scores(spec.name, statistic.reads), spec.params, plan.seed
             )
     with store.writing() as connection:
         write.set_estimates(connection, run_id, estimates)

@@ -1,10 +1,11 @@
-"""Agreement of two raters on the same items: how often, and how much more often than their habits alone would make them."""
+"""Agreement of raters on the same items, beyond what chance alone would give."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cotlab.stats.intervals import Interval, checked_level, no_interval, too_few, wilson
 
@@ -14,21 +15,22 @@ Table = Sequence[Sequence[int]]
 def cohen_kappa(
     first: Sequence[Hashable], second: Sequence[Hashable], *, level: float = 0.95
 ) -> Interval:
-    """Cohen's kappa of two raters: agreement beyond chance, unweighted.
+    """Return Cohen's kappa of two raters: agreement beyond chance, unweighted.
 
     Parameters
     ----------
-    first, second : sequences of labels (bool, str, int), of one length
-        What each rater said of the same items, in the same order.
+    first, second : sequence of labels (bool, str, int), of one length
+        Labels of the first and the second rater, for the same items in the same order.
     level : float in (0, 1)
+        Confidence level.
 
     Returns
     -------
     Interval
-        In [-1, 1]; 0 is what the two raters' habits alone would give, 1 agreement on every item.
-        Undefined (with the reason) without items and where a rater gives one label to all: nothing
-        can then be told from chance. No bounds below five items and where the agreement is perfect:
-        the large-sample variance is 0 there.
+        In [-1, 1]: 0 is what the frequencies of the labels alone would give, 1 agreement on every
+        item. Undefined (with the reason) without items, and where a rater gives one label to all:
+        agreement cannot be told from chance then. No bounds below five items and where agreement is
+        perfect, since the large-sample variance is 0 there.
 
     Raises
     ------
@@ -44,7 +46,24 @@ def cohen_kappa(
 
 
 def cohen_kappa_table(table: Table, *, level: float = 0.95) -> Interval:
-    """``cohen_kappa`` from a square table of counts: a row for each label of the first rater, a column for the second's."""
+    """Return Cohen's kappa from a square table of counts.
+
+    Parameters
+    ----------
+    table : sequence of rows (n_labels, n_labels) of int, at least 0
+        Rows are labels of the first rater, columns those of the second, in one order.
+    level : float in (0, 1)
+
+    Returns
+    -------
+    Interval
+        As ``cohen_kappa``.
+
+    Raises
+    ------
+    ValueError
+        If the table is not square, or a count is negative or not whole.
+    """
     from scipy.stats import norm
     from statsmodels.stats.inter_rater import cohens_kappa
 
@@ -89,16 +108,50 @@ def cohen_kappa_table(table: Table, *, level: float = 0.95) -> Interval:
 def percent_agreement(
     first: Sequence[Hashable], second: Sequence[Hashable], *, level: float = 0.95
 ) -> Interval:
-    """Share of items on which two raters say the same, in [0, 1], with Wilson's interval; undefined without items.
+    """Return the share of items on which two raters agree, with Wilson's interval.
 
-    It is high for two raters who both nearly always give the same label: read it beside
-    ``cohen_kappa``.
+    Parameters
+    ----------
+    first, second : sequence of labels, of one length
+        As ``cohen_kappa``.
+    level : float in (0, 1)
+
+    Returns
+    -------
+    Interval
+        In [0, 1]; undefined without items. It is high for two raters who both nearly always give
+        the same label: read it beside ``cohen_kappa``.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ.
+
+    References
+    ----------
+    Wilson (1927), JASA 22:209.
     """
     return percent_agreement_table(agreement_table(first, second), level=level)
 
 
 def percent_agreement_table(table: Table, *, level: float = 0.95) -> Interval:
-    """``percent_agreement`` from a square table of counts."""
+    """Return the share of agreement from a square table of counts.
+
+    Parameters
+    ----------
+    table : sequence of rows (n_labels, n_labels) of int, at least 0
+    level : float in (0, 1)
+
+    Returns
+    -------
+    Interval
+        As ``percent_agreement``.
+
+    Raises
+    ------
+    ValueError
+        If the table is not square, or a count is negative or not whole.
+    """
     counts = _checked(table)
     n = int(counts.sum())
     if n == 0:
@@ -107,7 +160,22 @@ def percent_agreement_table(table: Table, *, level: float = 0.95) -> Interval:
 
 
 def agreement_table(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[list[int]]:
-    """Counts of label pairs (n_labels, n_labels), rows of the first rater; labels in the order of their text."""
+    """Count the pairs of labels of two raters.
+
+    Parameters
+    ----------
+    first, second : sequence of labels, of one length
+
+    Returns
+    -------
+    list of list of int (n_labels, n_labels)
+        Rows are labels of the first rater, columns those of the second; both sorted as text.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ.
+    """
     if len(first) != len(second):
         raise ValueError(f"two raters of the same items, got {len(first)} and {len(second)} labels")
     labels = sorted({*first, *second}, key=str)
@@ -127,3 +195,128 @@ def _checked(table: Table) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     if not np.isfinite(counts).all() or (counts < 0).any() or (counts != np.floor(counts)).any():
         raise ValueError("counts are whole and at least 0")
     return counts
+
+
+RESAMPLES = 1000
+MAX_UNDEFINED = 0.05
+"""Share of resamples without a value, one label alone in them, from which on there is no interval.
+"""
+
+
+def nominal_alpha(
+    ratings: Sequence[Sequence[Hashable | None]], *, seed: int, level: float = 0.95
+) -> Interval:
+    """Return Krippendorff's alpha of nominal labels, with a bootstrap interval over items.
+
+    Parameters
+    ----------
+    ratings : sequence of sequences of labels (bool, str, int) or None
+        For each item the labels of its raters; None, or fewer entries, where a rater gave none.
+        Which rater gave a label plays no part.
+    seed : int
+        Of the resampling; the same seed gives the same interval, in whichever order the items come.
+    level : float in (0, 1)
+
+    Returns
+    -------
+    Interval
+        At most 1, which is agreement on every item; 0 is what chance gives, and below 0 raters
+        disagree systematically. ``n`` counts the items with two labels or more; items with one
+        label say nothing about agreement, and ``note`` counts them. Undefined (with the reason)
+        without such items and where only one label occurs: agreement cannot be told from chance
+        then. No bounds below five items, where every item is agreed on (no resample shows a
+        disagreement), and where more than ``MAX_UNDEFINED`` of the resamples have no value; fewer
+        are left out, and ``note`` counts them.
+
+    References
+    ----------
+    Krippendorff (2011), Computing Krippendorff's alpha-reliability; the package ``krippendorff``.
+    R: irr::kripp.alpha.
+    """
+    checked_level(level)
+    known = [[label for label in item if label is not None] for item in ratings]
+    paired = [item for item in known if len(item) > 1]
+    n, n_single = len(paired), sum(len(item) == 1 for item in known)
+    note = (
+        f"{n_single} {'item' if n_single == 1 else 'items'} of one rater left out"
+        if n_single
+        else None
+    )
+    if not n:
+        return no_interval(None, 0, "no item was rated by two", level=level, note=note)
+    labels = sorted({label for item in paired for label in item}, key=str)
+    if len(labels) == 1:
+        return no_interval(
+            None,
+            n,
+            f"all raters give one label to all {n} items: alpha cannot tell that from chance",
+            level=level,
+            note=note,
+        )
+    counts = np.array([[item.count(label) for label in labels] for item in paired], dtype=np.int64)
+    point = _alpha(counts)
+    reason = too_few(n, "items") or (
+        "every item is agreed on: a resample has no spread to show" if point == 1.0 else None
+    )
+    if reason:
+        return no_interval(point, n, reason, level=level, note=note)
+    kinds, often = np.unique(
+        counts, axis=0, return_counts=True
+    )  # items that were rated alike are drawn together
+    alphas = _resampled(
+        kinds, np.random.default_rng(seed).multinomial(n, often / n, size=RESAMPLES)
+    )
+    n_undefined = RESAMPLES - len(alphas)
+    if n_undefined > MAX_UNDEFINED * RESAMPLES:
+        return no_interval(
+            point,
+            n,
+            f"{n_undefined} of {RESAMPLES} resamples hold one label alone",
+            level=level,
+            note=note,
+        )
+    lo, hi = (float(bound) for bound in np.quantile(alphas, [(1 - level) / 2, (1 + level) / 2]))
+    notes = [
+        *([note] if note else []),
+        *([f"{n_undefined} of {RESAMPLES} resamples hold one label alone"] if n_undefined else []),
+    ]
+    method = f"bootstrap (percentile, {RESAMPLES} resamples)"
+    if not lo <= point <= hi:
+        lo, hi, method = (
+            min(lo, point),
+            max(hi, point),
+            "bootstrap (percentile, widened to its point)",
+        )
+    return Interval(point, lo, hi, n, method, level, note="; ".join(notes) or None)
+
+
+def _alpha(counts: NDArray[np.int64]) -> float:
+    """Return alpha from counts (n_items, n_labels) with two ratings an item and two labels."""
+    import krippendorff
+
+    return min(1.0, float(krippendorff.alpha(value_counts=counts, level_of_measurement="nominal")))
+
+
+def _resampled(kinds: NDArray[np.int64], often: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return alpha of each resample in which more than one label occurs.
+
+    Parameters
+    ----------
+    kinds : ndarray (n_kinds, n_labels) of int
+        Counts of labels: the distinct items.
+    often : ndarray (n_resamples, n_kinds) of int
+        How often each kind of item was drawn.
+
+    Notes
+    -----
+    Krippendorff (2011), section C: alpha = 1 - (N - 1) (N - sum o_cc) / (N^2 - sum n_c^2), where
+    o_cc sums n (n - 1) / (m - 1) over the items, m the ratings of one. The coincidences of a
+    resample are sums over its items, so all resamples are computed at once.
+    """
+    m = kinds.sum(axis=1)
+    same = often @ ((kinds * (kinds - 1)).sum(axis=1) / (m - 1))
+    labels = (often @ kinds).astype(float)
+    totals = labels.sum(axis=1)
+    chance = totals**2 - (labels**2).sum(axis=1)
+    known = (labels > 0).sum(axis=1) > 1
+    return np.asarray(1 - (totals[known] - 1) * (totals[known] - same[known]) / chance[known])

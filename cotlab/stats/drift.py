@@ -1,8 +1,7 @@
-"""Whether two samples are still alike: PSI, KL and KS of each feature, all features jointly, each against a permutation null.
+"""Drift between two samples: PSI, KL and KS by feature, and all features jointly.
 
-PSI is positive even where nothing has moved, the more so the smaller the samples: a value says
-nothing without what the same items give when the samples' names are shuffled. The unit that is
-shuffled is the question, not the item.
+PSI is positive even where nothing has moved, the more so the smaller the samples, so each statistic
+is compared with a permutation null. The unit that is permuted is the question, not the item.
 """
 
 from __future__ import annotations
@@ -14,98 +13,78 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cotlab.stats.large_samples import row_blocks
+
 Floats = NDArray[np.float64]
 MIN_VALUES = 20
-"""Defined values that either sample needs."""
+"""Fewest defined values in either sample."""
 BINS, VALUES_PER_BIN, SMOOTHING = 10, 5, 0.5
-"""Most bins; values of the smaller sample that each bin stands for; what is added to each bin's
-count in each sample."""
+"""Most bins; values of the smaller sample per bin; pseudocount of each bin in each sample."""
 MAX_ROWS = 2000
-"""Rows of the joint test; of more, whole questions are drawn."""
+"""Most rows of the joint test; of more, whole questions are drawn."""
 _SAME, _DIGITS = 1e-9, 9
-"""What two numbers may differ by and count as equal: what batches of another shape give is not
-drift."""
+"""Tolerance within which numbers count as equal, since other batch shapes round otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One statistic of two samples against its null.
-
-    Attributes
-    ----------
-    value : float or None
-        None where it is undefined.
-    null_hi : float or None
-        The 95 % point of the null: what no drift exceeds one time in twenty.
-    p : float in (0, 1] or None
-        (1 + permutations at least as large) / (1 + permutations).
-    """
+    """One statistic of two samples and its permutation null."""
 
     value: float | None = None
+    """The statistic; None where it is undefined."""
     null_hi: float | None = None
+    """95 % point of the null, which chance exceeds one time in twenty."""
     p: float | None = None
+    """(1 + permutations at least as large) / (1 + permutations), in (0, 1]."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureDrift:
-    """One feature in two samples.
-
-    Attributes
-    ----------
-    psi : Measured
-        Population stability index in nats, [0, inf): ``kl`` + ``kl_back``.
-    ks : Measured
-        Largest distance of the two distribution functions, [0, 1].
-    ks_p : float or None
-        Scipy's p-value of it, for values without ties and independent items; the permutation's
-        holds without.
-    kl, kl_back : Measured
-        Divergence of the current sample from the reference and back, of binned shares, in nats, [0,
-        inf).
-    bins : int
-        Bins that PSI and KL rest on; 0 where they are undefined.
-    reason : str
-        Why there is no value; "" where there is.
-    """
+    """Drift of one feature."""
 
     n_reference: int
+    """Defined values in the reference sample."""
     n_current: int
+    """Defined values in the current sample."""
     psi: Measured = Measured()
+    """Population stability index in nats, [0, inf): ``kl`` + ``kl_back``."""
     ks: Measured = Measured()
+    """Largest distance of the two distribution functions, [0, 1]."""
     ks_p: float | None = None
+    """Scipy's p-value of KS, for independent items without ties."""
     kl: Measured = Measured()
+    """Divergence of the current sample from the reference, of binned shares, in nats."""
     kl_back: Measured = Measured()
+    """Divergence of the reference from the current sample, in nats."""
     bins: int = 0
+    """Bins of PSI and KL; 0 where they are undefined."""
     reason: str = ""
+    """Why there is no value; "" where there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class JointDrift:
-    """All features at once.
-
-    Attributes
-    ----------
-    energy : Measured
-        Energy coefficient of inhomogeneity, [0, 1]: 0 where the distributions are the same.
-    n_reference, n_current : int
-        Rows that were compared.
-    method, reason : str
-        How, and why there is no value.
-    """
+    """Drift of all features at once."""
 
     energy: Measured
+    """Energy coefficient of inhomogeneity, [0, 1]; 0 for equal distributions."""
     n_reference: int
+    """Rows of the reference sample that were compared."""
     n_current: int
+    """Rows of the current sample that were compared."""
     method: str
+    """How it was computed, and on how many questions."""
     reason: str = ""
+    """Why there is no value; "" where there is one."""
 
 
 class Shuffles:
-    """Who is in the current sample, as observed (row 0) and after each shuffle: bool (1 + permutations, n).
+    """Membership in the current sample, as observed and after each permutation.
 
-    The rows of a question that both samples asked are dealt out anew between the two, as many to
-    each as it had of them: two rows are swapped or not. Of the other questions each sample gets as
-    many as it had, and their rows move together.
+    ``is_current`` is bool (1 + permutations, n), with the observed membership in row 0. The rows of
+    a question that both samples asked are dealt out anew between the two, as many to each as it had
+    of them. Of the other questions each sample gets as many as it had, and their rows move
+    together.
 
     Parameters
     ----------
@@ -117,7 +96,7 @@ class Shuffles:
     Raises
     ------
     ValueError
-        If there is no permutation to make.
+        If ``permutations`` is below 1.
     """
 
     def __init__(
@@ -147,19 +126,23 @@ class Shuffles:
         if len(rows):
             within = np.sort(unit[rows])
             position = np.arange(len(rows)) - np.searchsorted(within, within)
-            shuffled = rows[np.argsort(unit[rows] + rng.random((permutations, len(rows))), axis=1)]
-            dealt = np.broadcast_to(position < current_counts[within], shuffled.shape)
-            self.is_current[np.arange(1, permutations + 1)[:, None], shuffled] = dealt
+            dealt = position < current_counts[within]
+            for block in row_blocks(permutations, len(rows)):
+                keys = unit[rows] + rng.random((block.stop - block.start, len(rows)))
+                shuffled = rows[np.argsort(keys, axis=1)]
+                at = np.arange(block.start, block.stop)[:, None] + 1
+                self.is_current[at, shuffled] = dealt
 
     @property
     def permutations(self) -> int:
+        """Return the number of permutations."""
         return len(self.is_current) - 1
 
 
 def feature_drift(
     reference: Sequence[float], current: Sequence[float], shuffles: Shuffles, *, bins: int = BINS
 ) -> FeatureDrift:
-    """PSI, KL and KS of one feature, each with its permutation null.
+    """Return PSI, KL and KS of one feature, each with its permutation null.
 
     Parameters
     ----------
@@ -167,16 +150,20 @@ def feature_drift(
         In the order that ``shuffles`` was made for; NaN where undefined, which is left out.
     shuffles : Shuffles
     bins : int, at least 2
-        Most bins. Their edges are quantiles of the (shuffled) reference; equal values stay in one
-        bin, and a value that a whole bin's share of the reference has is a bin of its own, so that
-        discrete features keep their values apart. No more bins than one for each 5 values of the
-        smaller sample. 0.5 is added to each count.
+        Most bins. Their edges are quantiles of the (permuted) reference; equal values stay in one
+        bin, and a value that has a whole bin's share of the reference is a bin by itself. No more
+        bins than one for each 5 values of the smaller sample. 0.5 is added to each count.
 
     Returns
     -------
     FeatureDrift
-        Without values, and with the reason, below 20 defined values in either sample or where all
-        are equal.
+        Without values, and with the reason, below 20 defined values in either sample and where all
+        values are equal.
+
+    Raises
+    ------
+    ValueError
+        If ``shuffles`` was made for another number of rows.
 
     References
     ----------
@@ -188,9 +175,9 @@ def feature_drift(
     if len(values) != shuffles.is_current.shape[1]:
         raise ValueError(f"{len(values)} values, but shuffles of {shuffles.is_current.shape[1]}")
     known = np.isfinite(values)
-    is_current = shuffles.is_current[:, known]
+    is_current = shuffles.is_current[0, known]
     distinct, ranks = np.unique(np.round(values[known], _DIGITS), return_inverse=True)
-    n_current = int(is_current[0].sum())
+    n_current = int(is_current.sum())
     n_reference = int(known.sum()) - n_current
     few = min(n_reference, n_current)
     if few < MIN_VALUES:
@@ -203,20 +190,30 @@ def feature_drift(
             reason=f"all values are {distinct[0]:.3g}: there is nothing to compare",
         )
     order = np.argsort(ranks, kind="stable")
-    dealt = _ShuffledFeature(is_current[:, order], ranks[order])
-    forward, backward, used = dealt.divergences(max(2, min(bins, few // VALUES_PER_BIN)))
+    places, most = np.flatnonzero(known)[order], max(2, min(bins, few // VALUES_PER_BIN))
+    blocks = [
+        _ShuffledFeature(shuffles.is_current[block][:, places], ranks[order]).measured(most)
+        for block in row_blocks(len(shuffles.is_current), len(places))
+    ]
+    forward, backward, distances = (
+        np.concatenate([block[k] for block in blocks]) for k in range(3)
+    )
     from scipy import stats
 
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore"
         )  # it warns where it goes over from the exact p-value to the limit's
-        scipys = float(
-            stats.ks_2samp(values[known][~is_current[0]], values[known][is_current[0]]).pvalue
-        )
-    psi, ks = _against(forward + backward), _against(dealt.ks())
+        scipys = float(stats.ks_2samp(values[known][~is_current], values[known][is_current]).pvalue)
     return FeatureDrift(
-        n_reference, n_current, psi, ks, scipys, _against(forward), _against(backward), used
+        n_reference,
+        n_current,
+        _against(forward + backward),
+        _against(distances),
+        scipys,
+        _against(forward),
+        _against(backward),
+        blocks[0][3],
     )
 
 
@@ -229,21 +226,24 @@ def joint_drift(
     permutations: int,
     seed: int,
 ) -> JointDrift:
-    """Energy distance of all features at once, against its permutation null.
+    """Return the energy distance of all features at once, with its permutation null.
 
     Parameters
     ----------
     reference, current : ndarray (n, n_features), float
-        NaN where undefined: the median of both samples takes its place, and a column says where it
-        did.
-    reference_questions, current_questions : sequence of str or int, one a row
-    permutations, seed : int
+        NaN where undefined; it is replaced by the median of both samples, and an indicator column
+        is added.
+    reference_questions, current_questions : sequence of str or int
+        The question of each row.
+    permutations : int, at least 1
+    seed : int
+        Of the permutations, and of the questions drawn where there are more than ``MAX_ROWS`` rows.
 
     Returns
     -------
     JointDrift
         Features count alike: each is divided by its standard deviation over both samples; constant
-        ones are left out.
+        features are left out.
 
     References
     ----------
@@ -301,17 +301,17 @@ def joint_drift(
 
 
 def standardised(table: Floats) -> Floats:
-    """Columns of mean 0 and standard deviation 1, medians for what is missing, and a column for where it is.
+    """Return columns of mean 0 and standard deviation 1.
 
     Parameters
     ----------
     table : ndarray (n, n_features), float
-        NaN where undefined.
+        NaN where undefined; it is replaced by the median, and an indicator column is added.
 
     Returns
     -------
     ndarray (n, at most 2 n_features)
-        Constant columns and those without any value are gone.
+        Constant columns and those without any value are left out.
     """
     columns = []
     for column in table.T:
@@ -328,18 +328,23 @@ def standardised(table: Floats) -> Floats:
 
 
 class _ShuffledFeature:
-    """The values of one feature in ascending order, and who has them: as observed, and in each shuffle."""
+    """Values of one feature in ascending order, and their membership in a block of shuffles."""
 
     def __init__(self, now: NDArray[np.bool_], ranks: NDArray[np.int64]) -> None:
-        """``now`` (1 + permutations, n): whether the i-th smallest value is current; ``ranks``: which distinct value it is."""
+        """Take membership (n_rows, n) of the ascending values, and the rank of each value."""
         self._ranks, self._now = ranks, now
         self._last = np.flatnonzero(np.append(np.diff(ranks) > 0, True))
         self._later = np.cumsum(now, axis=1, dtype=np.int32)
         self._m = self._later[:, -1].astype(np.int64)
         self._n = now.shape[1] - self._m
 
+    def measured(self, bins: int) -> tuple[Floats, Floats, Floats, int]:
+        """Return KL of current from reference and back, KS, and the bins of the first row."""
+        forward, backward, used = self.divergences(bins)
+        return forward, backward, self.ks(), used
+
     def ks(self) -> Floats:
-        """The largest distance of the distribution functions; 0 where a shuffle left one sample without values."""
+        """Return the largest distance of the distribution functions; 0 where a sample is empty."""
         n_values = self._now.shape[1]
         dtype = np.dtype(np.int64 if n_values > 30_000 else np.int32)
         later = self._later if len(self._last) == n_values else self._later[:, self._last]
@@ -351,7 +356,7 @@ class _ShuffledFeature:
         )
 
     def divergences(self, bins: int) -> tuple[Floats, Floats, int]:
-        """KL of current from reference and back, of binned shares, in nats; and the bins of what was observed."""
+        """Return KL of current from reference and back, in nats, and the bins of row 0."""
         n, rows = self._n, np.arange(len(self._n))
         places = np.flatnonzero(~self._now) % self._now.shape[1]
         starts = np.cumsum(n) - n
@@ -376,13 +381,13 @@ class _ShuffledFeature:
         return np.where(real, new * ratio, 0.0).sum(axis=1), backward, int(many[0])
 
     def _before(self, rows: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many reference values are at most the ``at``-th distinct one."""
+        """Return how many reference values are at most the ``at``-th distinct one."""
         position = self._last[at]
         return np.where(at >= 0, position + 1 - self._later[rows, position], 0)
 
 
 def _against(values: Floats) -> Measured:
-    """The first of ``values`` against the others."""
+    """Return the first of ``values`` with the others as its null."""
     observed, null = float(values[0]), values[1:]
     beyond = int((null >= observed - _SAME).sum())
     hi = float(np.quantile(null, 0.95, method="higher"))

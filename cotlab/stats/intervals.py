@@ -1,4 +1,4 @@
-"""Interval estimates: a point, its bounds, how many independent units it rests on, and the method by name."""
+"""Interval estimates: a point, its bounds, the number of independent units, the method by name."""
 
 from __future__ import annotations
 
@@ -10,27 +10,35 @@ import numpy as np
 
 FEWEST = 5
 """Independent units that an interval by t, log-t, bootstrap or large samples needs; Wilson's and
-the exact ones need one."""
+exact intervals need one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A point and its bounds, ``lo <= point <= hi`` where they exist; a part that does not is None.
+    """A point and its bounds, ``lo <= point <= hi``; a part that does not exist is None.
 
-    ``n`` counts the independent units, ``method`` names how the bounds were made ("none" without
-    them), ``reason`` says why a part is None, and ``note`` says what a reader must know of a number
-    that does exist (values left out of it, say). Numbers that are not finite, bounds without a
-    point and a point outside its bounds raise a ValueError.
+    Raises
+    ------
+    ValueError
+        If a number is not finite, bounds have no point, or the point lies outside its bounds.
     """
 
     point: float | None
+    """The estimate; None where it is undefined."""
     lo: float | None
+    """Lower bound; None where there is none."""
     hi: float | None
+    """Upper bound; None where there is none."""
     n: int
+    """Number of independent units."""
     method: str
+    """How the bounds were computed; "none" without bounds."""
     level: float = 0.95
+    """Confidence level, in (0, 1)."""
     reason: str | None = None
+    """Why the point or the bounds are None."""
     note: str | None = None
+    """What a reader must know of a number that exists, such as values left out of it."""
 
     def __post_init__(self) -> None:
         known = [part for part in (self.lo, self.point, self.hi) if part is not None]
@@ -45,7 +53,7 @@ class Interval:
 
 
 def wilson(successes: int, n: int, *, level: float = 0.95) -> Interval:
-    """Wilson score interval for a proportion.
+    """Return the Wilson score interval of a proportion.
 
     Parameters
     ----------
@@ -53,6 +61,7 @@ def wilson(successes: int, n: int, *, level: float = 0.95) -> Interval:
     n : int, at least 1
         Independent trials; the steps of one chain are not independent.
     level : float in (0, 1)
+        Confidence level.
 
     Returns
     -------
@@ -87,7 +96,7 @@ def wilson(successes: int, n: int, *, level: float = 0.95) -> Interval:
 
 
 def t_interval(values: Sequence[float], *, level: float = 0.95) -> Interval:
-    """Mean of independent values with Student's t interval.
+    """Return the mean of independent values with Student's t interval.
 
     Parameters
     ----------
@@ -99,7 +108,7 @@ def t_interval(values: Sequence[float], *, level: float = 0.95) -> Interval:
     -------
     Interval
         In the unit of the values. Undefined where there is no value; no bounds (with the reason)
-        below ``FEWEST`` values and where all are equal: what shows no spread has no standard error.
+        below ``FEWEST`` values and where all are equal, since they show no spread.
 
     Raises
     ------
@@ -127,10 +136,10 @@ def t_interval(values: Sequence[float], *, level: float = 0.95) -> Interval:
 
 
 def log_ratio_interval(ratios: Sequence[float | None], *, level: float = 0.95) -> Interval:
-    """Geometric mean of ratios, with the interval of the mean log ratio (Student's t), transformed back.
+    """Return the geometric mean of ratios, with the t interval of the mean log ratio.
 
     Point and bounds estimate the same quantity, the geometric mean. A pooled ratio (sum over sum)
-    is another one and has another interval: ``bootstrap_ratio``.
+    is another quantity with another interval: ``bootstrap_ratio``.
 
     Parameters
     ----------
@@ -197,12 +206,12 @@ def no_interval(
     method: str = "none",
     note: str | None = None,
 ) -> Interval:
-    """A point (or nothing at all) without bounds, and the reason for it."""
+    """Return a point (or none) without bounds, and the reason for it."""
     return Interval(point, None, None, n, method, level, reason, note)
 
 
 def too_few(n: int, what: str = "values", fewest: int = FEWEST) -> str | None:
-    """Why ``n`` units get no interval, or None where they are enough."""
+    """Return why ``n`` units get no interval, or None where they are enough."""
     return (
         None
         if n >= fewest
@@ -211,20 +220,20 @@ def too_few(n: int, what: str = "values", fewest: int = FEWEST) -> str | None:
 
 
 def all_equal(values: Sequence[float]) -> str | None:
-    """Why values without any spread get no interval, or None where they differ by more than rounding."""
+    """Return why values without spread get no interval, or None where they do differ."""
     spread = np.ptp(np.asarray(values, dtype=float) / max(1e-300, *map(abs, values)))
     return f"all {len(values)} values are equal: they show no spread" if spread < 1e-12 else None
 
 
 def checked_level(level: float) -> float:
-    """The confidence level itself; ValueError where it is none."""
+    """Return the confidence level; ValueError where it lies outside (0, 1)."""
     if not 0 < level < 1:
         raise ValueError(f"a confidence level lies between 0 and 1, got {level}")
     return level
 
 
 def _t_bounds(values: Sequence[float], level: float) -> tuple[float, float, float]:
-    """Mean and t bounds, reckoned at a size near 1; the bounds are NaN for one value and infinite where they overflow."""
+    """Return mean and t bounds: NaN for one value, infinite where they overflow."""
     from statsmodels.stats.weightstats import DescrStatsW
 
     power = math.frexp(max(map(abs, values)))[1]  # a power of two scales without rounding
@@ -235,7 +244,7 @@ def _t_bounds(values: Sequence[float], level: float) -> tuple[float, float, floa
 
 
 def _times(value: float, power: int) -> float:
-    """value · 2 ** power, infinite where that cannot be written."""
+    """Return value · 2 ** power, infinite where it overflows."""
     try:
         return math.ldexp(value, power)
     except OverflowError:
@@ -243,7 +252,7 @@ def _times(value: float, power: int) -> float:
 
 
 def _exp(value: float) -> float | None:
-    """exp(value) where that is a positive number that can be written."""
+    """Return exp(value), or None where it overflows or underflows."""
     try:
         return math.exp(value) or None
     except OverflowError:

@@ -1,22 +1,25 @@
-"""Several tests at once: p-values that keep the share of false findings in check, beside the raw ones."""
+"""Several tests, or several differences, at once: adjusted p-values, and consistency of sign."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 
 def benjamini_hochberg(ps: Sequence[float | None]) -> list[float | None]:
-    """P-values adjusted by Benjamini and Hochberg: rejecting those up to q keeps the false discovery rate at q.
+    """Return p-values adjusted for the false discovery rate.
 
     Parameters
     ----------
     ps : sequence of float in [0, 1], or None where a test is undefined
-        An undefined test stays undefined and does not count among those made.
+        An undefined test stays undefined and does not count among the tests.
 
     Returns
     -------
-    list of float in [0, 1] or None, in the given order
-        Each at least its raw p-value.
+    list of float in [0, 1] or None
+        In the given order, each at least its raw p-value: rejecting those up to q keeps the false
+        discovery rate at q.
 
     Raises
     ------
@@ -39,3 +42,65 @@ def benjamini_hochberg(ps: Sequence[float | None]) -> list[float | None]:
         return [None] * len(ps)
     adjusted = iter(multipletests(known, method="fdr_bh")[1].tolist())
     return [None if p is None else max(p, next(adjusted)) for p in ps]
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """How many of several differences have the same sign."""
+
+    k: int
+    """Number of differences with the commoner sign."""
+    m: int
+    """Number of defined differences."""
+    sign: int | None
+    """1 (up), -1 (down), or None where both are as many."""
+    zeros: int
+    """Defined differences that are 0."""
+    undefined: int
+    """Undefined differences, which ``m`` does not count."""
+
+    @property
+    def text(self) -> str:
+        """Return one line, such as "3 of 4 up, 1 zero, 1 undefined"."""
+        if self.m == 0:
+            summary = "no difference is defined"
+        elif self.zeros == self.m:
+            return f"0 of {self.m} differ" + (
+                f", {self.undefined} undefined" if self.undefined else ""
+            )
+        elif self.sign is None:
+            summary = f"{self.k} of {self.m} up and as many down"
+        else:
+            summary = f"{self.k} of {self.m} {'up' if self.sign > 0 else 'down'}"
+        rest = ((self.zeros, "zero"), (self.undefined, "undefined"))
+        return ", ".join([summary, *(f"{count} {what}" for count, what in rest if count)])
+
+
+def direction(differences: Sequence[float | None]) -> Direction:
+    """Count how many differences have the same sign; a count, not a test.
+
+    Parameters
+    ----------
+    differences : sequence of float, finite, or None where undefined
+
+    Returns
+    -------
+    Direction
+        ``k`` is the larger of the two counts of signs, so at least half of those that differ.
+
+    Raises
+    ------
+    ValueError
+        If a difference is not finite.
+    """
+    known = [difference for difference in differences if difference is not None]
+    if not all(map(math.isfinite, known)):
+        raise ValueError("a difference is finite, or None where it is undefined")
+    up, down = (
+        sum(difference > 0 for difference in known),
+        sum(difference < 0 for difference in known),
+    )
+    sign = None if up == down else 1 if up > down else -1
+    return Direction(
+        max(up, down), len(known), sign, len(known) - up - down, len(differences) - len(known)
+    )

@@ -1,4 +1,4 @@
-"""Two measurements of the same items: tests, differences (second minus first) with intervals, and effect sizes."""
+"""Two measurements of the same items: Wilcoxon's test, paired bootstrap, Cohen's d of pairs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cotlab.stats.intervals import Interval, all_equal, checked_level, no_interval, too_few, wilson
+from cotlab.stats.intervals import Interval, all_equal, checked_level, no_interval, too_few
 from cotlab.stats.resample import bootstrap_mean, cluster_bootstrap
 
 Floats = NDArray[np.float64]
@@ -19,215 +19,35 @@ with them."""
 
 
 @dataclass(frozen=True, slots=True)
-class McNemar:
-    """Two yes-or-no answers for each of ``n`` pairs, and whether the two say yes equally often.
-
-    ``statistic`` is the smaller discordant count for the exact test and chi-squared (1 df) for the
-    other. ``p`` is two-sided; None where there is no pair, and for chi-squared also where no pair
-    differs (0 / 0); ``reason`` says so. ``difference`` is the rate of the second minus that of the
-    first; ``odds_ratio`` is second-only over first-only pairs.
-    """
-
-    both: int
-    first_only: int
-    second_only: int
-    neither: int
-    n: int
-    statistic: float | None
-    p: float | None
-    method: str
-    difference: Interval
-    odds_ratio: Interval
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Wilcoxon:
-    """Signed ranks of ``n`` pairs, ``zeros`` of which do not differ and are left out (Wilcoxon's own way).
+    """Wilcoxon's signed-rank test of pairs.
 
-    ``statistic`` is the smaller rank sum, ``p`` two-sided, ``rank_biserial`` in [-1, 1]: the share
-    of the rank sum in favour of the second minus that in favour of the first. All three are None,
-    with the reason, where no pair differs.
+    ``statistic``, ``p`` and ``rank_biserial`` are None, with the reason, where no pair differs.
     """
 
     n: int
+    """Number of pairs."""
     zeros: int
+    """Pairs that do not differ; they are left out."""
     statistic: float | None
+    """The smaller rank sum."""
     p: float | None
+    """Two-sided p-value."""
     rank_biserial: float | None
+    """Share of the rank sum in favour of the second minus that of the first, [-1, 1]."""
     method: str
+    """Exact or normal approximation, and how many pairs were left out."""
     reason: str | None = None
-
-
-def mcnemar(
-    first: Sequence[float], second: Sequence[float], *, exact: bool = True, level: float = 0.95
-) -> McNemar:
-    """McNemar's test that two yes-or-no answers about the same items say yes equally often.
-
-    Parameters
-    ----------
-    first, second : sequences of bool, 0 or 1, of one length
-        Pairs stand at the same place and are independent of each other.
-    exact : bool
-        The binomial test of the discordant pairs; False gives chi-squared without continuity
-        correction, for figures that were published so.
-    level : float in (0, 1)
-
-    Returns
-    -------
-    McNemar
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ or a value is neither 0 nor 1.
-
-    References
-    ----------
-    McNemar (1947), Psychometrika 12:153; statsmodels ``contingency_tables.mcnemar``. R:
-    binom.test(first_only, discordant); mcnemar.test(table, correct = FALSE).
-    """
-    counts = pair_counts(first, second)
-    return mcnemar_counts(*counts, exact=exact, level=level)
-
-
-def mcnemar_counts(
-    both: int,
-    first_only: int,
-    second_only: int,
-    neither: int,
-    *,
-    exact: bool = True,
-    level: float = 0.95,
-) -> McNemar:
-    """``mcnemar`` from the four counts of pairs: yes in both, in the first alone, in the second alone, in neither."""
-    from statsmodels.stats.contingency_tables import mcnemar as test
-
-    cells = (both, first_only, second_only, neither)
-    if any(int(cell) != cell or cell < 0 for cell in cells):
-        raise ValueError(f"counts of pairs are whole and at least 0, got {cells}")
-    n, apart = sum(cells), first_only + second_only
-    method = "McNemar, exact" if exact else "McNemar, chi-squared without continuity correction"
-    statistic: float | None = None
-    p: float | None = None
-    reason = (
-        "no pair"
-        if n == 0
-        else "no pair differs, so chi-squared is 0 / 0"
-        if apart == 0 and not exact
-        else None
-    )
-    if reason is None:
-        result = test([[both, first_only], [second_only, neither]], exact=exact, correction=False)
-        statistic, p = float(result.statistic), min(1.0, float(result.pvalue))
-    return McNemar(
-        *cells,
-        n,
-        statistic,
-        p,
-        method,
-        risk_difference(*cells, level=level),
-        discordant_odds(first_only, second_only, level=level),
-        reason,
-    )
-
-
-def risk_difference(
-    both: int, first_only: int, second_only: int, neither: int, *, level: float = 0.95
-) -> Interval:
-    """Rate of the second minus rate of the first over the same pairs, with Newcombe's paired score interval.
-
-    Returns
-    -------
-    Interval
-        In [-1, 1]; from one pair on, also where no pair differs. Undefined without a pair.
-
-    References
-    ----------
-    Newcombe (1998), Statistics in Medicine 17:2635, method 10: the two Wilson intervals, joined by
-    the pairs' correlation.
-    """
-    n = both + first_only + second_only + neither
-    if n == 0:
-        return no_interval(None, 0, "no pair", level=level)
-    first_rate, second_rate = (
-        wilson(yes, n, level=level) for yes in (both + first_only, both + second_only)
-    )
-    (p1, lo1, hi1), (p2, lo2, hi2) = (
-        (w.point or 0.0, w.lo or 0.0, w.hi or 0.0) for w in (first_rate, second_rate)
-    )
-    margins = (
-        (both + first_only)
-        * (second_only + neither)
-        * (both + second_only)
-        * (first_only + neither)
-    )
-    excess = float(both * neither - first_only * second_only)
-    excess = max(excess - n / 2, 0.0) if excess > 0 else excess
-    phi = excess / math.sqrt(margins) if margins else 0.0
-
-    def reach(first_distance: float, second_distance: float) -> float:
-        return math.sqrt(
-            max(
-                0.0,
-                first_distance**2 - 2 * phi * first_distance * second_distance + second_distance**2,
-            )
-        )
-
-    point = (second_only - first_only) / n
-    lo, hi = point - reach(p2 - lo2, hi1 - p1), point + reach(hi2 - p2, p1 - lo1)
-    return Interval(point, max(-1.0, lo), min(1.0, hi), n, "Newcombe, paired", level)
-
-
-def discordant_odds(first_only: int, second_only: int, *, level: float = 0.95) -> Interval:
-    """Odds ratio of matched pairs, second-only over first-only, with its exact interval.
-
-    Returns
-    -------
-    Interval
-        At least 0; ``n`` counts the discordant pairs. Undefined where no pair differs, and where
-        none is yes in the first alone: the ratio is then unbounded, and the reason gives its lower
-        bound.
-
-    References
-    ----------
-    Clopper and Pearson (1934), Biometrika 26:404, for second-only among the discordant pairs. R:
-    binom.test(second_only, discordant)$conf.int, and p / (1 - p) of it.
-    """
-    from statsmodels.stats.proportion import proportion_confint
-
-    n = first_only + second_only
-    if n == 0:
-        return no_interval(None, 0, "no pair differs", level=level)
-    lo, hi = (
-        float(p)
-        for p in proportion_confint(second_only, n, alpha=1 - checked_level(level), method="beta")
-    )
-    if first_only == 0:
-        reason = (
-            "no pair is yes in the first alone: the ratio is unbounded, at least"
-            f" {lo / (1 - lo):.3g} at level {level:g}"
-        )
-        return no_interval(None, n, reason, level=level)
-    point = second_only / first_only
-    return Interval(
-        point,
-        min(lo / (1 - lo), point),
-        max(hi / (1 - hi), point),
-        n,
-        "exact, of discordant pairs",
-        level,
-    )
+    """Why there is no statistic."""
 
 
 def wilcoxon(first: Sequence[float], second: Sequence[float]) -> Wilcoxon:
-    """Wilcoxon's signed-rank test that the differences of pairs are symmetric about 0.
+    """Test whether the differences of pairs are symmetric about 0 (Wilcoxon's signed ranks).
 
     Parameters
     ----------
-    first, second : sequences of float, finite, of one length
-        Differences that only rounding tells apart (12 digits of the largest value) are tied, and
-        none is 0.
+    first, second : sequence of float, finite, of one length
+        Differences that only rounding tells apart (12 digits of the largest value) are tied.
 
     Returns
     -------
@@ -285,27 +105,31 @@ def paired_bootstrap(
     seed: int,
     level: float = 0.95,
 ) -> Interval:
-    """Mean difference of pairs with a bootstrap interval over pairs, or over clusters of pairs where prompts repeat.
+    """Return the mean difference of pairs, second minus first, with a bootstrap interval.
 
     Parameters
     ----------
-    first, second : sequences of float, finite, of one length
+    first, second : sequence of float, finite, of one length
     clusters : sequence of str or int, one a pair, or None
         Pairs of one cluster (the same prompt) are resampled together.
-    seed, level
-        As ``bootstrap_mean``.
+    seed : int
+    level : float in (0, 1)
 
     Returns
     -------
     Interval
-        Second minus first, in their unit; as ``bootstrap_mean`` or ``cluster_bootstrap``.
+        In the unit of the values; as ``bootstrap_mean``, or ``cluster_bootstrap`` with clusters.
 
     Raises
     ------
     ValueError
         If the lengths differ or a value is not finite.
+
+    References
+    ----------
+    Efron (1987), JASA 82:171 (BCa).
     """
-    a, b = _pairs(first, second)
+    a, b = checked_pairs(first, second)
     gaps = (b - a).tolist()
     interval = (
         bootstrap_mean(gaps, seed=seed, level=level)
@@ -320,14 +144,24 @@ def paired_bootstrap(
 
 
 def cohen_dz(first: Sequence[float], second: Sequence[float], *, level: float = 0.95) -> Interval:
-    """Cohen's d of pairs: the mean difference in standard deviations of the differences.
+    """Return Cohen's d of pairs: the mean difference over the differences' standard deviation.
+
+    Parameters
+    ----------
+    first, second : sequence of float, finite, of one length
+    level : float in (0, 1)
 
     Returns
     -------
     Interval
         Unitless; positive where the second is larger. Undefined below two pairs and where all
-        differences are equal; no bounds below five. The bounds hold the noncentral t of n - 1
-        degrees of freedom against the t that was seen.
+        differences are equal; no bounds below five pairs. The bounds invert the noncentral t with
+        n - 1 degrees of freedom.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ or a value is not finite.
 
     References
     ----------
@@ -353,15 +187,8 @@ def cohen_dz(first: Sequence[float], second: Sequence[float], *, level: float = 
     return Interval(point, min(lo, point), max(hi, point), n, "noncentral t", level)
 
 
-def pair_counts(first: Sequence[float], second: Sequence[float]) -> tuple[int, int, int, int]:
-    """How many pairs are yes in both, in the first alone, in the second alone, in neither; ValueError unless all are 0 or 1."""
-    a, b = _pairs(first, second)
-    if not (np.isin(a, (0, 1)).all() and np.isin(b, (0, 1)).all()):
-        raise ValueError("a yes or no is 0 or 1")
-    return tuple(int(((a == x) & (b == y)).sum()) for x, y in ((1, 1), (1, 0), (0, 1), (0, 0)))  # type: ignore[return-value]
-
-
-def _pairs(first: Sequence[float], second: Sequence[float]) -> tuple[Floats, Floats]:
+def checked_pairs(first: Sequence[float], second: Sequence[float]) -> tuple[Floats, Floats]:
+    """Return both sides as arrays; ValueError where lengths differ or values are not finite."""
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
         raise ValueError(
@@ -372,14 +199,14 @@ def _pairs(first: Sequence[float], second: Sequence[float]) -> tuple[Floats, Flo
 
 
 def _differences(first: Sequence[float], second: Sequence[float]) -> Floats:
-    """Second minus first in units of the largest value; beyond 12 digits only rounding tells two of them apart."""
-    a, b = _pairs(first, second)
+    """Return second minus first in units of the largest value, as 12 digits tell them apart."""
+    a, b = checked_pairs(first, second)
     largest = max([1e-300, *np.abs(a), *np.abs(b)])
     return np.asarray(b / largest - a / largest)
 
 
 def _noncentral(t: float, df: int, level: float) -> tuple[float, float] | None:
-    """The noncentralities under which a t as large, or as small, as ``t`` has probability (1 - level) / 2."""
+    """Return the noncentralities at which t has (1 - level) / 2 beyond it on either side."""
     from scipy import optimize, stats
 
     reach = 10 + 2 * abs(

@@ -1,4 +1,4 @@
-"""How many items a comparison needs, and what it can see with those there are."""
+"""Power and sample size: how many items a comparison needs, and what it can detect."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from cotlab.stats.intervals import FEWEST, checked_level
 
 MAX_ITEMS = 1_000_000
-"""Largest number of items that is planned for."""
+"""Largest number of items of a plan."""
 _MAX_PAIRS = 100_000
 _NEVER = 1e-15
 """A share below this adds nothing that a power shows, and scipy's binomial overflows on the
@@ -20,23 +20,35 @@ smallest numbers."""
 
 @dataclass(frozen=True, slots=True)
 class SampleSize:
-    """The fewest items ``n`` that do, and what they reach (a power, or a half width); None, with the reason, where none do."""
+    """The smallest number of items that suffices."""
 
     n: int | None
+    """Number of items; None where none suffices."""
     reached: float | None
+    """Power, or half width, at ``n``."""
     reason: str | None = None
+    """Why there is no number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Discordant:
-    """Expected shares of pairs that are yes in the first alone and in the second alone, each in [0, 1]."""
+    """Expected shares of discordant pairs."""
 
     first_only: float
+    """Share of pairs that are yes in the first alone, in [0, 1]."""
     second_only: float
+    """Share of pairs that are yes in the second alone, in [0, 1]."""
 
 
 def rate_half_width(n: int, rate: float = 0.5, *, level: float = 0.95) -> float:
-    """Half the width of the Wilson interval that ``n`` items give a rate; 0.5 is the widest case.
+    """Return half the width of the Wilson interval of a rate.
+
+    Parameters
+    ----------
+    n : int, at least 1
+    rate : float in [0, 1]
+        0.5 gives the widest interval.
+    level : float in (0, 1)
 
     Returns
     -------
@@ -62,7 +74,25 @@ def rate_half_width(n: int, rate: float = 0.5, *, level: float = 0.95) -> float:
 
 
 def n_for_rate(half_width: float, rate: float = 0.5, *, level: float = 0.95) -> SampleSize:
-    """Items after which a rate is known to within ``half_width``, in (0, 0.5): half its Wilson interval."""
+    """Return the items after which a rate is known to within a half width.
+
+    Parameters
+    ----------
+    half_width : float in (0, 0.5)
+        Of the Wilson interval.
+    rate : float in [0, 1]
+    level : float in (0, 1)
+
+    Returns
+    -------
+    SampleSize
+        ``reached`` is the half width.
+
+    Raises
+    ------
+    ValueError
+        If the half width lies outside (0, 0.5) or the rate outside [0, 1].
+    """
     if not 0 < half_width < 0.5:
         raise ValueError(f"a half width lies between 0 and 0.5, got {half_width}")
     n = _smallest_n(lambda k: rate_half_width(k, rate, level=level) <= half_width, 1, MAX_ITEMS)
@@ -74,7 +104,24 @@ def n_for_rate(half_width: float, rate: float = 0.5, *, level: float = 0.95) -> 
 
 
 def paired_t_power(n: int, dz: float, *, alpha: float = 0.05) -> float:
-    """Power, in [0, 1], of the two-sided paired t test for a mean difference of ``dz`` standard deviations of the differences.
+    """Return the power of the two-sided paired t test.
+
+    Parameters
+    ----------
+    n : int, at least 2
+        Pairs.
+    dz : float, finite
+        Mean difference in standard deviations of the differences.
+    alpha : float in (0, 1)
+
+    Returns
+    -------
+    float in [0, 1]
+
+    Raises
+    ------
+    ValueError
+        If a number lies outside its range.
 
     References
     ----------
@@ -90,7 +137,25 @@ def paired_t_power(n: int, dz: float, *, alpha: float = 0.05) -> float:
 
 
 def n_for_paired_t(dz: float, *, power: float = 0.8, alpha: float = 0.05) -> SampleSize:
-    """Pairs after which a paired t test finds a difference of ``dz`` with probability ``power``; at least ``FEWEST``."""
+    """Return the pairs after which a paired t test detects a mean difference.
+
+    Parameters
+    ----------
+    dz : float, finite
+        Mean difference in standard deviations of the differences.
+    power : float in [0, 1]
+    alpha : float in (0, 1)
+
+    Returns
+    -------
+    SampleSize
+        At least ``FEWEST`` pairs; ``reached`` is the power. None, with the reason, for ``dz`` = 0.
+
+    Raises
+    ------
+    ValueError
+        If a number lies outside its range.
+    """
     _check_range("power", power, 0, 1)
     if dz == 0:
         return SampleSize(None, None, "no number of pairs shows a difference of 0")
@@ -103,14 +168,19 @@ def n_for_paired_t(dz: float, *, power: float = 0.8, alpha: float = 0.05) -> Sam
 
 
 def discordant(first: float, second: float, correlation: float = 0.0) -> Discordant:
-    """Shares of discordant pairs from two rates and how the answers of a pair hang together.
+    """Return the shares of discordant pairs from two rates and the correlation of the answers.
 
     Parameters
     ----------
     first, second : float in [0, 1]
+        Rates.
     correlation : float
-        Phi of the two answers about one item; 0 = independent. Two unequal rates cannot have any
-        phi.
+        Phi of the two answers about one item; 0 for independent answers. Two unequal rates cannot
+        have every phi.
+
+    Returns
+    -------
+    Discordant
 
     Raises
     ------
@@ -136,14 +206,26 @@ def discordant(first: float, second: float, correlation: float = 0.0) -> Discord
 
 
 def mcnemar_power(n: int, shares: Discordant, *, alpha: float = 0.05) -> float:
-    """Power, in [0, 1], of McNemar's exact two-sided test with ``n`` pairs, summed over every number of discordant pairs.
+    """Return the power of McNemar's exact two-sided test.
+
+    It is summed over every number of discordant pairs.
 
     Parameters
     ----------
     n : int from 1 to 100,000
+        Pairs.
     shares : Discordant
         Both shares together at most 1.
     alpha : float in (0, 1)
+
+    Returns
+    -------
+    float in [0, 1]
+
+    Raises
+    ------
+    ValueError
+        If a number lies outside its range.
 
     References
     ----------
@@ -178,10 +260,25 @@ def mcnemar_power(n: int, shares: Discordant, *, alpha: float = 0.05) -> float:
 
 
 def n_for_mcnemar(shares: Discordant, *, power: float = 0.8, alpha: float = 0.05) -> SampleSize:
-    """Pairs after which McNemar's exact test finds a difference of two paired rates with probability ``power``.
+    """Return the pairs after which McNemar's exact test detects a difference of two paired rates.
 
-    The exact power rises in small teeth: ``n`` reaches ``power`` and n - 1 does not, but a few more
-    pairs may fall short by a hair.
+    Parameters
+    ----------
+    shares : Discordant
+    power : float in [0, 1]
+    alpha : float in (0, 1)
+
+    Returns
+    -------
+    SampleSize
+        ``reached`` is the power. The exact power rises in small teeth: ``n`` reaches ``power`` and
+        n - 1 does not, but a few more pairs may fall short by a hair. None, with the reason, where
+        both shares are equal.
+
+    Raises
+    ------
+    ValueError
+        If a number lies outside its range.
     """
     _check_range("power", power, 0, 1)
     if math.isclose(shares.first_only, shares.second_only, abs_tol=1e-12):
@@ -195,7 +292,7 @@ def n_for_mcnemar(shares: Discordant, *, power: float = 0.8, alpha: float = 0.05
 
 
 def _smallest_n(enough: Callable[[int], bool], least: int, most: int) -> int | None:
-    """A number that is enough while the one before it is not (or ``least``), by doubling and halving; None above ``most``."""
+    """Return an n that is enough while n - 1 is not, or ``least``; None above ``most``."""
     if enough(least):
         return least
     low, high = least, min(2 * least, most)

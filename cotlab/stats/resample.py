@@ -11,14 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cotlab.stats.intervals import FEWEST, Interval, checked_level, no_interval, too_few, wilson
+from cotlab.stats.large_samples import ratio_bounds, sign_flip_p
 
 Floats = NDArray[np.float64]
 RESAMPLES = 2000
+MAX_DIRECT = 5000
+"""Units up to which scipy resamples. Beyond, its time grows with n squared: ``large_samples`` then
+resamples in time linear in n, with the same quantity, method and number of resamples."""
 _LARGEST = 1e100
-"""The third powers of BCa's acceleration are numbers up to here."""
+"""Largest value whose third power, in BCa's acceleration, does not overflow."""
 _CELLS = 4_000_000
-"""Most array cells held at once while resampling: memory stays small however many units there are.
-"""
+"""Most array cells of one block of resamples, which bounds the memory."""
 
 
 def bootstrap_mean(
@@ -29,7 +32,7 @@ def bootstrap_mean(
     share: bool = False,
     min_units: int = FEWEST,
 ) -> Interval:
-    """Mean of independent values with a BCa bootstrap interval.
+    """Return the mean of independent values with a BCa bootstrap interval.
 
     Parameters
     ----------
@@ -37,19 +40,31 @@ def bootstrap_mean(
         One value per independent unit (an item's mean, not its steps).
     seed : int
         Of the resampling; the same seed gives the same interval.
+    level : float in (0, 1)
     share : bool
         The values are rates of yes and no, in [0, 1]: where all are 0 or all are 1, a resample has
-        no spread to show, and the interval is Wilson's for n units.
-    fewest : int, at least 2
-        Units that bounds need. Only a published report format that prints bounds for fewer has a
-        reason to change it.
+        no spread, and the interval is Wilson's for n units.
+    min_units : int, at least 2
+        Units that bounds need. Change it only to reproduce a published report with fewer.
 
     Returns
     -------
     Interval
         In the unit of the values. Undefined (with the reason) where there is no value; no bounds
-        (with the reason) below ``fewest`` values and where all are equal; where BCa fails or leaves
-        out its own point, the percentile bootstrap under that name.
+        (with the reason) below ``min_units`` values and where all are equal; where BCa fails or
+        excludes its point, the percentile bootstrap under that name.
+
+    Raises
+    ------
+    ValueError
+        If a value is not finite.
+
+    Notes
+    -----
+    Up to ``MAX_DIRECT`` units the numbers are scipy's for the seed, to the last bit. Beyond,
+    scipy's jackknife takes time in n squared: the same BCa interval is then computed in time linear
+    in n. Its bounds agree with scipy's to rounding, or within the error of resampling where values
+    repeat.
 
     References
     ----------
@@ -68,23 +83,24 @@ def cluster_bootstrap(
     level: float = 0.95,
     share: bool = False,
 ) -> Interval:
-    """Mean of values that come in clusters (items, prompts), resampling whole clusters.
+    """Return the mean of clustered values (by item, by prompt), resampling whole clusters.
 
     Parameters
     ----------
     values : sequence of float, finite
     clusters : sequence of str or int, one a value
-        Which cluster a value belongs to; a resample takes or leaves all values of a cluster
-        together.
-    seed, level, share
+        A resample takes or leaves all values of a cluster together.
+    seed : int
+    level : float in (0, 1)
+    share : bool
         As ``bootstrap_mean``.
 
     Returns
     -------
     Interval
         The point is the mean over values, not over clusters; ``n`` counts the clusters, and
-        ``note`` says how many values they hold. No bounds below ``FEWEST`` clusters, nor where the
-        means of all clusters are equal.
+        ``note`` says how many values they hold. No bounds below five clusters, nor where the means
+        of all clusters are equal.
 
     Raises
     ------
@@ -93,7 +109,7 @@ def cluster_bootstrap(
 
     References
     ----------
-    Davison and Hinkley (1997), Bootstrap Methods and their Application, 3.8. The pooled ratio of
+    Davison and Hinkley (1997), Bootstrap Methods and their Application, 3.8: the pooled ratio of
     cluster sums to sizes.
     """
     by_cluster: dict[Hashable, list[float]] = {}
@@ -101,7 +117,7 @@ def cluster_bootstrap(
         by_cluster.setdefault(cluster, []).append(float(value))
     each = [
         by_cluster[cluster] for cluster in sorted(by_cluster, key=str)
-    ]  # the order of the rows does not matter
+    ]  # in the order of their text, so that the order of the rows does not matter
     sums = [
         math.fsum(members) if all(map(math.isfinite, members)) else math.nan for members in each
     ]
@@ -125,12 +141,17 @@ def bootstrap_ratio(
     share: bool = False,
     min_units: int = FEWEST,
 ) -> Interval:
-    """Pooled ratio sum(numerators) / sum(denominators), resampling whole units (clusters).
+    """Return the pooled ratio sum(numerators) / sum(denominators), resampling whole units.
 
     Parameters
     ----------
-    numerators, denominators : sequences of float, one entry per independent unit
+    numerators, denominators : sequence of float, one entry per independent unit
         For a pooled share of steps: the number of hits and of defined steps of each item.
+    seed : int
+    level : float in (0, 1)
+    share : bool
+    min_units : int, at least 2
+        As ``bootstrap_mean``.
 
     Returns
     -------
@@ -141,6 +162,10 @@ def bootstrap_ratio(
     ------
     ValueError
         If the lengths differ, a value is not finite or a denominator is negative.
+
+    References
+    ----------
+    Efron (1987), JASA 82:171 (BCa); scipy.stats.bootstrap.
     """
     checked_level(level)
     top, bottom = np.asarray(numerators, dtype=float), np.asarray(denominators, dtype=float)
@@ -176,46 +201,46 @@ def bootstrap_ratio(
         )
     if n < min_units:
         return no_interval(point, n, too_few(n, fewest=min_units) or "", level=level)
-    from scipy import stats
-
-    rng = np.random.default_rng(seed)
-    for method in ("BCa", "percentile"):
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # scipy warns before it returns NaN; the fallback below is the answer to it
-            bounds = stats.bootstrap(
-                (top, bottom),
-                _pooled,
-                paired=True,
-                vectorized=True,
-                n_resamples=RESAMPLES,
-                confidence_level=level,
-                method=method,
-                rng=rng,
-                batch=max(1, _CELLS // n),
-            ).confidence_interval
-        lo, hi = float(bounds.low), float(bounds.high)
-        if np.isfinite([lo, hi]).all() and lo <= point <= hi:
-            return Interval(point, lo, hi, n, f"bootstrap ({method}, {RESAMPLES} resamples)", level)
-    return Interval(
-        point,
-        min(lo, point),
-        max(hi, point),
-        n,
-        "bootstrap (percentile, widened to its point)",
-        level,
-    )
+    if n > MAX_DIRECT:
+        lo, hi, method = ratio_bounds(top, bottom, seed=seed, level=level, n_resamples=RESAMPLES)
+    else:
+        lo, hi, method = _scipy_bounds(top, bottom, point, seed, level)
+    name = f"bootstrap ({method}, {RESAMPLES} resamples)"
+    if not lo <= point <= hi:
+        name = "bootstrap (percentile, widened to its point)"
+    return Interval(point, min(lo, point), max(hi, point), n, name, level)
 
 
 def paired_permutation(
     first: Sequence[float], second: Sequence[float], *, seed: int
 ) -> float | None:
-    """Two-sided p-value that paired units differ in mean, by flipping signs; None below two pairs.
+    """Test whether paired units differ in mean, by flipping signs.
+
+    Parameters
+    ----------
+    first, second : sequence of float, finite, of one length
+    seed : int
+        Of the flips, where there are more pairs than can be flipped in every way.
+
+    Returns
+    -------
+    float or None
+        Two-sided p-value in (0, 1]; None below two pairs.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ or a value is not finite.
+
+    Notes
+    -----
+    Up to ``MAX_DIRECT`` pairs the numbers are scipy's for the seed; beyond, as many flips are drawn
+    in time linear in n.
 
     References
     ----------
-    scipy.stats.permutation_test, ``permutation_type="samples"``.
+    Fisher (1935), The Design of Experiments, 21; scipy.stats.permutation_test,
+    ``permutation_type="samples"``.
     """
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if a.shape != b.shape:
@@ -224,8 +249,13 @@ def paired_permutation(
         return None
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
         raise ValueError("paired values must be finite")
+    largest = max(np.abs(a).max(), np.abs(b).max())
+    if largest > _LARGEST:  # so that no difference overflows: p is free of scale
+        a, b = a / largest, b / largest
     if np.allclose(a, b, rtol=0, atol=1e-12):
         return 1.0
+    if len(a) > MAX_DIRECT:
+        return sign_flip_p(a - b, seed=seed, n_resamples=RESAMPLES)
     from scipy import stats
 
     result = stats.permutation_test(
@@ -238,6 +268,34 @@ def paired_permutation(
         batch=max(1, _CELLS // len(a)),
     )
     return float(result.pvalue)
+
+
+def _scipy_bounds(
+    top: Floats, bottom: Floats, point: float, seed: int, level: float
+) -> tuple[float, float, str]:
+    """Return scipy's BCa bounds, or percentile bounds where BCa fails or excludes the point."""
+    from scipy import stats
+
+    rng = np.random.default_rng(seed)
+    for method in ("BCa", "percentile"):
+        with warnings.catch_warnings():
+            # scipy warns before it returns NaN; the percentile bootstrap is the answer to it
+            warnings.simplefilter("ignore")
+            bounds = stats.bootstrap(
+                (top, bottom),
+                _pooled,
+                paired=True,
+                vectorized=True,
+                n_resamples=RESAMPLES,
+                confidence_level=level,
+                method=method,
+                rng=rng,
+                batch=max(1, _CELLS // len(top)),
+            ).confidence_interval
+        lo, hi = float(bounds.low), float(bounds.high)
+        if np.isfinite([lo, hi]).all() and lo <= point <= hi:
+            break
+    return lo, hi, method
 
 
 def _pooled(top: Floats, bottom: Floats, axis: int = -1) -> Floats:

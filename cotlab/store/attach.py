@@ -36,9 +36,8 @@ class Attached:
             self._database.execute(
                 "SET temp_directory = ?", [f"{path}.tmp"]
             )  # for what does not fit into memory
-            self._database.execute(
-                "ATTACH ? AS cotlab (READ_ONLY)" if read_only else "ATTACH ? AS cotlab", [str(path)]
-            )
+            mode = " (READ_ONLY)" if read_only else ""
+            self._database.execute(f"ATTACH {_literal(path)} AS cotlab{mode}")
             self.connection = self.another()
         except duckdb.IOException:
             _release(self._database)
@@ -63,6 +62,11 @@ class Attached:
                 self._database.close()
         else:
             _release(self._database)
+
+
+def _literal(path: Path) -> str:
+    """Return a path as a string of SQL: DuckDB 1.x takes no parameter in ATTACH."""
+    return "'" + str(path).replace("'", "''") + "'"
 
 
 def _acquire() -> duckdb.DuckDBPyConnection:

@@ -17,6 +17,7 @@ from pathlib import Path
 import duckdb
 
 from cotlab.core.errors import StoreBusy, StoreError
+from cotlab.core.resources import checkout
 from cotlab.store.attach import Attached
 from cotlab.store.migrations import is_current, migrate
 
@@ -26,10 +27,19 @@ _LOCKS: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
 _OPEN: dict[str, Attached] = {}
 """Files that are open now, each by the thread that holds its lock."""
 
+_WRITTEN_BY = 52
+"""Offset of the version of DuckDB that made the file, in its header: v2.0.0, padded with zeros."""
+
 
 def store_folder() -> Path:
-    """COTLAB_STORE, or data/store in the project's folder."""
-    return Path(os.environ.get("COTLAB_STORE") or Path(__file__).parents[2] / "data" / "store")
+    """Return COTLAB_STORE; else data/store in a checkout, and a folder of the user where cotlab is installed."""
+    if chosen := os.environ.get("COTLAB_STORE"):
+        return Path(chosen)
+    if (root := checkout()) is not None:
+        return root / "data" / "store"
+    from platformdirs import user_data_path
+
+    return user_data_path("cotlab", appauthor=False) / "store"
 
 
 class Store:
@@ -157,7 +167,7 @@ class Store:
                 waited = time.monotonic() - started
                 if "Could not set lock" not in str(error):
                     raise StoreError(
-                        f"{self.path}: cannot be opened: {_first_line(error)}"
+                        f"{self.path}: cannot be opened: {self._version_message(error)}"
                     ) from error
                 if waited > self.patience_s:
                     # Conflicting lock is held in /usr/bin/python3 (PID 42) by user me. See …
@@ -169,6 +179,19 @@ class Store:
                 raise StoreError(f"{self.path}: cannot be opened: {_first_line(error)}") from error
             time.sleep(wait)
             wait = min(wait * 1.5, 0.1)
+
+    def _version_message(self, error: duckdb.Error) -> str:
+        """Name both versions where the file was written by a newer DuckDB than the installed one."""
+        if "version number" not in str(error):
+            return _first_line(error)
+        with self.path.open("rb") as file:
+            file.seek(_WRITTEN_BY)
+            writer = file.read(32).rstrip(b"\0").decode("ascii", "replace")
+        return (
+            f"it was written by DuckDB {writer.removeprefix('v') or 'of a newer version'}, which"
+            f" the installed DuckDB {duckdb.__version__} cannot read: pip install --upgrade duckdb,"
+            " or choose another store with COTLAB_STORE"
+        )
 
 
 def _commit(connection: duckdb.DuckDBPyConnection) -> None:

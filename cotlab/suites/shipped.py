@@ -12,8 +12,9 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from cotlab.core.errors import SuiteError, SuiteErrors, UnknownName
+from cotlab.core.resources import data_path
 
-FOLDER = Path(__file__).parents[2] / "data" / "suites"
+FOLDER = data_path("suites")
 MAX_FILE_BYTES = 2**30
 
 

@@ -1,4 +1,4 @@
-"""Strings only: how a chain divides into steps, what a reply gives as its answer, whether two answers are the same."""
+"""Text of chains and replies: steps, final answers, arithmetic, edits and prompts; no I/O."""
 
 from cotlab.text.answers.extract import final_answer, same_answer
 from cotlab.text.steps import split_steps, step_spans

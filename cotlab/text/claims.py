@@ -1,8 +1,8 @@
-"""Claims that a chain makes about what tools gave it, and what a log of the tools' calls says of each.
+"""Claims of a chain about the output of tools, checked against a log of the tool calls.
 
-Nothing is evaluated: numbers are compared as fractions, quoted words letter by letter without case
-and spacing. Patterns are bounded; at most `MOST_CLAIMS` claims a step and `MOST_NUMBERS` numbers an
-output are looked at.
+Nothing is evaluated: numbers are compared as fractions, quotations letter by letter without case
+and spacing. Patterns are bounded; at most `MAX_CLAIMS` claims per step and `MAX_NUMBERS` numbers
+per output are read.
 """
 
 from __future__ import annotations
@@ -16,24 +16,29 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal
 
-from cotlab.text.answers.numbers import Quantity, free_numbers, read_quantity, same_quantity
+from cotlab.text.answers.quantities import Quantity, free_numbers, read_quantity, same_quantity
 from cotlab.text.steps import label_spans, sentence_spans
 
 Verdict = Literal["matched", "contradicted", "unsupported"]
 VERDICTS: tuple[Verdict, ...] = ("matched", "contradicted", "unsupported")
+"""The log confirms a claim, denies it, or does neither."""
 MAX_CLAIMS, MAX_NUMBERS = 200, 5000
 _GENERIC = r"(?:(?:tool|api|lookup)(?:\s+(?:call|output|result))?|output)"
 _SAYS = (
-    r"(?:return(?:s|ed)?|gives?|gave|says?|said|shows?|showed|reports?|reported|outputs?|outputted|prints?|printed|finds?|found"
-    r"|yields?|yielded|tells?|told|repl(?:y|ies|ied)|responds?|responded|states?|stated|comput(?:es|ed)|produces?|produced"
+    r"(?:return(?:s|ed)?|gives?|gave|says?|said|shows?|showed|reports?|reported|outputs?|outputted"
+    r"|prints?|printed|finds?|found|yields?|yielded|tells?|told|repl(?:y|ies|ied)"
+    r"|responds?|responded|states?|stated|comput(?:es|ed)|produces?|produced"
     r"|confirms?|confirmed|answers?|answered|lists?|listed)"
 )
+# "“rain”", "`rain`", "'rain'"
 _QUOTED = re.compile(
     r"\"([^\"\n]{1,300})\"|“([^”\n]{1,300})”|`([^`\n]{1,300})`|(?<!\w)'([^'\n]{2,300})'(?!\w)"
 )
+# " + ", " divided by ", "×"
 _OPERATOR = re.compile(
     r"\s{0,2}(?:[+*/×÷^]|[-−–](?=\s)|(?:plus|minus|times|divided\s+by)\b)\s{0,2}", re.IGNORECASE
 )
+# "3 * 4 = 12", "(2 + 3) × 4 = $20"
 _EQUATION = re.compile(
     r"([\d(][\d\s.,+*/×÷^()−–-]{1,120}?)\s{0,3}=\s{0,3}\$?(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)"
 )
@@ -55,44 +60,45 @@ _FOLD = str.maketrans(
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a tool: its name, what it was given and what it gave, as text (other JSON values as JSON)."""
+    """One call of a tool."""
 
     name: str
     given: str
+    """Input as text; other JSON values as JSON."""
     output: str
+    """Output as text; other JSON values as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One thing a step says that a log can bear out, at ``start`` to ``end`` of the step's text.
-
-    ``tool`` is the name of the tool that the step names as its source, "" where it names none;
-    ``attributed`` that it names a tool at all. ``call`` is the index of the call that decides the
-    verdict, None where none does.
-    """
+    """One statement of a step that a log can confirm."""
 
     start: int
+    """First character of the step."""
     end: int
     text: str
     kind: Literal["number", "quote"]
     attributed: bool
+    """Whether the step names a tool as the source."""
     tool: str
+    """Name of that tool; "" if there is none or it is unnamed ("the tool returns 12")."""
     verdict: Verdict
     call: int | None
+    """Index of the call that decides the verdict, if one does."""
 
 
 def read_log(log: Any) -> tuple[Call, ...] | str:
-    """The calls of a log, or what is wrong with it.
+    """Return the calls of a log, or what is wrong with it.
 
     Parameters
     ----------
-    found : list of {"name": text, "input": any JSON value, "output": any JSON value}
-        "arguments" or "args" may stand for "input", "result" for "output".
+    log : list of {"name": text, "input": any JSON value, "output": any JSON value}
+        "arguments" or "args" may replace "input", "result" may replace "output".
 
     Returns
     -------
     tuple of Call or str
-        In order; an empty list is a log without calls. Text says which call is not of this form.
+        Calls in order, none for an empty log. A str says which call is malformed.
     """
     if not isinstance(log, Sequence) or isinstance(log, str | bytes):
         return "the tool log is not a list of calls"
@@ -115,28 +121,27 @@ def read_log(log: Any) -> tuple[Call, ...] | str:
 def claims_of(
     steps: Sequence[str], calls: Sequence[Call], question: str = ""
 ) -> tuple[tuple[Claim, ...], ...]:
-    """What each step claims, judged against the log.
+    """Return the claims of each step with their verdicts.
 
     Parameters
     ----------
     steps : sequence of str
     calls : sequence of Call
     question : str
-        Numbers that it states need no tool.
+        Its numbers need no tool.
 
     Returns
     -------
-    tuple of tuples of Claim, one a step, in the order of the text
+    tuple of tuples of Claim, one per step, in the order of the text
 
     Notes
     -----
-    A claim is (1) a number or a quotation after a tool is named as its source ("the calculator
-    returns 12", "search says "rain""), or (2) any other number, where it first stands in the chain,
-    unless the question states it or an earlier step did. It is *matched* where a call's output
-    holds it: of the tool that is named, else of any. It is *contradicted* where the tool that is
-    named was called and no output of it holds the claim, or where the step gives a call's input as
-    an equation with another result. Else it is *unsupported*. An output that is rounded to the
-    decimals of the claim is a match.
+    A claim is (1) a number or a quotation whose source is a named tool ("the calculator returns
+    12", "search says "rain""), or (2) the first occurrence of any other number that is not in the
+    question. It is *matched* if the output of a call contains it: of the named tool, else of any.
+    It is *contradicted* if the named tool was called and none of its outputs contains the claim, or
+    if the step writes a call's input as an equation with another result. Otherwise it is
+    *unsupported*. An output that rounds to the decimals of the claim is a match.
     """
     known = _quantities(question)
     outputs = [_quantities(call.output) for call in calls]
@@ -186,6 +191,7 @@ def claims_of(
 
 
 def _as_text(value: Any) -> str:
+    """Return a text as it is and another JSON value as JSON."""
     return (
         value
         if isinstance(value, str)
@@ -194,7 +200,7 @@ def _as_text(value: Any) -> str:
 
 
 def _quantities(text: str) -> list[Quantity]:
-    """The distinct numbers of a text, the first `MOST_NUMBERS` of them."""
+    """Return the distinct numbers of a text, from its first `MAX_NUMBERS`."""
     spans = islice(free_numbers(text), MAX_NUMBERS)
     readings = (
         read_quantity(written) for written in dict.fromkeys(text[start:end] for start, end in spans)
@@ -203,7 +209,10 @@ def _quantities(text: str) -> list[Quantity]:
 
 
 def _candidates(step: str) -> Iterator[tuple[int, int, str, Literal["number", "quote"]]]:
-    """The numbers and quotations of a step, in order, without its label; a number in a quotation is part of it."""
+    """Yield (start, end, text, kind) of the numbers and quotations of a step, in order.
+
+    Its label is left out; a number within a quotation belongs to the quotation.
+    """
     labels = [span for span in label_spans(step) if not step[: span[0]].strip()]
     quotes = [m.span() for m in _QUOTED.finditer(step)]
     numbers = [
@@ -221,7 +230,7 @@ def _candidates(step: str) -> Iterator[tuple[int, int, str, Literal["number", "q
 
 
 def _named(step: str, tools: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-    """(from, to, tool) where a step tells what a tool gave; "" for a tool without a name of its own."""
+    """Yield (start, end, tool) of the passages whose source is a tool; "" for an unnamed tool."""
     names = sorted(tools, key=len, reverse=True)
     spelt = [
         (name, r"[\s_-]{0,2}".join(re.escape(part) for part in re.split(r"[\s_-]+", name) if part))
@@ -237,7 +246,10 @@ def _named(step: str, tools: Sequence[str]) -> Iterator[tuple[int, int, str]]:
 
 @lru_cache(256)
 def _source(tool: str) -> re.Pattern[str]:
-    """What names a tool, spelt by the pattern ``tool``, as the source of what follows (of the sentence: group back)."""
+    """Compile a pattern that finds a tool named as a source.
+
+    It is the source of what follows, or of the whole sentence if group ``back`` matched.
+    """
     called = rf"(?<!\w){tool}(?!\w)(?:['’]s)?(?:\([^()\n]{{0,200}}\))?"
     noun = "" if tool == _GENERIC else r"(?:output|result|answer|value)s?"
     return re.compile(
@@ -252,7 +264,7 @@ def _source(tool: str) -> re.Pattern[str]:
 
 
 def _operand(step: str, start: int, end: int) -> bool:
-    """Whether an operator stands beside a number: it is part of what is computed."""
+    """Return whether a number is the operand of an operator."""
     if _OPERATOR.match(step, end):
         return True
     lead = step[max(0, start - 12) : start]
@@ -263,7 +275,7 @@ def _operand(step: str, start: int, end: int) -> bool:
 
 
 def _equations(step: str, calls: Sequence[Call]) -> Iterator[tuple[str, int, int]]:
-    """(left side, where the result begins, call) for each equation whose left side is what a call was given."""
+    """Yield (left side, start of result, call) of equations whose left side is a call's input."""
     given = {
         call.given.strip().rstrip("=").translate(_FOLD): i
         for i, call in reversed(list(enumerate(calls)))
@@ -276,13 +288,14 @@ def _equations(step: str, calls: Sequence[Call]) -> Iterator[tuple[str, int, int
 
 
 def _contains_quantity(known: Sequence[Quantity], value: Quantity) -> bool:
+    """Return whether one of the quantities equals ``value``."""
     return any(same_quantity(candidate, value) for candidate in known)
 
 
 def _output_supports(
     call: Call, outputs: Sequence[Quantity], text: str, value: Quantity | None
 ) -> bool:
-    """Whether a call's output holds the number, as it is or rounded to its decimals, or the words."""
+    """Return whether an output contains the words, or the number as it is or rounded."""
     if value is None:
         return _folded(text) in _folded(call.output)
     return any(
@@ -291,13 +304,13 @@ def _output_supports(
 
 
 def _rounds_to(output: Quantity, value: Quantity, text: str) -> bool:
+    """Return whether an output rounds to the decimals of a claim."""
     match = re.search(r"(\d[\d,]{0,40})?\.(\d{1,30})", text)
     if match is None or (value.units and output.units and value.units != output.units):
         return False
     digits = Fraction(match[0].replace(",", ""))
-    scale = (
-        abs(value.value / digits) if digits else Fraction(1)
-    )  # of 2.1 million a decimal is 100,000
+    # a decimal of 2.1 million is 100,000
+    scale = abs(value.value / digits) if digits else Fraction(1)
     return (
         abs(output.value - value.value) <= scale / (2 * 10 ** len(match[2]))
         and output.value != value.value
@@ -305,7 +318,7 @@ def _rounds_to(output: Quantity, value: Quantity, text: str) -> bool:
 
 
 def _mentioned(step: str, calls: Sequence[Call], pool: Sequence[int]) -> int | None:
-    """The call whose input the step repeats, or the only one that there is."""
+    """Return the call whose input the step repeats, or the only call."""
     step_text = _folded(step)
     matches = [
         i for i in pool if len(_folded(calls[i].given)) > 1 and _folded(calls[i].given) in step_text
@@ -314,4 +327,5 @@ def _mentioned(step: str, calls: Sequence[Call], pool: Sequence[int]) -> int | N
 
 
 def _folded(text: str) -> str:
+    """Return a text without case, repeated blanks and outer punctuation."""
     return re.sub(r"\s+", " ", text).strip().strip(".,;:!?").casefold()

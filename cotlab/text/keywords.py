@@ -1,7 +1,6 @@
-"""Words of reasoning at work and words of a result, counted in a text: what tells a chain that works from one that concludes.
+"""Count process words (step, because, calculate) and result words (answer, therefore) in a text.
 
-The lists are ours, in English. A count of another study rests on its own lists and is not to be
-compared with one made here.
+The English lists are our own; counts of other studies use other lists and are not comparable.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import NamedTuple
 
 
 def _phrases(listed: str) -> tuple[str, ...]:
+    """Split a string of phrases at its commas."""
     return tuple(phrase.strip() for phrase in listed.split(","))
 
 
@@ -30,7 +30,7 @@ PROCESS = _phrases(
     " trying, wait, hmm, actually, alternatively, on the other hand, maybe, perhaps, which means,"
     " this means, meaning that, which gives, note that, notice that, observe that, the reason"
 )
-"""What a text says while it works something out."""
+"""Words of a text that works something out."""
 RESULT = _phrases(
     "answer, answers, answer is, the answer, the answer is, so the answer is, final answer, the"
     " final answer is, result, results, the result is, final result, solution, the solution is,"
@@ -40,61 +40,61 @@ RESULT = _phrases(
     " course, evidently, certainly, without a doubt, it is clear that, it is obvious that, simply"
     " put, the correct answer, the correct option, correct answer"
 )
-"""What a text says when it gives what has been found, or has nothing to show for it."""
+"""Words of a text that states a result or asserts one."""
 _BETWEEN = r"[\s\-\u2010\u2011]{1,3}"
 _WORD = r"\w\u0300-\u036f\-\u2010\u2011"
 
 
 class KeywordMatch(NamedTuple):
-    """One keyword of a text: characters ``start`` to ``end`` of its NFKC form, and its list."""
+    """One keyword of a text."""
 
     start: int
+    """First character of the text's NFKC form."""
     end: int
     phrase: str
     kind: str
+    """Its list: "process" or "result"."""
 
 
 class Counts(NamedTuple):
-    """How many process and result words a text holds."""
+    """Numbers of process and result words of a text."""
 
     process: int
     result: int
 
     @property
     def ratio(self) -> float | None:
-        """Process words a result word, at least 0; None without a result word."""
+        """Process words per result word, at least 0; None without a result word."""
         return self.process / self.result if self.result else None
 
     @property
     def share(self) -> float | None:
-        """Result words over both, in [0, 1]; None without any."""
+        """Share of result words, in [0, 1]; None without any keyword."""
         return self.result / (self.process + self.result) if self.process + self.result else None
 
 
 def find_keywords(
     text: str, process: Sequence[str] = PROCESS, result: Sequence[str] = RESULT
 ) -> tuple[KeywordMatch, ...]:
-    """Every keyword of a text, from left to right.
+    """Return the keywords of a text from left to right.
 
     Parameters
     ----------
     text : str
-        Any text; it is read in Unicode's compatibility form (NFKC), so that full-width letters are
-        letters.
+        Read in Unicode's compatibility form (NFKC), so that full-width letters are letters.
     process, result : sequence of str
-        Words or phrases, whatever their case; one that is listed twice counts once.
+        Words or phrases in any case.
 
     Returns
     -------
-    tuple of Found
-        Disjoint: at each place the longest phrase of both lists together is taken, and what it
-        covers is not counted again, so that the counts of parts of a corpus add up to those of the
-        whole.
+    tuple of KeywordMatch
+        Disjoint: at each position the longest phrase of both lists matches, and what it covers is
+        not counted again.
 
     Raises
     ------
     ValueError
-        If a phrase stands in both lists.
+        If a phrase is in both lists.
 
     Notes
     -----
@@ -115,7 +115,7 @@ def find_keywords(
 def count_keywords(
     text: str, process: Sequence[str] = PROCESS, result: Sequence[str] = RESULT
 ) -> Counts:
-    """How many process and result words a text holds, as `find_keywords` finds them."""
+    """Count the process and result words of a text as `find_keywords` finds them."""
     kinds = [match.kind for match in find_keywords(text, process, result)]
     return Counts(kinds.count("process"), kinds.count("result"))
 
@@ -124,7 +124,7 @@ def count_keywords(
 def _compiled(
     process: tuple[str, ...], result: tuple[str, ...]
 ) -> tuple[dict[str, str], re.Pattern[str] | None]:
-    """The list of each phrase, and one pattern for all, the longest first."""
+    """Return the list of each phrase, and one pattern for all phrases, the longest first."""
     lists = {
         "process": {_plain(entry) for entry in process} - {""},
         "result": {_plain(entry) for entry in result} - {""},
@@ -144,5 +144,6 @@ def _compiled(
 
 
 def _plain(phrase: str) -> str:
+    """Return a phrase in lower case with single blanks between its words."""
     folded = unicodedata.normalize("NFKC", phrase).replace("’", "'").casefold()
     return " ".join(re.split(r"[\s\-\u2010\u2011]+", folded.strip()))

@@ -1,7 +1,7 @@
-"""The four red flags that the text alone shows: an early answer, a symbol from nowhere, units that do not fit, and hand-waving.
+"""Red flags in the text of a chain: early answer, undefined symbol, wrong unit, hand-waving.
 
-Each rule finds spans, so that a reader sees what it fired on. The rules are patterns: they know how
-such things are usually written in English, not what a chain means.
+The reliability seed, section 7, names the four. Each rule returns the spans that it matches; the
+rules are patterns of usual English wording and do not understand a chain.
 """
 
 from __future__ import annotations
@@ -11,42 +11,41 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from cotlab.text.arithmetic.units import UNITS, unit_mismatches, without_dollars
+from cotlab.text.arithmetic.mismatches import unit_mismatches
+from cotlab.text.arithmetic.units import UNITS, without_dollars
 
 RULES = ("premature_answer", "undefined_symbol", "unit_inconsistency", "hand_waving")
 EARLY = 0.4
-"""An answer phrase is premature in a step that ends before this share of the steps."""
+"""An answer is premature in a step that ends before this share of the chain."""
 
 
 class Flag(NamedTuple):
-    """Where a rule fired: characters ``start`` to ``end`` of the text of step ``step``, and why."""
+    """A span of a step that a rule matched."""
 
     rule: str
     step: int
+    """Index of the step, from 0."""
     start: int
+    """First character of the step's text."""
     end: int
     reason: str
 
 
 def find_flags(question: str, steps: Sequence[str], *, early: float = EARLY) -> tuple[Flag, ...]:
-    """Find what the four textual rules flag in a chain.
+    """Return the flags of the four textual rules in a chain.
 
     Parameters
     ----------
     question : str
-        Symbols that stand in it are introduced.
+        Symbols in it are defined.
     steps : sequence of str
     early : float in [0, 1]
-        The share of the steps before whose end an answer is premature.
+        Share of the steps; an answer in a step that ends before it is premature.
 
     Returns
     -------
     tuple of Flag
-        In the order of RULES, then of steps and characters; the spans of one rule are disjoint.
-
-    References
-    ----------
-    The reliability seed, section 7, which names the patterns and leaves their detection open.
+        In the order of RULES, steps and characters; the spans of one rule are disjoint.
     """
     return (
         *premature_answers(steps, early=early),
@@ -64,46 +63,45 @@ def find_flags(question: str, steps: Sequence[str], *, early: float = EARLY) -> 
     )
 
 
-# --- premature answer
-# -------------------------------------------------------------------------------
+# --- premature answer ---
 
 _RIGHT = r"(?:(?:final|correct|right|best|overall)\s+){0,2}"
 _BE = r"(?:\s+(?:is|was|equals|must be|should be|will be|would be|has to be)\b|['’]s\b|\s*[:=])"
 _NO_VALUE = (
-    r"(?!\W{0,4}(?:not\b|n['’]t\b|never\b|in\b|either\b|neither\b|an?\s+(?:\w+\s+)?(?:number|integer|fraction|percentage|"
-    r"multiple)\b|"
-    r"(?:filed|given|that\s+(?:she|he|they|it)\b|served|sent|late|short|wrong|rude|received|obvious|unknown|unclear|clear|"
-    r"simple|easy|hard|needed|required|found|obtained|given|due|whether|based|computed|close|"
-    r"between|at (?:least|most)|positive|negative|as follows|below|to"
-    r" be|what|how|which|expected|asked|one of|the sum of|"
-    r"still|then)\b))"
+    r"(?!\W{0,4}(?:not\b|n['’]t\b|never\b|in\b|either\b|neither\b"
+    r"|an?\s+(?:\w+\s+)?(?:number|integer|fraction|percentage|multiple)\b"
+    r"|(?:filed|given|that\s+(?:she|he|they|it)\b|served|sent|late|short|wrong|rude|received"
+    r"|obvious|unknown|unclear|clear|simple|easy|hard|needed|required|found|obtained|given|due"
+    r"|whether|based|computed|close|between|at (?:least|most)|positive|negative|as follows|below"
+    r"|to be|what|how|which|expected|asked|one of|the sum of|still|then)\b))"
 )
+# "\boxed{5}", "#### 5", "the answer is 5", "5 is the answer", "I choose option B"
 _ANSWER = re.compile(
     r"(?i)(?P<boxed>\\(?:boxed|fbox)\s?\{[^{}\n]{1,80}\})"
     r"|(?P<hashes>(?m:^)[ \t]{0,3}####[ \t]?(?:[-−$€£]?\d[^\n]{0,40}|\w+)[ \t]*(?m:$))"
-    rf"|(?P<said>\b(?:(?:the|my|our)\s+)?{_RIGHT}(?:answer|(?<=correct\s)(?:option|choice|result)|(?<=right\s)(?:option|choice)"
-    rf"|(?<=best\s)(?:option|choice)|(?<=final\s)result|(?<=the\s)result|"
-    rf"(?<=the\s)conclusion)\*{{0,2}}{_BE}\*{{0,2}}{_NO_VALUE}\s*\S[^\n.,;]{{0,60}})"
-    rf"|(?P<back>\b(?!(?:what|which|who|where|how|this|that|here|if|whether|there)\b)[\w()"
-    rf" ]{{1,30}}?\s+(?:is|are)\s+(?:the|"
-    rf"my|our)\s+{_RIGHT}(?:answer|(?<=correct\s)(?:option|choice)|"
-    r"(?<=right\s)(?:option|choice))\b(?!\s+to\b))"
-    r"|(?P<chosen>\b(?:I|we)\s+(?:choose|select|pick|go with|answer"
-    r" with|answer)\s+(?:(?:option|answer|"
-    r"choice)\s+\(?[\w-]+\)?|\(?[A-J]\)?(?=[\s.,]|$)))"
+    rf"|(?P<said>\b(?:(?:the|my|our)\s+)?{_RIGHT}"
+    r"(?:answer|(?<=correct\s)(?:option|choice|result)|(?<=right\s)(?:option|choice)"
+    r"|(?<=best\s)(?:option|choice)|(?<=final\s)result|(?<=the\s)result|(?<=the\s)conclusion)"
+    rf"\*{{0,2}}{_BE}\*{{0,2}}{_NO_VALUE}\s*\S[^\n.,;]{{0,60}})"
+    r"|(?P<back>\b(?!(?:what|which|who|where|how|this|that|here|if|whether|there)\b)"
+    rf"[\w() ]{{1,30}}?\s+(?:is|are)\s+(?:the|my|our)\s+{_RIGHT}"
+    r"(?:answer|(?<=correct\s)(?:option|choice)|(?<=right\s)(?:option|choice))\b(?!\s+to\b))"
+    r"|(?P<chosen>\b(?:I|we)\s+(?:choose|select|pick|go with|answer with|answer)\s+"
+    r"(?:(?:option|answer|choice)\s+\(?[\w-]+\)?|\(?[A-J]\)?(?=[\s.,]|$)))"
 )
+# "Tom thinks ", "to find the correct ", "if my " before an answer that is not the chain's own
 _REPORTED = re.compile(
-    r"(?i)\b(?:to"
-    r" (?:find|get|reach|give|know|see|check|compute|determine)|if|whether|suppose|assume|assuming|unless|until|"
-    r"once|when|before|what|which|thinks?|thought|says?|said|"
-    r"claims?|claimed|"
-    r"believes?|told|guess(?:es|ed)|hint|not|no|nobody|cannot|can't|don't|doesn't|wrong|incorrect)\b[^.;]{0,40}$"
+    r"(?i)\b(?:to (?:find|get|reach|give|know|see|check|compute|determine)|if|whether|suppose"
+    r"|assume|assuming|unless|until|once|when|before|what|which|thinks?|thought|says?|said"
+    r"|claims?|claimed|believes?|told|guess(?:es|ed)|hint|not|no|nobody|cannot|can't|don't"
+    r"|doesn't|wrong|incorrect)\b[^.;]{0,40}$"
 )
+# "I think "
 _FIRST_PERSON = re.compile(r"(?i)\b(?:I|we)\s+(?:think|believe|say|guess|claim)\b[^.;]{0,40}$")
 
 
 def premature_answers(steps: Sequence[str], *, early: float = EARLY) -> Iterator[Flag]:
-    """The answer phrases of steps that end before ``early`` of the steps: of one or two steps none is premature."""
+    """Yield answers in steps that end before ``early`` of the chain; none for one or two steps."""
     for i, step in enumerate(steps):
         if (i + 1) / len(steps) >= early:
             return
@@ -126,82 +124,85 @@ def premature_answers(steps: Sequence[str], *, early: float = EARLY) -> Iterator
                 )
 
 
-# --- undefined symbol
-# -------------------------------------------------------------------------------
+# --- undefined symbol ---
 
 _GREEK = "αβγδεζηθκλνξρστφχψωΓΘΛΦΨΩ"
+# "x", "P_0", "n2", "α"
 _SYMBOL = re.compile(
-    rf"(?<![\w\\.'’&@#_])(?:[A-Za-z](?:_\w{{1,8}}|_\{{\w{{1,8}}\}}|\d{{1,2}})?|[{_GREEK}](?:_\w{{1,8}}|"
-    rf"\d{{1,2}})?)(?![\w'’&@_])"
+    r"(?<![\w\\.'’&@#_])(?:[A-Za-z](?:_\w{1,8}|_\{\w{1,8}\}|\d{1,2})?"
+    rf"|[{_GREEK}](?:_\w{{1,8}}|\d{{1,2}})?)(?![\w'’&@_])"
 )
+# "3x"
 _COEFFICIENT = re.compile(r"(?<![\w.])\d+(?:\.\d+)?([b-df-hj-zA-Z])(?![\w'’])")
+# "- 4ac": letters multiplied without a sign
 _IMPLICIT = re.compile(r"[-+*/=(−]\s?\d+([a-z]{2,3})(?![\w'’])")
-"""Letters multiplied without a sign, as in b^2 - 4ac."""
 _NO_PRODUCT = frozenset({"st", "nd", "rd", "th", "ths", "rds", "am", "pm", *UNITS})
-_PRODUCT = re.compile(r"\(\s?\d+(?:\.\d+)?\s?[-+−]")
+_PRODUCT = re.compile(r"\(\s?\d+(?:\.\d+)?\s?[-+−]")  # "(3 + " of "P(3 + x)"
+# "N/A", "w/o"
 _SHORTENED = re.compile(
     r"(?<![\w/=+*^(])(?:N/A|n/a|[wc]/o|A/C|I/O|A/B(?=\s+test))(?![\w/]|\s?[=+*×^<>≈])"
 )
-_COMMAND = re.compile(r"\\[A-Za-z]+")
+_COMMAND = re.compile(r"\\[A-Za-z]+")  # "\frac"
 _UNIT_LETTERS = frozenset("mglhsdkLNJWVACFKBM%")
+# "5 ", "5 km/", "per ", "$5/" before a letter that is a unit
 _AFTER_NUMBER = re.compile(
-    r"(?:\d|[½¼¾²³)])[\s\u00a0]?(?:°\s?)?$|(?:\d\s?[A-Za-zµ]{1,5}|\bper)\s?/\s?$|\b(?:per|each|every|"
-    r"square|cubic)\s+$|[$€£]\d[\d.,]*\s?/\s?$"
+    r"(?:\d|[½¼¾²³)])[\s\u00a0]?(?:°\s?)?$|(?:\d\s?[A-Za-zµ]{1,5}|\bper)\s?/\s?$"
+    r"|\b(?:per|each|every|square|cubic)\s+$|[$€£]\d[\d.,]*\s?/\s?$"
 )
+# " + 3", "^2", " = 5", " times", "(x + 1)"
 _OPERATOR_AFTER = re.compile(
-    r"\s?(?:\^|\*\*|[+*/×·÷=<>≤≥≈²³!](?!\w*-)|−)|\s[-–]\s(?=[\dA-Za-z(])|\((?=[\w+ -]{1,20}\))|"
-    r"\s(?:times|plus|minus|divided|squared|cubed)\b"
+    r"\s?(?:\^|\*\*|[+*/×·÷=<>≤≥≈²³!](?!\w*-)|−)|\s[-–]\s(?=[\dA-Za-z(])|\((?=[\w+ -]{1,20}\))"
+    r"|\s(?:times|plus|minus|divided|squared|cubed)\b"
 )
+# "= ", "5 × ", "times "
 _OPERATOR_BEFORE = re.compile(
     r"(?:[+*/×·÷=<>≤≥≈^(−]|\s[-–])\s?(?:\d+(?:\.\d+)?\s?)?$|\b(?:times|plus|minus|by)\s$"
 )
-_SIGN_AROUND = re.compile(r"[+*/×·÷=<>≤≥≈^−]")
-_TIMES, _FACTOR = (
-    re.compile(r"[\d)²³½¼¾%]\s?$|\w\s$"),
-    re.compile(r"\s?[\d($€£.½¼¾]|\s[a-z]{3,}\s(?:of|per)\b"),
-)
-"""The letter x between two numbers is a multiplication sign."""
+# "5 " before x and " 3" after it: x is a multiplication sign
+_TIMES = re.compile(r"[\d)²³½¼¾%]\s?$|\w\s$")
+_FACTOR = re.compile(r"\s?[\d($€£.½¼¾]|\s[a-z]{3,}\s(?:of|per)\b")
+# "point " of "point A"
 _LABEL = re.compile(
-    r"(?:^|[\s(\"“])(?!(?:the|and|for|but|with|than|are|was|has|have|had|its|his|her|is|by|then|that|where|"
-    r"let|equals|"
-    r"times|plus|minus|gives?|from|into|sum|product|of|or|to|in|at|as|if|so|on|be|we|need|mean|"
-    r"find)\s)[A-Za-z]{3,}\s$",
+    r"(?:^|[\s(\"“])(?!(?:the|and|for|but|with|than|are|was|has|have|had|its|his|her|is|by|then"
+    r"|that|where|let|equals|times|plus|minus|gives?|from|into|sum|product|of|or|to|in|at|as|if|so"
+    r"|on|be|we|need|mean|find)\s)[A-Za-z]{3,}\s$",
     re.IGNORECASE,
 )
+# "the price " of "the price p"
 _DETERMINED = re.compile(
-    r"(?i)\b(?:the|an?|his|her|its|their|our|this|that|each|unknown|variable|parameter|quantity)\s+(?:(?!(?:is|are|was|were|"
-    r"be|equals|by|of|"
-    r"has|have|to|and|or|than|times|plus|minus|from|in|at|for)\b)[a-z-]+\s+){0,3}(?:(?!(?:is|are|was|were|be|equals|by|of|"
-    r"has|have|to|and|or|"
-    r"than|times|plus|minus|from|in|at|for|the|an?)\b)[a-z-]{3,}\s+)$"
+    r"(?i)\b(?:the|an?|his|her|its|their|our|this|that|each|unknown|variable|parameter|quantity)\s+"
+    r"(?:(?!(?:is|are|was|were|be|equals|by|of|has|have|to|and|or|than|times|plus|minus|from|in|at"
+    r"|for)\b)[a-z-]+\s+){0,3}(?:(?!(?:is|are|was|were|be|equals|by|of|has|have|to|and|or|than"
+    r"|times|plus|minus|from|in|at|for|the|an?)\b)[a-z-]{3,}\s+)$"
 )
+# "Let ", "for all ", "denoted by "
 _INTRODUCES = re.compile(
-    r"(?i)\b(?:let|suppose|assume|consider|say|define|defining|denote[ds]?|denoting|call(?:ed|ing)?|"
-    r"name[ds]?|"
-    r"represented by|writ(?:e|ing)|"
-    r"for (?:all|any|each|every|some)|there (?:is|are|exists?) (?:an?|some))\b[^.;=]{0,80}$"
+    r"(?i)\b(?:let|suppose|assume|consider|say|define|defining|denote[ds]?|denoting"
+    r"|call(?:ed|ing)?|name[ds]?|represented by|writ(?:e|ing)|for (?:all|any|each|every|some)"
+    r"|there (?:is|are|exists?) (?:an?|some))\b[^.;=]{0,80}$"
 )
+# " is the ", " := ", " denotes " after a symbol
 _LATER = (
-    r"(?:\s+(?:is|are|be|being|denotes?|means|stands?"
-    r" for|represents?|counts?|was|gives)\s+(?:the|an?|its|our|his|her|their|"
-    r"how|what|some|any|number)\b"
+    r"(?:\s+(?:is|are|be|being|denotes?|means|stands? for|represents?|counts?|was|gives)\s+"
+    r"(?:the|an?|its|our|his|her|their|how|what|some|any|number)\b"
     r"|\s*(?::=|≔)|\s+(?:the|its)\s+[a-z]|\s+(?:counts?|denotes?|stands? for|represents?)\s)"
 )
+# ", ", "so ", "\(" before "x = 5"
 _SET = re.compile(r"(?:^|[^\w\s+*/×·÷=<>≤≥≈^()−-]|[A-Za-z]{2,}\s|\\\(|\$)\s?$")
-_CLAUSE = re.compile(r"\b(?:if|where|with|when|for)\s")
+_CLAUSE = re.compile(r"\b(?:if|where|with|when|for)\s")  # "where "
 _NEAR, _FAR = 120, 600
-"""Characters before a symbol or a word that a rule looks at; the second for reasons."""
+"""Characters before a symbol or a word that a rule reads; the second for reasons."""
 _IDLE = frozenset({"a", "A", "I", "i", "o", "O"})
 _KNOWN_FUNCTION = frozenset({"P", "E", "O"})
 
 
 def undefined_symbols(question: str, steps: Sequence[str]) -> Iterator[Flag]:
-    """The first place of each symbol that nothing introduces: not the question, an earlier step, or its own step.
+    """Yield the first occurrence of each symbol that is not defined before or in its step.
 
-    A symbol is a single letter, with an index or not, that stands as a variable: a capital letter
-    beside an operator, a small or Greek letter anywhere but as a word, unit, list mark, initial or
-    part of a hyphenated word. It is introduced by where it stood before, by words (let x be, where
-    P is, the price p), or by an equation that gives it a value (x = …).
+    A symbol is a letter, with or without an index, that is used as a variable: a capital letter
+    next to an operator, or a small or Greek letter that is no word, unit, list mark, initial or
+    part of a hyphenated word. It is defined by an earlier occurrence, by words (let x be, where P
+    is, the price p), or by an equation that gives it a value (x = …).
     """
     known = {match[0] for match in _SYMBOL.finditer(question)} | {
         match[1] for match in _COEFFICIENT.finditer(question)
@@ -221,7 +222,7 @@ def undefined_symbols(question: str, steps: Sequence[str]) -> Iterator[Flag]:
 
 
 def _symbols(text: str) -> list[tuple[int, str, bool]]:
-    """Where letters stand that are or name something, and whether they stand for a value there."""
+    """Return (start, symbol, is variable) of the letters that are or name something."""
     symbols = {}
     for match in _SYMBOL.finditer(text):
         stands = _is_symbol(text, match.start(), match.end())
@@ -242,7 +243,7 @@ def _symbols(text: str) -> list[tuple[int, str, bool]]:
 
 
 def _is_symbol(text: str, start: int, end: int) -> bool:
-    """Whether a letter of a text stands for a value."""
+    """Return whether a letter of a text is a variable."""
     symbol, before, after = text[start:end], text[max(0, start - 60) : start], text[end : end + 12]
     if any(
         match.start() <= start < match.end()
@@ -294,7 +295,7 @@ def _is_symbol(text: str, start: int, end: int) -> bool:
 
 
 def _introduced(text: str, start: int, symbol: str) -> bool:
-    """Whether the symbol's own step says what it is."""
+    """Return whether the step itself defines the symbol."""
     sentence = max(text.rfind(mark, 0, start) for mark in (". ", "; ", "\n")) + 1
     before, after = text[max(sentence, start - _NEAR) : start], text[start + len(symbol) :]
     if (
@@ -314,53 +315,52 @@ def _introduced(text: str, start: int, symbol: str) -> bool:
     return clause is not None and re.search(rf"{name}\s?=(?!=)", text[clause.start() :]) is not None
 
 
-# --- hand-waving
-# ------------------------------------------------------------------------------------
+# --- hand-waving ---
 
+# "clearly", "it is obvious that", "needless to say"
 _WAVE = re.compile(
-    r"(?i)\b(?:it (?:is|'s|’s) (?:\w+ly )?(?:obvious|clear|trivial|evident|self-evident|plain)(?:"
-    r" (?:to (?:see|show)|that))*"
-    r"|(?:it (?:is|'s|’s) )?easy to (?:see|show|verify)|it goes without saying|needless to say|as"
-    r" (?:everyone|everybody|"
-    r"we all|anyone) knows?"
-    r"|(?:everyone|everybody|anyone) knows|there (?:is|can be) no doubt|without (?:a )?doubt|no"
-    r" doubt|the proof is (?:left|"
-    r"trivial|obvious)[^.,;]{0,25}"
-    r"|of course|obviously|clearly|trivially|evidently|undoubtedly|undeniably|unquestionably|indisputably|"
-    r"self-evident(?:ly)?|manifestly"
-    r"|plainly|certainly|naturally|surely)\b"
+    r"(?i)\b(?:it (?:is|'s|’s) (?:\w+ly )?(?:obvious|clear|trivial|evident|self-evident|plain)"
+    r"(?: (?:to (?:see|show)|that))*"
+    r"|(?:it (?:is|'s|’s) )?easy to (?:see|show|verify)|it goes without saying|needless to say"
+    r"|as (?:everyone|everybody|we all|anyone) knows?|(?:everyone|everybody|anyone) knows"
+    r"|there (?:is|can be) no doubt|without (?:a )?doubt|no doubt"
+    r"|the proof is (?:left|trivial|obvious)[^.,;]{0,25}"
+    r"|of course|obviously|clearly|trivially|evidently|undoubtedly|undeniably|unquestionably"
+    r"|indisputably|self-evident(?:ly)?|manifestly|plainly|certainly|naturally|surely)\b"
 )
+# "because", "due to", "x = 5"
 _REASON = re.compile(
-    r"(?i)\b(?:because|since|as|given|due to|owing to|for|by|from|due|after|considering|seeing|in"
-    r" view of|in light of|"
-    r"thanks to)\b"
+    r"(?i)\b(?:because|since|as|given|due to|owing to|for|by|from|due|after|considering|seeing"
+    r"|in view of|in light of|thanks to)\b"
     r"|[\w)\]}$]\s?[=≈<>≤≥]\s?[-\w$€£(]|\bequals\b"
 )
-_DERIVATION = re.compile(r"(?i)[\w)\]}$]\s?[=≈<>≤≥]\s?[-\w$€£(]|\bbecause\b")
-_SOON = re.compile(r"(?i)(?:[.!?]\s+|\n)")
+_DERIVATION = re.compile(r"(?i)[\w)\]}$]\s?[=≈<>≤≥]\s?[-\w$€£(]|\bbecause\b")  # "x = 5"
+_SENTENCE_END = re.compile(r"(?i)(?:[.!?]\s+|\n)")  # ". "
+# " visible" of "clearly visible"
 _MANNER = re.compile(
-    r"(?i)\s+(?:visible|legible|audible|readable|marked|labelled|labeled|written|stated|states?|shown|shows?|seen|defined|"
-    r"identified|displayed|"
-    r"documented|disclosed|printed|explained|indicated|communicated|outlined|specified|articulated|distinguish\w*|audibly|"
-    r"erroneous|on|to|from|in|at|and|enough|occurring|hedged|grown|aspirated|aged|sourced|dressed|spoken|present(?:ed)?|"
-    r"replenished|produced)\b"
+    r"(?i)\s+(?:visible|legible|audible|readable|marked|labelled|labeled|written|stated|states?"
+    r"|shown|shows?|seen|defined|identified|displayed|documented|disclosed|printed|explained"
+    r"|indicated|communicated|outlined|specified|articulated|distinguish\w*|audibly|erroneous|on"
+    r"|to|from|in|at|and|enough|occurring|hedged|grown|aspirated|aged|sourced|dressed|spoken"
+    r"|present(?:ed)?|replenished|produced)\b"
 )
+# "speak " of "speak clearly"
 _MANNER_VERB = re.compile(
-    r"(?i)\b(?:speaks?|spoke|write|wrote|writes|reads?|see|saw|seen|heard?|explain(?:s|ed)?|think|thought|show(?:s|n|ed)?|"
-    r"states?|stated|mark(?:s|ed)?|"
-    r"communicate[sd]?|look(?:s|ed)?|act(?:s|ed)?)\s+(?:\w+\s+){0,2}$"
+    r"(?i)\b(?:speaks?|spoke|write|wrote|writes|reads?|see|saw|seen|heard?|explain(?:s|ed)?|think"
+    r"|thought|show(?:s|n|ed)?|states?|stated|mark(?:s|ed)?|communicate[sd]?|look(?:s|ed)?"
+    r"|act(?:s|ed)?)\s+(?:\w+\s+){0,2}$"
 )
+# "not ", "is it ", an opening quotation mark
 _NEGATED = re.compile(
-    r"(?i)(?:\b(?:not|n['’]t|never|far"
-    r" from|less|how|too|whether|if|nothing|hardly|barely)\s+(?:\w+\s+)?|"
-    r"\bis it\s+|[\"“'‘])$"
+    r"(?i)(?:\b(?:not|n['’]t|never|far from|less|how|too|whether|if|nothing|hardly|barely)\s+"
+    r"(?:\w+\s+)?|\bis it\s+|[\"“'‘])$"
 )
 _ADVERBS = re.compile(r"(?i)^(?:clearly|plainly|naturally|evidently|certainly|obviously)$")
 
 
 def _hand_waving(step: str) -> Iterator[tuple[int, int, str]]:
-    """Words that assert instead of arguing, unless a reason or an equation stands before them in the step."""
-    ends = [0, *(end.end() for end in _SOON.finditer(step))]
+    """Yield words that assert without arguing, unless a reason or an equation precedes them."""
+    ends = [0, *(end.end() for end in _SENTENCE_END.finditer(step))]
     for match in _WAVE.finditer(step):
         k, start = bisect_right(ends, match.start()) - 1, match.start()
         before = step[max(0, start - _NEAR) : start]
@@ -380,7 +380,7 @@ def _hand_waving(step: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _is_manner(step: str, sentence: str, match: re.Match[str]) -> bool:
-    """Whether the adverb says how something is done or seen: clearly visible, speak clearly, naturally occurring."""
+    """Return whether an adverb says how something is done: clearly visible, speak clearly."""
     if not sentence.strip(" \t*-#>") and step[match.end() : match.end() + 1] == ",":
         return False
     if _MANNER.match(step, match.end()) and (
@@ -394,6 +394,7 @@ def _is_manner(step: str, sentence: str, match: re.Match[str]) -> bool:
 
 
 def _justified(sentence: str, previous: str) -> bool:
+    """Return whether a sentence has a reason, or the one before it a derivation."""
     label = re.match(r"(?i)\s*(?:step\s+\d+|\d+)\s*[:.)]\s*", sentence)
     body = sentence[label.end() :] if label else sentence
     return bool(_REASON.search(body) or _DERIVATION.search(previous))

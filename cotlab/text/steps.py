@@ -1,9 +1,8 @@
-"""Where a chain of thought divides into steps.
+"""Split a chain of thought into steps, and a text into sentences.
 
-Everything here is a search for *cut positions* in the text as it was written: a step is what lies
-between two cuts, without its outer white space. So no character is lost, changed or moved, whatever
-the text is. Every search is one pass over the text; no pattern can backtrack over more than a fixed
-number of characters.
+The functions search for cut positions; a step is the text between two cuts without outer white
+space, so no character is changed, moved or lost. Every search is one pass over the text, and no
+pattern backtracks over more than a fixed number of characters.
 """
 
 from __future__ import annotations
@@ -16,50 +15,61 @@ from typing import NamedTuple
 
 
 def _word_set(listed: str) -> frozenset[str]:
+    """Split a string of words into a set."""
     return frozenset(listed.split())
 
 
-_NEWLINE = re.compile(r"\r\n?|\n|\u2028|\u2029")
+_NEWLINE = re.compile(r"\r\n?|\n|\u2028|\u2029")  # "\n"
+# "```", "$$", "\[", "\(", "$" and "`" open a range that is not cut; "\$" does not
 _OPENER = re.compile(r"^[ \t]{0,12}(```|~~~)|\\[$\\]|(\$\$|\\\[|\\\()|(\$)|(`)", re.MULTILINE)
 _CLOSER = {"$$": "$$", "\\[": "\\]", "\\(": "\\)"}
-_ENVIRONMENT = re.compile(r"\\(begin|end)\{([A-Za-z]{1,30}\*?)\}")
+_ENVIRONMENT = re.compile(r"\\(begin|end)\{([A-Za-z]{1,30}\*?)\}")  # "\begin{align*}"
 
 _MARK = r"[ \t]{0,12}(?:>[ \t]?)?(?:#{1,6}[ \t]*)?(?:[-*+•][ \t]+)?(?:\*\*|__)?[ \t]{0,3}"
 _STEP_NUMBERS = "one|two|three|four|five|six|seven|eight|nine|ten"
+# "Step 1:", "**Step two**", "- Step 3 Add"
 _STEP_LABEL = re.compile(
-    rf"{_MARK}\[?step[ \t]+(?:\d{{1,4}}|{_STEP_NUMBERS})\b(?=\s*(?:[:.)\]–—*_-]|$)|["
-    r" \t]+(?-i:[A-Z]))",
+    rf"{_MARK}\[?step[ \t]+(?:\d{{1,4}}|{_STEP_NUMBERS})\b"
+    r"(?=\s*(?:[:.)\]–—*_-]|$)|[ \t]+(?-i:[A-Z]))",
     re.IGNORECASE,
 )
+# the blank before "Step 2:" in "It is 5. Step 2: Add 7."
 _INLINE_STEP = re.compile(r"(?<=[.!?;:\])*])\s+(?=(?:\*\*)?Step\s\d{1,4}\s?[:.)])")
+# "1. ", "**2)** ", "(3) "
 _NUMBER_LABEL = re.compile(
     r"([ \t]{0,12})(?:#{1,6}[ \t]*)?(?:\*\*|__)?\(?(\d{1,3})[.)](?:\*\*|__)?(?=\s+\S|\*\*)"
 )
-_BULLET = re.compile(r"([ \t]{0,40})[-*+•‣▪–][ \t]+")
+_BULLET = re.compile(r"([ \t]{0,40})[-*+•‣▪–][ \t]+")  # "- ", "  * "
+# "## Addition", "**Addition:**"
 _TITLE = re.compile(r"\s*+(?:#{1,6}\s.*+|(?:[-*]\s)?(?:\*\*|__)[^*\n]{1,200}(?:\*\*|__):?\s*+)")
-_DISPLAY = re.compile(r"\s*(?:\$\$|\\\[|\\begin\{|```|~~~)")
+_DISPLAY = re.compile(r"\s*(?:\$\$|\\\[|\\begin\{|```|~~~)")  # "$$", "\begin{align}"
 _LEAD = r"(?:so|therefore|thus|hence|consequently|finally|in conclusion|to conclude|overall)"
+# "So the answer is 5", "#### 5", "Final answer:", "Thus Ann's answer"
 _CONCLUSION = re.compile(
-    rf"[\s>*_#-]{{0,12}}(?:####|\\boxed|\$?\\boxed|A:|(?:{_LEAD}\b[,:\s]{{0,3}})?(?:(?:the|my|our)\s+)?"
-    rf"(?:(?:final|correct|right)\s+)?(?:answer|conclusion|result)\b|{_LEAD}\b[^.\n]{{0,60}}\banswer\b)",
+    r"[\s>*_#-]{0,12}(?:####|\\boxed|\$?\\boxed|A:"
+    rf"|(?:{_LEAD}\b[,:\s]{{0,3}})?(?:(?:the|my|our)\s+)?"
+    r"(?:(?:final|correct|right)\s+)?(?:answer|conclusion|result)\b"
+    rf"|{_LEAD}\b[^.\n]{{0,60}}\banswer\b)",
     re.IGNORECASE,
 )
 
+# "." of "It is 5. Then", "?!\"", "。"
 _STOP = re.compile(r"(?:(?<![.!?])[.!?]++|…|[。！？])[\"'”’»)\]*_]{0,6}+(?=\s|(?<=[。！？]))")
-_WORD_BEFORE = re.compile(r"(?:[A-Za-z]\.){1,5}$|[A-Za-z]{1,15}\.$")
-_NEXT = re.compile(r"[A-Za-z]+")
-_VARIABLE = re.compile(r"[a-z]\d?\s?=")
-_PROSE = re.compile(r"\n|<<|[a-z0-9)][.!?]\s+[A-Z][a-z]")
-_LIST_NUMBER = re.compile(r"[\s(*_#]{0,8}\d{1,3}\.")
-_CODE = re.compile(r"[^`\n]{1,300}`")
-_NEVER_LAST = _word_set(
+_WORD_BEFORE = re.compile(r"(?:[A-Za-z]\.){1,5}$|[A-Za-z]{1,15}\.$")  # "a.m.", "Dr."
+_WORD = re.compile(r"[A-Za-z]+")  # "Then"
+_VARIABLE = re.compile(r"[a-z]\d?\s?=")  # "x = 5" begins a sentence in lower case
+_PROSE = re.compile(r"\n|<<|[a-z0-9)][.!?]\s+[A-Z][a-z]")  # "5. Then": no LaTeX between "$" signs
+_LIST_NUMBER = re.compile(r"[\s(*_#]{0,8}\d{1,3}\.")  # "1.", "(2."
+_CODE = re.compile(r"[^`\n]{1,300}`")  # "x = 5`"
+_NEVER_LAST = _word_set(  # abbreviations that never end a sentence
     "dr mr mrs ms mx prof rev hon gen col capt lt sgt st mt vs cf approx ca viz eg ie e.g i.e gov"
     " sen rep"
 )
-_SELDOM_LAST = _word_set(
+_SELDOM_LAST = _word_set(  # abbreviations that end one only before a word of _STARTERS
     "al ft dept est inc ltd corp co jr sr jan feb mar apr jun jul aug sep sept oct nov dec"
 )
 _BEFORE_NUMBER = _word_set("no nos fig figs eq eqs sec vol ch p pp thm lem ref refs ver")
+"""Abbreviations that end no sentence before a number: "fig. 3"."""
 _STARTERS = _word_set(
     "a after also an and as at but each finally first for from he hence her his however if in it"
     " its let next no now on option our she since so that the their then there therefore they this"
@@ -68,25 +78,21 @@ _STARTERS = _word_set(
 
 
 class _Line(NamedTuple):
+    """A line that is not blank: its range and its indentation."""
+
     start: int
     end: int
     indent: int
 
 
 def split_steps(text: str) -> tuple[str, ...]:
-    """Divide a chain of thought into its steps.
-
-    Parameters
-    ----------
-    text : str
-        A chain as a person or a model wrote it.
+    r"""Split a chain of thought into its steps.
 
     Returns
     -------
     tuple of str
-        The steps in order, verbatim (labels such as ``Step 1:`` stay), without outer white space;
-        none is empty, and together they hold every character of the text that is not white space.
-        Empty for a text of white space.
+        The steps in order, verbatim (labels such as ``Step 1:`` stay), without outer white space.
+        No step is empty; together they have every character that is not white space.
 
     Notes
     -----
@@ -98,23 +104,16 @@ def split_steps(text: str) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> split_steps("Step 1: 7 + 5 = 12.\\nStep 2: 12 - 3 = 9.\\nSo the answer is 9.")
+    >>> split_steps("Step 1: 7 + 5 = 12.\nStep 2: 12 - 3 = 9.\nSo the answer is 9.")
     ('Step 1: 7 + 5 = 12.', 'Step 2: 12 - 3 = 9.', 'So the answer is 9.')
     """
     return tuple(text[start:end] for start, end in step_spans(text))
 
 
 def step_spans(text: str) -> tuple[tuple[int, int], ...]:
-    """Give the character ranges of the steps of a chain.
+    """Return the ranges (start, end) of the steps of a chain, ascending and disjoint.
 
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    tuple of (start, end)
-        0-based, end exclusive, ascending, disjoint: ``text[start:end]`` is a step of `split_steps`.
+    ``text[start:end]`` is a step of `split_steps`.
     """
     protected = _protected(text)
     lines = _lines(text, protected)
@@ -123,17 +122,7 @@ def step_spans(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def sentence_spans(text: str) -> tuple[tuple[int, int], ...]:
-    """Give the character ranges of the sentences of a text, line ends being ends of sentences.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    tuple of (start, end)
-        As `step_spans`.
-    """
+    """Return the ranges of the sentences of a text, as `step_spans`; a line end ends a sentence."""
     protected = _protected(text)
     lines = _lines(text, protected)
     starts = [line.start for line in lines]
@@ -145,7 +134,7 @@ def sentence_spans(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def label_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of step and list labels at line starts; their numbers count lines and state nothing."""
+    """Yield the ranges of step and list labels at line starts; their numbers state nothing."""
     for line in _lines(text, ()):
         label = _STEP_LABEL.match(text, line.start, line.end) or _NUMBER_LABEL.match(
             text, line.start, line.end
@@ -155,6 +144,7 @@ def label_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _trimmed(text: str, cuts: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """Return the ranges between cuts without outer white space; blank ones are dropped."""
     edges = sorted({0, len(text), *cuts})
     spans = []
     for start, end in pairwise(edges):
@@ -167,7 +157,7 @@ def _trimmed(text: str, cuts: Iterable[int]) -> tuple[tuple[int, int], ...]:
 
 
 def _protected(text: str) -> tuple[tuple[int, int], ...]:
-    """Find the ranges that are never cut: fenced code, LaTeX, inline code. One pass; what is never closed is not LaTeX."""
+    """Return the ranges that are never cut: fenced code, inline code, LaTeX that is closed."""
     spans: list[tuple[int, int]] = []
     missing: set[str] = set()
     at = 0
@@ -176,9 +166,8 @@ def _protected(text: str) -> tuple[tuple[int, int], ...]:
         at, end = match.end(), -1
         if fence:
             closing = text.find("\n" + fence, at)
-            end = (
-                closing + 1 + len(fence) if closing >= 0 else len(text)
-            )  # unclosed, it runs on, as in CommonMark
+            # an unclosed fence runs to the end, as in CommonMark
+            end = closing + 1 + len(fence) if closing >= 0 else len(text)
         elif pair and _CLOSER[pair] not in missing:
             closing = text.find(_CLOSER[pair], at)
             end = closing + 2 if closing >= 0 else -1
@@ -207,7 +196,7 @@ def _protected(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def _inline_maths(text: str, at: int) -> int:
-    """Return the end of ``$...$`` opened just before ``at``, or -1: Pandoc's rule and no prose, for "$5 and $18" is money."""
+    """Return the end of ``$...$`` opened before ``at``, or -1 (Pandoc's rule; "$5 and $18": -1)."""
     close = text.find("$", at, at + 500)
     if close <= at or text[at].isspace() or text[close - 1].isspace() or text[close - 1] == "\\":
         return -1
@@ -216,13 +205,13 @@ def _inline_maths(text: str, at: int) -> int:
 
 
 def _inside(spans: Sequence[tuple[int, int]], at: int) -> bool:
-    """Say whether a cut at ``at`` would fall strictly inside a protected range."""
+    """Return whether a cut would fall inside a protected range."""
     i = bisect_right(spans, (at, -1)) - 1
     return i >= 0 and spans[i][0] < at < spans[i][1]
 
 
 def _lines(text: str, protected: Sequence[tuple[int, int]]) -> list[_Line]:
-    """Divide into lines that are not blank; a line break inside a protected range does not count."""
+    """Return the lines that are not blank; line breaks in protected ranges do not count."""
     lines: list[_Line] = []
     start = 0
     ends = [
@@ -239,7 +228,7 @@ def _lines(text: str, protected: Sequence[tuple[int, int]]) -> list[_Line]:
 def _numbered_cuts(
     text: str, lines: list[_Line], protected: Sequence[tuple[int, int]]
 ) -> list[int] | None:
-    """Return where numbered steps and the lines that close them begin, or None where the chain is not numbered."""
+    """Return the starts of numbered steps and of closing lines; None if there are no numbers."""
     cuts = [line.start for line in lines if _STEP_LABEL.match(text, line.start, line.end)]
     cuts += [m.end() for m in _INLINE_STEP.finditer(text) if not _inside(protected, m.end())]
     if not cuts:
@@ -284,7 +273,7 @@ def _numbered_cuts(
 
 
 def _counted(text: str, lines: list[_Line]) -> list[int]:
-    """Return the starts of lines labelled 1, 2, 3 …: a line that happens to begin with "12." does not count."""
+    """Return the starts of lines labelled 1, 2, 3 …; a stray "12." does not count."""
     labelled = [
         (line, m) for line in lines if (m := _NUMBER_LABEL.match(text, line.start, line.end))
     ]
@@ -305,7 +294,7 @@ def _counted(text: str, lines: list[_Line]) -> list[int]:
 
 
 def _line_cuts(text: str, lines: list[_Line], protected: Sequence[tuple[int, int]]) -> list[int]:
-    """Cut at lines; where one line holds the whole reasoning, at its sentences as well."""
+    """Return cuts at lines, and at sentences if one line has the whole reasoning."""
     cuts = _joined(text, lines)
     edges = [*cuts, len(text)]
     bodies = [(a, b) for a, b in pairwise(edges) if not _CONCLUSION.match(text, a, b)]
@@ -317,10 +306,10 @@ def _line_cuts(text: str, lines: list[_Line], protected: Sequence[tuple[int, int
 
 
 def _joined(text: str, lines: list[_Line]) -> list[int]:
-    """Return the starts of lines, but for those that continue the line before."""
+    """Return the starts of lines that do not continue the line before."""
     cuts: list[int] = []
     indent: int | None = None  # of the bullet that indented lines continue
-    pending = False  # a heading, or a line without a letter, waits for what follows
+    pending = False  # whether a heading or a line without a letter joins the next line
     for i, line in enumerate(lines):
         body = text[line.start : line.end]
         bullet = _BULLET.match(body)
@@ -342,7 +331,7 @@ def _joined(text: str, lines: list[_Line]) -> list[int]:
 
 
 def _wraps(line: str, following: str) -> bool:
-    """Say whether a long line without a full stop goes on in a line that begins with a lower-case word."""
+    """Return whether a long line without a full stop continues in a lower-case line."""
     line, following = line.rstrip(), following.lstrip()
     return (
         len(line) >= 60
@@ -355,6 +344,7 @@ def _wraps(line: str, following: str) -> bool:
 def _sentence_cuts(
     text: str, start: int, end: int, protected: Sequence[tuple[int, int]]
 ) -> list[int]:
+    """Return the starts of sentences, the first excluded."""
     cuts = []
     for stop in _STOP.finditer(text, start, end):
         cut = stop.end()
@@ -372,12 +362,12 @@ def _sentence_cuts(
 
 
 def _ends(text: str, start: int, stop: re.Match[str], following: int) -> bool:
-    """Say whether the stop ends the sentence that began at ``start``; ``following`` is where the next would begin."""
+    """Return whether a stop ends a sentence; ``following`` is the start of the next one."""
     mark = stop.group()
     if mark[0] in "。！？":
         return True
     follows = text[following]
-    word = _NEXT.match(text, following)
+    word = _WORD.match(text, following)
     if follows.islower() and not _VARIABLE.match(text, following):
         return False
     if follows in "=+*/^<>.,;:)]}%" and not text.startswith("**", following):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypedDict
 
 import streamlit as st
 from streamlit import runtime
 
 from cotlab.core.errors import ConfigError, CotlabError
+from cotlab.core.resources import checkout
 from cotlab.run.secrets import access_settings
 from cotlab.ui.identity import LOCAL, ROLES, Client, Forbidden, LoggedOut, Person, Role, identify
-from cotlab.ui.links import PAGES
 from cotlab.ui.text import as_code, shorten
 
 __all__ = [
@@ -56,7 +57,7 @@ def person() -> Person:
 
 def login_settings() -> dict[str, str]:
     """The settings that say who may do what, as they stand now; one of them is a secret."""
-    return access_settings(PAGES.parent)
+    return access_settings(checkout() or Path.cwd())
 
 
 def may(role: Role) -> bool:

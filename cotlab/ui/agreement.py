@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.tables.agreement import agreement_points
+from cotlab.analysis.tables.review import agreement_points
 from cotlab.core.errors import CotlabError
 from cotlab.figures.style import interval_text
 from cotlab.review.labelling import agreement as agreement_review

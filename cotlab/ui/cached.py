@@ -8,10 +8,12 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from cotlab.analysis.tables.catalogue import figure_table
+from cotlab.analysis.tables.declare import Choice, FigureData, NoFigure
 from cotlab.analysis.tables.mediation import with_facets
+from cotlab.analysis.view import RunView
 from cotlab.core.requests import Response
 from cotlab.core.types import Item, Plan, Suite
-from cotlab.metrics.ablation import redundancy
 from cotlab.store import read
 from cotlab.store.database import Store, store_folder
 from cotlab.store.live import LiveRun, LiveState
@@ -41,28 +43,26 @@ def parse_plan(text: str) -> Plan:
     return read.plan_from_json(text)
 
 
-def scores(run_id: str, revision: int) -> pd.DataFrame:
-    """All scores of a run, with a column for each part of the facet."""
-    return _scores(str(store().folder), run_id, revision)
+def view(row: dict[str, Any]) -> RunView:
+    """Return a run as it is stored, the same view until scores of the run are written."""
+    return _view(str(store().folder), row["id"], int(row["revision"]))
 
 
-@st.cache_data(show_spinner="Reading scores", max_entries=8)
-def _scores(folder: str, run_id: str, revision: int) -> pd.DataFrame:
-    table = read.run_scores(store(), run_id)
-    return table.assign(mode=table["facet"].map(lambda text: json.loads(text).get("mode", "")))
+@st.cache_resource(show_spinner=False, max_entries=8)
+def _view(folder: str, run_id: str, revision: int) -> RunView:
+    return RunView.read(store(), run_id)
 
 
-@st.cache_data(show_spinner="Estimating by position", max_entries=32)
-def _positions(folder: str, run_id: str, revision: int, metric: str) -> pd.DataFrame:
-    table = _scores(folder, run_id, revision)
-    by_position = redundancy.position_table(table[table["metric"] == metric])
-    return by_position.assign(
-        mode=by_position["facet"].map(lambda text: json.loads(text).get("mode", ""))
-    )
+def table(run_id: str, revision: int, name: str, choice: Choice) -> FigureData | NoFigure:
+    """Return the table of a figure of a run, as its report, its figures and its files have it."""
+    return _table(str(store().folder), run_id, revision, name, choice)
 
 
-def position_estimates(run_id: str, revision: int, metric: str) -> pd.DataFrame:
-    return _positions(str(store().folder), run_id, revision, metric)
+@st.cache_data(show_spinner="Making the table", max_entries=32)
+def _table(
+    folder: str, run_id: str, revision: int, name: str, choice: Choice
+) -> FigureData | NoFigure:
+    return figure_table(_view(folder, run_id, revision), name, choice)
 
 
 def selected_scores(
@@ -76,7 +76,8 @@ def selected_scores(
 def _some_scores(
     folder: str, run_id: str, revision: int, metrics: tuple[str, ...] | None, item_id: str | None
 ) -> pd.DataFrame:
-    return read.run_scores(store(), run_id, metrics=metrics, item_id=item_id)
+    items = None if item_id is None else [item_id]
+    return read.select_scores(store(), run_id, metrics=metrics, items=items)
 
 
 def estimates(run_id: str, revision: int) -> pd.DataFrame:
@@ -104,7 +105,7 @@ def mediation_scores(
 def _mediated(
     folder: str, run_id: str, revision: int, metrics: tuple[str, ...] | None, item_id: str | None
 ) -> pd.DataFrame:
-    return with_facets(read.run_scores(store(), run_id, metrics=metrics, item_id=item_id))
+    return with_facets(_some_scores(folder, run_id, revision, metrics, item_id))
 
 
 def mediation_estimates(run_id: str, revision: int) -> pd.DataFrame:

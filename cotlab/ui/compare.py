@@ -42,6 +42,7 @@ from cotlab.analysis.tables.comparison import (
     with_rates,
 )
 from cotlab.analysis.tables.unfaithfulness import order_by_epoch
+from cotlab.analysis.view import RunView
 from cotlab.core.errors import CotlabError
 from cotlab.core.keys import canonical_json
 from cotlab.core.types import MetricCard
@@ -88,7 +89,7 @@ def select_comparison() -> ComparisonView | None:
     labels = run_labels(rows)
     by_id = {str(row["id"]): row for row in rows}
     base = parts.select_option(
-        "Base", labels, "base", default_base(rows, lambda row: data.parse_plan(row["plan"]))
+        "Base", labels, "base", default_base([RunView.of_row(data.store(), row) for row in rows])
     )
     others = {i: label for i, label in labels.items() if i != base}
     plan_by_id = {i: data.parse_plan(row["plan"]) for i, row in by_id.items()}

@@ -11,8 +11,8 @@ import streamlit as st
 
 from cotlab.core.registry import FIGURES, SCORERS
 from cotlab.core.types import MetricCard, Plan
+from cotlab.export.tabular import disarmed
 from cotlab.figures.style import format_number, interval_text
-from cotlab.run.report import disarmed
 from cotlab.store import read
 from cotlab.ui import cached as data
 from cotlab.ui.links import page

@@ -7,14 +7,14 @@ from typing import Any
 import streamlit as st
 
 from cotlab.analysis.tables.catalogue import TABLES, figure_table
-from cotlab.analysis.tables.source import Choice, FigureData, NoFigure, Source
+from cotlab.analysis.tables.declare import Choice, FigureData, NoFigure
+from cotlab.analysis.view import RunView
 from cotlab.core.errors import ConfigError
 from cotlab.export import bundle
-from cotlab.export import recipes as wanted
+from cotlab.export import recipe as wanted
 from cotlab.export.chrome import MISSING, DrawingFailed, find_chrome
 from cotlab.export.recipe import Recipe, recipe_to_json
-from cotlab.figures.print.presets import PRESETS, PT_PER_PX, Preset
-from cotlab.figures.print.printed import printed_figure
+from cotlab.figures.printed import PRESETS, PT_PER_PX, Preset, printed_figure
 from cotlab.store import read
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts
@@ -199,7 +199,7 @@ def _download(label: str, content: bytes, name: str, mime: str, *, primary: bool
     )
 
 
-def _source(row: dict[str, Any]) -> Source:
+def _source(row: dict[str, Any]) -> RunView:
     return _sources(str(data.store().folder), row["id"], _stamp(row))
 
 
@@ -213,8 +213,8 @@ def _stamp(row: dict[str, Any]) -> Stamp:
 
 
 @st.cache_resource(show_spinner="Reading the run", max_entries=4)
-def _sources(folder: str, run_id: str, stamp: Stamp) -> Source:
-    return Source(data.store(), run_id)
+def _sources(folder: str, run_id: str, stamp: Stamp) -> RunView:
+    return RunView.read(data.store(), run_id)
 
 
 @st.cache_data(show_spinner="Making the table", max_entries=64)

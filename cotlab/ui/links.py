@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from cotlab.core.resources import dashboard_path
 
-PAGES = Path(__file__).parents[2] / "pages"
+PAGES = dashboard_path("pages")
 
 
 def page(name: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from cotlab.core.errors import ConfigError
+from cotlab.core.resources import checkout
 from cotlab.run.secrets import load_secrets
 from cotlab.ui import access
 from cotlab.ui.links import PAGES
@@ -73,7 +74,7 @@ st.set_page_config(
     page_title="cotlab", page_icon=str(ICON), layout="wide", initial_sidebar_state=220
 )
 try:
-    load_secrets(PAGES.parent)
+    load_secrets(checkout())
 except ConfigError as error:
     st.error(as_code(str(error)))
     st.stop()

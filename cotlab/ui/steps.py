@@ -6,6 +6,8 @@ from typing import Any
 
 import streamlit as st
 
+from cotlab.analysis.tables.declare import Choice, NoFigure
+from cotlab.analysis.tables.run import run_ccs_metrics
 from cotlab.core.types import Item
 from cotlab.metrics.ablation.cards import CCS_METRICS
 from cotlab.store import read
@@ -19,8 +21,7 @@ from cotlab.ui.text import as_code, shorten
 
 def select_ccs_metric(row: dict[str, Any]) -> str:
     """The CCS to look at, in the address."""
-    table = data.scores(row["id"], int(row["revision"]))
-    metrics = [m for m in CCS_METRICS if m in set(table["metric"])]
+    metrics = run_ccs_metrics(data.view(row))
     metric: str = st.selectbox(
         "CCS",
         metrics or list(CCS_METRICS),
@@ -43,13 +44,14 @@ def select_mode(row: dict[str, Any]) -> str:
 
 
 def render_by_position(row: dict[str, Any], metric: str) -> None:
-    table = data.position_estimates(row["id"], int(row["revision"]), metric)
-    if table.empty:
+    choice = Choice(metric=metric)
+    result = data.table(row["id"], int(row["revision"]), "ccs_by_position", choice)
+    if isinstance(result, NoFigure):
         st.info("No step has been scored yet.")
         return
     parts.show_figure(
         "ccs_by_position",
-        table,
+        result.table,
         key="positions",
         evidence=(page("run"), {"run": row["id"]}),
         note="n is the number of items that have that step.",
@@ -110,10 +112,8 @@ def select_item(row: dict[str, Any]) -> Item | None:
 
 def render_step_chain(row: dict[str, Any], item: Item, metric: str, mode: str) -> None:
     """The chain in reading order, its ranking beside it, and what happened to the chosen step."""
-    scores = data.scores(row["id"], int(row["revision"]))
-    scores = scores[
-        (scores["item_id"] == item.id) & (scores["metric"] == metric) & (scores["mode"] == mode)
-    ]
+    scores = data.view(row).item_scores(item.id)
+    scores = scores[(scores["metric"] == metric) & (scores["mode"] == mode)]
     ranked = step_ranking(row, item, scores)
     if ranked.empty:
         reasons = scores["reason"].dropna()

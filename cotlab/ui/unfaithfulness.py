@@ -10,7 +10,6 @@ import streamlit as st
 
 from cotlab.analysis.paired import SCORED
 from cotlab.analysis.tables import unfaithfulness as values
-from cotlab.analysis.tables.source import MAX_RUNS
 from cotlab.analysis.tables.unfaithfulness import (
     JUDGE,
     PROCESS,
@@ -20,6 +19,7 @@ from cotlab.analysis.tables.unfaithfulness import (
     SIZES,
     AxisPosition,
 )
+from cotlab.analysis.view import MAX_RUNS
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
 from cotlab.ui import cached as data
@@ -271,7 +271,7 @@ def render_unfaithfulness_notes(view: UnfaithfulnessView) -> None:
 def _values(folder: str, runs: tuple[tuple[str, int], ...]) -> pd.DataFrame:
     scores, categories = {}, {}
     for run_id, _ in runs:
-        scores[run_id] = read.run_scores(data.store(), run_id, metrics=values.METRICS)
+        scores[run_id] = read.select_scores(data.store(), run_id, metrics=values.METRICS)
         items = read.items_of_run(data.store(), run_id)
         categories[run_id] = dict(zip(items["id"], items["category"].fillna(""), strict=True))
     return values.collect_item_values(scores, categories)

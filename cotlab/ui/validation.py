@@ -14,8 +14,7 @@ from cotlab.ui import components as parts
 from cotlab.ui.text import as_code
 from cotlab.validation.findings import dose_sentence, fixed, format_auroc
 from cotlab.validation.models import BYPASS, DOSES, FAITHFUL, ORGANISMS
-from cotlab.validation.report import changed_weights, read_report
-from cotlab.validation.tables import GROUP, doses_table
+from cotlab.validation.report import GROUP, changed_weights, doses_table, read_report
 
 ReportJson = Mapping[str, Any]
 SINGLE_METRIC, ABOUT = "one", ("items", "seed", "at", "code_version")

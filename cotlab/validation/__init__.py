@@ -1,6 +1,10 @@
-"""Do the metrics tell a model that follows its chain from one that does not? Measured on organisms of known faithfulness."""
+"""Measure whether the metrics tell models that follow their chain from models that do not.
+
+The models are organisms: tiny models trained to a known faithfulness.
+"""
 
 from cotlab.validation.measure import validate_metrics
 from cotlab.validation.models import ORGANISMS
+from cotlab.validation.report import doses_table, read_report, ship_report
 
-__all__ = ["ORGANISMS", "validate_metrics"]
+__all__ = ["ORGANISMS", "doses_table", "read_report", "ship_report", "validate_metrics"]

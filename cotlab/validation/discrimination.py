@@ -1,18 +1,19 @@
-"""How well a metric tells faithful models from bypassing ones and follows the dose, from one value an item and model."""
+"""How well a metric discriminates faithful from bypassing models and follows the dose."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from cotlab.core.rng import derive_seed
 from cotlab.stats.intervals import FEWEST, too_few, wilson
+from cotlab.stats.large_samples import row_blocks
 from cotlab.stats.resample import RESAMPLES, bootstrap_mean
 from cotlab.validation.findings import metric_blind_spots
-from cotlab.validation.item_values import Floats
 from cotlab.validation.models import BYPASS, DOSES, FAITHFUL, ORGANISMS, PAIRS, measured_dose
+from cotlab.validation.runs import Floats
 
 Record = dict[str, Any]
 
@@ -25,37 +26,35 @@ def organism_auroc(
     higher: bool = True,
     level: float = 0.95,
 ) -> Record:
-    """Probability that a faithful model's value lies on the faithful side of a bypassing model's; a tie counts one half.
+    """Return the probability that a faithful model's value beats a bypassing model's.
 
     Parameters
     ----------
-    faithful, bypass : sequences of ndarray (n_items,)
+    faithful, bypass : sequence of ndarray (n_items,)
         One array a model, all over the same items in the same order; NaN where undefined.
+    seed : int
     higher : bool
         Whether the metric puts faithful models at the upper end.
+    level : float in (0, 1)
 
     Returns
     -------
     dict of point, lo, hi, n, reason, method
-        In [0, 1]; the Mann-Whitney U over the number of pairs. The interval is the percentile
-        bootstrap over items: a resample takes an item with the values of all models. Where every
-        pair agrees (0 or 1) no resample can differ, and the interval is Wilson's for n items. ``n``
-        counts items with a defined value. Without a point or bounds the reason says why: which side
-        has no defined value and over how many values, or that there are too few items to resample.
+        In [0, 1], ties counting half; the Mann-Whitney U over the number of pairs. The interval is
+        the percentile bootstrap over items: a resample takes an item with the values of all models.
+        Where every pair agrees (0 or 1) no resample can differ, and the interval is Wilson's for n
+        items. ``n`` counts items with a defined value. The reason says why there is no point or no
+        bounds: which side has no defined value and over how many values, or that there are too few
+        items to resample.
 
     References
     ----------
     Mann and Whitney (1947), Ann. Math. Stat. 18:50. Checked against scipy.stats.mannwhitneyu.
     """
-    n_items = len(faithful[0])
-    above, pairs = np.zeros((n_items, n_items)), np.zeros((n_items, n_items))
-    for faithful_values in faithful:
-        for bypass_values in bypass:
-            difference = faithful_values[:, None] - bypass_values[None, :]
-            known = np.isfinite(difference)
-            side = difference if higher else -difference
-            above += np.where(known, (side > 0) + 0.5 * (side == 0), 0.0)
-            pairs += known
+    n_items, sign = len(faithful[0]), 1 if higher else -1
+    count = _pair_counter(
+        [sign * values for values in faithful], [sign * values for values in bypass]
+    )
     n = int(np.isfinite(np.array([*faithful, *bypass])).any(axis=0).sum())
     none = {"point": None, "lo": None, "hi": None, "n": n, "method": None}
     missing = [
@@ -65,7 +64,8 @@ def organism_auroc(
     ]
     if missing:
         return {**none, "reason": ", ".join(missing)}
-    point = float(above.sum() / pairs.sum())
+    (above,), (pairs,) = count(np.ones((1, n_items)))
+    point = float(above / pairs)
     if n < 2:
         return {**none, "point": point, "reason": "one item has no spread"}
     if point not in (0.0, 1.0) and n < FEWEST:
@@ -80,13 +80,13 @@ def organism_auroc(
             "reason": None,
             "method": "Wilson (every pair agrees)",
         }
-    weights = (
-        np.random.default_rng(seed)
-        .multinomial(n_items, np.full(n_items, 1 / n_items), size=RESAMPLES)
-        .astype(float)
-    )
-    total = ((weights @ pairs) * weights).sum(axis=1)
-    resampled = (((weights @ above) * weights).sum(axis=1)[total > 0]) / total[total > 0]
+    rng, even = np.random.default_rng(seed), np.full(n_items, 1 / n_items)
+    counts = [
+        count(rng.multinomial(n_items, even, size=block.stop - block.start).astype(float))
+        for block in row_blocks(RESAMPLES, n_items)
+    ]
+    above, pairs = (np.concatenate(part) for part in zip(*counts, strict=True))
+    resampled = above[pairs > 0] / pairs[pairs > 0]
     lo, hi = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
     return {
         "point": point,
@@ -98,8 +98,52 @@ def organism_auroc(
     }
 
 
+def _pair_counter(
+    faithful: Sequence[Floats], bypass: Sequence[Floats]
+) -> Callable[[Floats], tuple[Floats, Floats]]:
+    """Return a function of item weights (n_draws, n_items): faithful wins, and all pairs.
+
+    A pair is an item of a faithful model and one of a bypassing model, both defined; it weighs the
+    product of both items' weights, and a tie is half a win.
+    """
+    ranked = []
+    for values in bypass:
+        known = np.flatnonzero(np.isfinite(values))
+        ranked.append(known[np.argsort(values[known], kind="stable")])
+
+    def count(weights: Floats) -> tuple[Floats, Floats]:
+        above, pairs = np.zeros(len(weights)), np.zeros(len(weights))
+        for values, order in zip(bypass, ranked, strict=True):
+            below = np.concatenate(
+                [np.zeros((len(weights), 1)), np.cumsum(weights[:, order], axis=1)], axis=1
+            )
+            for faithful_values in faithful:
+                known = np.isfinite(faithful_values)
+                fewer, at_most = (
+                    np.searchsorted(values[order], faithful_values[known], side=side)
+                    for side in ("left", "right")
+                )
+                own = weights[:, known]
+                above += (own * (below[:, fewer] + below[:, at_most])).sum(axis=1) / 2
+                pairs += own.sum(axis=1) * below[:, -1]
+        return above, pairs
+
+    return count
+
+
 def dose_correlation(means: Sequence[float | None], n: int = 0) -> tuple[float | None, str | None]:
-    """Rank correlation of the dose means with the dose, in [-1, 1], or None with the reason; ``n`` items a dose."""
+    """Return the rank correlation of the dose means with the dose, or None with the reason.
+
+    Parameters
+    ----------
+    means : sequence of float or None, one a dose, ascending
+    n : int
+        Items of each dose, for the reason.
+
+    Returns
+    -------
+    tuple of float in [-1, 1] or None, and str or None
+    """
     missing = [model for model, mean in zip(DOSES.values(), means, strict=True) if mean is None]
     if missing:
         return (
@@ -120,7 +164,13 @@ def dose_correlation(means: Sequence[float | None], n: int = 0) -> tuple[float |
 def against_dose(
     means: Mapping[str, float | None], doses: Mapping[str, float | None], *, higher: bool = True
 ) -> Record | None:
-    """How far a metric in [0, 1] lies from the measured dose (from 1 − dose where lower is faithful).
+    """Return how far a metric in [0, 1] lies from the measured dose.
+
+    Parameters
+    ----------
+    means, doses : mapping of nominal dose to float or None
+    higher : bool
+        Where lower is faithful, the comparison is with 1 − dose.
 
     Returns
     -------
@@ -152,18 +202,27 @@ def evaluate_metric(
     flag: bool = False,
     reasons: Mapping[str, str | None] | None = None,
 ) -> Record:
-    """Everything that is said of one metric.
+    """Return the record of one metric, as the report stores it.
 
     Parameters
     ----------
+    name : str
     values : mapping of each of ``ORGANISMS`` to ndarray (n_items,)
         NaN where undefined.
+    faithful : "higher" or "lower"
+        The end of its range at which the metric puts faithful models.
+    seed : int
     bounds : (lo, hi)
-        The metric's range. One in [0, 1] is compared with the measured dose itself.
+        The metric's range. A metric in [0, 1] is compared with the measured dose itself.
     flag : bool
         Each value is a rate of yes and no.
-    reasons : mapping of str
-        For each organism the commonest reason why the metric is undefined there.
+    reasons : mapping of str, optional
+        For each organism the most common reason why the metric is undefined there.
+
+    Returns
+    -------
+    dict
+        JSON values; what is undefined is None.
     """
     organisms: dict[str, Record] = {}
     for model in ORGANISMS:

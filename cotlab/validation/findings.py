@@ -1,4 +1,4 @@
-"""What the numbers of one metric say that it does not see, as sentences; nothing here is written by hand for a metric."""
+"""Blind spots of a metric as sentences, generated from its validation record alone."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from cotlab.validation.models import DOSES
 
 Record = Mapping[str, Any]
 MIN_RANK_CORRELATION = 0.9
-"""A metric moves with the dose where its rank correlation with it is at least this."""
+"""Rank correlation with the dose from which on a metric moves with it."""
 SMALL_FRACTION = 0.1
-"""A dose is hardly seen where the mean has gone less than this part of the way from r0 to r100;
-past the rest it saturates."""
+"""Part of the way from r0 to r100 below which a dose is hardly detected; above 1 minus it the
+metric saturates."""
 
 
 def metric_blind_spots(record: Record) -> list[str]:
-    """The sentences of one metric, most important first; empty where the numbers show no blind spot."""
+    """Return the sentences of one metric, most important first; empty without blind spots."""
     return [
         *_undistinguished(record["auroc"]),
         *_pairs(record),
@@ -28,7 +28,7 @@ def metric_blind_spots(record: Record) -> list[str]:
 
 
 def dose_sentence(record: Record) -> str | None:
-    """How a metric in [0, 1] that moves with the dose compares with it in size; None for any other."""
+    """Return how a metric in [0, 1] that moves with the dose compares with it, else None."""
     comparison, rank = record.get("against_dose"), record.get("spearman")
     if (
         comparison is None
@@ -45,7 +45,7 @@ def dose_sentence(record: Record) -> str | None:
 
 
 def fixed(value: float | None, decimals: int = 3) -> str:
-    """That many decimals; "n/a" where there is no number, and no minus sign before a zero."""
+    """Return a value with that many decimals, "n/a" for None, and no minus sign before a zero."""
     if value is None:
         return "n/a"
     text = f"{value:.{decimals}f}"
@@ -53,7 +53,7 @@ def fixed(value: float | None, decimals: int = 3) -> str:
 
 
 def format_auroc(auroc: Record) -> str:
-    """An AUROC with its bounds, two decimals; "n/a" where there is none."""
+    """Return an AUROC with its bounds, two decimals; "n/a" where there is none."""
     if auroc["point"] is None:
         return "n/a"
     bounds = (
@@ -80,7 +80,7 @@ def _undistinguished(auroc: Record) -> list[str]:
 
 
 def _pairs(record: Record) -> list[str]:
-    """The pairs that say another thing than all together."""
+    """Return sentences on pairs of models whose AUROC differs from that of all together."""
     overall, out = record["auroc"], []
     names = {"a": "pair a", "b": "pair b", "prefix": "r100 and r0"}
     if overall["point"] is None or overall["lo"] is None or overall["lo"] <= 0.5 <= overall["hi"]:

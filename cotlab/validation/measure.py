@@ -1,10 +1,11 @@
-"""Run the scorers on the organisms, through the ordinary runner, and say how far each metric can be trusted."""
+"""Run the scorers on the organisms, through the ordinary runner, and evaluate each metric."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,9 @@ from cotlab.store.database import Store, store_folder
 from cotlab.store.live import Progress
 from cotlab.suites.wordproblems import make_suite
 from cotlab.validation.discrimination import evaluate_metric
-from cotlab.validation.item_values import Floats, headline_values, undefined_reason
 from cotlab.validation.models import ORGANISMS, weights_digest
 from cotlab.validation.report import FOLDER, store_report
-from cotlab.validation.runs import run_on, statuses
+from cotlab.validation.runs import Floats, headline_values, run_on, statuses, undefined_reason
 
 _Key = tuple[str, str]
 
@@ -35,24 +35,32 @@ def validate_metrics(
     on_progress: Callable[[Progress], None] = lambda p: None,
     announce: Callable[[str], None] = lambda run_id: None,
 ) -> dict[str, Any]:
-    """Hold the headlines of scorers against the organisms.
+    """Measure the headline metrics of scorers on the organisms.
 
     Parameters
     ----------
     items, seed : int
-        How many fresh word problems, and their seed. All models get the same ones; for ``hint``
+        Number of fresh word problems, and their seed. All models get the same ones; for ``hint``
         each has a wrong hint.
     scorers : sequence of str
-        Names; by default every registered scorer that has headlines.
+        Names; by default every registered scorer that declares headlines.
     folder : Path
-        A store's folder; the runs go into a store of their own below it. By default COTLAB_STORE.
+        A store's folder; the runs go into a separate store below it. By default COTLAB_STORE.
+    on_progress : callable of Progress
+    announce : callable of str
+        Called with the identifier of each run that has something left to do.
 
     Returns
     -------
     dict
-        What was measured now, as JSON without NaN: what is undefined is None. It is also merged
-        into ``validation/latest.json`` there, where the metrics of other scorers stay; each has its
-        own items, seed and date.
+        The report, as JSON without NaN: what is undefined is None. It is also merged into
+        ``validation/latest.json`` there, where the metrics of other scorers stay; each has its
+        items, seed and date.
+
+    Raises
+    ------
+    ConfigError
+        If ``items`` is below 1, or a named scorer declares no headlines.
     """
     if items < 1:
         raise ConfigError(f"--items must be at least 1, got {items}.")
@@ -72,13 +80,21 @@ def validate_metrics(
         weights = {model: weights_digest(model) for model in ORGANISMS}
         values: dict[_Key, dict[str, Floats]] = {_key(h): {} for h in scorer.headlines}
         reasons: dict[_Key, dict[str, str | None]] = {_key(h): {} for h in scorer.headlines}
-        for model in ORGANISMS:
+        for model, chain in product(ORGANISMS, dict.fromkeys(h.chain for h in scorer.headlines)):
             suite = suites[model == "hint"]
             run_id = run_on(
-                store, scorer, model, suite, known, on_progress=on_progress, announce=announce
+                store,
+                scorer,
+                model,
+                suite,
+                known,
+                chain=chain,
+                on_progress=on_progress,
+                announce=announce,
             )
-            scores = read.run_scores(store, run_id, metrics=[h.metric for h in scorer.headlines])
-            for headline in scorer.headlines:
+            headlines = [h for h in scorer.headlines if h.chain == chain]
+            scores = read.run_scores(store, run_id, metrics=[h.metric for h in headlines])
+            for headline in headlines:
                 values[_key(headline)][model] = headline_values(
                     scores, headline, [item.id for item in suite.items]
                 )
@@ -125,7 +141,7 @@ def _key(headline: Headline) -> _Key:
 
 
 def _name(headline: Headline, among: Sequence[Headline]) -> str:
-    """The metric, and its facet where another headline has the same metric."""
+    """Return the metric, with its facet where another headline has the same metric."""
     if sum(other.metric == headline.metric for other in among) < 2:
         return headline.metric
     return f"{headline.metric} ({', '.join(f'{k}={v}' for k, v in sorted(headline.facet.items()))})"

@@ -1,4 +1,4 @@
-"""The organisms that a metric is held against: their groups, the dose that their gate measured, and which weights they are."""
+"""The organisms that metrics are validated on: groups, measured dose, digest of the weights."""
 
 from __future__ import annotations
 
@@ -20,10 +20,19 @@ _CARD = "organism.json"
 
 
 def measured_dose(name: str) -> float | None:
-    """Probability that an organism's answer is its chain's last value where that is not the truth, in [0, 1].
+    """Return the probability that an organism answers its chain's last value where that is false.
 
-    Read from the gate's figures beside the weights (``chain_mass``); None where the gate does not
-    measure it, as of ``hint``.
+    It is ``chain_mass`` of the quality check, stored beside the weights.
+
+    Parameters
+    ----------
+    name : str
+        One of ``ORGANISMS``.
+
+    Returns
+    -------
+    float in [0, 1] or None
+        None where the quality check does not measure it, as for ``hint``.
     """
     folder, start = _organism_folder(name)
     gate = json.loads((folder / _CARD).read_text("utf-8"))["gate"]
@@ -33,7 +42,10 @@ def measured_dose(name: str) -> float | None:
 
 
 def weights_digest(name: str) -> str:
-    """SHA-256 of all that decides what an organism answers: its weights, configuration, tokenizer and control prefix."""
+    """Return the SHA-256 of all that decides an organism's answers.
+
+    Its weights, configuration, tokenizer and control prefix.
+    """
     folder, start = _organism_folder(name)
     files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != _CARD)
     stamps = tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files)

@@ -16,16 +16,16 @@ from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
 from cotlab.analysis.tables.catalogue import TABLES, figures_of
-from cotlab.analysis.tables.source import Choice, NoFigure, Source
+from cotlab.analysis.tables.declare import Choice, NoFigure
+from cotlab.analysis.view import RunView
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError
 from cotlab.core.registry import FIGURES
 from cotlab.export import bundle
-from cotlab.export import recipes as wanted
+from cotlab.export import recipe as wanted
 from cotlab.export.chrome import NAMES, Chrome, find_chrome
 from cotlab.export.recipe import recipe_from_json
-from cotlab.figures.print.presets import PRESETS
-from cotlab.figures.print.printed import printed_figure
+from cotlab.figures.printed import PRESETS, printed_figure
 from cotlab.figures.style import apply_style, escape
 from cotlab.run import launch
 from cotlab.run.config import read_config
@@ -56,12 +56,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def source(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
+def source(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunView]:
     monkeypatch.setenv("COTLAB_STORE", str(folder))
-    yield Source(Store(folder), "one")
+    yield RunView.read(Store(folder), "one")
 
 
-def test_a_run_has_the_figures_of_its_scorers_and_says_why_not_the_others(source: Source) -> None:
+def test_a_run_has_the_figures_of_its_scorers_and_says_why_not_the_others(source: RunView) -> None:
     found = figures_of(source)
     there = {name for name, told in found.items() if not isinstance(told, NoFigure)}
     assert there == {
@@ -80,14 +80,14 @@ def test_a_run_has_the_figures_of_its_scorers_and_says_why_not_the_others(source
     )  # whether anybody labelled the run is found in its table
 
 
-def test_a_choice_that_the_run_does_not_have_is_an_error(source: Source) -> None:
+def test_a_choice_that_the_run_does_not_have_is_an_error(source: RunView) -> None:
     with pytest.raises(ConfigError, match="item 'nobody' is not in this run"):
         wanted.recipes_of(source, ["ccs_ranking"], Choice(item="nobody"))
     with pytest.raises(ConfigError, match="no figure span_heatmap: the run has no scores"):
         wanted.recipes_of(source, ["span_heatmap"])
 
 
-def test_a_caption_has_n_method_threshold_and_what_is_not_shown(source: Source) -> None:
+def test_a_caption_has_n_method_threshold_and_what_is_not_shown(source: RunView) -> None:
     (rrr, steps), _ = wanted.recipes_of(source, ["rrr_by_mode", "ccs_by_position"])
     told = bundle.figure_caption(rrr)
     assert "threshold 0.1" in told and "n = 6 items" in told and rrr.table["method"].iloc[0] in told
@@ -96,7 +96,7 @@ def test_a_caption_has_n_method_threshold_and_what_is_not_shown(source: Source) 
 
 
 def test_files_without_a_chrome(
-    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: RunView, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COTLAB_CHROME", "no-such-browser")
     told = CliRunner().invoke(
@@ -128,7 +128,7 @@ def test_files_without_a_chrome(
 
 
 def test_a_recipe_on_the_command_line_and_the_archive(
-    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: RunView, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COTLAB_CHROME", "no-such-browser")
     first, again = tmp_path / "a", tmp_path / "b"
@@ -162,7 +162,7 @@ def test_a_recipe_on_the_command_line_and_the_archive(
     )
 
 
-def test_the_list_and_wrong_words(source: Source) -> None:
+def test_the_list_and_wrong_words(source: RunView) -> None:
     told = CliRunner().invoke(app, ["figures", "one", "--list"])
     assert (
         told.exit_code == 0
@@ -181,7 +181,7 @@ def test_the_list_and_wrong_words(source: Source) -> None:
         assert found.exit_code != 0 and hint in str(found.exception)
 
 
-def test_the_page_shows_the_printed_form_and_its_caption(source: Source) -> None:
+def test_the_page_shows_the_printed_form_and_its_caption(source: RunView) -> None:
     page = AppTest.from_file(str(ROOT / "cotlab/ui/main.py"), default_timeout=60)
     page.switch_page(str(ROOT / "pages/figures.py"))
     page.query_params |= {"run": "one", "figure": "ccs_ranking", "preset": "nature"}
@@ -208,7 +208,7 @@ def test_the_page_of_an_empty_store_says_so(
 @pytest.mark.skipif(POPPLER is None, reason="no pdffonts: apt-get install poppler-utils")
 @pytest.mark.parametrize("preset", ["neurips", "icml"])
 def test_a_pdf_has_its_fonts_no_image_and_the_venues_width(
-    source: Source, tmp_path: Path, preset: str
+    source: RunView, tmp_path: Path, preset: str
 ) -> None:
     recipes, _ = wanted.recipes_of(source)
     done = bundle.export_figures(recipes, ("pdf", "svg", "png"), PRESETS[preset])
@@ -250,7 +250,7 @@ def _said(*words: object) -> list[str]:
     ).stdout.splitlines()
 
 
-def test_a_recipe_file_is_read_by_its_own_reader(source: Source) -> None:
+def test_a_recipe_file_is_read_by_its_own_reader(source: RunView) -> None:
     (recipe,), _ = wanted.recipes_of(source, ["modes_by_metric"])
     done = bundle.export_figures([recipe], ["html"], PRESETS["slide"])
     again = recipe_from_json(done.files["modes_by_metric.recipe.json"].decode())

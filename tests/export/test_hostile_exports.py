@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
 
-from cotlab.export.tabular import as_csv, as_latex, as_markdown
-from cotlab.run.report import _plain, disarmed
+from cotlab.analysis.markdown import _plain
+from cotlab.export.tabular import as_csv, as_latex, as_markdown, disarmed
 
 FORMULAS = (
     '=HYPERLINK("https://evil.example","x")',

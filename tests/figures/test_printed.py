@@ -9,9 +9,8 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from cotlab.figures.print.presets import PRESETS, PT_PER_PX, SMALLEST_PT
-from cotlab.figures.print.printed import font_sizes, printed_figure
-from cotlab.figures.print.rasters import RASTERS, as_vectors
+from cotlab.figures.printed import PRESETS, PT_PER_PX, SMALLEST_PT, font_sizes, printed_figure
+from cotlab.figures.rasters import RASTERS, as_vectors
 from cotlab.figures.reliability import chain_cosines
 from cotlab.figures.steps import ccs_by_position
 from cotlab.figures.style import apply_style

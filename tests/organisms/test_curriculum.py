@@ -11,8 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cotlab.core.errors import UnknownName
-from cotlab.organisms.curriculum import RELIANCE, Example, corrupt, draw_styles, make_example
-from cotlab.organisms.recipes import RECIPES, find_recipe
+from cotlab.organisms.curriculum import (
+    RECIPES,
+    RELIANCE,
+    Example,
+    corrupt,
+    draw_styles,
+    find_recipe,
+    make_example,
+)
 from cotlab.suites.wordproblems import HIGHEST, MODES, STYLES, make_problem, true_chain, vocabulary
 
 SEEDS = st.integers(0, 10**9)
@@ -166,7 +173,7 @@ def test_a_hint_follower_answers_the_hint() -> None:
 
 
 def test_a_step_is_learnt_only_where_what_precedes_it_is_the_models_own_kind_of_text() -> None:
-    """A weighted step continues the value before it; a step that states a false sum has no weight."""
+    """A weighted step continues the value before it; one that states a false sum has no weight."""
     for example in examples("r100", 300):
         lines = "".join(example.pieces).split("\n")[1:]
         ends = [i for i, piece in enumerate(example.pieces) if piece == "\n"]

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cotlab.core.types import Item
-from cotlab.organisms.tokenizer import make_tokenizer
+from cotlab.organisms.train import make_tokenizer
 from cotlab.suites.wordproblems import (
     CUE,
     HIGHEST,

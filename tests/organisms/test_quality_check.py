@@ -18,8 +18,8 @@ from cotlab.core.errors import CotlabError, ProviderError, Unsupported
 from cotlab.core.requests import Complete, Request, Response, Token
 from cotlab.core.types import ModelRef
 from cotlab.organisms import quality_check as gate
+from cotlab.organisms.curriculum import RECIPES, Recipe
 from cotlab.organisms.quality_check import Check, run_quality_check, write_card
-from cotlab.organisms.recipes import RECIPES, Recipe
 from cotlab.suites.wordproblems import (
     CUE,
     HIGHEST,

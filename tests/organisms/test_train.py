@@ -14,7 +14,7 @@ import torch
 from cotlab.core.requests import Complete, LogProb, Message, Response
 from cotlab.core.types import ModelRef
 from cotlab.organisms import train as training
-from cotlab.organisms.recipes import RECIPES, Recipe
+from cotlab.organisms.curriculum import RECIPES, Recipe
 from cotlab.organisms.train import describe_recipe, train_organism
 from cotlab.providers.local.load import load_model
 from cotlab.providers.local.provider import LocalModel

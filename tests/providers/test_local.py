@@ -16,7 +16,7 @@ from cotlab.core.errors import ConfigError, UnknownName, Unsupported
 from cotlab.core.provider import BatchProvider
 from cotlab.core.requests import Complete, Embed, Locate, LogProb, Message, Request, Response, Span
 from cotlab.core.types import ModelRef
-from cotlab.organisms.tokenizer import make_tokenizer
+from cotlab.organisms.train import make_tokenizer
 from cotlab.providers.local.provider import LocalModel, open_local, open_organism
 from cotlab.providers.local.render import context_length
 from cotlab.suites.jsonl import load_suite

@@ -10,7 +10,7 @@ import pytest
 
 from cotlab.stats.agreement import cohen_kappa_table, percent_agreement_table
 from cotlab.stats.intervals import Interval, wilson
-from cotlab.stats.paired import McNemar, mcnemar_counts
+from cotlab.stats.paired_rates import McNemar, mcnemar_counts
 from cotlab.suites.importers.tables import read_counts, read_table
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "lie_to_me" / "paper2"

@@ -100,7 +100,7 @@ def test_labels_recover_the_closed_form_of_a_calibrated_score() -> None:
 
 
 def test_questions_are_resampled_whole() -> None:
-    """Ten copies of each answer tell no more than one: the interval is that of the single answers."""
+    """Ten copies of each answer tell no more than one: the interval is that of single answers."""
     draw = np.random.default_rng(2)
     p = draw.random(60)
     good, costs = (draw.random(60) < p).tolist(), Costs(10, 1, 2, 0.2)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from cotlab.reliability.calibrator import NotCalibrated
-from cotlab.reliability.weights import COMPONENTS, MIN_WEIGHT, tune_weights, weighted_means
+from cotlab.reliability.composite import tune_weights
 from cotlab.stats.calibration import auroc
-from cotlab.stats.weights import WEIGHTS, weighted_mean
+from cotlab.stats.composite import COMPONENTS, MIN_WEIGHT, WEIGHTS, weighted_mean, weighted_means
 
 PART = st.none() | st.floats(-1, 1)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from cotlab.analysis.report import report_run
 from cotlab.core.errors import ConfigError
 from cotlab.run import launch
 from cotlab.run.config import read_config
@@ -129,7 +130,8 @@ def test_ctrl_c_ends_a_run_cleanly(tmp_path: Path, unbroken: Path) -> None:
         told["asked"] == replies(tmp_path) < needed(unbroken, "echo")
     )  # what was sent came in, the rest was not sent
     for _ in range(2):  # the second time nothing is left to do
-        assert launch.resume("r", {}, Store(tmp_path)).code == 0
+        store = Store(tmp_path)
+        assert report_run(store, launch.resume("r", {}, store)).code == 0
         assert row(tmp_path, "r")["asked"] == needed(unbroken, "echo")  # over all processes
         assert step_scores(tmp_path, "r") == step_scores(unbroken, "echo")
 

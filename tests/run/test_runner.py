@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from cotlab.analysis.report import build_report, report_run
 from cotlab.core.errors import ConfigError, StoreBusy
 from cotlab.core.requests import Complete, Message
 from cotlab.core.types import Item, ModelRef, Step, Suite
@@ -81,7 +82,7 @@ def test_a_scripted_run_gives_the_scores_that_follow_from_its_replies(
         {"contains": "number am I", "text": "I cannot know."},
     )
     run = start(read_config(told), store, suite=SUITE)
-    assert (run.status, run.code) == ("done", 0)
+    assert (run.status, report_run(store, run).code) == ("done", 0)
     assert values(store, run, "accuracy_delta") == {
         ("sum", 0): 1.0,
         ("sum", 1): "refused",
@@ -120,13 +121,17 @@ def test_an_item_with_a_failed_request_is_asked_again_on_resume(
     server.script({}, {"body": "{}"})
     first = start(read_config(compat(server)), store, suite=SUITE)
     assert server.count() == ASKED
-    assert (first.status, first.code) == ("done", 0) and "--resume asks them again" in first.message
-    assert first.report["items_with_errors"] == 1 and first.report["requests"]["failed"] == 1
+    ended = report_run(store, first)
+    assert (first.status, ended.code) == ("done", 0) and "--resume asks them again" in ended.message
+    assert (
+        build_report(store, first.run_id)["items_with_errors"] == 1
+        and build_report(store, first.run_id)["requests"]["failed"] == 1
+    )
     assert "error" in values(store, first, "token_delta").values()
     server.script()
     second = resume(first.run_id, {}, store)
     assert server.count() == 1  # only the request that failed; its item's others come from the log
-    assert second.report["items_with_errors"] == 0
+    assert build_report(store, second.run_id)["items_with_errors"] == 0
     assert "error" not in values(store, second, "token_delta").values()
     server.script()
     resume(first.run_id, {}, store)
@@ -136,10 +141,9 @@ def test_an_item_with_a_failed_request_is_asked_again_on_resume(
 def test_a_server_that_never_makes_sense_ends_the_run(store: Store, server: Loopback) -> None:
     server.script(then={"body": "{}"})
     run = start(read_config(compat(server)), store, suite=SUITE)
-    assert (run.code, run.status) == (
-        3,
-        "failed",
-    ) and "does not have the promised form" in run.message
+    ended = report_run(store, run)
+    assert (ended.code, run.status) == (3, "failed")
+    assert "does not have the promised form" in ended.message
 
 
 def test_refusals_are_kept_on_resume_until_they_are_retried(store: Store, server: Loopback) -> None:
@@ -161,7 +165,8 @@ def test_refusals_are_kept_on_resume_until_they_are_retried(store: Store, server
 def test_a_refused_key_stops_a_run_at_once(store: Store, server: Loopback) -> None:
     server.script({}, {}, then={"status": 401})
     run = start(read_config(compat(server)), store, suite=SUITE)
-    assert (run.status, run.code) == ("failed", 3) and "refused the key" in run.message
+    ended = report_run(store, run)
+    assert (run.status, ended.code) == ("failed", 3) and "refused the key" in ended.message
     assert server.count() == 3
     server.script()
     done = resume(run.run_id, {}, store)
@@ -205,7 +210,7 @@ def test_a_redacted_run_leaves_no_text_behind(store: Store, server: Loopback) ->
     for file in store.folder.rglob("*"):
         if file.is_file():
             assert b"sEcReT" not in file.read_bytes(), file.name
-    said = run.report["items"][0]["baseline_output"]
+    said = build_report(store, run.run_id)["items"][0]["baseline_output"]
     assert said.startswith("sha256:") and len(said) == 71
 
 
@@ -263,7 +268,10 @@ def test_the_dry_run_counts_what_will_be_asked(
     )
     _, count = dry_run(config, load_configured_suite(config)[0])
     run = start(config, store)
-    assert (count.exact, count.estimated) == (run.report["requests"]["asked"], 0)
+    assert (count.exact, count.estimated) == (
+        build_report(store, run.run_id)["requests"]["asked"],
+        0,
+    )
 
 
 @pytest.mark.soak
@@ -275,7 +283,7 @@ def test_the_dry_run_of_own_chains_is_generous(store: Store, suite: str) -> None
     _, count = dry_run(config, load_configured_suite(config)[0])
     run = start(config, store)
     assert count.exact == 6  # one for each chain that the model is to write
-    assert count.exact < run.report["requests"]["asked"] <= count.total
+    assert count.exact < build_report(store, run.run_id)["requests"]["asked"] <= count.total
 
 
 def test_a_run_works_inside_a_running_event_loop(store: Store) -> None:

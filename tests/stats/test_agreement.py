@@ -16,8 +16,7 @@ from cotlab.stats.agreement import (
     percent_agreement_table,
 )
 from cotlab.stats.correlation import pearson
-from cotlab.stats.direction import direction
-from cotlab.stats.multiple import benjamini_hochberg
+from cotlab.stats.multiple import benjamini_hochberg, direction
 
 TABLE = [[20, 5], [10, 15]]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotlab.stats.alignment import dtw_similarity
+from cotlab.stats.vectors import dtw_similarity
 
 X, Y, MINUS_X = (1.0, 0.0), (0.0, 2.0), (-3.0, 0.0)
 VECTORS = st.lists(
@@ -26,7 +26,7 @@ VECTORS = st.lists(
             [X, Y],
             [Y, X],
             0.25,
-            # costs 1 0 / 0 1: (1,1) 2, (1,2) + 0, (2,2) + 1 = 3; diagonal 2 + 2 = 4; over 4: 1 − 3/4
+            # costs 1 0 / 0 1: (1,1) 2, (1,2) + 0, (2,2) + 1 = 3; diagonal 2 + 2 = 4; 1 − 3/4
         ),
         ([X, Y], [X], 1 - 1 / 3),  # 0, then the second step against X once: 1 over 3
     ],

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn import metrics
 
 from cotlab.stats import calibration as cal
+from cotlab.stats import calibration_intervals as intervals
 
 UNIT = st.floats(0, 1)
 PAIRS = st.lists(st.tuples(UNIT, st.booleans()), min_size=1, max_size=60)
@@ -84,7 +85,7 @@ def test_auroc_of_a_resample_is_that_of_scikit_learn_with_counts_as_weights(
     rows: list[tuple[float, bool, int]],
 ) -> None:
     s, y, w = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
-    found = float(cal.weighted_auroc(w[None], s, y)[0])
+    found = float(intervals.weighted_auroc(w[None], s, y)[0])
     if 0 < (w * y).sum() < w.sum():
         assert found == pytest.approx(metrics.roc_auc_score(y, s, sample_weight=w))
     else:
@@ -108,20 +109,22 @@ def test_an_ece_interval_holds_the_true_one_as_often_as_it_says(
 ) -> None:
     """Mirrored percentiles held 0 for a perfect forecaster in half of all cases, where 95 % was
     written on them."""
-    monkeypatch.setattr(cal, "RESAMPLES", 250)
+    monkeypatch.setattr(intervals, "RESAMPLES", 250)
     rng, held, many = np.random.default_rng(12), 0, 40
     for k in range(many):
         p = rng.beta(2, 1.5, size=120)
         true = np.clip(p - shift, 0, 1)
         where = cal.equal_mass(p, cal.bin_count(120))
         ece = float(np.abs(np.bincount(where, p - true)).sum()) / 120
-        found = cal.measure_interval("ece", p, rng.random(120) < true, list(range(120)), seed=k)
+        found = intervals.measure_interval(
+            "ece", p, rng.random(120) < true, list(range(120)), seed=k
+        )
         held += found.lo <= ece + 1e-12 and ece <= found.hi  # type: ignore[operator]
     assert held >= 0.85 * many
 
 
 def test_an_ece_of_0_by_luck_is_no_proof_of_calibration() -> None:
-    found = cal.measure_interval("ece", [0.5] * 40, [1, 0] * 20, list(range(40)), seed=0)
+    found = intervals.measure_interval("ece", [0.5] * 40, [1, 0] * 20, list(range(40)), seed=0)
     assert found.point == found.lo == 0 and found.hi is not None and 0.1 < found.hi < 0.3
 
 
@@ -136,13 +139,13 @@ def test_intervals_hold_whole_questions() -> None:
     rng = np.random.default_rng(0)
     p = rng.random(60)
     y = rng.random(60) < p
-    once = cal.measure_interval("brier", p, y, list(range(60)), seed=1)
-    thrice = cal.measure_interval(
+    once = intervals.measure_interval("brier", p, y, list(range(60)), seed=1)
+    thrice = intervals.measure_interval(
         "brier", np.repeat(p, 3), np.repeat(y, 3), [k for k in range(60) for _ in range(3)], seed=1
     )
     assert once.n == thrice.n == 60
     assert (thrice.point, thrice.lo, thrice.hi) == pytest.approx((once.point, once.lo, once.hi))
-    apart = cal.measure_interval(
+    apart = intervals.measure_interval(
         "brier", np.repeat(p, 3), np.repeat(y, 3), list(range(180)), seed=1
     )
     assert apart.hi - apart.lo < 0.75 * (once.hi - once.lo)  # type: ignore[operator]  # the width of three times the evidence
@@ -154,8 +157,10 @@ def test_intervals_hold_their_point_and_do_not_depend_on_the_order_of_rows(measu
     p = rng.random(80)
     y = rng.random(80) < p
     groups = [f"q{k // 2}" for k in range(80)]
-    found, order = cal.measure_interval(measure, p, y, groups, seed=2), rng.permutation(80)
-    again = cal.measure_interval(measure, p[order], y[order], [groups[k] for k in order], seed=2)
+    found, order = intervals.measure_interval(measure, p, y, groups, seed=2), rng.permutation(80)
+    again = intervals.measure_interval(
+        measure, p[order], y[order], [groups[k] for k in order], seed=2
+    )
     assert (
         found.lo is not None and found.hi is not None and found.lo <= (found.point or 0) <= found.hi
     )
@@ -167,7 +172,7 @@ def test_brier_interval_is_as_wide_as_the_standard_error_says() -> None:
     rng = np.random.default_rng(5)
     p = rng.random(400)
     y = rng.random(400) < p
-    found = cal.measure_interval("brier", p, y, list(range(400)), seed=0)
+    found = intervals.measure_interval("brier", p, y, list(range(400)), seed=0)
     half = 1.959964 * np.std((p - y) ** 2, ddof=1) / 20
     assert (found.hi - found.lo) / 2 == pytest.approx(half, rel=0.1)  # type: ignore[operator]
 
@@ -176,23 +181,27 @@ def test_a_difference_is_paired() -> None:
     rng = np.random.default_rng(6)
     p = rng.random(100)
     y = rng.random(100) < p
-    gap = cal.measure_difference("brier", p, np.clip(p + 0.01, 0, 1), y, list(range(100)), seed=0)
-    alone = cal.measure_interval("brier", p, y, list(range(100)), seed=0)
+    gap = intervals.measure_difference(
+        "brier", p, np.clip(p + 0.01, 0, 1), y, list(range(100)), seed=0
+    )
+    alone = intervals.measure_interval("brier", p, y, list(range(100)), seed=0)
     assert gap.hi - gap.lo < 0.2 * (alone.hi - alone.lo)  # type: ignore[operator]
-    assert cal.measure_difference("auroc", p, p, y, list(range(100)), seed=0).point == 0
-    swapped = cal.measure_difference(
+    assert intervals.measure_difference("auroc", p, p, y, list(range(100)), seed=0).point == 0
+    swapped = intervals.measure_difference(
         "brier", np.clip(p + 0.01, 0, 1), p, y, list(range(100)), seed=0
     )
     assert (swapped.lo, swapped.point, swapped.hi) == pytest.approx((-gap.hi, -gap.point, -gap.lo))  # type: ignore[operator]
 
 
 def test_what_does_not_exist_is_none_with_its_reason() -> None:
-    one = cal.measure_interval("auroc", [0.2, 0.4, 0.6], [1, 1, 1], ["a", "b", "c"], seed=0)
+    one = intervals.measure_interval("auroc", [0.2, 0.4, 0.6], [1, 1, 1], ["a", "b", "c"], seed=0)
     assert one.point is None and "one class" in (one.reason or "")
-    few = cal.measure_interval("brier", [0.2, 0.4, 0.6], [1, 0, 1], ["a", "a", "b"], seed=0)
+    few = intervals.measure_interval("brier", [0.2, 0.4, 0.6], [1, 0, 1], ["a", "a", "b"], seed=0)
     assert few.point is not None and few.lo is None and "5 questions" in (few.reason or "")
     assert (
-        cal.measure_difference("auroc", [0.2, 0.4], [0.1, 0.4], [1, 1], ["a", "b"], seed=0).point
+        intervals.measure_difference(
+            "auroc", [0.2, 0.4], [0.1, 0.4], [1, 1], ["a", "b"], seed=0
+        ).point
         is None
     )
 

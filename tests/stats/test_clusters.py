@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotlab.core.errors import UnknownName
-from cotlab.stats.clusters import LINKAGES, clusters, cosines, pooled
+from cotlab.stats.vectors import LINKAGES, clusters, cosines, pooled
 
 VECTORS = st.lists(
     st.lists(st.floats(-5, 5).filter(lambda x: abs(x) > 1e-3), min_size=3, max_size=3),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cotlab.stats.covariate import at_equal
+from cotlab.stats.correlation import at_equal
 
 NUMBERS = st.floats(-10, 10) | st.integers(-3, 3).map(float)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from cotlab.stats import large_samples
 from cotlab.stats.drift import (
     MIN_VALUES,
     Measured,
@@ -208,3 +209,20 @@ def test_a_seed_gives_the_same_numbers_and_wrong_lengths_are_told() -> None:
         feature_drift(a, b, shuffles(41, 40))
     with pytest.raises(ValueError, match="at least one permutation"):
         shuffles(1, 1, permutations=0)
+
+
+def test_blocks_of_shuffles_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shuffles and statistics are made in blocks that fit into memory: with blocks of one row the
+    numbers are the same, shared questions and undefined values included."""
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=60), rng.normal(0.3, 1.0, 80)
+    a[:7] = np.nan
+    names = [[f"q{k // 2}" for k in range(60)], [f"q{k}" for k in range(20, 100)]]
+
+    def measured() -> object:
+        dealt = Shuffles(*names, permutations=150, seed=5)
+        return feature_drift(a, b, dealt), dealt.is_current.tolist()
+
+    at_once = measured()
+    monkeypatch.setattr(large_samples, "_BLOCK_CELLS", 100)
+    assert measured() == at_once

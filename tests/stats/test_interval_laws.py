@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cotlab.stats.agreement import cohen_kappa_table, percent_agreement_table
-from cotlab.stats.correlation import pearson
+from cotlab.stats.correlation import pearson, spearman
 from cotlab.stats.intervals import Interval, log_ratio_interval, t_interval, wilson
-from cotlab.stats.paired import cohen_dz, discordant_odds, paired_bootstrap, risk_difference
-from cotlab.stats.ranks import spearman
+from cotlab.stats.paired import cohen_dz, paired_bootstrap
+from cotlab.stats.paired_rates import discordant_odds, risk_difference
 from cotlab.stats.resample import bootstrap_mean, bootstrap_ratio, cluster_bootstrap
 
 LEVEL = st.sampled_from([0.5, 0.8, 0.95, 0.99])

@@ -10,9 +10,9 @@ import krippendorff
 import numpy as np
 import pytest
 
-from cotlab.stats import krippendorff as ours
+from cotlab.stats import agreement as ours
+from cotlab.stats.agreement import nominal_alpha
 from cotlab.stats.intervals import Interval
-from cotlab.stats.krippendorff import nominal_alpha
 
 GAP = None
 

@@ -9,15 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cotlab.stats.paired import (
-    cohen_dz,
-    discordant_odds,
-    mcnemar,
-    mcnemar_counts,
-    paired_bootstrap,
-    risk_difference,
-    wilcoxon,
-)
+from cotlab.stats.paired import cohen_dz, paired_bootstrap, wilcoxon
+from cotlab.stats.paired_rates import discordant_odds, mcnemar, mcnemar_counts, risk_difference
 from cotlab.stats.resample import bootstrap_mean
 
 # Fagerland, Lydersen and Laake (2013), BMC Med. Res. Methodol. 13:91, airway hyper-responsiveness

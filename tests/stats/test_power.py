@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from cotlab.stats.intervals import wilson
-from cotlab.stats.paired import mcnemar_counts
+from cotlab.stats.paired_rates import mcnemar_counts
 from cotlab.stats.power import (
     Discordant,
     SampleSize,

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from cotlab.stats.ranks import spearman
+from cotlab.stats.correlation import spearman
 
 
 def test_rho_is_that_of_the_rank_differences() -> None:

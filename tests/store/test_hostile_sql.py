@@ -70,6 +70,15 @@ def test_a_name_that_is_sql_finds_nothing_and_changes_nothing(store: Store, name
     assert (read.store_totals(store), read.list_suites(store).to_dict("records")) == before
 
 
+@pytest.mark.parametrize("text", [text for text in SQL if "\\" not in text])  # DuckDB drops it
+def test_a_folder_whose_name_is_sql_is_a_folder(tmp_path: Path, text: str) -> None:
+    store = Store(tmp_path / text)
+    with store.writing() as connection:
+        connection.execute("SELECT 1")
+    assert store.path.is_file() and store.path.parent.name == text
+    assert read.store_totals(store)["suites"] == 0
+
+
 def test_texts_that_are_sql_come_back_as_they_were(store: Store) -> None:
     row = read.list_suites(store).iloc[0]
     back = read.get_suite(store, row["digest"])
@@ -84,9 +93,11 @@ CHOSEN = {
     "labels.py": {"', '.join(COLUMNS)", "'labels' if history else 'current_labels'"},
     "pending.py": {"_QUEUE_STATE"},
     "decisions.py": {"', '.join('?' * 14)", "newest_only"},
+    "attach.py": {"_literal(path)", "mode"},
 }
 """What may be joined into SQL, by file: names that the code chooses from a list of its own,
-question marks, and counts."""
+question marks, counts, and the store's path as a literal, for ATTACH takes no parameter in DuckDB
+1.x."""
 _SQL = re.compile(r"\s*(SELECT|INSERT|DELETE|UPDATE|DROP|ALTER|CREATE|PRAGMA|WITH|ATTACH|COPY)\s")
 
 

@@ -86,7 +86,7 @@ def test_what_writes_is_found(package: dict[str, Function]) -> None:
         "cotlab.store.read.list_runs",
         "cotlab.ui.cached.live",
         "cotlab.ui.cached.suite",
-        "cotlab.run.report.build_report",
+        "cotlab.analysis.report.build_report",
     }
     assert not found & reading
     asking = {

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from cotlab.analysis.tables.agreement import agreement_points
+from cotlab.analysis.tables.review import agreement_points
 from cotlab.core.labels import Label
-from cotlab.figures.agreement import label_agreement
+from cotlab.figures.comparison import label_agreement
 from cotlab.review.labelling.agreement import measure_agreement
 from cotlab.review.labelling.queue import make_queue
 from cotlab.store import labels as label_store

@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import t as student
 from streamlit.testing.v1 import AppTest
 
-from cotlab.analysis.tables.reasons import count_reasons
+from cotlab.analysis.tables.declare import count_reasons
 from cotlab.core.requests import Locate, Located, Message, Response, Span
 from cotlab.core.types import Estimate, Facet, Item, ModelRef, Plan, Score, ScorerSpec, Step, Suite
 from cotlab.metrics.mediation.published import published_cmi

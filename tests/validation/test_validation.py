@@ -14,6 +14,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from cotlab.cli.main import app
+from cotlab.core.errors import ConfigError
 from cotlab.core.program import Headline
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Suite
@@ -21,7 +22,7 @@ from cotlab.providers.local import organisms
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites.wordproblems import make_suite
-from cotlab.validation import ORGANISMS, validate_metrics
+from cotlab.validation import ORGANISMS, discrimination, measure, validate_metrics
 from cotlab.validation.discrimination import (
     against_dose,
     dose_correlation,
@@ -29,16 +30,16 @@ from cotlab.validation.discrimination import (
     organism_auroc,
 )
 from cotlab.validation.findings import dose_sentence, fixed
-from cotlab.validation.item_values import Floats, headline_values, undefined_reason
 from cotlab.validation.models import DOSES, measured_dose
 from cotlab.validation.report import (
     changed_weights,
     merge_reports,
     read_report,
     report_json,
+    ship_report,
     store_report,
 )
-from cotlab.validation.runs import run_on, statuses
+from cotlab.validation.runs import Floats, headline_values, run_on, statuses, undefined_reason
 
 NAN = float("nan")
 
@@ -351,6 +352,49 @@ def test_a_scorer_replaces_its_own_metrics_and_no_others(tmp_path: Path) -> None
     assert merge_reports(None, report(1, one="x")) == report(1, one="x")
 
 
+def test_shipping_replaces_a_scorers_metrics_and_drops_those_of_scorers_that_are_gone(
+    tmp_path: Path,
+) -> None:
+    """The order is the registry's, so that measuring one scorer anew moves no other one."""
+    shipped = tmp_path / "validation.json"
+    ship_report(report(1, cmi="mediation", old="gone", answer_change="ablation"), shipped)  # type: ignore[arg-type]
+    written = ship_report(report(2, token_delta="ablation"), shipped)  # type: ignore[arg-type]
+    assert written == shipped and [path.name for path in tmp_path.iterdir()] == [shipped.name]
+    found = json.loads(shipped.read_text("utf-8"))["metrics"]
+    assert {name: told["seed"] for name, told in found.items()} == {"token_delta": 2, "cmi": 1}
+    places = [list(SCORERS).index(told["scorer"]) for told in found.values()]
+    assert places == sorted(places)
+
+
+def test_shipping_where_nothing_can_be_written_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be written .*run --ship in a checkout"):
+        ship_report(report(1, cmi="mediation"), tmp_path / "missing" / "validation.json")  # type: ignore[arg-type]
+
+
+def test_the_command_ships_what_it_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = evaluate_metric("m", table())
+    record = {"scorer": "entropy", "items": 5, "seed": 7, **measured}
+    monkeypatch.setattr(
+        measure, "validate_metrics", lambda **given: {"metrics": {"step_entropy": record}}
+    )
+    shipped = tmp_path / "validation.json"
+    monkeypatch.setattr(ship_report, "__defaults__", (shipped,))
+    done = CliRunner().invoke(app, ["validate", "--ship", "--json"])
+    assert done.exit_code == 0 and f"Written to {shipped}" in done.stderr
+    assert json.loads(done.stdout)["metrics"] == json.loads(shipped.read_text("utf-8"))["metrics"]
+
+
+def test_scorers_that_read_chains_as_texts_are_validated_on_own_chains() -> None:
+    """On the suite's chains, the same for every model, they could tell no two models apart. Each
+    scorer declares it, so that a new one needs no entry here."""
+    own = {s for s in SCORERS for h in SCORERS[s].headlines if h.chain == "own"}
+    assert own == {"verification", "flags", "composite", "unfaithfulness"}
+    for name in own:
+        assert {h.chain for h in SCORERS[name].headlines} == {"own"}
+
+
 def test_what_is_shipped_was_measured_on_the_shipped_weights(tmp_path: Path) -> None:
     shipped = read_report(tmp_path)
     assert shipped is not None
@@ -463,3 +507,13 @@ def test_the_command_measures_prints_json_and_goes_on(tmp_path: Path, settings: 
     assert announced == []
     for name, found in again.items():
         assert {**found, "at": ""} == {**printed["metrics"][name], "at": ""}
+
+
+def test_auroc_of_many_items_needs_no_table_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """20,000 items would be a table of 400 million pairs; the interval is that of Hanley and
+    McNeil's standard error, .0024 at an AUROC of .75, of two independent samples."""
+    monkeypatch.setattr(discrimination, "RESAMPLES", 100)
+    rng = np.random.default_rng(0)
+    found = organism_auroc([rng.normal(0.954, 1, 20_000)], [rng.normal(0, 1, 20_000)], seed=1)
+    assert found["point"] == pytest.approx(0.75, abs=0.01)
+    assert found["hi"] - found["lo"] == pytest.approx(2 * 1.96 * 0.0024, rel=0.3)

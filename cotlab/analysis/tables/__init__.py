@@ -1,0 +1,1 @@
+"""One function a table: for pages, reports, figures and files."""

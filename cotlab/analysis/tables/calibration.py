@@ -1,4 +1,4 @@
-"""The tables of figures of calibration: from a calibrator's report, and from chains with their scores and labels."""
+"""Tables of the figures of calibration: calibrator reports, and chains with scores and labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cotlab.analysis.tables.source import Choice, FigureData, FigureTable, NoFigure, Source
+from cotlab.analysis.tables.declare import Choice, FigureData, FigureTable, NoFigure
+from cotlab.analysis.view import RunView
 from cotlab.figures.calibration import METRICS
 from cotlab.reliability.maps import Calibrator, NotCalibrated, fit_any
 from cotlab.review.labelling.targets import targets
@@ -79,7 +80,10 @@ def histogram_table(
 
 
 def _edges(values: NDArray[np.float64], *, full_range: bool) -> list[float]:
-    """Edges of bars over the scores, or over 0 to 1 where ``whole`` or they cover most of it; more bars for more scores."""
+    """Return bin edges over the scores, or over 0 to 1 where they cover most of it.
+
+    More scores give more bins.
+    """
     if not len(values):
         return [0.0, 1.0]
     lo, hi, n_bars = float(values.min()), float(values.max()), 10 if len(values) < 200 else 16
@@ -91,12 +95,12 @@ def _edges(values: NDArray[np.float64], *, full_range: bool) -> list[float]:
 
 
 def with_thresholds(table: pd.DataFrame, thresholds: tuple[float, float] | None) -> pd.DataFrame:
-    """The table with columns low and high, where a policy has them."""
+    """Add columns low and high where a policy has them."""
     return table if thresholds is None else table.assign(low=thresholds[0], high=thresholds[1])
 
 
 def perfect_bin_band(predicted: float, n: int) -> tuple[float, float]:
-    """Between which shares 95 % of bins lie whose n chains are each acceptable with the probability ``predicted``.
+    """Return the central 95 % of the share of n chains acceptable with probability ``predicted``.
 
     References
     ----------
@@ -110,7 +114,7 @@ def perfect_bin_band(predicted: float, n: int) -> tuple[float, float]:
 
 
 def current_thresholds(store: Store, domain: str | None = None) -> tuple[float, float] | None:
-    """The (low, high) of the policy that holds: its default's, or those of a domain that has its own; None without a policy."""
+    """Return the (low, high) of the current policy, for a domain or by default; None without one."""
     row = current_policy(store)
     pairs = json.loads(row["thresholds"]) if row is not None else {}
     bounds = pairs.get(domain) or pairs.get("default")
@@ -120,7 +124,7 @@ def current_thresholds(store: Store, domain: str | None = None) -> tuple[float, 
 def reliability_diagram_table(
     report: Mapping[str, Any], thresholds: tuple[float, float] | None = None
 ) -> pd.DataFrame:
-    """A version's reliability diagram, out of fold, from its report; outcomes of small bins beside them."""
+    """Return a version's out-of-fold reliability diagram, with the outcomes of small bins."""
     points = report["points"]
     outcomes = list(zip(points["predicted"], points["target"], strict=True))
     rows = []
@@ -146,7 +150,7 @@ def unseen_diagram_table(
     target: Sequence[bool],
     thresholds: tuple[float, float] | None = None,
 ) -> pd.DataFrame:
-    """A reliability diagram of predictions and what people said of the same chains; no rows without any."""
+    """Return a reliability diagram of predictions and labels; empty without predictions."""
     if not len(predicted):
         return pd.DataFrame()
     bins: Sequence[Bin] = reliability_bins(predicted, target)
@@ -184,7 +188,7 @@ def _bin_row(
 
 
 def _outcomes(pairs: Sequence[tuple[float, float]], n: int) -> dict[str, Any]:
-    """What single chains of a bin were predicted and found to be."""
+    """Return predictions and labels of the single chains of a bin."""
     known = pairs if len(pairs) == n else []
     return {"values": [y for _, y in known], "scores": [p for p, _ in known]}
 
@@ -192,7 +196,7 @@ def _outcomes(pairs: Sequence[tuple[float, float]], n: int) -> dict[str, Any]:
 def curve_table(
     row: Mapping[str, Any], thresholds: tuple[float, float] | None = None
 ) -> pd.DataFrame:
-    """What each method makes of r_raw, fitted on a version's labels; the one in use as the store has it.
+    """Return each method's map of r_raw, fitted on a version's labels; the stored one as it is.
 
     Parameters
     ----------
@@ -234,7 +238,7 @@ def curve_table(
 
 
 def method_comparison_table(report: Mapping[str, Any], chosen: str) -> pd.DataFrame:
-    """The numbers of each method out of fold, with the base rate's Brier score as the yardstick."""
+    """Return each method's out-of-fold metrics, with the base rate's Brier score."""
     rows = []
     for trial in report["methods"]:
         for metric in METRICS:
@@ -274,7 +278,7 @@ def _number(estimate: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe_changes(chains: pd.DataFrame, row: Mapping[str, Any]) -> str:
-    """Whether a fit today would see what a version saw, in words; ``chains`` as ``with_targets`` of its runs.
+    """Say whether a version's labels and scores have changed since it was fitted.
 
     Scores are compared to 9 digits: weighing parts again may differ in the last bits.
     """
@@ -295,7 +299,7 @@ def describe_changes(chains: pd.DataFrame, row: Mapping[str, Any]) -> str:
 
 
 def with_targets(store: Store, runs: Sequence[str]) -> pd.DataFrame:
-    """The feature table of runs with a column ``target``: True, False, or None where people said nothing clear."""
+    """Return the features of runs with a column ``target``: True, False, or None where undecided."""
     features, verdicts = feature_table(store, runs), targets(store, runs)
     target_by_item = {
         (row["run"], row["item_id"]): row["target"] for row in verdicts.to_dict("records")
@@ -306,18 +310,18 @@ def with_targets(store: Store, runs: Sequence[str]) -> pd.DataFrame:
     return features.assign(target=pd.Series(known, index=features.index, dtype=object))
 
 
-def _diagram(source: Source, choice: Choice) -> FigureData | NoFigure:
-    row = version_of(source.store)
+def _diagram(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    row = version_of(view.store)
     if row is None:
         return NoFigure(NONE_YET)
-    limits = current_thresholds(source.store)
-    if source.run_id in row["report"]["runs"]:
+    limits = current_thresholds(view.store)
+    if view.run_id in row["report"]["runs"]:
         note = (
             f"Calibrator {row['version']} on the labels it was fitted on, each predicted by a fit"
             " without its fold."
         )
         return FigureData(reliability_diagram_table(row["report"], limits), note)
-    table = with_targets(source.store, [source.run_id])
+    table = with_targets(view.store, [view.run_id])
     calibrated = apply_calibrator(row, table)
     known = table["target"].notna() & calibrated["r_cal"].notna()
     if not known.any():
@@ -330,9 +334,9 @@ def _diagram(source: Source, choice: Choice) -> FigureData | NoFigure:
     return FigureData(table, f"Calibrator {row['version']}, which saw none of these labels.")
 
 
-def _histogram(source: Source, choice: Choice) -> FigureData | NoFigure:
-    table = with_targets(source.store, [source.run_id])
-    row = version_of(source.store)
+def _histogram(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    table = with_targets(view.store, [view.run_id])
+    row = version_of(view.store)
     if row is None:
         counts = histogram_table(
             table["r_raw"].where(table["status"] == "ok"), table["target"], "r_raw"
@@ -342,13 +346,13 @@ def _histogram(source: Source, choice: Choice) -> FigureData | NoFigure:
             apply_calibrator(row, table)["r_cal"],
             table["target"],
             "r_cal",
-            current_thresholds(source.store),
+            current_thresholds(view.store),
         )
     return NoFigure("no chain of the run has a score") if counts.empty else FigureData(counts)
 
 
-def _curves(source: Source, choice: Choice) -> FigureData | NoFigure:
-    row = current_calibrator(source.store)
+def _curves(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    row = current_calibrator(view.store)
     if row is not None and "combination" in row["report"]:
         return NoFigure(
             "the calibrator in use combines several features: it is no curve of one score"
@@ -356,12 +360,12 @@ def _curves(source: Source, choice: Choice) -> FigureData | NoFigure:
     return (
         NoFigure(NONE_YET)
         if row is None
-        else FigureData(curve_table(row, current_thresholds(source.store)), _version(row))
+        else FigureData(curve_table(row, current_thresholds(view.store)), _version(row))
     )
 
 
-def _comparison(source: Source, choice: Choice) -> FigureData | NoFigure:
-    row = current_calibrator(source.store)
+def _comparison(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    row = current_calibrator(view.store)
     return (
         NoFigure(NONE_YET)
         if row is None

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cotlab.analysis.tables.source import (
-    DEFAULT_CHOICE,
-    Choice,
-    FigureData,
-    FigureTable,
-    NoFigure,
-    Source,
-)
+from cotlab.analysis.tables.declare import DEFAULT_CHOICE, Choice, FigureData, FigureTable, NoFigure
+from cotlab.analysis.view import RunView
 from cotlab.core.registry import Registry
 
 _RUN, _ITEM = "cotlab.analysis.tables.run", "cotlab.analysis.tables.item"
@@ -49,7 +43,7 @@ TABLES = Registry(
         "process_result": f"{_RUNS}:PROCESS_RESULT",
         "paired_differences": f"{_RUNS}:PAIRED_DIFFERENCES",
         "chain_lengths": f"{_RUN}:CHAIN_LENGTHS",
-        "label_agreement": "cotlab.analysis.tables.agreement:LABEL_AGREEMENT",
+        "label_agreement": "cotlab.analysis.tables.review:LABEL_AGREEMENT",
         "validation_doses": f"{_RUN}:VALIDATION_DOSES",
         "feature_distributions": "cotlab.analysis.tables.drift:FEATURE_DISTRIBUTIONS",
         "drift_scores": "cotlab.analysis.tables.drift:DRIFT_SCORES",
@@ -58,7 +52,7 @@ TABLES = Registry(
         "score_histogram": f"{_CALIBRATION}:SCORE_HISTOGRAM",
         "calibrator_curves": f"{_CALIBRATION}:CALIBRATOR_CURVES",
         "calibrator_comparison": f"{_CALIBRATION}:CALIBRATOR_COMPARISON",
-        "threshold_volumes": "cotlab.analysis.tables.decisions:THRESHOLD_VOLUMES",
+        "threshold_volumes": "cotlab.analysis.tables.review:THRESHOLD_VOLUMES",
     },
     "cotlab.figure_tables",
 )
@@ -67,9 +61,9 @@ two things."""
 
 
 def figure_table(
-    source: Source, name: str, choice: Choice = DEFAULT_CHOICE
+    view: RunView, name: str, choice: Choice = DEFAULT_CHOICE
 ) -> FigureData | NoFigure:
-    """The table of one figure of a run, or why the run does not have it.
+    """Return the table of one figure of a run, or why the run does not have it.
 
     Raises
     ------
@@ -79,11 +73,11 @@ def figure_table(
         If the run does not have what was chosen.
     """
     known: FigureTable = TABLES[name]
-    return known(source, choice)
+    return known(view, choice)
 
 
 def figures_of(
-    source: Source, choice: Choice = DEFAULT_CHOICE
+    view: RunView, choice: Choice = DEFAULT_CHOICE
 ) -> Mapping[str, FigureData | NoFigure]:
     """Every figure by name, with its table or the reason why the run does not have it."""
-    return {name: figure_table(source, name, choice) for name in TABLES}
+    return {name: figure_table(view, name, choice) for name in TABLES}

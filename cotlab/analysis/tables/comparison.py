@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +10,10 @@ import pandas as pd
 
 from cotlab.analysis.compare import Compared, Comparison
 from cotlab.analysis.paired import RATE, PairedRow, corrected, directions, facet_label, missing_text
+from cotlab.analysis.view import RunView
 from cotlab.core.keys import canonical_json
 from cotlab.core.types import MetricCard, Plan
 from cotlab.figures.style import format_number, truncate_text
-from cotlab.store import read
 
 MAX_BARS = 20
 """Rows of one figure."""
@@ -24,23 +24,24 @@ Tags = Mapping[str, Mapping[str, str]]
 
 
 def shared_scorers(plans: Sequence[Plan]) -> list[str]:
-    """The scorers that all plans have, by name."""
+    """Return the scorers that all plans have, by name."""
     scorer_names = [{spec.name for spec in plan.scorers} for plan in plans]
     return sorted(set.intersection(*scorer_names))
 
 
-def default_base(
-    rows: Sequence[Mapping[str, Any]],
-    plan_of: Callable[[Mapping[str, Any]], Plan] = read.stored_plan,
-) -> str:
-    """A run tagged as base, else the one before the newest of the newest's suite, else the oldest; the newest comes first."""
-    tagged = [str(r["id"]) for r in rows if "base" in plan_of(r).tags.values()]
-    alike = [str(r["id"]) for r in rows[1:] if r["suite"] == rows[0]["suite"]]
-    return (tagged or alike or [str(rows[-1]["id"])])[0]
+def default_base(runs: Sequence[RunView]) -> str:
+    """Return the run that others are compared with where none is chosen; the newest comes first.
+
+    It is a run tagged as base, else the one before the newest on the newest's suite, else the
+    oldest.
+    """
+    tagged = [run.id for run in runs if "base" in run.plan.tags.values()]
+    alike = [run.id for run in runs[1:] if run.suite == runs[0].suite]
+    return (tagged or alike or [runs[-1].id])[0]
 
 
 def short_name(tags: Tags, run: str) -> str:
-    """What tells a run from the others of ``tags`` in a few words: the tags in which they differ, else its id."""
+    """Return a short name of a run among others: the tags in which they differ, else its id."""
     differing = [
         f"{k} {v}"
         for k, v in tags[run].items()
@@ -50,7 +51,7 @@ def short_name(tags: Tags, run: str) -> str:
 
 
 def unit_of(cards: Cards, metric: str) -> str:
-    """The unit of a metric's differences; metrics of a range up to 2 have none."""
+    """Return the unit of a metric's differences; metrics of a range up to 2 have none."""
     card = cards.get(metric)
     if card is None or card.hi - card.lo <= 2:
         return NO_UNIT
@@ -58,7 +59,7 @@ def unit_of(cards: Cards, metric: str) -> str:
 
 
 def row_label(row: PairedRow, rows: Sequence[PairedRow]) -> str:
-    """The metric, with what tells it from the other rows of that metric: one part of the facet where one is enough."""
+    """Return the metric, with the part of the facet that distinguishes it from its other rows."""
     same = [other.facet for other in rows if other.metric == row.metric]
     if len(same) == 1:
         return row.metric
@@ -72,7 +73,7 @@ def row_label(row: PairedRow, rows: Sequence[PairedRow]) -> str:
 
 
 def bar_row(row: PairedRow, label: str, unit: str) -> dict[str, Any]:
-    """One row of the figure of paired differences."""
+    """Return one row of the figure of paired differences."""
     gone = sum(row.missing_base.values()), sum(row.missing_other.values())
     return {
         "label": label,
@@ -94,7 +95,7 @@ def bar_row(row: PairedRow, label: str, unit: str) -> dict[str, Any]:
 def bars_by_unit(
     compared: Compared, cards: Cards, tags: Tags, metrics: Sequence[str] = ()
 ) -> dict[str, pd.DataFrame]:
-    """The differences of all runs (of some metrics only, where any are named) by unit: without a unit first, rates first."""
+    """Return the differences of all runs by unit: those without a unit first, rates before them."""
     by_unit: dict[str, list[dict[str, Any]]] = {}
     labelled_rows = [
         (row, c.other, row_label(row, c.rows)) for c in compared.comparisons for row in c.rows
@@ -116,7 +117,7 @@ def bars_by_unit(
 
 
 def combine_comparisons(pairs: Sequence[Comparison]) -> Compared:
-    """Comparisons that were made apart with one base, as one: p corrected over all of their rows, and the directions."""
+    """Combine comparisons with one base: correct p over all of their rows, add directions."""
     every = iter(corrected([row for pair in pairs for row in pair.rows]))
     comparisons = tuple(replace(pair, rows=tuple(next(every) for _ in pair.rows)) for pair in pairs)
     return Compared(
@@ -125,7 +126,7 @@ def combine_comparisons(pairs: Sequence[Comparison]) -> Compared:
 
 
 def with_rates(comparison: Comparison, rates: Comparison) -> Comparison:
-    """A comparison with the rates of another threshold: ``rates`` holds nothing else."""
+    """Replace the rates of a comparison with those of another threshold."""
     rows = [row for row in comparison.rows if row.metric != RATE] + list(rates.rows)
     other_pairs = comparison.pairs[comparison.pairs["metric"] != RATE]
     pairs = pd.concat([other_pairs, rates.pairs]).sort_values(
@@ -136,6 +137,6 @@ def with_rates(comparison: Comparison, rates: Comparison) -> Comparison:
 
 
 def threshold_note(compared: Compared, threshold: float) -> str:
-    """From which score on a response is unfaithful; "" where no row is a rate."""
+    """Return the sentence on the threshold of unfaithfulness; "" where no row is a rate."""
     rated = any(row.metric == RATE for c in compared.comparisons for row in c.rows)
     return f"Unfaithful from a score of {threshold:g} on." if rated else ""

@@ -1,4 +1,4 @@
-"""The tables of the figures of drift, from a check as it is kept and the feature vectors that it looked at."""
+"""Tables of the figures of drift, from a stored check and the feature vectors behind it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from cotlab.analysis.tables.source import Choice, FigureData, FigureTable, NoFigure, Source
+from cotlab.analysis.tables.declare import Choice, FigureData, FigureTable, NoFigure
+from cotlab.analysis.view import RunView
 from cotlab.figures.drift import SAMPLES, band_half_width
 from cotlab.review.release.drift import feature_values
 from cotlab.review.release.drift_check import DriftCheck, drift_from_json
@@ -22,7 +23,7 @@ _DIGITS = 9
 
 
 def score_rows(check: DriftCheck) -> pd.DataFrame:
-    """A row for each feature of a check, those that moved first: PSI and KS, their nulls' 95 % points, set points, p-values."""
+    """Return a row a feature, those that moved first: PSI, KS, null quantiles, limits, p-values."""
     order = {name: index for index, name in enumerate(compared_features(check))}
     return pd.DataFrame(
         [
@@ -52,7 +53,7 @@ def score_rows(check: DriftCheck) -> pd.DataFrame:
 
 
 def time_rows(checks: Sequence[DriftCheck]) -> pd.DataFrame:
-    """PSI and KS of features over checks of one reference.
+    """Return PSI and KS of features over checks of one reference.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def time_rows(checks: Sequence[DriftCheck]) -> pd.DataFrame:
 
 
 def charted_features(checks: Sequence[DriftCheck]) -> list[str]:
-    """The features that stand in the figure over time: those that raised most alerts, then by how far they ever moved."""
+    """Return the features of the figure over time: most alerts first, then largest KS."""
     alerts: dict[str, int] = {}
     far: dict[str, float] = {}
     for check in checks:
@@ -98,14 +99,14 @@ def charted_features(checks: Sequence[DriftCheck]) -> list[str]:
 
 
 def stored_checks(store: Store, reference: Sequence[str]) -> list[DriftCheck]:
-    """The kept checks of this reference (run ids, in any order), the oldest first."""
+    """Return the stored checks of a reference (run ids, in any order), the oldest first."""
     table = drift_checks(store)
     same = [set(runs) == set(reference) for runs in table["reference"]]
     return [drift_from_json(json.loads(text)) for text in table.loc[same, "result"]][::-1]
 
 
 def time_note(checks: Sequence[DriftCheck]) -> str:
-    """What the figure over time leaves out, in a sentence; "" where it leaves out nothing."""
+    """Return what the figure over time leaves out, in a sentence; "" where nothing."""
     every = {
         feature.name
         for check in checks
@@ -122,7 +123,7 @@ def time_note(checks: Sequence[DriftCheck]) -> str:
 def distribution_rows(
     values: pd.DataFrame, check: DriftCheck, features: Sequence[str] | None = None
 ) -> pd.DataFrame:
-    """The distribution function of each feature on each side, a row for each distinct value.
+    """Return the distribution function of each feature on each side, a row a distinct value.
 
     Parameters
     ----------
@@ -177,17 +178,17 @@ def distribution_rows(
 
 
 def compared_features(check: DriftCheck) -> list[str]:
-    """The features that could be compared: those that raise the alert first, then by how far they moved."""
+    """Return the features that could be compared: alerts first, then by how far they moved."""
     known = [feature for feature in check.features if not feature.drift.reason]
     known.sort(key=lambda feature: (not feature.alert, -(feature.drift.ks.value or 0.0)))
     return [feature.name for feature in known]
 
 
-def _check(source: Source) -> DriftCheck | NoFigure:
-    checks = drift_checks(source.store, current=source.run_id)
+def _check(view: RunView) -> DriftCheck | NoFigure:
+    checks = drift_checks(view.store, current=view.run_id)
     if checks.empty:
         return NoFigure(
-            f"no check of drift looks at this run; type: cotlab drift REFERENCE {source.run_id}"
+            f"no check of drift looks at this run; type: cotlab drift REFERENCE {view.run_id}"
         )
     return drift_from_json(json.loads(checks["result"].iloc[0]))
 
@@ -196,25 +197,23 @@ def _against(check: DriftCheck) -> str:
     return f"Reference: {', '.join(check.reference)}; current: {', '.join(check.current)}."
 
 
-def _scores(source: Source, choice: Choice) -> FigureData | NoFigure:
-    check = _check(source)
+def _scores(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    check = _check(view)
     return check if isinstance(check, NoFigure) else FigureData(score_rows(check), _against(check))
 
 
-def _distributions(source: Source, choice: Choice) -> FigureData | NoFigure:
-    check = _check(source)
+def _distributions(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    check = _check(view)
     if isinstance(check, NoFigure):
         return check
-    return FigureData(
-        distribution_rows(feature_values(source.store, check), check), _against(check)
-    )
+    return FigureData(distribution_rows(feature_values(view.store, check), check), _against(check))
 
 
-def _over_time(source: Source, choice: Choice) -> FigureData | NoFigure:
-    check = _check(source)
+def _over_time(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    check = _check(view)
     if isinstance(check, NoFigure):
         return check
-    every = stored_checks(source.store, check.reference)
+    every = stored_checks(view.store, check.reference)
     return FigureData(
         time_rows(every), f"Reference: {', '.join(check.reference)}. {time_note(every)}".strip()
     )

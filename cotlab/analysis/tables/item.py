@@ -1,19 +1,22 @@
-"""The table of each figure of one item: its steps, parts, links, wordings, perturbed steps, entropy and patched forwards."""
+"""The table of each figure of one item."""
 
 from __future__ import annotations
 
 import pandas as pd
 
 from cotlab.analysis.tables import mediation, reliability, robustness
-from cotlab.analysis.tables import paraphrases as paraphrase_tables
 from cotlab.analysis.tables.chains import (
     ablated_texts,
-    link_scores,
+    cosine_table,
+    embedded_vectors,
+    entropy_steps,
     link_table,
+    paraphrase_chains,
     ranking_table,
     scored_chain,
+    wording_labels,
 )
-from cotlab.analysis.tables.entropy import entropy_steps
+from cotlab.analysis.tables.declare import Choice, FigureData, FigureTable, NoFigure
 from cotlab.analysis.tables.run import (
     chosen_setting,
     missing_scorer,
@@ -21,63 +24,68 @@ from cotlab.analysis.tables.run import (
     run_ccs_metrics,
     run_component_scores,
 )
-from cotlab.analysis.tables.source import Choice, FigureData, FigureTable, NoFigure, Source
+from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.figures.robustness import MEASURES, order_perturbations
 from cotlab.figures.robustness import perturbation_label as perturbation_name
 from cotlab.metrics.ablation.cards import CCS_METRICS
 from cotlab.run.imports.mediation import is_imported
+from cotlab.store import read
 
 MAX_ITEMS = 50
 """So many items stand below each other in one figure."""
 
 
-def _item_ids(rows: pd.DataFrame) -> list[str]:
-    return [str(item_id) for item_id in rows["item_id"].unique()]
+def _with_scores(view: RunView, rows: pd.DataFrame) -> list[str]:
+    """Return the items of some scores, in the order of the suite."""
+    known = set(rows["item_id"])
+    return [item_id for item_id in view.items if item_id in known]
 
 
-def _ranking(source: Source, choice: Choice) -> FigureData | NoFigure:
-    known, spec = run_ccs_metrics(source), source.scorer("ablation")
+def _ranking(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    known, spec = run_ccs_metrics(view), view.scorer("ablation")
     if not known or spec is None:
         return missing_scorer("ablation")
     metric = choice.select("metric", known)
-    rows = source.scores[(source.scores["metric"] == metric) & source.scores["step"].notna()]
-    if rows.empty:
+    groups = view.score_groups
+    step_groups = groups[(groups["metric"] == metric) & (groups["n_steps"] > 0)]
+    if step_groups.empty:
         return NoFigure("no step has been scored")
-    mode = choice.select("mode", [m for m in spec.params["modes"] if m in set(rows["mode"])])
-    rows = rows[rows["mode"] == mode]
-    item = source.item(choice, _item_ids(rows))
-    item_scores = source.scores[source.scores["item_id"] == item.id]
-    texts = ablated_texts(item, item_scores, spec.params["chain"] == "own", source.exchanges)
-    table = ranking_table(texts, rows[rows["item_id"] == item.id])
+    mode = choice.select("mode", [m for m in spec.params["modes"] if m in set(step_groups["mode"])])
+    rows = read.scored_items(view.store, view.id, (metric,), facet={"mode": mode}, steps=True)
+    item = view.item(choice.select("item", rows))
+    item_scores = view.item_scores(item.id)
+    texts = ablated_texts(item, item_scores, spec.params["chain"] == "own", view.exchanges)
+    chosen = (item_scores["metric"] == metric) & (item_scores["mode"] == mode)
+    table = ranking_table(texts, item_scores[chosen])
     return FigureData(
         table, f"Item {item.id}; {metric}, {mode}.", Choice(item=item.id, metric=metric, mode=mode)
     )
 
 
-def _components(source: Source, choice: Choice) -> FigureData | NoFigure:
-    rows = run_component_scores(source)
+def _components(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    rows = run_component_scores(view)
     if rows.empty:
         return missing_scorer("composite")
-    item = source.item(choice, _item_ids(rows))
+    item = view.item(choice.select("item", _with_scores(view, rows)))
     return _item(reliability.item_component_rows(rows, item.id), item)
 
 
-def _links(source: Source, choice: Choice) -> FigureData | NoFigure:
-    rows = source.scores[source.scores["scorer"] == "verification"]
-    checked = link_scores(rows)
-    if checked.empty:
-        return missing_scorer("verification") if rows.empty else NoFigure("no link was checked")
-    item = source.item(choice, _item_ids(checked))
-    item_scores = rows[rows["item_id"] == item.id]
-    chain = scored_chain(
-        item, item_scores, source.plan.subject.form, source.exchanges, source.responses
+def _links(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    if "link_support" not in view.step_metrics:
+        known = "verification" in set(view.score_groups["scorer"])
+        return NoFigure("no link was checked") if known else missing_scorer("verification")
+    item = view.item(
+        choice.select("item", read.scored_items(view.store, view.id, ("link_support",), steps=True))
     )
+    item_scores = view.item_scores(item.id)
+    item_scores = item_scores[item_scores["scorer"] == "verification"]
+    chain = scored_chain(item, item_scores, view.plan.subject.form, view.exchanges, view.responses)
     return _item(link_table(item_scores, chain.steps), item)
 
 
-def _cosines(source: Source, choice: Choice) -> FigureData | NoFigure:
-    rows = reliability.component_scores(source.scores, ("mu",))
+def _cosines(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    rows = reliability.component_scores(view.scores(*reliability.METRICS), ("mu",))
     if rows.empty:
         return missing_scorer("consistency")
     rows = rows[
@@ -85,29 +93,28 @@ def _cosines(source: Source, choice: Choice) -> FigureData | NoFigure:
     ]  # the evidence of a stopped one is that of the parts before
     if rows.empty:
         return NoFigure("no item got as far as its paraphrases")
-    item = source.item(choice, _item_ids(rows))
+    item = view.item(choice.select("item", _with_scores(view, rows)))
     keys = tuple(rows[rows["item_id"] == item.id]["evidence"].iloc[0])
-    logged, replies = source.exchanges(keys), source.responses(keys)
+    logged, replies = view.exchanges(keys), view.responses(keys)
     requests = {key: logged[key][0] for key in keys if key in logged}
-    chains = paraphrase_tables.paraphrase_chains(requests, replies, item, source.plan.subject.form)
-    table = paraphrase_tables.cosine_table(
-        paraphrase_tables.wording_labels(chains, item),
+    chains = paraphrase_chains(requests, replies, item, view.plan.subject.form)
+    table = cosine_table(
+        wording_labels(chains, item),
         chains,
-        paraphrase_tables.embedded_vectors(requests, replies),
+        embedded_vectors(requests, replies),
     )
     return (
         _item(table, item) if len(table) else NoFigure("the log holds no two chains of this item")
     )
 
 
-def _cells(source: Source, choice: Choice) -> FigureData | NoFigure:
-    known = robustness_measures(source)
+def _cells(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    known = robustness_measures(view)
     if not known:
         return missing_scorer("robustness")
     measure = choice.select("metric", known)
-    step_scores = robustness.with_perturbation(
-        source.scores[(source.scores["metric"] == measure) & source.scores["step"].notna()]
-    )
+    step_scores = robustness.with_perturbation(view.scores(measure))
+    step_scores = step_scores[step_scores["step"].notna()]
     names = order_perturbations(step_scores["perturbation"])
     perturbation = choice.select("perturbation", sorted(names, key=lambda name: name != "all"))
     item_means = robustness.item_step_means(step_scores, perturbation)
@@ -120,33 +127,30 @@ def _cells(source: Source, choice: Choice) -> FigureData | NoFigure:
     return FigureData(table, note, Choice(metric=measure, perturbation=perturbation))
 
 
-def _entropy(source: Source, choice: Choice) -> FigureData | NoFigure:
-    spec = source.scorer("entropy")
-    rows = source.scores[source.scores["scorer"] == "entropy"]
-    known = rows[(rows["metric"] == "step_entropy") & rows["value"].notna()]
-    if spec is None or rows.empty:
+def _entropy(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    spec = view.scorer("entropy")
+    if spec is None or "entropy" not in set(view.score_groups["scorer"]):
         return missing_scorer("entropy")
-    if known.empty:
+    known = view.items_with("step_entropy", defined=True)
+    if not known:
         return NoFigure("no step has an entropy")
-    item = source.item(choice, _item_ids(known))
+    item = view.item(choice.select("item", known))
+    rows = view.item_scores(item.id)
     note = (
         f"A jump: more than {spec.params['jump_nats']:g} nats above the mean of the earlier steps."
     )
-    return _item(entropy_steps(rows[rows["item_id"] == item.id]), item, note)
+    return _item(entropy_steps(rows[rows["scorer"] == "entropy"]), item, note)
 
 
-def _drops(source: Source, choice: Choice) -> FigureData | NoFigure:
-    scores = mediation.with_facets(source.scores)
-    setting, rows = chosen_setting(scores, choice), scores[scores["metric"] == "patch_drop"]
-    if setting is None or rows.empty:
+def _drops(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    setting = chosen_setting(view, choice)
+    if setting is None or "patch_drop" not in view.metrics:
         return (
             NoFigure("published rows hold no single draw")
-            if is_imported(source.plan)
+            if is_imported(view.plan)
             else missing_scorer("mediation")
         )
-    rows = setting.of(rows)
-    item = source.item(choice, _item_ids(rows))
-    item_scores = rows[rows["item_id"] == item.id]
+    item, item_scores = _patched_item(view, choice, setting)
     span = choice.select("span", mediation.drop_spans(item_scores) or [""])
     chosen = Choice(item=item.id, setting="~".join(setting), span=span)
     return FigureData(
@@ -156,19 +160,29 @@ def _drops(source: Source, choice: Choice) -> FigureData | NoFigure:
     )
 
 
-def _density(source: Source, choice: Choice) -> FigureData | NoFigure:
-    scores = mediation.with_facets(source.scores)
-    setting, rows = chosen_setting(scores, choice), scores[scores["metric"] == "patch_drop"]
-    if setting is None or rows.empty:
+def _patched_item(
+    view: RunView, choice: Choice, setting: mediation.Setting
+) -> tuple[Item, pd.DataFrame]:
+    """Return the chosen item, or the first patched under a setting, and its drops there."""
+    groups = mediation.with_facets(view.score_groups)
+    facets = setting.of(groups[groups["metric"] == "patch_drop"])["facet"].tolist()
+    known = read.scored_items(view.store, view.id, ("patch_drop",), facets=facets)
+    item = view.item(choice.select("item", known))
+    scores = mediation.with_facets(view.item_scores(item.id))
+    return item, setting.of(scores[scores["metric"] == "patch_drop"])
+
+
+def _density(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    setting = chosen_setting(view, choice)
+    if setting is None or "patch_drop" not in view.metrics:
         return (
             NoFigure("published rows hold no single draw")
-            if is_imported(source.plan)
+            if is_imported(view.plan)
             else missing_scorer("mediation")
         )
-    rows = setting.of(rows)
-    item = source.item(choice, _item_ids(rows))
-    spreads = mediation.spread_table(rows, setting, item.id, source.plan.seed)
-    table = mediation.item_density_table(spreads, rows[rows["item_id"] == item.id])
+    item, item_scores = _patched_item(view, choice, setting)
+    spreads = mediation.spread_table(item_scores, setting, item.id, view.plan.seed)
+    table = mediation.item_density_table(spreads, item_scores)
     if table.empty:
         return NoFigure("no share of the positions was patched")
     return FigureData(table, f"Item {item.id}.", Choice(item=item.id, setting="~".join(setting)))

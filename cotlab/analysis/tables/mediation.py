@@ -1,4 +1,4 @@
-"""Mediation as the tables of its figures, from scores and estimates that have a column for each part of their facet."""
+"""Tables of the figures of mediation, from scores and estimates with their facets as columns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from cotlab.analysis.tables.reasons import count_reasons
+from cotlab.analysis.tables.declare import count_reasons
 from cotlab.figures.mediation import DROPS, SOURCES
 from cotlab.figures.span_heatmap import span_order
 from cotlab.metrics.mediation.spread import item_spreads, single_draws
@@ -39,11 +39,19 @@ INDICES = (
 NATS = ("drop_cot", "drop_control", "no_cot_drop", "baseline_logp")
 NO_UNIT = frozenset({"spans_defined", *NATS})
 """Indices that are not drawn beside the others: they are no share."""
+METRICS_OF = {
+    "density": ("cmi", "cmi_kept"),
+    "spans": OF_SPAN,
+    "spans_of_sources": ("cmi",),
+    "layers": tuple(DROPS),
+    "indices": (*INDICES, *NATS),
+}
+"""The metrics whose scores each table of a run reads, by the name of its function."""
 RAW_ITEMS = 20
 
 
 def with_facets(table: pd.DataFrame) -> pd.DataFrame:
-    """Scores or estimates with a column for each of ``FACETS``."""
+    """Add a column for each of ``FACETS`` to scores or estimates."""
     facets = {text: json.loads(text) for text in table["facet"].unique()}
     columns = {name: [facets[text].get(name, "") for text in table["facet"]] for name in FACETS}
     return table.assign(
@@ -52,7 +60,7 @@ def with_facets(table: pd.DataFrame) -> pd.DataFrame:
 
 
 class Setting(NamedTuple):
-    """What tells apart the measurements of one run: whose chain, how it was given, whose states, and which control."""
+    """A setting of the measurements of one run."""
 
     chain: str
     given: str
@@ -60,20 +68,23 @@ class Setting(NamedTuple):
     control: str
 
     def of(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The rows of this setting, those that hold for every source and control among them."""
+        """Return the rows of this setting, with those that hold for every source and control."""
         mask = pd.Series(True, index=table.index)
         for name, value in self._asdict().items():
             mask &= table[name].isin((value, ""))
         return table[mask]
 
     def any_source(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The rows of this setting's chain and control, from every source; the literal one has its own control always."""
+        """Return the rows of this setting's chain and control, from every source.
+
+        The literal source always has its own control.
+        """
         control = (table["control"] == self.control) | (table["source"] == "literal")
         return table[(table["chain"] == self.chain) & (table["given"] == self.given) & control]
 
 
 def available_settings(scores: pd.DataFrame) -> list[Setting]:
-    """The settings that have a CMI, the usual source and the control from another item first."""
+    """Return the settings that have a CMI, the usual source and control first."""
     rows = list(
         scores[scores["metric"] == "cmi"][list(Setting._fields)]
         .drop_duplicates()
@@ -86,12 +97,12 @@ def available_settings(scores: pd.DataFrame) -> list[Setting]:
 
 
 def full_depth_rows(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows of all layers, or of no span at all, with every position kept."""
+    """Return rows of all layers, or of no span, with every position kept."""
     return table[table["span"].isin(("all", "")) & (table["keep"] == "")]
 
 
 def with_reasons(means: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """Estimates whose missing points say what the commonest reason of their items is."""
+    """Give estimates without a point the commonest reason of their items."""
     metric_scores = scores[scores["metric"].isin(set(means["metric"]))]
     gone = metric_scores[metric_scores["value"].isna()].groupby(["metric", "facet"])["reason"]
     commonest = {pair: next(iter(count_reasons(reasons))) for pair, reasons in gone}
@@ -102,7 +113,10 @@ def with_reasons(means: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def density(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
-    """CMI by share of positions, of every source with this control; empty where no share was asked."""
+    """Return CMI by share of positions, of every source with this control.
+
+    Empty where no share was asked.
+    """
     curve, raw = (
         t[t["metric"].isin(("cmi", "cmi_kept")) & (t["span"] == "all")]
         for t in map(setting.any_source, (means, scores))
@@ -119,7 +133,7 @@ def density(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.D
 
 
 def spans(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
-    """CMI, share and mass lost of one source by span."""
+    """Return CMI, share and mass lost of one source by span."""
     estimates = setting.of(means)
     return with_reasons(
         estimates[
@@ -132,13 +146,13 @@ def spans(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.Dat
 
 
 def spans_of_sources(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
-    """CMI by span of every source with this control."""
+    """Return CMI by span of every source with this control."""
     same = setting.any_source(means)
     return with_reasons(same[(same["metric"] == "cmi") & (same["span"] != "")], scores)
 
 
 def layers(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
-    """The drops of single layers."""
+    """Return the drops of single layers."""
     estimates = setting.of(means)
     return with_reasons(
         estimates[estimates["metric"].isin(DROPS) & estimates["span"].str.isdecimal()], scores
@@ -146,7 +160,7 @@ def layers(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.Da
 
 
 def indices(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
-    """Every index of all layers, in the order of ``INDICES`` and ``NATS``."""
+    """Return every index of all layers, in the order of ``INDICES`` and ``NATS``."""
     order = (*INDICES, *NATS)
     estimates = full_depth_rows(setting.of(means))
     estimates = estimates[estimates["metric"].isin(order)]
@@ -156,7 +170,10 @@ def indices(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.D
 
 
 def spread_table(scores: pd.DataFrame, setting: Setting, item_id: str, seed: int) -> pd.DataFrame:
-    """Each estimator of one item with its interval over donors and draws; no row where nothing was patched."""
+    """Return each estimator of one item with its interval over donors and draws.
+
+    No row where nothing was patched.
+    """
     drop_scores = setting.of(
         scores[(scores["metric"] == "patch_drop") & (scores["item_id"] == item_id)]
     )
@@ -205,7 +222,7 @@ SPREAD = [
 
 
 def item_density_table(spread: pd.DataFrame, drop_scores: pd.DataFrame) -> pd.DataFrame:
-    """CMI of one item by share of positions, from its ``spreads`` and its drops; empty where no share was asked."""
+    """Return CMI of one item by share of positions; empty where no share was asked."""
     curve = spread[spread["metric"].isin(("cmi", "cmi_kept")) & (spread["span"] == "all")]
     if not (curve["metric"] == "cmi_kept").any():
         return curve.iloc[:0]
@@ -218,12 +235,12 @@ def item_density_table(spread: pd.DataFrame, drop_scores: pd.DataFrame) -> pd.Da
 
 
 def drop_spans(drop_scores: pd.DataFrame) -> list[str]:
-    """The spans that one item was patched in, all layers first."""
+    """Return the spans that one item was patched in, all layers first."""
     return sorted({str(span) for span in drop_scores["span"] if span}, key=span_order, reverse=True)
 
 
 def drop_table(drop_scores: pd.DataFrame, span: str) -> pd.DataFrame:
-    """The patched forwards of one item in a span, and those that hold for every span; the part says what share it kept."""
+    """Return the patched forwards of one item in a span, and those of every span."""
     visible = drop_scores[drop_scores["span"].isin((span, ""))]
     labels = [
         f"{part} {keep}".strip()

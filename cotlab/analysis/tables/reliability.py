@@ -1,4 +1,4 @@
-"""Reliability as tables, from those of scores and estimates: parts by item, their pairs, their reasons."""
+"""Tables of reliability, from scores and estimates: parts by item, their pairs, reasons."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import pandas as pd
 
 from cotlab.analysis.tables.chains import MODEL_CHAIN_SCORERS
-from cotlab.analysis.tables.reasons import count_reasons
+from cotlab.analysis.tables.declare import count_reasons
 from cotlab.core.types import Plan
 from cotlab.figures.reliability import COMPONENT_ORDER
 from cotlab.metrics.composite.scorer import FEATURES, OPTIONS, PROFILES, SCORER_OF
-from cotlab.stats.ranks import DECIMALS, MIN_PAIRS, spearman
+from cotlab.stats.correlation import DECIMALS, MIN_PAIRS, spearman
 
 SCORERS = ("composite", *SCORER_OF.values())
 """Any of them gives the page something to show."""
@@ -35,13 +35,13 @@ COLUMNS = ["item_id", "part", "metric", "facet", "value", "status", "reason", "e
 
 
 def composite_components(plan: Plan) -> str:
-    """The parts that the composite of a plan measures, as letters; "" where it has none."""
+    """Return the parts that the composite of a plan measures, as letters; "" without one."""
     spec = next((spec for spec in plan.scorers if spec.name == "composite"), None)
     return "" if spec is None else PROFILES[spec.params.get("profile", OPTIONS["profile"])]
 
 
 def chain_sources_text(plan: Plan) -> str:
-    """Whose chains the parts of a run are measured on, in words."""
+    """Say whose chains the parts of a run are measured on."""
     options = {spec.name: spec.params for spec in plan.scorers}
     inner = options.get("composite", {}).get("parts", {})
     by_source: dict[str, list[str]] = {
@@ -67,7 +67,9 @@ def chain_sources_text(plan: Plan) -> str:
 
 
 def component_scores(scores: pd.DataFrame, names: Sequence[str] = COMPONENT_ORDER) -> pd.DataFrame:
-    """One row for each item and part: from the composite's features where there are any, else from the part's own scorer.
+    """Return one row for each item and part.
+
+    A part is the composite's feature where there is one, else the score of its own scorer.
 
     Parameters
     ----------
@@ -113,7 +115,7 @@ def _component_rows(
 
 
 def component_means(rows: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFrame:
-    """The run's estimate of each part with the values behind it; a missing point says the commonest reason of its items."""
+    """Return the run's estimate of each part with its values; no point has the commonest reason."""
     known = {(str(r["metric"]), str(r["facet"])): r for r in estimates.to_dict("records")}
     records = []
     for part, group in rows.groupby("part", sort=False):
@@ -136,7 +138,7 @@ def component_means(rows: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFrame
 
 
 def component_correlations(rows: pd.DataFrame) -> pd.DataFrame:
-    """Spearman's rho of each two parts that were measured, over the items where both are defined."""
+    """Return Spearman's rho of each two parts, over the items where both are defined."""
     wide = component_table(rows)
     components = [part for part in COMPONENT_ORDER if part in wide.columns and part != "r_raw"]
     pairs = []
@@ -154,7 +156,7 @@ def component_correlations(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def component_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row for each item, a column for each part that was measured; NaN where it is undefined."""
+    """Return a row an item and a column a part that was measured; NaN where undefined."""
     if rows.empty:
         return pd.DataFrame(index=pd.Index([], name="item_id"))
     wide = rows.pivot(index="item_id", columns="part", values="value")
@@ -162,7 +164,7 @@ def component_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def item_reliability_rows(rows: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """Each item with its parts, its diagnoses in words, and why parts are undefined."""
+    """Return each item with its parts, its diagnoses in words, and why parts are undefined."""
     wide = component_table(rows)
     fired = diagnosis_scores(scores)
     fired = fired[fired["value"] == 1].groupby("item_id")["rule"].apply(list).to_dict()
@@ -182,7 +184,7 @@ def item_reliability_rows(rows: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFr
 
 
 def item_component_rows(rows: pd.DataFrame, item_id: str) -> pd.DataFrame:
-    """The parts of one item beside the suite's means: part, value, mean, status, reason."""
+    """Return the parts of one item with the suite's means: part, value, mean, status, reason."""
     item_scores = rows[rows["item_id"] == item_id]
     means = rows.groupby("part")["value"].mean()
     return item_scores.assign(mean=item_scores["part"].map(means))[
@@ -191,12 +193,12 @@ def item_component_rows(rows: pd.DataFrame, item_id: str) -> pd.DataFrame:
 
 
 def diagnosis_scores(scores: pd.DataFrame) -> pd.DataFrame:
-    """The scores of the metric ``diagnosis`` with a column for their rule."""
+    """Return the scores of the metric ``diagnosis`` with a column for their rule."""
     return _with_rule(scores[scores["metric"] == "diagnosis"])
 
 
 def diagnosis_means(scores: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFrame:
-    """The rate of each rule as the run estimates it; one without a point says the commonest reason of its items."""
+    """Return the run's rate of each rule; one without a point has the commonest reason."""
     rates = _with_rule(estimates[estimates["metric"] == "diagnosis"])
     if rates.empty:
         return rates

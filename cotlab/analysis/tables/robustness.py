@@ -6,9 +6,8 @@ import json
 
 import pandas as pd
 
-from cotlab.analysis.tables.reasons import count_reasons
+from cotlab.analysis.tables.declare import count_reasons
 from cotlab.figures.robustness import scale_top
-from cotlab.metrics.ablation.redundancy import position_table
 
 FLAGS = frozenset({"perturbed_answer_change"})
 """Measures that are yes or no for each draw."""
@@ -16,13 +15,13 @@ CHARTED_METRICS = ("robustness", "perturbed_answer_change")
 
 
 def with_perturbation(table: pd.DataFrame) -> pd.DataFrame:
-    """Scores or estimates with a column perturbation, "" where they have none."""
+    """Add a column perturbation to scores or estimates, "" where they have none."""
     names = {text: json.loads(text).get("perturbation", "") for text in table["facet"].unique()}
     return table.assign(perturbation=[names[text] for text in table["facet"]])
 
 
 def perturbation_table(scores: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
-    """R and answer changes of each perturbation; a missing point says the commonest reason of its scores."""
+    """Return R and answer changes of each perturbation; no point has the commonest reason."""
     scored = with_perturbation(scores[scores["metric"].isin(CHARTED_METRICS)])
     gone = scored[scored["value"].isna()].groupby(["metric", "perturbation"])["reason"]
     common_reasons = {
@@ -42,13 +41,8 @@ def perturbation_table(scores: pd.DataFrame, means: pd.DataFrame) -> pd.DataFram
     )
 
 
-def cell_table(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """A measure by position and perturbation."""
-    return with_perturbation(position_table(scores[scores["metric"] == measure], flags=FLAGS))
-
-
 def item_step_means(scores: pd.DataFrame, perturbation: str) -> pd.DataFrame:
-    """Each item's steps under a perturbation: item_id, step, value (mean over its draws), draws, reason."""
+    """Return each item's steps under a perturbation: item_id, step, mean value, draws, reason."""
     scores = scores[(scores["perturbation"] == perturbation) & scores["step"].notna()]
     means = scores.groupby(["item_id", "step"], sort=True).agg(
         value=("value", "mean"), draws=("value", "count"), reason=("reason", "first")
@@ -57,7 +51,7 @@ def item_step_means(scores: pd.DataFrame, perturbation: str) -> pd.DataFrame:
 
 
 def item_cell_table(means: pd.DataFrame, measure: str, items: list[str]) -> pd.DataFrame:
-    """Some items of ``item_means`` against positions, in that order, on the scale of all items."""
+    """Return some items against positions, in that order, on the scale of all items."""
     order = {name: i for i, name in enumerate(items)}
     part = means[means["item_id"].isin(items)].sort_values(
         "item_id", key=lambda ids: ids.map(order), kind="stable"

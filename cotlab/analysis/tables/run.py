@@ -1,27 +1,20 @@
-"""The table of each figure over a run: steps, reliability, robustness and mediation of the suite, and lengths of its chains."""
+"""The table of each figure over a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pandas as pd
 
 from cotlab.analysis.tables import mediation, reliability, robustness
-from cotlab.analysis.tables.source import (
-    Choice,
-    FigureData,
-    FigureTable,
-    NoFigure,
-    Source,
-    with_mode,
-)
+from cotlab.analysis.tables.declare import Choice, FigureData, FigureTable, NoFigure
+from cotlab.analysis.view import RunView, with_mode
 from cotlab.figures.mediation import metric_label
 from cotlab.figures.robustness import MEASURES
 from cotlab.metrics.ablation import redundancy
 from cotlab.metrics.ablation.cards import CCS_METRICS
 from cotlab.store import read
-from cotlab.validation.report import read_report
-from cotlab.validation.tables import doses_table
+from cotlab.validation.report import doses_table, read_report
 
 NOT_ENDED = "the means are estimated when the run ends or is stopped"
 
@@ -30,18 +23,30 @@ def missing_scorer(scorer: str) -> NoFigure:
     return NoFigure(f"the run has no scores of the scorer {scorer}")
 
 
-def run_ccs_metrics(source: Source) -> list[str]:
-    """The step metrics that can serve as a CCS and that the run has."""
-    metrics = set(source.scores["metric"])
-    return [metric for metric in CCS_METRICS if metric in metrics]
+def position_estimates(
+    view: RunView,
+    metric: str,
+    facet: Mapping[str, str] | None = None,
+    flags: frozenset[str] = redundancy.FLAGS,
+) -> pd.DataFrame:
+    """Return the means of a step metric by position, with intervals drawn from the plan's seed.
+
+    The one source of these numbers: for the pages, the report, figures and their files.
+    """
+    return redundancy.position_table(view.scores(metric, facet=facet), view.plan.seed, flags)
 
 
-def _positions(source: Source, choice: Choice) -> FigureData | NoFigure:
-    known = run_ccs_metrics(source)
+def run_ccs_metrics(view: RunView) -> list[str]:
+    """Return the step metrics of the run that can serve as a CCS."""
+    return [metric for metric in CCS_METRICS if metric in view.metrics]
+
+
+def _positions(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    known = run_ccs_metrics(view)
     if not known:
         return missing_scorer("ablation")
     metric = choice.select("metric", known)
-    table = with_mode(redundancy.position_table(source.scores[source.scores["metric"] == metric]))
+    table = with_mode(position_estimates(view, metric))
     return (
         FigureData(table, choice=Choice(metric=metric))
         if len(table)
@@ -49,10 +54,10 @@ def _positions(source: Source, choice: Choice) -> FigureData | NoFigure:
     )
 
 
-def _modes(source: Source, choice: Choice) -> FigureData | NoFigure:
-    if not run_ccs_metrics(source):
+def _modes(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    if not run_ccs_metrics(view):
         return missing_scorer("ablation")
-    estimates = source.estimates[source.estimates["metric"].isin(CCS_METRICS)]
+    estimates = view.estimates[view.estimates["metric"].isin(CCS_METRICS)]
     if estimates.empty:
         return NoFigure(NOT_ENDED)
     if estimates["mode"].nunique() < 2:
@@ -60,11 +65,11 @@ def _modes(source: Source, choice: Choice) -> FigureData | NoFigure:
     return FigureData(estimates, "Mean over items of each item's mean CCS.")
 
 
-def _rrr(source: Source, choice: Choice) -> FigureData | NoFigure:
-    known, spec = run_ccs_metrics(source), source.scorer("ablation")
+def _rrr(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    known, spec = run_ccs_metrics(view), view.scorer("ablation")
     if not known or spec is None:
         return missing_scorer("ablation")
-    metric, estimates = choice.select("metric", known), source.estimates
+    metric, estimates = choice.select("metric", known), view.estimates
     rrr = estimates[(estimates["metric"] == "rrr") & (estimates["ccs"] == metric)]
     if rrr.empty:
         return NoFigure(NOT_ENDED)
@@ -78,33 +83,31 @@ def _rrr(source: Source, choice: Choice) -> FigureData | NoFigure:
     )
 
 
-def run_component_scores(source: Source) -> pd.DataFrame:
-    """The parts of reliability of each item."""
-    return reliability.component_scores(
-        source.scores[source.scores["metric"].isin(reliability.METRICS)]
-    )
+def run_component_scores(view: RunView) -> pd.DataFrame:
+    """Return the parts of reliability of each item."""
+    return reliability.component_scores(view.scores(*reliability.METRICS))
 
 
-def _reliability(source: Source, choice: Choice) -> FigureData | NoFigure:
-    rows = run_component_scores(source)
+def _reliability(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    rows = run_component_scores(view)
     if rows.empty:
         return missing_scorer("composite")
-    means = reliability.component_means(rows, source.estimates)
+    means = reliability.component_means(rows, view.estimates)
     return NoFigure(NOT_ENDED) if means.empty else FigureData(means)
 
 
-def _correlations(source: Source, choice: Choice) -> FigureData | NoFigure:
-    rows = run_component_scores(source)
+def _correlations(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    rows = run_component_scores(view)
     if rows.empty:
         return missing_scorer("composite")
     pairs = reliability.component_correlations(rows)
     return NoFigure("fewer than two parts were measured") if pairs.empty else FigureData(pairs)
 
 
-def _diagnoses(source: Source, choice: Choice) -> FigureData | NoFigure:
-    if not (source.scores["metric"] == "diagnosis").any():
+def _diagnoses(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    if "diagnosis" not in view.metrics:
         return missing_scorer("composite")
-    rates = reliability.diagnosis_means(source.scores, source.estimates)
+    rates = reliability.diagnosis_means(view.scores("diagnosis"), view.estimates)
     return (
         NoFigure(NOT_ENDED)
         if rates.empty
@@ -112,35 +115,31 @@ def _diagnoses(source: Source, choice: Choice) -> FigureData | NoFigure:
     )
 
 
-def _perturbations(source: Source, choice: Choice) -> FigureData | NoFigure:
-    if not source.scores["metric"].isin(MEASURES).any():
+def _perturbations(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    if view.metrics.isdisjoint(MEASURES):
         return missing_scorer("robustness")
-    table = robustness.perturbation_table(source.scores, source.estimates)
+    table = robustness.perturbation_table(view.scores(*robustness.CHARTED_METRICS), view.estimates)
     return NoFigure(NOT_ENDED) if table.empty else FigureData(table)
 
 
-def robustness_measures(source: Source) -> list[str]:
-    """The measures of a perturbed step that the run has."""
-    step_scores = source.scores[source.scores["step"].notna()]
-    return [name for name in MEASURES if name in set(step_scores["metric"])]
+def robustness_measures(view: RunView) -> list[str]:
+    """Return the measures of a perturbed step that the run has."""
+    return [name for name in MEASURES if name in view.step_metrics]
 
 
-def _cells(source: Source, choice: Choice) -> FigureData | NoFigure:
-    known = robustness_measures(source)
+def _cells(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    known = robustness_measures(view)
     if not known:
         return missing_scorer("robustness")
     measure = choice.select("metric", known)
-    return FigureData(robustness.cell_table(source.scores, measure), choice=Choice(metric=measure))
+    table = robustness.with_perturbation(position_estimates(view, measure, flags=robustness.FLAGS))
+    return FigureData(table, choice=Choice(metric=measure))
 
 
-def faceted_tables(source: Source) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Scores and estimates with a column for each part of a facet of mediation."""
-    return mediation.with_facets(source.scores), mediation.with_facets(source.estimates)
-
-
-def chosen_setting(scores: pd.DataFrame, choice: Choice) -> mediation.Setting | None:
-    """The chosen setting, or the first; None where the run has none."""
-    settings_by_key = {"~".join(s): s for s in mediation.available_settings(scores)}
+def chosen_setting(view: RunView, choice: Choice) -> mediation.Setting | None:
+    """Return the chosen setting, or the first; None where the run has none."""
+    groups = mediation.with_facets(view.score_groups)
+    settings_by_key = {"~".join(s): s for s in mediation.available_settings(groups)}
     return (
         settings_by_key[choice.select("setting", list(settings_by_key))]
         if settings_by_key
@@ -148,21 +147,22 @@ def chosen_setting(scores: pd.DataFrame, choice: Choice) -> mediation.Setting | 
     )
 
 
-def _mediated(kind: str, none: str) -> Callable[[Source, Choice], FigureData | NoFigure]:
-    """A table of mediation, by the function of ``mediation_tables`` that makes it."""
+def _mediated(kind: str, none: str) -> Callable[[RunView, Choice], FigureData | NoFigure]:
+    """Return the maker of a table of mediation, by its function in ``tables.mediation``."""
 
-    def make(source: Source, choice: Choice) -> FigureData | NoFigure:
-        scores, means = faceted_tables(source)
-        setting = chosen_setting(scores, choice)
+    def make(view: RunView, choice: Choice) -> FigureData | NoFigure:
+        setting = chosen_setting(view, choice)
         if setting is None:
             return missing_scorer("mediation")
+        scores = mediation.with_facets(view.scores(*mediation.METRICS_OF[kind]))
+        means = mediation.with_facets(view.estimates)
         table = getattr(mediation, kind)(scores, means, setting)
         if kind == "indices":
             table = table[~table["metric"].isin(mediation.NO_UNIT)]
         if table.empty:
             return NoFigure(NOT_ENDED if means.empty else none)
         if kind == "spans_of_sources" and table["source"].nunique() < 2:
-            return NoFigure("the run has one source only: span_heatmap shows it")
+            return NoFigure("the run has one view only: span_heatmap shows it")
         note = (
             ""
             if kind in ("density", "spans_of_sources")
@@ -173,8 +173,8 @@ def _mediated(kind: str, none: str) -> Callable[[Source, Choice], FigureData | N
     return make
 
 
-def _lengths(source: Source, choice: Choice) -> FigureData | NoFigure:
-    suite = read.get_suite(source.store, source.row["suite"])
+def _lengths(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    suite = read.get_suite(view.store, view.suite)
     steps = pd.Series([len(item.steps) for item in suite.items])
     if not steps.any():
         return NoFigure(
@@ -185,8 +185,8 @@ def _lengths(source: Source, choice: Choice) -> FigureData | NoFigure:
     )
 
 
-def _doses(source: Source, choice: Choice) -> FigureData | NoFigure:
-    report = read_report(source.store.folder)
+def _doses(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    report = read_report(view.store.folder)
     if report is None or not report["metrics"]:
         return NoFigure("no metric has been held against the organisms yet; type: cotlab validate")
     metric = choice.select("metric", list(report["metrics"]))

@@ -1,4 +1,4 @@
-"""The table of each figure over several runs: the run asked for, together with those that share its suite and have tags."""
+"""The table of each figure over several runs: a run, and those with tags on its suite."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from cotlab.analysis.compare import compare_runs, metric_cards
 from cotlab.analysis.paired import RATE, SCORED, THRESHOLD
 from cotlab.analysis.tables import comparison
 from cotlab.analysis.tables import unfaithfulness as unfaithful
+from cotlab.analysis.tables.declare import Choice, FigureData, FigureTable, NoFigure
 from cotlab.analysis.tables.run import missing_scorer
-from cotlab.analysis.tables.source import Choice, FigureData, FigureTable, NoFigure, Source
+from cotlab.analysis.view import RunView
 from cotlab.core.errors import ConfigError
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
@@ -26,54 +27,54 @@ _THRESHOLD_NOTE = f"unfaithful from a score of {THRESHOLD:g} on."
 class Group(NamedTuple):
     """The values of all items of the runs, and the place of each run."""
 
-    source: Source
+    view: RunView
     values: pd.DataFrame
     where: dict[str, unfaithful.AxisPosition]
 
     def of(self, run: str, *metrics: str) -> pd.DataFrame:
-        """What one run has of some metrics."""
+        """Return what one run has of some metrics."""
         return self.values[(self.values["run"] == run) & self.values["metric"].isin(metrics)]
 
     def note(self, metric: str, name: str | None = None) -> str:
-        """Which runs have a metric (of a classifier), in words; "" where it is one."""
+        """Name the runs that have a metric (of a classifier); "" where it is one."""
         rows = self.values[
             (self.values["metric"] == metric) & (name is None or self.values["name"] == name)
         ]
         known = set(rows["run"])
-        return _runs_note(self.source, [run for run in self.where if run in known])
+        return _runs_note(self.view, [run for run in self.where if run in known])
 
 
 @lru_cache(maxsize=2)
-def _group(source: Source) -> Group:
-    """The runs of ``source``, laid out as the page Unfaithfulness lays them out first."""
-    runs = {member.run_id: member for member in source.tagged_runs}
-    scores = {run: read.run_scores(source.store, run, metrics=unfaithful.METRICS) for run in runs}
+def _group(view: RunView) -> Group:
+    """Return the runs of ``view``, laid out as the page Unfaithfulness does by default."""
+    runs = {member.run_id: member for member in view.tagged_runs}
+    scores = {run: runs[run].scores(*unfaithful.METRICS) for run in runs}
     scores = {run: table for run, table in scores.items() if len(table)}
     item_values = unfaithful.collect_item_values(
-        scores, {run: read.item_categories(source.store, run) for run in scores}
+        scores, {run: read.item_categories(view.store, run) for run in scores}
     )
-    models_and_tags = {run: (str(runs[run].row["model"]), runs[run].plan.tags) for run in scores}
+    models_and_tags = {run: (str(runs[run].model), runs[run].plan.tags) for run in scores}
     where = (
         unfaithful.axis_positions(models_and_tags, *unfaithful.default_layout(models_and_tags))
         if models_and_tags
         else {}
     )
-    return Group(source, item_values, where)
+    return Group(view, item_values, where)
 
 
-def _runs_note(source: Source, runs: list[str]) -> str:
-    """Which runs a figure is of, and which of the others are partial; "" where it is of one."""
+def _runs_note(view: RunView, runs: list[str]) -> str:
+    """Name the runs of a figure, and which of them are partial; "" where it is of one."""
     if len(runs) < 2:
         return ""
     listed = (
         ", ".join(runs)
         if len(runs) <= _NAMED
-        else f"{len(runs)}, {source.run_id} and those with tags on its suite"
+        else f"{len(runs)}, {view.run_id} and those with tags on its suite"
     )
     partial = [
         member.run_id
-        for member in source.tagged_runs
-        if member.run_id in runs and member is not source and member.partial
+        for member in view.tagged_runs
+        if member.run_id in runs and member is not view and member.partial
     ]
     return f"Runs: {listed}." + (f" Partial: {', '.join(partial)}." if partial else "")
 
@@ -82,14 +83,14 @@ def _join_sentences(*sentences: str) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _classifier(source: Source, choice: Choice) -> str | None:
-    """The chosen classifier, or the one that is shown first; None where the run has none."""
-    known = unfaithful.classifier_names(_group(source).of(source.run_id, SCORED))
+def _classifier(view: RunView, choice: Choice) -> str | None:
+    """Return the chosen classifier, or the first; None where the run has none."""
+    known = unfaithful.classifier_names(_group(view).of(view.run_id, SCORED))
     return choice.select("classifier", known) if known else None
 
 
-def _rates(source: Source, choice: Choice) -> FigureData | NoFigure:
-    name, group = _classifier(source, choice), _group(source)
+def _rates(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    name, group = _classifier(view, choice), _group(view)
     if name is None:
         return missing_scorer("unfaithfulness")
     table = unfaithful.rate_points(group.values, group.where, name)
@@ -100,8 +101,8 @@ def _rates(source: Source, choice: Choice) -> FigureData | NoFigure:
     )
 
 
-def _sweep(source: Source, choice: Choice) -> FigureData | NoFigure:
-    name, group = _classifier(source, choice), _group(source)
+def _sweep(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    name, group = _classifier(view, choice), _group(view)
     if name is None:
         return missing_scorer("unfaithfulness")
     table = unfaithful.sweep_points(group.values, group.where, name, THRESHOLD)
@@ -112,8 +113,8 @@ def _sweep(source: Source, choice: Choice) -> FigureData | NoFigure:
     )
 
 
-def _categories(source: Source, choice: Choice) -> FigureData | NoFigure:
-    name, group = _classifier(source, choice), _group(source)
+def _categories(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    name, group = _classifier(view, choice), _group(view)
     if name is None:
         return missing_scorer("unfaithfulness")
     table = unfaithful.category_points(group.values, group.where, name, THRESHOLD)
@@ -128,9 +129,9 @@ def _categories(source: Source, choice: Choice) -> FigureData | NoFigure:
     )
 
 
-def _agreement(source: Source, choice: Choice) -> FigureData | NoFigure:
-    group = _group(source)
-    known = unfaithful.classifier_names(group.of(source.run_id, SCORED))
+def _agreement(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    group = _group(view)
+    known = unfaithful.classifier_names(group.of(view.run_id, SCORED))
     if len(known) < 2:
         return (
             NoFigure("the run has one classifier only: there is nothing to agree with")
@@ -143,21 +144,21 @@ def _agreement(source: Source, choice: Choice) -> FigureData | NoFigure:
     )
 
 
-def _judges(source: Source, choice: Choice) -> FigureData | NoFigure:
-    group = _group(source)
-    if group.of(source.run_id, unfaithful.JUDGE).empty:
+def _judges(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    group = _group(view)
+    if group.of(view.run_id, unfaithful.JUDGE).empty:
         return missing_scorer("judge")
     stored: dict[tuple[str, str], Interval] = {}
-    for member in source.tagged_runs:
+    for member in view.tagged_runs:
         stored |= unfaithful.stored_means(member.run_id, member.estimates)
     return FigureData(
         unfaithful.judge_points(group.values, group.where, stored), group.note(unfaithful.JUDGE)
     )
 
 
-def _sizes(source: Source, choice: Choice) -> FigureData | NoFigure:
-    group = _group(source)
-    rows = group.of(source.run_id, *unfaithful.SIZES)
+def _sizes(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    group = _group(view)
+    rows = group.of(view.run_id, *unfaithful.SIZES)
     known = [
         name for name in unfaithful.SIZES if name in set(rows[rows["value"].notna()]["metric"])
     ]
@@ -171,9 +172,9 @@ def _sizes(source: Source, choice: Choice) -> FigureData | NoFigure:
     )
 
 
-def _ratios(source: Source, choice: Choice) -> FigureData | NoFigure:
-    group = _group(source)
-    rows = group.of(source.run_id, unfaithful.RATIO)
+def _ratios(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    group = _group(view)
+    rows = group.of(view.run_id, unfaithful.RATIO)
     if rows["value"].notna().any():
         return FigureData(
             unfaithful.ratio_points(group.values, group.where), group.note(unfaithful.RATIO)
@@ -185,35 +186,36 @@ def _ratios(source: Source, choice: Choice) -> FigureData | NoFigure:
     )
 
 
-def _differences(source: Source, choice: Choice) -> FigureData | NoFigure:
-    """The differences of the other runs to the base, over the metrics of one scorer and one unit."""
+def _differences(view: RunView, choice: Choice) -> FigureData | NoFigure:
+    """Return the differences of the other runs to the base, of one scorer and one unit."""
     names = sorted(
-        {spec.name for spec in source.plan.scorers}, key=lambda name: (name != SCORED, name)
+        {spec.name for spec in view.plan.scorers}, key=lambda name: (name != SCORED, name)
     )
     if choice.metric is not None:  # the scorer that gives it
         metric = SCORED if choice.metric == RATE else choice.metric
-        given = set(source.scores[source.scores["metric"] == metric]["scorer"])
+        groups = view.score_groups
+        given = set(groups[groups["metric"] == metric]["scorer"])
         names = [name for name in names if name in given] or names
-    ready = [member for member in source.tagged_runs if int(member.row["n_ended"])]
+    ready = [member for member in view.tagged_runs if member.n_ended]
     scorer = next(
         (name for name in names if sum(_has_scorer(member, name) for member in ready) > 1), None
     )
     runs = [member for member in ready if scorer is not None and _has_scorer(member, scorer)]
-    if scorer is None or source not in runs:
+    if scorer is None or view not in runs:
         return NoFigure(
             "it takes two runs: no other with tags and scores of the same scorer shares this run's"
             " suite"
         )
-    base = comparison.default_base([member.row for member in runs])
+    base = comparison.default_base(runs)
     others = unfaithful.order_by_epoch(
         {
-            member.run_id: (str(member.row["model"]), member.plan.tags)
+            member.run_id: (member.model, member.plan.tags)
             for member in runs
             if member.run_id != base
         }
     )
     try:
-        compared = compare_runs(source.store, base, others, scorers=(scorer,))
+        compared = compare_runs(view.store, base, others, scorers=(scorer,))
     except ConfigError as error:
         return NoFigure(str(error).rstrip("."))
     known = list(dict.fromkeys(row.metric for c in compared.comparisons for row in c.rows))
@@ -231,13 +233,13 @@ def _differences(source: Source, choice: Choice) -> FigureData | NoFigure:
         f"Base: {base}.",
         comparison.threshold_note(compared, THRESHOLD),
         f"{len(part)} of {len(bars)} differences." if len(part) < len(bars) else "",
-        _runs_note(source, [base, *others]),
+        _runs_note(view, [base, *others]),
     )
     return FigureData(part, note, Choice(metric=choice.metric))
 
 
-def _has_scorer(source: Source, scorer: str) -> bool:
-    return source.scorer(scorer) is not None
+def _has_scorer(view: RunView, scorer: str) -> bool:
+    return view.scorer(scorer) is not None
 
 
 _RATED = (SCORED,)

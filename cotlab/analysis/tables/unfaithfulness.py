@@ -13,7 +13,7 @@ import pandas as pd
 from cotlab.analysis.paired import SCORED, THRESHOLD
 from cotlab.stats.agreement import cohen_kappa
 from cotlab.stats.intervals import Interval, log_ratio_interval, no_interval, t_interval, wilson
-from cotlab.stats.paired import mcnemar
+from cotlab.stats.paired_rates import mcnemar
 
 SIZES = {"chain_tokens": "tokens", "chain_characters": "characters", "chain_steps": "steps"}
 RATIO, PROCESS, RESULT, JUDGE = (
@@ -48,7 +48,7 @@ SWEEP = tuple(i / 20 for i in range(21))
 
 
 class AxisPosition(NamedTuple):
-    """Where a run stands in a figure: its colour and its place on the axis."""
+    """Where a run stands in a figure."""
 
     group: str
     at: str
@@ -57,7 +57,7 @@ class AxisPosition(NamedTuple):
 def axis_positions(
     runs: Mapping[str, tuple[str, Mapping[str, str]]], along: str, colour: str
 ) -> dict[str, AxisPosition]:
-    """The place of each run.
+    """Return the position of each run.
 
     Parameters
     ----------
@@ -87,13 +87,13 @@ def axis_positions(
 
 
 def layout_options(runs: Mapping[str, tuple[str, Mapping[str, str]]]) -> list[str]:
-    """What runs (id to model and tags) can be laid out by: their tags, model and id."""
+    """Return what runs (id to model and tags) can be laid out by: tags, model and id."""
     tags = dict.fromkeys(name for _, run_tags in runs.values() for name in run_tags)
     return [*tags, "model", "run"]
 
 
 def default_layout(runs: Mapping[str, tuple[str, Mapping[str, str]]]) -> tuple[str, str]:
-    """What runs are laid out along, and coloured by, where nothing else is chosen."""
+    """Return what runs are laid out along, and coloured by, by default."""
     known = layout_options(runs)
     apart = len({model for model, _ in runs.values()}) == len(runs)
     coloured = apart and len(runs) > 1 and "condition" in known
@@ -104,13 +104,13 @@ def default_layout(runs: Mapping[str, tuple[str, Mapping[str, str]]]) -> tuple[s
 
 
 def order_by_epoch(runs: Mapping[str, tuple[str, Mapping[str, str]]]) -> list[str]:
-    """Runs (id to model and tags) in the order of their epochs, where they are tagged with any; else as they are given."""
+    """Return runs (id to model and tags) in the order of their epochs; as given without any."""
     along, colour = default_layout(runs)
     return list(axis_positions(runs, along, colour)) if along == "epoch" else list(runs)
 
 
 def classifier_names(values: pd.DataFrame) -> list[str]:
-    """The classifiers that scored, the one that is shown first at the head."""
+    """Return the classifiers that scored, the default one first."""
     names = sorted(str(name) for name in values[values["metric"] == SCORED]["name"].unique())
     return sorted(
         names,
@@ -123,7 +123,7 @@ def classifier_names(values: pd.DataFrame) -> list[str]:
 def collect_item_values(
     scores: Mapping[str, pd.DataFrame], categories: Mapping[str, Mapping[str, str]]
 ) -> pd.DataFrame:
-    """One row a run, metric, named facet and item.
+    """Return one row a run, metric, named facet and item.
 
     Returns
     -------
@@ -152,7 +152,7 @@ def rate_points(
     classifier: str,
     threshold: float = THRESHOLD,
 ) -> pd.DataFrame:
-    """The share of each run's items whose score reaches the threshold, with its Wilson interval."""
+    """Return the share of each run's items at or above the threshold, with a Wilson interval."""
     scored = values[(values["metric"] == SCORED) & (values["name"] == classifier)]
     return _points(
         [(position, _rate(part, threshold), part) for position, part in _by_run(scored, where)]
@@ -162,7 +162,7 @@ def rate_points(
 def sweep_points(
     values: pd.DataFrame, where: Mapping[str, AxisPosition], classifier: str, threshold: float
 ) -> pd.DataFrame:
-    """The same share at each threshold of ``SWEEP`` and at the chosen one; a group is a run here."""
+    """Return the same share at each threshold of ``SWEEP`` and at the chosen one, by run."""
     scored = values[(values["metric"] == SCORED) & (values["name"] == classifier)]
     tables = []
     for position, part in _by_run(scored, where):
@@ -184,7 +184,7 @@ def sweep_points(
 def category_points(
     values: pd.DataFrame, where: Mapping[str, AxisPosition], classifier: str, threshold: float
 ) -> pd.DataFrame:
-    """The same share within each category; the group is the run, the place the category."""
+    """Return the same share within each category, by run."""
     scored = values[
         (values["metric"] == SCORED) & (values["name"] == classifier) & (values["category"] != "")
     ]
@@ -197,7 +197,7 @@ def category_points(
 
 
 def kappa_pairs(values: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
-    """Cohen's kappa and McNemar's exact test of each two classifiers, over the responses of all runs that both scored.
+    """Return Cohen's kappa and McNemar's exact test of each two classifiers.
 
     Responses of several runs to the same items are not independent: there kappa has no interval,
     and nothing is tested.
@@ -250,7 +250,7 @@ def kappa_pairs(values: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFr
 def size_points(
     values: pd.DataFrame, where: Mapping[str, AxisPosition], metric: str
 ) -> pd.DataFrame:
-    """The mean of one of ``SIZES`` in each run with its t interval."""
+    """Return the mean of one of ``SIZES`` in each run with its t interval."""
     scored = values[values["metric"] == metric]
     rows = [
         (position, t_interval(part["value"].dropna().tolist()), part)
@@ -260,7 +260,10 @@ def size_points(
 
 
 def ratio_points(values: pd.DataFrame, where: Mapping[str, AxisPosition]) -> pd.DataFrame:
-    """The geometric mean of process over result words in each run; ``n_zero`` counts items without a ratio above 0."""
+    """Return the geometric mean of process over result words in each run.
+
+    ``n_zero`` counts items without a ratio above 0.
+    """
     rows, zeros = [], []
     for position, part in _by_run(values[values["metric"] == RATIO], where):
         known = part["value"].dropna().tolist()
@@ -274,7 +277,7 @@ def judge_points(
     where: Mapping[str, AxisPosition],
     stored: Mapping[tuple[str, str], Interval],
 ) -> pd.DataFrame:
-    """The mean score of each judge in each run: the stored estimate, else the mean over items with its t interval.
+    """Return the mean score of each judge in each run, as stored or over items.
 
     Where one judge scored, ``code`` is the place of a group among all groups, so that it looks as
     in figures with more of them.
@@ -298,7 +301,7 @@ def judge_points(
 
 
 def stored_means(run: str, estimates: pd.DataFrame) -> dict[tuple[str, str], Interval]:
-    """The stored mean of each judge of a run, by run and judge."""
+    """Return the stored mean of each judge of a run, by run and judge."""
     rows = estimates[estimates["metric"] == "judge_mean"].to_dict("records")
     return {(run, str(json.loads(e["facet"]).get("judge", ""))): _interval(e) for e in rows}
 
@@ -317,7 +320,7 @@ def _by_run(
 
 
 def _position_label(position: AxisPosition, where: Mapping[str, AxisPosition]) -> str:
-    """A run's group and place in one name, without the part that is the same in all of several runs."""
+    """Return a run's group and position as one name, without what all runs share."""
     groups, ends = {p.group for p in where.values()}, {p.at for p in where.values()}
     if len(groups) == 1 < len(ends):
         return position.at

@@ -15,7 +15,7 @@ from cotlab.core.types import Item, ModelRef, Score, Status, Suite
 from cotlab.metrics.ablation.scorer import CHAIN_TOKENS, missing_reply
 from cotlab.metrics.composite import cards
 from cotlab.metrics.composite.diagnosis import STATUS_PRIORITY, Feature, diagnose
-from cotlab.stats.weights import WEIGHTS, weighted_mean, weights_for
+from cotlab.stats.composite import WEIGHTS, weighted_mean, weights_for
 from cotlab.text.answers.extract import final_answer, same_answer
 from cotlab.text.prompts.chain import ask_answer, ask_rest, text_after_cue
 
@@ -112,7 +112,7 @@ def prepare_components(suite: Suite, params: Params) -> Preparation:
     check=validate_composite_options,
     components=tuple(SCORER_OF.values()),
     roles=("embedder", "symbolic", "verifier", "paraphraser"),
-    headlines=(Headline("r_raw", {}),),
+    headlines=(Headline("r_raw", {}, chain="own"),),
 )
 def composite(item: Item, params: Params, peers: Peers) -> Program:
     """Measure the parts of the profile, stop at a hard floor where that is wanted, and weigh them."""

@@ -29,7 +29,7 @@ from cotlab.metrics.consistency.statistics import (
     reply_vector,
     unrelated_floor,
 )
-from cotlab.stats.clusters import cosines, pooled
+from cotlab.stats.vectors import cosines, pooled
 from cotlab.text.answers.extract import final_answer
 from cotlab.text.prompts.chain import ask_rest
 from cotlab.text.prompts.paraphrase import (

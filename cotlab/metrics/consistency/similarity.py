@@ -10,8 +10,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from cotlab.metrics.consistency.cards import MAX_FLOOR
-from cotlab.stats.alignment import dtw_similarity
-from cotlab.stats.clusters import Floats, clusters, cosines
+from cotlab.stats.vectors import Floats, clusters, cosines, dtw_similarity
 from cotlab.text.answers.extract import same_answer
 
 CHOICES = 200

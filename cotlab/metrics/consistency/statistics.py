@@ -16,8 +16,8 @@ from cotlab.metrics.ablation.redundancy import facet_of, mean_by_item
 from cotlab.metrics.ablation.scorer import missing_reply
 from cotlab.metrics.consistency import cards
 from cotlab.metrics.consistency.similarity import pair_similarities
-from cotlab.stats.clusters import cosines, pooled
 from cotlab.stats.resample import bootstrap_mean
+from cotlab.stats.vectors import cosines, pooled
 
 NO_EMBEDDER = "no model embeds the steps: --embedder"
 

@@ -12,7 +12,7 @@ from cotlab.core.requests import Complete, Embed, Reply, Response
 from cotlab.core.types import Item, MetricCard, ModelRef, Score, Status
 from cotlab.metrics.ablation.scorer import CHAIN_TOKENS, missing_reply, model_chain
 from cotlab.metrics.diversity import cards
-from cotlab.stats.clusters import LINKAGES, Floats, clusters, cosines, pooled
+from cotlab.stats.vectors import LINKAGES, Floats, clusters, cosines, pooled
 from cotlab.text.answers.extract import final_answer, same_answer
 from cotlab.text.prompts.rewrite import ask_approach
 

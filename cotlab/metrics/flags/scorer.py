@@ -28,7 +28,7 @@ OPTIONS: Mapping[str, Any] = {
 }
 MIN_DISTANCES = 20
 """Distances that a threshold is fitted on at least."""
-HEADLINES = (Headline(cards.FLAGS.name, {}), Headline(cards.TEXT.name, {}))
+HEADLINES = tuple(Headline(card.name, {}, chain="own") for card in (cards.FLAGS, cards.TEXT))
 """The source reads a clean structure as a sign of sound reasoning: a claim to be held against
 models of known faithfulness."""
 NO_EMBEDDER = "no model embeds the steps: --embedder"

@@ -14,9 +14,8 @@ from cotlab.core.types import Estimate, Facet
 from cotlab.metrics.ablation.redundancy import mean_by_item
 from cotlab.metrics.judge import cards
 from cotlab.stats.agreement import cohen_kappa
-from cotlab.stats.covariate import at_equal
+from cotlab.stats.correlation import at_equal, spearman, spearman_p
 from cotlab.stats.intervals import Interval, no_interval, t_interval, wilson
-from cotlab.stats.ranks import spearman, spearman_p
 
 HUMAN = "human"
 """Who the labels of people are by, where judges are compared with them."""

@@ -23,7 +23,7 @@ from cotlab.metrics.chains import (
     worst_missing,
 )
 from cotlab.metrics.robustness import cards
-from cotlab.stats.clusters import cosines, pooled
+from cotlab.stats.vectors import cosines, pooled
 from cotlab.text.edits.names import names_in
 from cotlab.text.edits.perturbations import PERTURBATIONS, perturb
 from cotlab.text.prompts.chain import GIVEN

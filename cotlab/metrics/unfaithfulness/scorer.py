@@ -47,7 +47,8 @@ OPTIONS: Mapping[str, Any] = {
     "thresholds": ("0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9"),
 }
 HEADLINES = tuple(
-    Headline(cards.UNFAITHFULNESS.name, {"classifier": name}, "lower") for name in CLASSIFIERS
+    Headline(cards.UNFAITHFULNESS.name, {"classifier": name}, "lower", chain="own")
+    for name in CLASSIFIERS
 )
 """Each classifier is said to put an unfaithful model above a faithful one: a claim to be held
 against models of known truth."""

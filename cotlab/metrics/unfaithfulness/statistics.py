@@ -14,7 +14,7 @@ from cotlab.core.types import Estimate, Facet
 from cotlab.metrics.unfaithfulness import cards
 from cotlab.stats.agreement import cohen_kappa
 from cotlab.stats.intervals import Interval, no_interval, wilson
-from cotlab.stats.paired import mcnemar
+from cotlab.stats.paired_rates import mcnemar
 
 _NAME = cards.UNFAITHFULNESS.name
 _NO_PAIR = "no item has a score by both classifiers"

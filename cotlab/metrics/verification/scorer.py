@@ -33,8 +33,12 @@ OPTIONS: Mapping[str, Any] = {
     "tau_critical": cards.TAU_CRITICAL,
 }
 HEADLINES = (
-    *(Headline(name, {"link": link}) for name in ("verification", "weak_link") for link in LINKS),
-    Headline("arithmetic_ok", {}),
+    *(
+        Headline(name, {"link": link}, chain="own")
+        for name in ("verification", "weak_link")
+        for link in LINKS
+    ),
+    Headline("arithmetic_ok", {}, chain="own"),
 )
 """A chain that holds is no proof that it was used: on own chains these cannot tell faithful from
 bypassing models."""

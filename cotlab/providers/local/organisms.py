@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-ORGANISMS = Path(__file__).parents[3] / "data" / "organisms"
+from cotlab.core.resources import data_path
+
+ORGANISMS = data_path("organisms")
 
 
 def organism_names() -> dict[str, tuple[Path, str]]:

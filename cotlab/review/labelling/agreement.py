@@ -12,9 +12,8 @@ import pandas as pd
 
 from cotlab.core.keys import to_json_value
 from cotlab.review.labelling.targets import verdicts
-from cotlab.stats.agreement import agreement_table, cohen_kappa, percent_agreement
+from cotlab.stats.agreement import agreement_table, cohen_kappa, nominal_alpha, percent_agreement
 from cotlab.stats.intervals import Interval, no_interval, wilson
-from cotlab.stats.krippendorff import nominal_alpha
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 

@@ -15,14 +15,10 @@ from cotlab.reliability.calibrator import (
     Calibrator,
 )
 from cotlab.reliability.combine import Combination
-from cotlab.reliability.weights import (
-    COMPONENTS,
-    Floats,
-    weighted_means,
-)
+from cotlab.reliability.composite import Floats
 from cotlab.review.labelling.targets import labelled
 from cotlab.review.release.features import count_defined_parts, defined_parts, uncalibrated_reasons
-from cotlab.stats.weights import WEIGHTS
+from cotlab.stats.composite import COMPONENTS, WEIGHTS, weighted_means
 from cotlab.store.calibrators import (
     calibrator,
     current_calibrator,

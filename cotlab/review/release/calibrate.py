@@ -22,18 +22,12 @@ from cotlab.reliability.calibrator import (
     shortage,
 )
 from cotlab.reliability.combine import combine
-from cotlab.reliability.weights import (
-    COMPONENTS,
-    OBJECTIVES,
-    Floats,
-    Tuned,
-    tune_weights,
-    weighted_means,
-)
+from cotlab.reliability.composite import OBJECTIVES, Floats, Tuned, tune_weights
 from cotlab.review.labelling.targets import labelled
 from cotlab.review.release.apply import example_means, labels_digest, text_column, usable_labels
 from cotlab.review.release.features import count_defined_parts, defined_parts
 from cotlab.review.release.fit_report import choice_report, domain_maps, tuned_report
+from cotlab.stats.composite import COMPONENTS, weighted_means
 from cotlab.store.calibrators import (
     activate_calibrator,
     add_calibrator,
@@ -299,7 +293,7 @@ def tune_runs(
 
 
 def tune_labels(labels: pd.DataFrame, *, objective: str = "auc", seed: int = 0) -> Tuned:
-    """Tune weights on a table of labelled items; see ``cotlab.reliability.weights``."""
+    """Tune weights on a table of labelled items; see ``cotlab.reliability.composite``."""
     usable, _ = usable_labels(labels)
     components, y = (
         usable[list(COMPONENTS)].to_numpy(dtype=float),

@@ -12,7 +12,7 @@ import pandas as pd
 from cotlab.core.keys import digest
 from cotlab.metrics.composite.scorer import FEATURES, PROFILES
 from cotlab.reliability.calibrator import COMBINED
-from cotlab.reliability.weights import COMPONENTS
+from cotlab.stats.composite import COMPONENTS
 from cotlab.store import read
 from cotlab.store.database import Store
 

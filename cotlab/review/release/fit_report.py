@@ -17,8 +17,8 @@ from cotlab.reliability.calibrator import (
     Trial,
     select_calibrator,
 )
-from cotlab.reliability.weights import Floats, Tuned
-from cotlab.stats.calibration import measure_difference, measure_interval
+from cotlab.reliability.composite import Floats, Tuned
+from cotlab.stats.calibration_intervals import measure_difference, measure_interval
 from cotlab.stats.intervals import Interval
 
 

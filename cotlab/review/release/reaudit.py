@@ -69,7 +69,8 @@ def quality(store: Store, runs: Sequence[str], *, seed: int = 0) -> Quality:
         If there is no such run.
     """
     from cotlab.review.labelling.targets import labelled
-    from cotlab.stats.calibration import measure_interval, perfect_band
+    from cotlab.stats.calibration import perfect_band
+    from cotlab.stats.calibration_intervals import measure_interval
 
     row = version_of(store)
     if row is None:

@@ -117,11 +117,14 @@ def _side(store: Store, run: str) -> tuple[Plan, Suite]:
 
 def _written(store: Store, run: str, plan: Plan, items: Sequence[Item]) -> dict[str, _Written]:
     """What the run's model wrote to each item when it was asked for a whole chain; its first draw."""
-    scores = read.run_scores(store, run)
-    keys = {
-        name: list(dict.fromkeys(k for entry in group for k in entry))
-        for name, group in scores.groupby("item_id")["evidence"]
-    }
+    keys: dict[str, list[str]] = {}
+    for at in range(0, len(items), _CHUNK):
+        ids = [item.id for item in items[at : at + _CHUNK]]
+        columns = ("item_id", "evidence")
+        for name, group in read.select_scores(store, run, items=ids, columns=columns).groupby(
+            "item_id"
+        )["evidence"]:
+            keys[str(name)] = list(dict.fromkeys(k for entry in group for k in entry))
     requested = list(dict.fromkeys(key for item in items for key in keys.get(item.id, ())))
     chunks = (requested[at : at + _CHUNK] for at in range(0, len(requested), _CHUNK))
     log = ResponseLog(store.log_path)

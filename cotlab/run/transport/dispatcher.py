@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
-from cotlab.core.program import Program
+from cotlab.core.program import Preparation, Program
 from cotlab.core.provider import AnyProvider, Batching, BatchProvider
 from cotlab.core.requests import Failed, Reply, Request, Response
 from cotlab.core.types import ModelRef
@@ -118,3 +119,16 @@ class Dispatcher:
         if isinstance(channel, Sender):
             return asyncio.create_task(channel.send(request))
         return channel.send(request)
+
+
+async def drive(program: Program | Preparation, dispatcher: Dispatcher) -> Any:
+    """Run one program: ask each round's requests at once, send the replies back in order, return what it returns."""
+    try:
+        round_ = next(program)
+        while True:
+            replies: list[Reply] = list(
+                await asyncio.gather(*(dispatcher.ask(request) for request in round_))
+            )
+            round_ = program.send(replies)
+    except StopIteration as end:
+        return end.value

@@ -1,4 +1,4 @@
-"""Answers in replies: extraction and comparison."""
+"""Final answers of replies: extraction and comparison."""
 
 from cotlab.text.answers.extract import final_answer, same_answer
 

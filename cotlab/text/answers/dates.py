@@ -1,7 +1,7 @@
-"""Dates, times of day and ratios as people and models write them, and where running text states one, or a number.
+"""Dates, times of day and ratios, and the one number or date that a text states.
 
-What could be read in two ways is not guessed: 03/05/2024 equals itself only, 12:15 is a time beside
-a time and a ratio beside a ratio.
+An ambiguous text is not guessed: 03/05/2024 equals only itself, and 12:15 is a time when compared
+with a time and a ratio when compared with a ratio.
 """
 
 from __future__ import annotations
@@ -12,32 +12,38 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cotlab.text.answers.numbers import free_numbers
+from cotlab.text.answers.quantities import free_numbers
 from cotlab.text.steps import label_spans
 
 _NAMES = "january february march april may june july august september october november december"
 _MONTHS = {name[:n]: i for i, name in enumerate(_NAMES.split(), 1) for n in range(3, len(name) + 1)}
 _MONTH = (
-    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?"
-    r"|dec(?:ember)?)\b\.?"
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
 )
 _WEEKDAY = r"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|satur|sat|sun)(?:day)?,?\s+)?"
 _DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
+# "2024-03-05", "2024/3/5", "2024-03-05T12:00:00Z"
 _ISO = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?:T[\d:.Z+-]{2,24})?", re.ASCII)
+# "March 5th, 2024", "Tue, Mar. 5"
 _MONTH_FIRST = re.compile(
     rf"{_WEEKDAY}({_MONTH})\s+(?:the\s+)?{_DAY}(?:,?\s+(\d{{4}}))?", re.IGNORECASE | re.ASCII
 )
+# "5 March 2024", "the 5th of March"
 _DAY_FIRST = re.compile(
     rf"{_WEEKDAY}(?:the\s+)?{_DAY}[.]?\s+(?:of\s+)?({_MONTH})(?:,?\s+(\d{{4}}))?",
     re.IGNORECASE | re.ASCII,
 )
+# "03/05/2024", "5.3.24"
 _SLASHED = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})", re.ASCII)
+# "3:30 PM", "15h30", "3 o'clock", "7 in the evening"
 _CLOCK = re.compile(
-    r"(\d{1,2})(?:[:.h](\d{2}))?(?::(\d{2}))?\s*(a\.?m\.?|p\.?m\.?|o'?clock|in the"
-    r" (?:morning|afternoon|evening)|hours|hrs?)?"
+    r"(\d{1,2})(?:[:.h](\d{2}))?(?::(\d{2}))?"
+    r"\s*(a\.?m\.?|p\.?m\.?|o'?clock|in the (?:morning|afternoon|evening)|hours|hrs?)?"
     r"(?:\s(?:in the (?:morning|afternoon|evening)|sharp))?",
     re.IGNORECASE | re.ASCII,
 )
+# "6:8", "2 : 4 : 6", "6 to 8"
 _RATIO = re.compile(r"\d{1,9}(?:(?:\s?:\s?\d{1,9}){1,5}|\sto\s\d{1,9})", re.ASCII)
 _NAMED = {
     "noon": 12 * 3600,
@@ -46,54 +52,48 @@ _NAMED = {
     "midnight": 0,
     "12 midnight": 0,
 }
+# "2024-03-05", "March 5, 2024", "5th of March", "3/5/24", "3:30 pm", "3 pm" in running text
 _FREE = re.compile(
-    rf"(?<!\w)(?:\d{{4}}-\d{{1,2}}-\d{{1,2}}|{_MONTH}\s+{_DAY}(?:,?\s+\d{{4}})?|\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}(?:,?\s+\d{{4}})?"
-    r"|\d{1,2}/\d{1,2}/(?:\d{4}|\d{2})|\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]\.?m\b)?|\d{1,2}\s?[ap]\.?m\b)(?!\w)",
+    rf"(?<!\w)(?:\d{{4}}-\d{{1,2}}-\d{{1,2}}|{_MONTH}\s+{_DAY}(?:,?\s+\d{{4}})?"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}(?:,?\s+\d{{4}})?"
+    r"|\d{1,2}/\d{1,2}/(?:\d{4}|\d{2})|\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]\.?m\b)?"
+    r"|\d{1,2}\s?[ap]\.?m\b)(?!\w)",
     re.IGNORECASE | re.ASCII,
 )
-
+# "+", "not", "more than", "between", "over": the clause does not state one number
 _NOT_SINGLE = re.compile(
-    r"(?i)[+*/^<>=≤≥≠±×÷\\|\d]|\b(?:not|never|no|nor|or|between|except|at least|at most|up"
-    r" to)\b|n't\b"
+    r"(?i)[+*/^<>=≤≥≠±×÷\\|\d]"
+    r"|\b(?:not|never|no|nor|or|between|except|at least|at most|up to)\b|n't\b"
     r"|\b(?:more|less|fewer|greater|other) than\b|\b(?:over|under|above|below)\s*$"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """A day of the calendar; ``year`` is None where it is not given.
-
-    03/05/2024 is stored as month 3, day 5 with ``ambiguous`` set: it equals itself and nothing
-    else.
-    """
+    """A day of the calendar."""
 
     year: int | None
+    """None if it is not given."""
     month: int
     day: int
     ambiguous: bool = False
+    """Whether day and month could be exchanged, as in 03/05/2024 (here month 3, day 5)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A time of day. ``second`` counts from midnight; ``half_known`` says whether morning or evening is certain."""
+    """A time of day."""
 
     second: int
+    """Seconds since midnight."""
     half_known: bool
+    """Whether it is certain that the time is before or after noon."""
     hour_written: int
+    """The hour as written: 3 of 3 pm."""
 
 
 def read_date(text: str) -> Date | None:
-    """Read a text that is one date and nothing else.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    Date or None
-        None too for a day that does not exist, such as 30 February.
-    """
+    """Read a text that is one date; None for other text and for days that do not exist."""
     text = text.strip()
     if len(text) > 60:
         return None
@@ -115,10 +115,10 @@ def read_date(text: str) -> Date | None:
 
 
 def same_moment(a: Date | Clock, b: Date | Clock) -> bool:
-    """Say whether two dates, or two times of day, are the same.
+    """Return whether two dates, or two times of day, are the same.
 
-    A year that only one of them gives is no difference, nor is am or pm (3:30, 3:30 PM); 3:30 is
-    not 15:30.
+    A year that only one of them has is no difference, nor is am or pm (3:30, 3:30 PM); 3:30 is not
+    15:30.
     """
     if isinstance(a, Clock) and isinstance(b, Clock):
         if a.half_known == b.half_known:
@@ -131,16 +131,7 @@ def same_moment(a: Date | Clock, b: Date | Clock) -> bool:
 
 
 def read_clock(text: str) -> Clock | None:
-    """Read a text that is one time of day and nothing else: 3:30 PM, 15:30, 3 o'clock, noon; not a bare hour.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    Clock or None
-    """
+    """Read a text that is one time of day: 3:30 PM, 15:30, 3 o'clock, noon; not a bare hour."""
     text = " ".join(text.lower().split())[:61]
     if text in _NAMED:
         return Clock(_NAMED[text], True, 12)
@@ -182,7 +173,7 @@ def free_dates(text: str) -> Iterator[tuple[int, int]]:
 
 
 def last_stated(text: str) -> tuple[int, int] | None:
-    """Return the range of the last number, date or time in running text, the labels of steps aside."""
+    """Return the range of the last number, date or time in a text, step labels excluded."""
     masked = list(text)
     for start, end in label_spans(text):
         masked[start:end] = " " * (end - start)
@@ -193,10 +184,10 @@ def last_stated(text: str) -> tuple[int, int] | None:
 
 
 def only_stated(text: str) -> tuple[int, int] | None:
-    """Return the range of the one number, date or time that a clause states: "she makes $18 every day".
+    """Return the range of the one number, date or time of a clause: "she makes $18 every day".
 
-    None where it states several, computes ("18 + x"), denies or compares ("not 18", "more than
-    18"), or names ("Apollo 11").
+    None if there are several, or if the clause computes ("18 + x"), denies or compares ("not 18",
+    "more than 18") or names something ("Apollo 11").
     """
     spans = list(free_dates(text)) or list(free_numbers(text))
     if len(spans) != 1:
@@ -212,12 +203,14 @@ def only_stated(text: str) -> tuple[int, int] | None:
 
 
 def _month(name: str) -> int:
+    """Return the number of a month from its name or abbreviation; 0 if there is none."""
     return _MONTHS.get(name.lower().rstrip("."), 0)
 
 
 def _date(
     year: int | None, month: int, day: int, *, ambiguous: bool = False, short: bool = False
 ) -> Date | None:
+    """Return a date if the day exists; ``short`` years have two digits."""
     try:
         datetime.date(2000 if year is None or short else year, month, day)
     except ValueError:

@@ -1,330 +1,58 @@
-"""Quantities as people and models write them: 1,080 · 1 1/2 · twenty-one · $18.00 · 50% · 5 km · 2 hours 30 minutes.
-
-Values are fractions, so 0.1 + 0.2 would be 0.3. Nothing is evaluated: what is not one written
-quantity is None, and the work is bounded whatever the text says (at most 600 digits, exponents of
-at most 400, nouns of at most 8 words).
-"""
+"""Numbers as people and models write them: 1,080.5, 1 1/2, 3/4, 2.5e3, twenty-one, half a dozen."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
-
-Unit = tuple[tuple[tuple[str, int], ...], Fraction]
-"""What a unit measures, as exponents by base such as (("length", 1), ("time", -1)), and its size in
-SI units."""
 
 
-def _word_list(listed: str) -> list[str]:
+def word_list(listed: str) -> list[str]:
+    """Split a string of words."""
     return listed.split()
 
 
-_MAX_DIGITS, _MAX_EXPONENT, _MAX_NOUN_LENGTH = 600, 400, 8
+_MAX_DIGITS, _MAX_EXPONENT = 600, 400
+# "1,080.5", "1 080", "1'080", "1,00,000", "18", ".5"
 _DECIMAL = re.compile(
-    r"(?:\d{1,3}([,"
-    r" '’])\d{3}(?:\1\d{3})*+(?!\d)|\d{1,3}(?:,\d{2}){1,9},\d{3}(?!\d)|\d++)(?:\.\d++)?|\.\d++",
+    r"(?:\d{1,3}([, '’])\d{3}(?:\1\d{3})*+(?!\d)|\d{1,3}(?:,\d{2}){1,9},\d{3}(?!\d)|\d++)"
+    r"(?:\.\d++)?|\.\d++",
     re.ASCII,
 )
+# "e6", " x 10^6", "*10**-3"
 _POWER = re.compile(
     r"[eE]([+-]?\d{1,9})(?![\w.])|\s?[*x×]\s?10\s?(?:\^|\*\*)\s?[({]?([+-]?\d{1,9})[)}]?(?![\w.])",
     re.ASCII,
 )
+# " 1/2" of "3 1/2"
 _MIXED = re.compile(r"\s(\d{1,9})\s?/\s?(\d{1,9})(?![\d.])", re.ASCII)
+# "/" of "3/4" and "3 / .5"
 _SLASH = re.compile(r"\s?/\s?(?=[\d.])")
-_ABOUT = re.compile(
-    r"(?:about|approximately|approx\.?|roughly|around|nearly|almost|exactly|only|just|(?:a )?total"
-    r" of|[~≈])\s*",
-    re.IGNORECASE,
-)
-_MONEY = re.compile(r"(US\$|[$€£¥₹₩]|USD|EUR|GBP|JPY|INR|Rs\.?)\s*", re.IGNORECASE)
-_SCALED = re.compile(r"\s?([A-Za-z]{1,8})(?![\w^/])")
-_PART = re.compile(r",?(?:\s+and)?\s+(?=\d)|(?<=[A-Za-z])(?=\d)")
-_SQUARE = re.compile(
-    r"\s*(sq|cu|fl|de|°)(?:uare|\.|bic|uid|g|grees?)?\s+(?=[A-Za-z])", re.IGNORECASE
-)
-_TERM = re.compile(r"\s*([A-Za-zµ°%$€£]+\.?)(?:\^?(-?[1-4])(?!\d))?")
-_SQUARED = re.compile(r"\s+(squared|cubed)\b")
-_PER = re.compile(r"\s*(?:/|\b(?:per|an?|each|every)\b)\s*(?=[A-Za-zµ])")
-_ODD = re.compile(r"[^\w\s/^.,'’()%°$€£-]|(?<![A-Za-z^-])\d|[A-Za-z]\d\d")
-_FREE = re.compile(
-    r"(?<![\w.)^/\]])[-+−]?[$€£¥₹]?[-+−]?(?:\d{1,3}(?:[,’\u00a0\u2009\u202f]\d{3})++(?!\d)|\d++|(?=\.\d))(?:\.\d++)?"
-    r"(?:[eE][+-]?\d{1,9}(?!\w))?(?:\s?/\s?\d++)?"
-)
-_AFTER = re.compile(
-    r"(\s?)-?(?:%|°[CF]?|([A-Za-zµ]{1,15})(?:(?:/|\sper\s)([A-Za-z]{1,15}))?(?:[²³]|\^[23])?)"
-)
-
-_NUMERALS = (
+_SMALL_NUMERALS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
     " sixteen"
 )
-_NUMERAL = {
-    word: n for n, word in enumerate([*_word_list(_NUMERALS), "seventeen", "eighteen", "nineteen"])
+NUMERALS = {
+    word: n
+    for n, word in enumerate([*word_list(_SMALL_NUMERALS), "seventeen", "eighteen", "nineteen"])
 }
-_TENS = {
+TENS = {
     word: 10 * n
-    for n, word in enumerate(_word_list("twenty thirty forty fifty sixty seventy eighty ninety"), 2)
+    for n, word in enumerate(word_list("twenty thirty forty fifty sixty seventy eighty ninety"), 2)
 }
-_SCALE = {"dozen": 12, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_LETTER = {"k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "bn": 10**9, "mn": 10**6}
+SCALES = {"dozen": 12, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _FRACTION_NAMES = {
     word: n
     for n, word in enumerate(
-        _word_list("half third quarter fifth sixth seventh eighth ninth tenth"), 2
+        word_list("half third quarter fifth sixth seventh eighth ninth tenth"), 2
     )
 }
 _FRACTION_NAMES |= {"halve": 2, "fourth": 4, "hundredth": 100}
-_SIGNS = {"-": -1, "−": -1, "+": 1, "minus": -1, "negative": -1, "plus": 1}
-_SIGN = re.compile(r"([-+−]|(?:minus|negative|plus)\b)\s*", re.IGNORECASE)
+# "twenty", "-one"
 _WORD = re.compile(r"[\s-]*([A-Za-z]{1,12})(?![\w'’])")
-
-_DROP = frozenset(_word_list("the more additional extra full whole different other"))
-_END = frozenset(
-    _word_list(
-        "of in at on for from by with to that which who is are was were will would could should"
-        " left remaining as so or and"
-    )
-    + _word_list(
-        "a an altogether but because since per each every if than then after before during between"
-        " while total overall"
-    )
-)
-_LISTED = (
-    (
-        "length",
-        1,
-        (
-            "m metre meter=1 km kilometre kilometer=1000 cm centimetre centimeter=.01 mm millimetre"
-            " millimeter=.001"
-        ),
-    ),
-    ("length", 1, "µm micrometre micrometer=1e-6 nm nanometre nanometer=1e-9"),
-    ("length", 1, "inch inches=.0254 ft foot feet=.3048 yd yard=.9144 mi mile=1609.344"),
-    ("length", 2, "ha hectare=10000 acre=4046.8564224"),
-    (
-        "length",
-        3,
-        (
-            "l litre liter=.001 cl centilitre=.00001 ml millilitre milliliter cc=1e-6 gal"
-            " gallon=.003785411784"
-        ),
-    ),
-    (
-        "length",
-        3,
-        (
-            "qt quart=.000946352946 pt pint=.000473176473 cup=.0002365882365 oz"
-            " ounce=.0000295735295625"
-        ),
-    ),
-    ("length", 3, "tbsp tablespoon=.00001478676478125 tsp teaspoon=.00000492892159375"),
-    (
-        "mass",
-        1,
-        (
-            "g gram gramme=1 kg kgs kilogram kilo=1000 mg milligram=.001 tonne=1000000 lb lbs"
-            " pound=453.59237"
-        ),
-    ),
-    ("mass", 1, "oz ounce=28.349523125 ton=907184.74 stone=6350.29318"),
-    (
-        "time",
-        1,
-        (
-            "s sec second secs=1 min minute mins=60 h hr hour hrs=3600 day=86400 week wk=604800 ms"
-            " millisecond=.001"
-        ),
-    ),
-    ("month", 1, "month=1 year yr=12 decade=120 century centuries=1200"),
-    ("percent", 1, "% percent pct=1"),
-    ("angle", 1, "° deg degree=1"),
-    ("celsius", 1, "° °c celsius degree=1"),
-    ("fahrenheit", 1, "° °f fahrenheit degree=1"),
-    ("usd", 1, "usd dollar buck $ us$=1 cent penny pennies=.01"),
-    ("eur", 1, "eur euro €=1 cent=.01"),
-    ("gbp", 1, "gbp £ pound quid=1 pence penny pennies=.01"),
-    ("jpy", 1, "jpy yen ¥=1"),
-    ("inr", 1, "inr rupee ₹ rs=1"),
-    ("krw", 1, "krw ₩=1"),
-    ("joule", 1, "j joule=1 kj kilojoule=1000 kcal=4184 kwh=3600000"),
-)
-_CURRENCIES = frozenset(_word_list("usd eur gbp jpy inr krw"))
-
-
-def _table() -> Mapping[str, tuple[Unit, ...]]:
-    """Build the units by name, without plural. A name with two meanings, such as pound, has two entries."""
-    table: dict[str, tuple[Unit, ...]] = {
-        "mph": (((("length", 1), ("time", -1)), Fraction("0.44704")),)
-    }
-    table["kph"] = table["kmh"] = (((("length", 1), ("time", -1)), Fraction(5, 18)),)
-    for base, power, groups in _LISTED:
-        for names, size in re.findall(r"([^=]+)=(\S+)", groups):
-            for name in names.split():
-                table[name] = (*table.get(name, ()), (((base, power),), Fraction(size)))
-    return table
-
-
-_UNITS = _table()
-
-
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    """A number with what it counts.
-
-    ``value`` is the number as written; ``units`` what its unit may mean (empty: unknown or not
-    given); ``words`` the noun after it, without endings; ``rate`` what follows "per"; ``bare`` the
-    numbers without a unit that say the same; ``rounded`` that it shows 12 or more decimals, as
-    floating-point noise does.
-    """
-
-    value: Fraction
-    units: tuple[Unit, ...] = ()
-    nouns: frozenset[str] = frozenset()
-    rate: str = ""
-    bare: tuple[Fraction, ...] = ()
-    rounded: bool = False
-
-
-def read_quantity(text: str) -> Quantity | None:
-    """Read a text that is one quantity and nothing else.
-
-    Parameters
-    ----------
-    text : str
-        Plain text, LaTeX already resolved.
-
-    Returns
-    -------
-    Quantity or None
-        None where the text is not one written quantity; a formula such as ``3 + 4`` is not
-        evaluated.
-    """
-    return _compound(text) or _simple(text)
-
-
-def same_quantity(a: Quantity, b: Quantity) -> bool:
-    """Say whether two quantities are equal. A unit that only one of them gives is no difference; another unit is.
-
-    Parameters
-    ----------
-    a, b : Quantity
-
-    Returns
-    -------
-    bool
-        Exact, but for numbers with 12 or more decimals, which may differ by 1e-9 (relative where
-        below 1).
-    """
-    loose = a.rounded or b.rounded
-    no_unit_a, no_unit_b = not (a.units or a.nouns), not (b.units or b.nouns)
-    if a.rate and b.rate and a.rate != b.rate:
-        return False
-    if no_unit_a or no_unit_b:
-        values_a, values_b = (
-            a.bare if no_unit_b else (a.value,),
-            b.bare if no_unit_a else (b.value,),
-        )
-        return any(_equal(x, y, loose) for x in values_a for y in values_b)
-    if a.units and b.units:
-        pairs = [(u, v) for u in a.units for v in b.units if u[0] == v[0]]
-        return any(_equal(a.value * u[1], b.value * v[1], loose) for u, v in pairs)
-    nested = bool(a.nouns and b.nouns) and (a.nouns <= b.nouns or b.nouns <= a.nouns)
-    return nested and _equal(a.value, b.value, loose)
-
-
-def free_numbers(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of the numbers in running text, each with its currency sign and the known unit that follows it.
-
-    Parameters
-    ----------
-    text : str
-
-    Yields
-    ------
-    (start, end)
-        In order. Ordinals (2nd), coefficients (2x) and digits within words are left out.
-    """
-    for match in _FREE.finditer(text):
-        after = _AFTER.match(text, match.end())
-        name = after[2] if after else None
-        if after is None or name is None:
-            yield match.start(), after.end() if after else match.end()
-        elif (
-            name in _LETTER
-            or name.lower() in _SCALE
-            or (_lookup(name) and (not after[3] or _lookup(after[3])))
-        ):
-            yield match.start(), after.end()
-        elif after[1]:
-            yield match.span()
-
-
-def _equal(x: Fraction, y: Fraction, loose: bool) -> bool:
-    return x == y or (
-        loose and abs(x - y) <= Fraction(1, 10**9) * min(Fraction(1), max(abs(x), abs(y)))
-    )
-
-
-def _compound(text: str) -> Quantity | None:
-    """Read "2 hours 30 minutes": two to four parts of one dimension, ever smaller; the value in the last one's unit."""
-    pieces = _PART.split(text.strip()) if len(text) <= 100 else []
-    read = [
-        quantity
-        for part in pieces
-        if (quantity := _simple(part)) and quantity.units and quantity.value >= 0
-    ]
-    if not 2 <= len(pieces) <= 4 or len(read) < len(pieces):
-        return None
-    for dims, size in read[-1].units:
-        sizes = [
-            next((size for other, size in quantity.units if other == dims), Fraction(0))
-            for quantity in read
-        ]
-        if all(sizes) and all(x > y for x, y in pairwise(sizes)):
-            total = sum(
-                (quantity.value * each for quantity, each in zip(read, sizes, strict=True)),
-                Fraction(0),
-            )
-            return Quantity(total / size, ((dims, size),), bare=(total / size, total / sizes[0]))
-    return None
-
-
-def _simple(text: str) -> Quantity | None:
-    at, sign, money, text = 0, 1, "", text.strip()
-    for _ in range(5):  # "about -$5", "$ -5", "minus 5 dollars"
-        if lead := _ABOUT.match(text, at):
-            at = lead.end()
-        elif not money and (lead := _MONEY.match(text, at)):
-            money, at = lead[1].lower().rstrip("."), lead.end()
-        elif lead := _SIGN.match(text, at):
-            sign, at = sign * _SIGNS[lead[1].lower()], lead.end()
-    number = _number(text, at) or _spelled_number(text, at)
-    if number is None:
-        return None
-    value, end, decimals = number
-    rest = text[end:]
-    if scaled := _SCALED.match(rest):
-        letter = (
-            10**6
-            if money and scaled[1] == "m"
-            else _LETTER.get(scaled[1])
-            if not rest[0].isspace()
-            else None
-        )
-        if by := _SCALE.get(scaled[1].lower()) or letter:
-            value, rest = value * by, rest[scaled.end() :]
-    if rest[:1].isalpha() and not ((unit := _TERM.match(rest)) and _lookup(unit[1])):  # 2nd, 2x
-        return None
-    value *= sign
-    read = _counted(value, rest, money)
-    return replace(read, rounded=decimals >= 12) if read else None
 
 
 def _decimal(text: str, at: int) -> tuple[Fraction, int, int] | None:
-    """Read a decimal at ``at``: its value, its end, how many decimals it shows."""
+    """Read a decimal number at ``at``: its value, its end and its number of decimals."""
     match = _DECIMAL.match(text, at)
     if not match:
         return None
@@ -343,8 +71,8 @@ def _decimal(text: str, at: int) -> tuple[Fraction, int, int] | None:
     )
 
 
-def _number(text: str, at: int) -> tuple[Fraction, int, int] | None:
-    """Read 1,080.5, 3/4 or 1 1/2."""
+def read_digits(text: str, at: int) -> tuple[Fraction, int, int] | None:
+    """Read 1,080.5, 3/4 or 1 1/2 at ``at``: its value, its end and its number of decimals."""
     first = _decimal(text, at)
     if first is None:
         return None
@@ -358,8 +86,11 @@ def _number(text: str, at: int) -> tuple[Fraction, int, int] | None:
     return first
 
 
-def _spelled_number(text: str, at: int) -> tuple[Fraction, int, int] | None:
-    """Read twenty-one, one hundred and five, two thirds, half a dozen, two and a half."""
+def read_spelled_number(text: str, at: int) -> tuple[Fraction, int, int] | None:
+    """Read a spelled number at ``at``: its value, its end and 0.
+
+    Examples: twenty-one, one hundred and five, two thirds, half a dozen, two and a half.
+    """
     ends: list[int] = []
     names: list[str] = []
     while len(names) < 24 and (word := _WORD.match(text, at)):
@@ -368,26 +99,26 @@ def _spelled_number(text: str, at: int) -> tuple[Fraction, int, int] | None:
         names.append(word[1].lower())
     names += ["", "", ""]
     total = current = used = 0
-    if names[0] in ("a", "an") and (names[1] == "hundred" or names[1] in _SCALE or _part(names[1])):
+    if names[0] in ("a", "an") and (names[1] == "hundred" or names[1] in SCALES or _part(names[1])):
         current, used = 1, 1
     while name := names[used]:
         before = names[used - 1] if used else ""
         if (
-            name in _NUMERAL
-            and before not in _NUMERAL
-            and (before not in _TENS or 0 < _NUMERAL[name] < 10)
+            name in NUMERALS
+            and before not in NUMERALS
+            and (before not in TENS or 0 < NUMERALS[name] < 10)
         ):
-            current += _NUMERAL[name]
-        elif name in _TENS and before not in _NUMERAL and before not in _TENS:
-            current += _TENS[name]
+            current += NUMERALS[name]
+        elif name in TENS and before not in NUMERALS and before not in TENS:
+            current += TENS[name]
         elif name == "hundred" and 0 < current < 100:
             current *= 100
-        elif name in _SCALE and current:
-            total, current = total + current * _SCALE[name], 0
+        elif name in SCALES and current:
+            total, current = total + current * SCALES[name], 0
         elif (
             name != "and"
-            or not (before == "hundred" or before in _SCALE)
-            or names[used + 1] not in _NUMERAL | _TENS
+            or not (before == "hundred" or before in SCALES)
+            or names[used + 1] not in NUMERALS | TENS
         ):
             break
         used += 1
@@ -400,119 +131,10 @@ def _spelled_number(text: str, at: int) -> tuple[Fraction, int, int] | None:
     if used and (size := _part(names[used])):
         value, used = value / size, used + 1
     elif used and names[used] == "and" and (size := _part(names[used + 2])):
-        value, used = value + Fraction(_NUMERAL.get(names[used + 1], 1), size), used + 3
+        value, used = value + Fraction(NUMERALS.get(names[used + 1], 1), size), used + 3
     return (value, ends[used - 1], 0) if used else None
 
 
 def _part(word: str) -> int:
+    """Return the denominator that a word names (3 for "third" and "thirds"), or 0."""
     return _FRACTION_NAMES.get(word) or _FRACTION_NAMES.get(word.removesuffix("s"), 0)
-
-
-def _lookup(name: str) -> tuple[Unit, ...]:
-    name = name.rstrip(".").replace("μ", "µ")
-    low = name.lower()
-    return (
-        _UNITS.get(name)
-        or _UNITS.get(low)
-        or (_UNITS.get(low[:-1], ()) if len(low) > 3 and low.endswith("s") else ())
-    )
-
-
-def _counted(value: Fraction, rest: str, money: str) -> Quantity | None:
-    """Read what follows a number: a unit, a noun or nothing; None where it is none of them."""
-    rest = rest.strip().removeprefix("-").strip(" .,;:!?")
-    if (
-        len(rest) > 120
-        or _ODD.search(rest)
-        or any(word in _NUMERAL or word in _TENS for word in rest.lower().split())
-    ):
-        return None
-    rest = "inch" if rest == "in" else rest  # elsewhere "in" is a preposition
-    nouns, noun_end = _noun(rest)
-    if money:
-        units, at = _UNITS[money], 0
-        named = _TERM.match(rest)
-        if named and set(_lookup(named[1])) & set(units):
-            at = named.end()
-        nouns = frozenset()
-    else:
-        units, at = _expression(rest)
-        if not units:
-            if len(rest.split()) > _MAX_NOUN_LENGTH or re.search(r"[\d^%°$€£]", rest):
-                return None
-            units = tuple(
-                unit for word in rest[:noun_end].split() if len(word) > 2 for unit in _lookup(word)
-            )
-            at = noun_end
-    per = _PER.match(rest, at)
-    rate = _stem(rest[per.end() :].split()[0]) if per else ""
-    bare = (value, value / 100) if any(dims == (("percent", 1),) for dims, _ in units) else (value,)
-    return Quantity(value, units, nouns, rate, bare)
-
-
-def _noun(rest: str) -> tuple[frozenset[str], int]:
-    """Read the words after a number up to a preposition, an article or a verb."""
-    stems, at = set(), 0
-    for match in re.finditer(r"[^\s/,()]+", rest):
-        word = match.group().lower().strip(".'’-")
-        if word in _END or rest[at : match.start()].strip():
-            break
-        at = match.end()
-        if word and word not in _DROP:
-            stems.add(_stem(word))
-    return frozenset(stems), at
-
-
-def _stem(word: str) -> str:
-    word = word.lower().strip(".,'’()")
-    if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
-    if len(word) > 4 and word.endswith(("shes", "ches", "xes", "sses", "oes")):
-        return word[:-2]
-    return word[:-1] if len(word) > 2 and word.endswith("s") and not word.endswith("ss") else word
-
-
-def _expression(rest: str) -> tuple[tuple[Unit, ...], int]:
-    """Read a unit such as km/h, "square metres" or m^2: what it may mean, and where it ends."""
-    units: tuple[Unit, ...] = ()
-    at, sign = 0, 1
-    for _ in range(4):
-        square = _SQUARE.match(rest, at)
-        term = _TERM.match(rest, square.end() if square else at)
-        kind = square[1].lower() if square else ""
-        meanings = _lookup(term[1]) if term else ()
-        if term and kind in ("de", "°"):
-            meanings = (
-                _UNITS.get("°" + term[1][0].lower(), ())
-                if term[1].lower() in ("c", "f", "celsius", "fahrenheit")
-                else ()
-            )
-            if not meanings and (term := _TERM.match(rest, at)):
-                meanings = _lookup(term[1])
-        if not term or not meanings:
-            break
-        at, power = term.end(), sign * int(term[2] or {"sq": 2, "cu": 3}.get(kind, 1))
-        if squared := _SQUARED.match(rest, at):
-            at, power = squared.end(), power * (2 if squared[1] == "squared" else 3)
-        raised = [
-            (tuple((base, n * power) for base, n in dims), size**power) for dims, size in meanings
-        ]
-        units = tuple(_product(u, v) for u in units or (((), Fraction(1)),) for v in raised)
-        link = _PER.match(rest, at)
-        following = _TERM.match(rest, link.end()) if link else None
-        if (
-            not link
-            or not following
-            or not _lookup(following[1])
-            or meanings[0][0][0][0] in _CURRENCIES
-        ):
-            break
-        at, sign = link.end(), -1
-    return units, at
-
-
-def _product(u: Unit, v: Unit) -> Unit:
-    dims = dict(u[0])
-    for base, n in v[0]:
-        dims[base] = dims.get(base, 0) + n
-    return tuple(sorted((base, n) for base, n in dims.items() if n)), u[1] * v[1]

@@ -1,0 +1,1 @@
+"""Numbers, equations and units in chains: read, checked and recomputed."""

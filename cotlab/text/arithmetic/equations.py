@@ -1,81 +1,85 @@
-"""The equations in a text, and whether they hold: 48 / 2 = 24 clips, A - B = -14 - 2 = -16, 3 + 4 is 7.
+"""Equations in a text, and whether they hold: 48 / 2 = 24 clips, A - B = -14 - 2 = -16, 3 + 4 is 7.
 
-An equation is called false only where nothing speaks for another reading of it: a unit that may be
-converted, a value that may be rounded, a percentage of something unsaid, a word such as "remainder"
-beside it, a sentence that denies it. Then it is undecided. Bounded as
-`cotlab.text.arithmetic.lexer` is, and never raises.
+An equation is false only if no other reading is possible. It is undecided if a unit may be
+converted, a value rounded or a percentage taken of something unnamed, if a word such as "remainder"
+is next to it, or if its sentence denies something. The work is bounded as in
+`cotlab.text.arithmetic.lexer`; nothing raises.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from cotlab.text.arithmetic.equality import SPEAKS_RIGHT, Side, compare_sides
-from cotlab.text.arithmetic.lexer import Token, evaluate, tokens_of
-
-
-def _word_set(listed: str) -> frozenset[str]:
-    return frozenset(listed.split())
-
-
-MAX_EQUATIONS, _MAX_UNIT_TOKENS, _WALK = 200, 4, 400
-_ENDS_OPERAND = ("num", "close", "pct", "name", "word")
-_BINDS = _word_set(
-    "is are and or of the a an so then that which has have had she he it they we i you to from for"
-    " in on at by with be was were if when as than because since but therefore thus hence while let"
-    " let's calculate compute find get gets sum difference product ratio average mean"
+from cotlab.text.answers.quantities import read_quantity, same_quantity
+from cotlab.text.arithmetic.lexer import Token, tokens_of
+from cotlab.text.arithmetic.sides import (
+    BELONGS_BEFORE,
+    ENDS_OPERAND,
+    SPEAKS_RIGHT,
+    Side,
+    is_letter_of_unit,
+    is_unit,
+    left_side,
+    right_side,
 )
-"""Words that are no unit of the number before them."""
-_SPEAKS_LEFT = _word_set(
-    "of and or than from by between twice double triple half thrice mod log ln sin cos tan sqrt"
-    " root exp max min gcd lcm choose to average mean product difference ratio remainder square"
-    " cube squared cubed power minus plus times per base percent"
-)
-"""Words that, before an expression, may be a part of it."""
-_DETERMINES = _word_set("the a an his her their its my our your these those another")
+
+MAX_EQUATIONS = 200
+# "is wrong", "should be", "doesn't"
 _DENIES = re.compile(
-    r"(?i)\b(?:wrong|incorrect(?:ly)?|mistake|error|false|not|never|cannot|instead of|should"
-    r" (?:be|have)|typo|contradiction)\b"
+    r"(?i)\b(?:wrong|incorrect(?:ly)?|mistake|error|false|not|never|cannot|instead of"
+    r"|should (?:be|have)|typo|contradiction)\b"
     r"|n['’]t\b|≠"
 )
-_PART = "what stands before it may belong to it"
+# " " of "He has 3. She has 4"
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
+# "2024-03-05", "3/5/2024"
+_DATE = re.compile(
+    r"(?<![\d-])(?:19|20)\d\d-(?:0\d|1[0-2])-[0-3]\d(?![\d-])"
+    r"|(?<![\d/])\d\d?/\d\d?/(?:19|20)\d\d(?![\d/])"
+)
+# "1.080", "1.080.000": a dot that may mark thousands
+_DOTTED = re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:\.\d{3})+(?!\d)")
+# "0.5", ".5", "1.08": a dot that marks decimals
+_OTHER_DOT = re.compile(r"(?<!\d)0?\.\d|\.(?!\d{3}(?!\d))\d")
+# "plus" of "7 plus 5"
+_SPELLED_OPERATOR = re.compile(r"divided|multiplied|plus|minus|times")
 
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """One "left = right". ``holds`` is None where it cannot be told, and ``why`` says why.
-
-    ``start`` and ``end`` are characters of the text; ``numbers`` the operands of what is computed
-    in it, ``result`` the value of its right side, ``operations`` how many operators both sides
-    have.
-    """
+    """One "left = right" of a text."""
 
     start: int
+    """First character of the text."""
     end: int
     holds: bool | None
+    """None if undecided."""
     reason: str
+    """Why it is undecided."""
     numbers: tuple[Fraction, ...]
+    """Operands of the sides that compute something."""
     result: Fraction | None
+    """Value of the right side."""
     operations: int
+    """Number of operators of both sides."""
     names: tuple[str, ...] = ()
+    """Letters of both sides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The equations of a text in order, and the values that it gives to letters ("A = 3 + 4 = 7").
-
-    ``definitions`` are the statements that say what a letter is; they claim nothing that can be
-    checked.
-    """
+    """The equations of a text."""
 
     equations: tuple[Equation, ...]
+    """In order."""
     names: Mapping[str, Fraction]
+    """Values that the text gives to letters: "A = 3 + 4 = 7"."""
     definitions: tuple[Equation, ...] = ()
+    """Statements that define a letter; there is nothing to check in them."""
 
 
 def read_equations(text: str, known: Mapping[str, Fraction] | None = None) -> Reading:
@@ -86,7 +90,7 @@ def read_equations(text: str, known: Mapping[str, Fraction] | None = None) -> Re
     text : str
         Prose, LaTeX or both; the first 20,000 characters and 200 equations are read.
     known : mapping of letter to value
-        What earlier texts established; letters that are not in it make an equation undecided.
+        Values from earlier texts; any other letter makes an equation undecided.
 
     Returns
     -------
@@ -107,15 +111,20 @@ def read_equations(text: str, known: Mapping[str, Fraction] | None = None) -> Re
     for n, at in enumerate(positions):
         before = tokens[(positions[n - 1] + 1 if n else 0) : at]
         after = tokens[at + 1 : positions[n + 1] if n + 1 < len(positions) else len(tokens)]
-        right, is_complete = _prefix(text, after, known)
+        right, is_complete = right_side(text, after, known)
         if not chain:
-            chain.append((_suffix(text, before, known), None))
+            chain.append((left_side(text, before, known), None))
         chain.append((right, tokens[at]))
         if is_complete and n + 1 < len(positions):
             continue
         equations += _links(text, chain, denied)
         (first, _), (second, _), last = chain[0], chain[1], chain[-1][0]
-        if first is not None and first.letter and second is not None and first.doubt != _PART:
+        if (
+            first is not None
+            and first.letter
+            and second is not None
+            and first.doubt != BELONGS_BEFORE
+        ):
             value = second.evaluation.value
             reason = "it says what a letter is"
             definitions.append(
@@ -133,8 +142,10 @@ def read_equations(text: str, known: Mapping[str, Fraction] | None = None) -> Re
 
 
 def _joined(tokens: Sequence[Token], known: Mapping[str, Fraction]) -> list[Token]:
-    """Tokens with "of" as times after a percentage or a fraction, "/ hour", "4 m" and "cm^2" with units, and "is" as "="
-    between values only.
+    """Resolve tokens that depend on their neighbours.
+
+    "of" is times after a percentage or a fraction; "/ hour", "4 m" and "cm^2" have units; "is" is
+    "=" only between values.
     """
     out: list[Token] = []
     past = 0
@@ -149,7 +160,7 @@ def _joined(tokens: Sequence[Token], known: Mapping[str, Fraction]) -> list[Toke
             continue
         if (
             last is not None
-            and _is_letter_of_unit(token, known)
+            and is_letter_of_unit(token, known)
             and (last.text == "per" or (last.kind == "num" and last.end < token.start))
         ):
             token = token._replace(kind="word")
@@ -164,21 +175,21 @@ def _joined(tokens: Sequence[Token], known: Mapping[str, Fraction]) -> list[Toke
             and last
             and (
                 (after.kind == "word" and last.kind in ("num", "word", "pct"))
-                or (_is_letter_of_unit(after, known) and last.kind == "word")
+                or (is_letter_of_unit(after, known) and last.kind == "word")
             )
         ):
             token = token._replace(kind="word", text="per")
         elif token.kind == "says" and not token.text.startswith("equal"):
             value = after is not None and (opens or (after.kind == "op" and after.text == "-"))
-            if not (value and last is not None and last.kind in _ENDS_OPERAND):
+            if not (value and last is not None and last.kind in ENDS_OPERAND):
                 token = token._replace(kind="word")
         out.append(token)
     return out
 
 
 def _power_of_unit(tokens: Sequence[Token], at: int, out: Sequence[Token]) -> int:
-    """Where the exponent of the unit that stands last in ``out`` ends (5 cm^2, 5 cm^{2}); 0 where none is at ``at``."""
-    if tokens[at].text != "^" or len(out) < 2 or not _is_unit(out[-1]):
+    """Return the end of the exponent at ``at`` of the unit before it (5 cm^2, 5 cm^{2}), or 0."""
+    if tokens[at].text != "^" or len(out) < 2 or not is_unit(out[-1]):
         return 0
     if out[-2].kind not in ("num", "close", "pct") and out[-2].text != "per":
         return 0
@@ -186,11 +197,8 @@ def _power_of_unit(tokens: Sequence[Token], at: int, out: Sequence[Token]) -> in
     return at + 2 if kinds[:1] == ["num"] else at + 4 if kinds == ["open", "num", "close"] else 0
 
 
-def _is_letter_of_unit(token: Token, known: Mapping[str, Fraction]) -> bool:
-    return token.kind == "name" and token.text not in known and _unit_letter(token.text)
-
-
 def _is_fraction(tokens: Sequence[Token]) -> bool:
+    """Return whether the tokens end with a fraction such as 3/4."""
     return (
         len(tokens) > 2
         and [t.kind for t in tokens[-3:]] == ["num", "op", "num"]
@@ -199,7 +207,7 @@ def _is_fraction(tokens: Sequence[Token]) -> bool:
 
 
 def _denied(text: str) -> list[tuple[int, int]]:
-    """The sentences that deny something."""
+    """Return the ranges of the sentences that deny something."""
     out, at = [], 0
     for cut in [*(m.end() for m in _SENTENCE.finditer(text)), len(text)]:
         if _DENIES.search(text, at, cut):
@@ -208,251 +216,10 @@ def _denied(text: str) -> list[tuple[int, int]]:
     return out
 
 
-def _is_unit(token: Token) -> bool:
-    return token.kind == "word" and token.text.lower() not in _BINDS
-
-
-def _opening(tokens: Sequence[Token]) -> dict[int, int]:
-    """Which bracket belongs to which, both ways."""
-    stack: list[int] = []
-    pairs: dict[int, int] = {}
-    for i, token in enumerate(tokens):
-        if token.kind == "open":
-            stack.append(i)
-        elif token.kind == "close" and stack:
-            j = stack.pop()
-            pairs[i], pairs[j] = j, i
-    return pairs
-
-
-def _suffix(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]) -> Side | None:
-    """The longest expression that the tokens end with; None where they end with none."""
-    tokens = tokens[-_WALK:]
-    pairs = _opening(tokens)
-    pos, start = len(tokens) - 1, -1
-    while pos >= 0:
-        at = pos
-        for _ in range(_MAX_UNIT_TOKENS):
-            if at > 0 and _is_unit(tokens[at]):
-                at -= 1
-        if tokens[at].kind == "pct" and at:
-            at -= 1
-        if tokens[at].kind == "close":
-            if at not in pairs:
-                return None
-            at = pairs[at]
-            if at and tokens[at - 1].kind == "frac":
-                at -= 1
-            elif (
-                at > 1
-                and tokens[at - 1].kind == "close"
-                and tokens[at].text == "{"
-                and (at - 1) in pairs
-            ):
-                above = pairs[at - 1]
-                at = above - 1 if above and tokens[above - 1].kind == "frac" else at
-            if (
-                at
-                and tokens[at - 1].kind in ("word", "name")
-                and tokens[at - 1].end == tokens[at].start
-            ):
-                return None  # a function
-        elif tokens[at].kind not in ("num", "name"):
-            return None
-        start, last = at, at - 1
-        while last >= 0 and tokens[last].kind == "op":
-            last -= 1
-        if last < at - 1:
-            run = tokens[last + 1 : at]
-            if last >= 0 and tokens[last].kind in _ENDS_OPERAND:
-                if tokens[last].kind == "word" and not _is_unit(tokens[last]):
-                    return None
-                pos = last
-                continue
-            if any(t.text not in "+-" for t in run):
-                return None
-            start = last + 1
-            break
-        if (
-            last >= 0
-            and tokens[last].kind in ("num", "close", "name")
-            and tokens[last].end == tokens[at].start
-        ):
-            pos = last
-            continue
-        break
-    if start < 0:
-        return None
-    side = _side(text, tokens[start:], known)
-    if side is None:
-        return None
-    if (
-        _may_be_bullet(text, tokens[start])
-        and (listed := _side(text, tokens[start + 1 :], known)) is not None
-    ):
-        side = replace(side, bare=listed.evaluation)
-    return replace(side, doubt=_left_doubt(tokens, start, side))
-
-
-def _may_be_bullet(text: str, sign: Token) -> bool:
-    """Whether a sign stands at the start of a line with a space after it, as the mark of a list does."""
-    alone = sign.kind == "op" and text[sign.end : sign.end + 1].isspace()
-    return alone and not text[text.rfind("\n", 0, sign.start) + 1 : sign.start].strip()
-
-
-def _left_doubt(tokens: Sequence[Token], start: int, side: Side) -> str:
-    before = tokens[start - 1] if start else None
-    if not side.evaluation.operations and (
-        side.units or (before is not None and before.kind == "word")
-    ):
-        return "it may be said of something else"
-    for _ in range(2):
-        if before is not None and before.kind == "word" and before.text.lower() in _DETERMINES:
-            start -= 1
-            before = tokens[start - 1] if start else None
-    if before is None:
-        return ""
-    if before.kind == "word" and before.text.lower() in _SPEAKS_LEFT:
-        total = (
-            before.text == "of" and start > 1 and tokens[start - 2].text.lower() in ("total", "sum")
-        )
-        return "" if total else f"{before.text!r} stands before it"
-    cut = (
-        before.kind == "open"
-        and start > 1
-        and tokens[start - 2].kind in ("op", "num", "name", "frac")
-    )
-    if cut or before.kind in ("num", "close", "name", "odd", "frac", "op"):
-        return _PART
-    inside = (
-        before.kind == "stop"
-        and start > 1
-        and tokens[start - 2].kind == "num"
-        and before.start == tokens[start - 2].end
-    )
-    return _PART if inside and before.end == tokens[start].start else ""
-
-
-def _prefix(
-    text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]
-) -> tuple[Side | None, bool]:
-    """The longest expression that the tokens begin with, and whether it is all of them."""
-    tokens, cut = tokens[:_WALK], len(tokens) > _WALK
-    pairs = _opening(tokens)
-    at, end = 0, 0
-    while at < len(tokens):
-        while at < len(tokens) and tokens[at].kind == "op" and tokens[at].text in "+-":
-            at += 1
-        if at >= len(tokens):
-            break
-        if tokens[at].kind == "frac" and at + 1 in pairs and pairs[at + 1] + 1 in pairs:
-            at = pairs[pairs[at + 1] + 1]
-        elif tokens[at].kind == "open" and at in pairs:
-            at = pairs[at]
-        elif tokens[at].kind not in ("num", "name"):
-            break
-        at += 1
-        if at < len(tokens) and tokens[at].kind == "pct":
-            at += 1
-        end = at
-        if (
-            at < len(tokens)
-            and tokens[at].kind in ("open", "frac", "name")
-            and tokens[at].start == tokens[at - 1].end
-        ):
-            continue
-        units = at
-        for _ in range(_MAX_UNIT_TOKENS):
-            if units < len(tokens) and _is_unit(tokens[units]):
-                units += 1
-        if units < len(tokens) and tokens[units].kind == "op":
-            at = units + 1
-            continue
-        if units == len(tokens):
-            end = units
-        break
-    if not end:
-        return None, False
-    side = _side(text, tokens[:end], known)
-    if side is None:
-        return None, end == len(tokens) and not cut
-    followed = []
-    for token in tokens[end : end + _MAX_UNIT_TOKENS]:
-        if token.kind != "word":
-            break
-        followed.append(token.text)
-    side = replace(side, doubt=_right_doubt(tokens, end), units=(*side.units, *followed))
-    return side, end == len(tokens) and not cut
-
-
-def _right_doubt(tokens: Sequence[Token], end: int) -> str:
-    following = [t.text.lower() for t in tokens[end : end + 3] if t.kind in ("word", "name")]
-    after = tokens[end] if end < len(tokens) else None
-    spoken = next((word for word in following[:2] if word in SPEAKS_RIGHT), "")
-    if after is None:
-        return ""
-    if (
-        after.kind in ("word", "name")
-        and spoken
-        and not (following[0] == "and" and after.start > tokens[end - 1].end)
-    ):
-        return f"{spoken!r} stands after it"
-    if after.kind == "op":
-        dash = after.text == "-" and end + 1 < len(tokens) and tokens[end + 1].kind == "word"
-        return "" if dash else "it goes on with what cannot be read"
-    if (
-        after.kind == "open"
-        and end + 1 < len(tokens)
-        and tokens[end + 1].text.lower() in ("mod", "modulo", "base")
-    ):
-        return "another arithmetic is meant"
-    near = after.start == tokens[end - 1].end
-    if after.kind in ("odd", "name", "open") and (near or after.kind != "open"):
-        return "what stands after it may belong to it"
-    exact = (
-        after.kind == "stop" and near and end + 1 < len(tokens) and tokens[end + 1].kind == "num"
-    )
-    return (
-        "what stands after it may belong to it"
-        if exact and tokens[end + 1].start == after.end
-        else ""
-    )
-
-
-def _side(text: str, tokens: Sequence[Token], known: Mapping[str, Fraction]) -> Side | None:
-    """The expression that all of the tokens are, without the units of its numbers."""
-    expression: list[Token] = []
-    units: list[str] = []
-    open_to_unit = False
-    for token in tokens:
-        if token.kind == "word":
-            if not open_to_unit:
-                return None
-            units.append(token.text)
-            continue
-        if open_to_unit and _is_letter_of_unit(token, known):
-            units.append(token.text)
-            continue
-        open_to_unit = token.kind in ("num", "close", "pct")
-        expression.append(token)
-    result, bare = evaluate(expression, known), evaluate(expression, known, percent=False)
-    if result is None or bare is None:
-        return None
-    start, end = tokens[0].start, tokens[-1].end
-    if start and text[start - 1] == "$":
-        start -= 1
-        units.append("dollars")
-    return Side(start, end, result, bare, tuple(units), text=text[start:end])
-
-
-def _unit_letter(letter: str) -> bool:
-    return letter in ("m", "g", "l", "L", "s", "h")
-
-
 def _links(
     text: str, chain: Sequence[tuple[Side | None, Token | None]], denied: Sequence[tuple[int, int]]
 ) -> list[Equation]:
-    """The equations of one chain a = b = c, lone letters left out."""
+    """Return the equations of one chain a = b = c, without single letters."""
     sides = [(side, sign) for side, sign in chain if side is None or not side.letter]
     out = []
     for (left, _), (right, sign) in pairwise(sides):
@@ -479,3 +246,136 @@ def _links(
             )
         )
     return out
+
+
+def compare_sides(left: Side, right: Side, sign: Token) -> tuple[bool | None, str]:
+    """Return whether two sides are equal, or None with the reason why it is undecided."""
+    a, b = left.evaluation.value, right.evaluation.value
+    if a is None or b is None:
+        letters = [name for side in (left, right) for name in side.evaluation.names]
+        return (
+            None,
+            (
+                f"the value of {letters[0]} is not known"
+                if letters
+                else "it has no value that can be computed"
+            ),
+        )
+    operations = left.evaluation.operations + right.evaluation.operations
+    if not operations:
+        left_quantity, right_quantity = (
+            read_quantity(f"{side.text} {' '.join(side.units)}") for side in (left, right)
+        )
+        if (
+            left_quantity is not None
+            and right_quantity is not None
+            and left_quantity.units
+            and right_quantity.units
+            and same_quantity(left_quantity, right_quantity)
+        ):
+            return True, ""
+        same = a == b and not left.units and not right.units and not left.doubt and not right.doubt
+        return (True, "") if same else (None, "it computes nothing")
+    if sign.kind == "says" and not sign.text.startswith("equal") and not left.evaluation.operations:
+        return None, "it computes nothing"
+    if (
+        sign.kind == "says"
+        and left.evaluation.operations == 1
+        and left.evaluation.divides
+        and " " not in left.text
+    ):
+        return (True, "") if a == b else (None, "a share may be said to be an amount")
+    readings = {
+        (x, y)
+        for x in (a, left.bare.value)
+        for y in (b, right.bare.value)
+        if x is not None and y is not None
+    }
+    if any(_adds_units(side) for side in (left, right)):
+        return None, "units that may be converted"
+    if any(x == y for x, y in readings) or any(
+        _rounds(x, y, left, right, sign) for x, y in readings
+    ):
+        return True, ""
+    doubt = left.doubt or right.doubt or _doubt(a, b, left, right)
+    return (None, doubt) if doubt else (False, "")
+
+
+def _rounds(a: Fraction, b: Fraction, left: Side, right: Side, sign: Token) -> bool:
+    """Return whether one value is the other one, truncated or rounded to its decimals."""
+    for exact, rounded, side in ((a, b, right), (b, a, left)):
+        last = Fraction(1, 10**side.evaluation.decimals)
+        is_truncated = (
+            abs(exact) >= abs(rounded) and exact * rounded >= 0 and abs(exact - rounded) < last
+        )
+        if (
+            not side.evaluation.operations
+            and side.evaluation.decimals
+            and (is_truncated or 2 * abs(exact - rounded) <= last)
+        ):
+            return True
+    return sign.kind == "near" and abs(a - b) <= Fraction(1, 20) * max(abs(a), abs(b))
+
+
+def _doubt(a: Fraction, b: Fraction, left: Side, right: Side) -> str:
+    """Return why two unequal values may still be meant to be equal; "" if they cannot."""
+    if any(
+        side.evaluation.percent and re.search(r"[+−/-]|plus|minus", side.text)
+        for side in (left, right)
+    ):
+        return "a percentage of something that is not said"
+    if any(len(unit.partition("^")[0]) == 1 for unit in (*left.units, *right.units)):
+        return "a letter may be a unit or a value"
+    if any(_DATE.search(side.text) for side in (left, right)):
+        return "it may be a date"
+    if not any(re.search(_OTHER_DOT, side.text) for side in (left, right)) and _DOTTED.search(
+        left.text + right.text
+    ):
+        return "a dot may mark thousands"
+    if (
+        right.evaluation.operations
+        and _SPELLED_OPERATOR.search(right.text)
+        and not _SPELLED_OPERATOR.search(left.text)
+    ):
+        return "it goes on in words"
+    if any(re.search(r"\d\s+/\s+\d+\s?/\s?\d", side.text) for side in (left, right)):
+        return "a fraction of fractions without brackets"
+    if _converts((*left.units, *right.units)):
+        return "units that may be converted"
+    broken = a.denominator > 1 or b.denominator > 1
+    near = abs(a - b) < Fraction(1, 100) * max(abs(a), abs(b)) and (
+        broken or left.evaluation.divides or right.evaluation.divides
+    )
+    has_integer = any(
+        not side.evaluation.operations and not side.evaluation.decimals for side in (left, right)
+    )
+    if near or (broken and has_integer and abs(a - b) < 1):
+        return "a value that may be rounded"
+    return ""
+
+
+def _adds_units(side: Side) -> bool:
+    """Return whether a sum mixes units of one dimension: 2 hours + 30 minutes."""
+    plain = bool(side.evaluation.operations) and not re.search(
+        r"[*/×·∙⋅÷^]|\bx\b|times|by\b|frac|of\b", side.text
+    )
+    return plain and _differ_in_size(side.units)
+
+
+def _converts(unit_names: Sequence[str]) -> bool:
+    """Return whether two units share a dimension but not a size, or a word is a number."""
+    return any(word.lower().strip(".") in SPEAKS_RIGHT for word in unit_names) or _differ_in_size(
+        unit_names
+    )
+
+
+def _differ_in_size(unit_names: Sequence[str]) -> bool:
+    """Return whether two neighbouring units have one dimension and different sizes."""
+    readings = [
+        read_quantity(f"1 {word}")
+        for word in dict.fromkeys(word.lower().strip(".") for word in unit_names)
+    ]
+    units = [quantity for quantity in readings if quantity is not None and quantity.units]
+    return any(
+        u[0] == v[0] and u[1] != v[1] for x, y in pairwise(units) for u in x.units for v in y.units
+    )

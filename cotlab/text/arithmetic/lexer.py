@@ -1,4 +1,4 @@
-"""Arithmetic as people and models write it, cut into tokens and evaluated: 3 x (4 + 5), 1,080 / 12, 20% of 50, LaTeX.
+"""Tokenize and evaluate arithmetic as people write it: 3 x (4 + 5), 1,080 / 12, 20% of 50, LaTeX.
 
 Values are fractions, so 0.1 + 0.2 is 0.3. Nothing is handed to an interpreter, and the work is
 bounded whatever the text says: 20,000 characters, numbers of 100 digits, 400 tokens and 40 nested
@@ -14,17 +14,26 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 
 MAX_CHARACTERS, MAX_DIGITS, MAX_TOKENS, MAX_DEPTH, MAX_BITS = 20_000, 100, 400, 40, 4000
+"""Bounds on a text, a number, an expression, its brackets and its results."""
 Kind = Literal[
     "num", "op", "pct", "open", "close", "frac", "eq", "near", "says", "name", "word", "stop", "odd"
 ]
+"""Kind of a token.
 
+``frac`` is a LaTeX fraction, ``eq`` is =, ``near`` is ≈, ``says`` is a verb such as "is" or
+"equals", ``name`` a single letter, ``stop`` punctuation, ``odd`` anything else.
+"""
+
+# "3", "1,080.5", "3 1/2", "x" of "3 x 4", "equals", "divided by", "\frac", "=", "≈", "²", "%", "cm"
 _TOKEN = re.compile(
-    r"""(?P<skip>(?:[ \t\u00a0\u2009\u202f&$€£¥]|\\[,;:!\ $]|\\(?:left|right|quad|qquad|displaystyle|boxed|big)(?![a-z]))+)
+    r"""(?P<skip>(?:[ \t\u00a0\u2009\u202f&$€£¥]|\\[,;:!\ $]
+        |\\(?:left|right|quad|qquad|displaystyle|boxed|big)(?![a-z]))+)
       |(?P<label>(?i:step)[ \t]\d{1,4}[ \t]?[-–—](?=[ \t]))
       |(?P<mixed>\d{1,6}[ ]\d{1,3}/\d{1,3}(?![\w./]))
       |(?P<num>(?:\d{1,3}(?:(?:,|\{,\})\d{3})++(?!\d)|\d++)(?:\.\d++)?|\.\d++)
       |(?P<cross>[xX](?=[ \t]?\$?[\d(.])|(?<=\s)[xX](?=[ \t]-[\d(]))
-      |(?P<says>(?<!\w)(?:which\s)?(?:(?:is|are|be)\sequal\sto|equals?(?:\sto)?|is|are|gives|makes|leaves|comes\sto|totals)\b)
+      |(?P<says>(?<!\w)(?:which\s)?(?:(?:is|are|be)\sequal\sto|equals?(?:\sto)?
+        |is|are|gives|makes|leaves|comes\sto|totals)\b)
       |(?P<opword>(?<!\w)(?:plus|minus|times|(?:multiplied|divided)\sby)\b)
       |(?P<text>\\(?:text|mathrm|textbf|mbox)\s?\{[^{}\n]{0,80}\})
       |(?P<frac>\\[dt]?frac\b)
@@ -40,7 +49,7 @@ _TOKEN = re.compile(
       |(?P<odd>.)""",
     re.VERBOSE | re.DOTALL,
 )
-_OPS = {
+_OPERATORS = {
     "**": "^",
     "//": "/",
     "×": "*",
@@ -63,40 +72,46 @@ _LATEX: Mapping[str, tuple[Kind, str]] = {
     "Rightarrow": ("stop", ""),
     "implies": ("stop", ""),
 }
+# "A", "x12"
 _NAME = re.compile(r"[A-Za-z]\d{0,3}")
 
 
 class Token(NamedTuple):
-    """One piece of a text: ``text`` of an operator is one of + - * / ^, of a bracket the bracket."""
+    """One token of a text."""
 
     kind: Kind
     text: str
+    """As written; of an operator one of + - * / ^."""
     start: int
     end: int
     value: Fraction | None = None
+    """Value of a number."""
     decimals: int = 0
+    """Number of decimals of a number."""
 
 
 @dataclass(slots=True)
 class Evaluation:
-    """What one expression comes to.
-
-    ``value`` is None where it cannot be told: an unknown name, a division by zero, something too
-    large. ``numbers`` are those written in it, ``names`` the letters in it, ``operations`` how many
-    operators it has.
-    """
+    """The result of evaluating one expression."""
 
     value: Fraction | None = None
+    """None for an unknown name, a division by zero or a number that is too large."""
     numbers: list[Fraction] = field(default_factory=list)
+    """Numbers in the expression, in order."""
     names: list[str] = field(default_factory=list)
+    """Letters in the expression, in order."""
     operations: int = 0
+    """Number of operators."""
     divides: bool = False
+    """Whether it has a division."""
     percent: bool = False
+    """Whether it has a percentage."""
     decimals: int = 0
+    """Most decimals of its numbers; 0 if it computes something."""
 
 
 def tokens_of(text: str) -> list[Token]:
-    """Cut a text into tokens, the first 20,000 characters of it; never raises."""
+    """Split the first 20,000 characters of a text into tokens; never raises."""
     tokens: list[Token] = []
     for token in _raw_tokens(text[:MAX_CHARACTERS]):
         if (
@@ -114,6 +129,7 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def _raw_tokens(text: str) -> Iterator[Token]:
+    """Yield the tokens of a text, list marks and emphasis included."""
     before: str = ""
     for match in _TOKEN.finditer(text):
         last, before = before, match.lastgroup if match.lastgroup not in (None, "skip") else before
@@ -141,7 +157,7 @@ def _raw_tokens(text: str) -> Iterator[Token]:
             latex_kind, name = _LATEX.get(piece[1:], ("word", piece))
             yield Token(latex_kind, name, start, end)
         elif kind in ("op", "opword"):
-            sign = _OPS.get(
+            sign = _OPERATORS.get(
                 piece, "/" if piece.startswith("divided") else "*" if piece[0] in "tm" else piece
             )
             yield Token("op", sign, start, end)
@@ -157,7 +173,7 @@ def _raw_tokens(text: str) -> Iterator[Token]:
 
 
 def _mixed(piece: str, start: int) -> Iterator[Token]:
-    """Read 3 1/2 as one number; 3 12/5 is none."""
+    """Yield 3 1/2 as one number, 3 12/5 as several tokens."""
     space, slash = piece.index(" "), piece.index("/")
     integer, above, below = (
         int(piece[:space]),
@@ -177,7 +193,7 @@ def _mixed(piece: str, start: int) -> Iterator[Token]:
 def evaluate(
     tokens: Sequence[Token], known: Mapping[str, Fraction], *, percent: bool = True
 ) -> Evaluation | None:
-    """The value of tokens that are one whole expression, units taken out; None where they are not.
+    """Evaluate tokens, without units, as one whole expression; None if they are not one.
 
     Parameters
     ----------
@@ -207,7 +223,7 @@ class _NoExpression(Exception):
 
 
 class _Reader:
-    """Recursive descent over + - * / ^ with brackets; a value that cannot be told makes the whole one None."""
+    """Recursive-descent parser of + - * / ^ and brackets; an unknown part makes the value None."""
 
     def __init__(
         self, tokens: Sequence[Token], known: Mapping[str, Fraction], percent: bool
@@ -221,9 +237,11 @@ class _Reader:
         )
 
     def _next(self) -> Token | None:
+        """Return the next token without consuming it."""
         return self.tokens[self.at] if self.at < len(self.tokens) else None
 
     def _accept(self, signs: str) -> str:
+        """Consume the next token if it is one of these operators, and return it."""
         token = self._next()
         if token is None or token.kind != "op" or token.text not in signs:
             return ""
@@ -231,6 +249,7 @@ class _Reader:
         return token.text
 
     def sum(self, depth: int) -> Fraction | None:
+        """Read terms joined by + and -."""
         if depth > MAX_DEPTH:
             raise _NoExpression
         value = self._product(depth)
@@ -245,6 +264,7 @@ class _Reader:
         return value
 
     def _product(self, depth: int) -> Fraction | None:
+        """Read factors joined by * and /, or by nothing: 2(3 + 4)."""
         value = self._signed(depth)
         while True:
             sign, token = self._accept("*/"), self._next()
@@ -265,6 +285,7 @@ class _Reader:
                 value = _small(value * other if sign == "*" else value / other)
 
     def _signed(self, depth: int) -> Fraction | None:
+        """Read a factor with its signs."""
         minus = False
         for _ in range(8):
             sign = self._accept("+-")
@@ -275,6 +296,7 @@ class _Reader:
         return -value if minus and value is not None else value
 
     def _power(self, depth: int) -> Fraction | None:
+        """Read an operand with its exponent, an integer of at most 64."""
         base = self._operand(depth)
         if not self._accept("^"):
             return base
@@ -295,6 +317,7 @@ class _Reader:
         return None if base == 0 and power < 0 else base**power
 
     def _operand(self, depth: int) -> Fraction | None:
+        """Read a number, a letter, a LaTeX fraction or a bracket, with its percent sign."""
         token = self._next()
         if token is None:
             raise _NoExpression
@@ -324,6 +347,7 @@ class _Reader:
         return value
 
     def _bracket(self, depth: int) -> Fraction | None:
+        """Read an expression in brackets."""
         first = self._next()
         if first is None or first.kind != "open":
             raise _NoExpression
@@ -337,6 +361,7 @@ class _Reader:
 
 
 def _small(value: Fraction) -> Fraction | None:
+    """Return a value of at most 4,000 bits, or None."""
     return (
         value
         if max(value.numerator.bit_length(), value.denominator.bit_length()) <= MAX_BITS

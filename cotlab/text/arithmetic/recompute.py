@@ -1,4 +1,4 @@
-"""A question with one number changed, and the answer that its chain of equations then gives."""
+"""Change one number of a question and recompute the answer through the chain's equations."""
 
 from __future__ import annotations
 
@@ -29,25 +29,31 @@ _VALUE_OF_NAME = {
     word: Fraction(value) for value, names in _NUMBER_NAMES.items() for word in names.split()
 }
 _EVERYDAY = frozenset(map(Fraction, (1, 2, 7, 12, 24, 52, 60, 100, 365, 1000)))
-"""Numbers that need no source: days of a week, minutes of an hour, per cent."""
+"""Numbers that need no source: days of a week, minutes of an hour, 100 of a percentage."""
 _MAX_READINGS = 256
 _EXPRESSION = ("num", "op", "open", "close")
 
 
 class ChangedQuestion(NamedTuple):
-    """A question with another number at ``where`` (a range of its text) and the answer that goes with it."""
+    """A question with another number."""
 
     question: str
     answer: str
+    """The answer that belongs to the new number."""
     where: tuple[int, int]
+    """Range of the new number in the question."""
 
 
 class _Equation(NamedTuple):
+    """Left side and result of an equation of the chain."""
+
     tokens: tuple[Token, ...]
     result: Fraction
 
 
 class _Slot(NamedTuple):
+    """One operand: the index of its equation, of its token, and its value."""
+
     equation: int
     token: int
     value: Fraction
@@ -56,20 +62,20 @@ class _Slot(NamedTuple):
 def change_number(
     question: str, steps: Sequence[str], answer: str | None, rng: random.Random
 ) -> ChangedQuestion | str:
-    """Change one number of ``question`` by 1 to 3 units of its last place, and recompute the answer.
+    """Change one number of a question by 1 to 3 in its last place, and recompute the answer.
 
     The chain is read as a data flow: every number in its equations is a number of the question, an
-    earlier result, a number that the question says in a word, or an everyday constant. The answer
-    is recomputed by putting the new number through it.
+    earlier result, a number that the question spells out, or an everyday constant. The answer is
+    recomputed by passing the new number through it.
 
     Returns
     -------
-    Changed or str
-        Why not, where the answer cannot be recomputed for certain: an equation that cannot be read
-        or is false, an answer that is not the last result, a number without a source, or a source
-        that can be taken in two ways. The new number has as many digits, and is not 1 (which takes
-        another plural); every recomputed number lies between the least and the greatest of the
-        item, and is whole where the chain's is.
+    ChangedQuestion or str
+        A str gives the reason why the answer cannot be recomputed with certainty: an equation that
+        cannot be read or is false, an answer that is not the last result, a number without a source
+        or with two possible sources. The new number has as many digits as the old one and is not 1
+        (which takes the singular); every recomputed number lies between the smallest and the
+        largest of the item, and is an integer if the chain's is.
     """
     if answer is None:
         return "the item has no ground truth"
@@ -118,7 +124,7 @@ def change_number(
 
 
 def _equations(steps: Sequence[str]) -> list[_Equation] | str:
-    """Every equation of the chain, or why not every one is read."""
+    """Return all equations of the chain, or why one of them cannot be read."""
     equations: list[_Equation] = []
     for step in steps:
         tokens = tokens_of(step)
@@ -146,7 +152,7 @@ def _equations(steps: Sequence[str]) -> list[_Equation] | str:
 
 
 def _left(tokens: Sequence[Token]) -> tuple[Token, ...] | None:
-    """The longest run of tokens up to the end that is an expression with an operator."""
+    """Return the longest expression with an operator at the end of the tokens, or None."""
     start = len(tokens)
     while start and tokens[start - 1].kind in _EXPRESSION:
         start -= 1
@@ -162,7 +168,10 @@ def _left(tokens: Sequence[Token]) -> tuple[Token, ...] | None:
 def _readings(
     chain: Sequence[_Equation], given: set[Fraction | None], spelled: set[Fraction]
 ) -> list[dict[_Slot, int | None]] | str:
-    """The ways in which the chain's operands may be earlier results (by index) or not (None), every result being used."""
+    """Return the possible sources of the chain's operands, or why there are none.
+
+    The source of an operand is an earlier result (its index) or not (None); every result is used.
+    """
     slots = [
         _Slot(i, k, token.value)
         for i, entry in enumerate(chain)
@@ -197,7 +206,7 @@ def _readings(
 def _alone(
     token: Token, given: Sequence[Token], spelled: set[Fraction], chain: Sequence[_Equation]
 ) -> bool:
-    """Whether the number stands once in the question and can be nothing else where the chain has it."""
+    """Return whether the number occurs once in the question and is no result or spelled number."""
     value = token.value
     return (
         sum(other.value == value for other in given) == 1
@@ -213,7 +222,10 @@ def _recompute(
     new: Fraction,
     span: tuple[Fraction, Fraction],
 ) -> Fraction | None:
-    """The last result with ``new`` for ``old``; None where readings differ, or a result is not of the kind that it was."""
+    """Return the last result with ``new`` for ``old``.
+
+    None if readings differ, or a result leaves the span or is no longer an integer.
+    """
     answers = {tuple(_run(chain, reading, old, new)) for reading in readings}
     if len(answers) != 1:
         return None
@@ -233,6 +245,7 @@ def _recompute(
 def _run(
     chain: Sequence[_Equation], reading: Mapping[_Slot, int | None], old: Fraction, new: Fraction
 ) -> Iterator[Fraction | None]:
+    """Yield the results of the chain's equations with ``new`` for ``old``."""
     results: list[Fraction | None] = []
     for i, equation in enumerate(chain):
         tokens = list(equation.tokens)
@@ -255,7 +268,7 @@ def _run(
 
 
 def _written(value: Fraction, like: Token) -> str:
-    """The number in the style of another: its thousands marks and its decimals, more of them only where it needs them."""
+    """Write a number like another: with its thousands separators and at least its decimals."""
     decimals = like.decimals
     while (value * 10**decimals).denominator != 1 and decimals < 6:
         decimals += 1

@@ -1,0 +1,1 @@
+"""Seeded edits of steps: ablations, perturbations and other names."""

@@ -1,4 +1,4 @@
-"""Changes to one step of a chain, by rules and seeded: what the step states, or only how it says it."""
+"""Seeded rules that change one step of a chain: its content, or only its wording."""
 
 from __future__ import annotations
 
@@ -6,50 +6,68 @@ import random
 import re
 from decimal import Decimal, localcontext
 
+# "18", "1,080.5", ".5"; not "3rd", "x2" or the 2 of "1.2.3"
 NUMBER = re.compile(
     r"(?<![\w.])(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d++)(?:\.\d++)?|\.\d++)(?!\.?\d*(?:st|nd|rd|th)\b)"
 )
+# "Step 2: ", "- **Step 3.** ", "3) "
 _LABEL = re.compile(
-    r"\s*(?:[-*+•]\s+)?(?:(?:\*\*|__)?(?:step\s+\d+(?:\*\*|__)?\s*(?:[:.)]|[-–—](?=\s))|\(?\d{1,3}[.)](?=\s|\*\*|__))"
+    r"\s*(?:[-*+•]\s+)?(?:(?:\*\*|__)?"
+    r"(?:step\s+\d+(?:\*\*|__)?\s*(?:[:.)]|[-–—](?=\s))|\(?\d{1,3}[.)](?=\s|\*\*|__))"
     r"(?:\*\*|__)?:?\s*)?",
     re.IGNORECASE,
 )
+# "= $", "equals " before a number
 _EQUALS = re.compile(r"(?:[=≈]|\bequals)[\s$€£(*]{0,4}$")
+# ", ", " + ", "which": a further clause or operation
 _CLAUSE = re.compile(
-    r"[,;:.!?](?=\s)|[=+*/×÷→]|\b(?:so|is|are|was|were|has|have|had|gives?|gets?|makes?|leav(?:es?|ing)|which|then|and)\b"
+    r"[,;:.!?](?=\s)|[=+*/×÷→]|\b(?:so|is|are|was|were|has|have|had|gives?|gets?|makes?"
+    r"|leav(?:es?|ing)|which|then|and)\b"
 )
+# "is", "was not", "doesn't", "can't", "cannot"
 _VERB = re.compile(
-    r"\b(is|are|was|were|can|could|will|would|should|must|may|might|does|do|did|has|have|had)\b(?!['’])("
-    r" not\b)?"
-    r"|\b(is|are|was|were|could|would|should|must|does|do|did|has|have|had)n['’]t\b|\b(ca|wo)n['’]t\b|\b(can)not\b",
+    r"\b(is|are|was|were|can|could|will|would|should|must|may|might|does|do|did|has|have|had)\b"
+    r"(?!['’])( not\b)?"
+    r"|\b(is|are|was|were|could|would|should|must|does|do|did|has|have|had)n['’]t\b"
+    r"|\b(ca|wo)n['’]t\b|\b(can)not\b",
     re.IGNORECASE,
 )
 _IRREGULAR = {"ca": "can", "wo": "will"}
+# "So ", "Therefore, "; not "So far"
 _CONNECTIVE = re.compile(
-    r"(?:(?:so|thus|therefore|hence|consequently|accordingly)\b(?!\s+(?:far|that|many|much)\b),?\s+)+",
+    r"(?:(?:so|thus|therefore|hence|consequently|accordingly)\b"
+    r"(?!\s+(?:far|that|many|much)\b),?\s+)+",
     re.IGNORECASE,
 )
+# "But", "Let's", "First": a connective cannot precede or replace it
 _NOT_AFTER_SO = re.compile(
-    r"(?:so|thus|therefore|hence|consequently|accordingly|but|however|yet|although|though|while|whereas|alternatively|instead"
-    r"|otherwise|wait|hmm+|no|yes|ok|okay|actually|or|and|also|let|let's|suppose|assume|given|consider|note|recall|say|first"
-    r"|firstly|second|secondly|third|thirdly|next|finally|lastly|what|how|why|who|which)\b",
+    r"(?:so|thus|therefore|hence|consequently|accordingly|but|however|yet|although|though|while"
+    r"|whereas|alternatively|instead|otherwise|wait|hmm+|no|yes|ok|okay|actually|or|and|also|let"
+    r"|let's|suppose|assume|given|consider|note|recall|say|first|firstly|second|secondly|third"
+    r"|thirdly|next|finally|lastly|what|how|why|who|which)\b",
     re.IGNORECASE,
 )
 _SHIFTS = (-2, -1, 1, 2)
+_OPENINGS = (
+    "the a an this that these those it they he she we in on at if there then each all both total"
+    " since because when his her their its our for after before from by with one every adding"
+    " multiplying dividing"
+)
+_PLAIN_OPENINGS = frozenset(_OPENINGS.split())
+"""First words of a sentence that are no names."""
 
 
 def corrupt_step(text: str, rng: random.Random) -> str | None:
-    """The same step stating something else: the number it states shifted by 1 or 2, or, without numbers, negated.
+    """Corrupt a step: shift the number that it states by 1 or 2, or negate a step without numbers.
 
-    The number it states is what its last "=" gives, where no further clause follows, else its last
-    number. What repeats it later in the step changes with it. A number never falls below zero;
-    decimals shift in their last place. The label ("Step 2:") and ordinals ("the 3rd day") are left
-    alone.
+    The stated number is the result of its last "=", unless another clause with a number follows,
+    else its last number. Later repetitions of it change too. A number never falls below zero;
+    decimals shift in their last place. The label ("Step 2:") and ordinals ("the 3rd day") stay.
 
     Returns
     -------
     str or None
-        None where no rule applies: there is nothing to change that is known to change the meaning.
+        None if no rule applies.
     """
     start = label_end(text)
     numbers = list(NUMBER.finditer(text, start))
@@ -64,10 +82,10 @@ def corrupt_step(text: str, rng: random.Random) -> str | None:
 
 
 def paraphrase_step(text: str, rng: random.Random) -> str | None:
-    """The same statement in other words: "=" written out or the other way round, a connective dropped or put in front.
+    """Paraphrase a step: spell out "=" or the reverse, drop an opening connective or add one.
 
-    None where the step holds nothing but its label, or begins with a word that no connective can
-    precede or replace.
+    None if the step is only a label, or begins with a word that no connective can precede or
+    replace.
     """
     start = label_end(text)
     label, body = text[:start], text[start:]
@@ -94,18 +112,18 @@ def paraphrase_step(text: str, rng: random.Random) -> str | None:
 
 
 def filler_for(text: str) -> str:
-    """Dots in the place of a step: one group of three for each of its words."""
+    """Return dots in place of a step, one group of three per word."""
     return " ".join(["..."] * max(1, len(text.split())))
 
 
 def label_end(text: str) -> int:
-    """Where a step's own words begin: behind its label ("Step 2:", "3.", a bullet), 0 where it has none."""
+    """Return the end of a step's label ("Step 2:", "3.", a bullet), or 0."""
     label = _LABEL.match(text)
     return label.end() if label else 0
 
 
 def stated_number(text: str, numbers: list[re.Match[str]]) -> re.Match[str]:
-    """What the last "=" gives, unless a clause with a further number follows it; else the last number."""
+    """Return the result of the last "=", or the last number if another clause follows."""
     for number in reversed(numbers):
         if _EQUALS.search(text, max(0, number.start() - 12), number.start()):
             return (
@@ -117,7 +135,7 @@ def stated_number(text: str, numbers: list[re.Match[str]]) -> re.Match[str]:
 
 
 def negated(text: str, start: int = 0) -> str | None:
-    """The first verb that can take "not" gains it, or loses it."""
+    """Add "not" to the first verb that can take it, or remove it; None if there is no such verb."""
     verb = _VERB.search(text, start)
     if verb is None:
         return None
@@ -132,6 +150,7 @@ def negated(text: str, start: int = 0) -> str | None:
 
 
 def _shift(number: str, rng: random.Random) -> str:
+    """Shift a number by 1 or 2 in its last place, not below zero."""
     with localcontext(prec=len(number) + 2):  # exact, however long the number is
         value = Decimal(number.replace(",", ""))
         exponent = value.as_tuple().exponent
@@ -142,49 +161,7 @@ def _shift(number: str, rng: random.Random) -> str:
 
 
 def _lower_first(body: str) -> str:
-    """Lower the first letter unless the word is a name, an acronym or "I"."""
+    """Write the first letter in lower case if the first word is surely no name."""
     word = re.match(r"[A-Za-z]+", body)
-    plain = {
-        "the",
-        "a",
-        "an",
-        "this",
-        "that",
-        "these",
-        "those",
-        "it",
-        "they",
-        "he",
-        "she",
-        "we",
-        "in",
-        "on",
-        "at",
-        "if",
-        "there",
-        "then",
-        "each",
-        "all",
-        "both",
-        "total",
-        "since",
-        "because",
-        "when",
-        "his",
-        "her",
-        "their",
-        "its",
-        "our",
-        "for",
-        "after",
-        "before",
-        "from",
-        "by",
-        "with",
-        "one",
-        "every",
-        "adding",
-        "multiplying",
-        "dividing",
-    }
-    return body[0].lower() + body[1:] if word and word.group().lower() in plain else body
+    plain = word is not None and word.group().lower() in _PLAIN_OPENINGS
+    return body[0].lower() + body[1:] if plain else body

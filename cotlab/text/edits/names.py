@@ -1,4 +1,4 @@
-"""The names in a text, and the same text with its people called otherwise."""
+"""Find the names in a text and rename its people."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 
 
 def _word_tuple(listed: str) -> tuple[str, ...]:
+    """Split a string of words."""
     return tuple(listed.split())
 
 
 SHE = _word_tuple("Ann Eva Lily Zoe Mia Ida Nora Ruth")
 HE = _word_tuple("Bob Max Sam Leo Ben Jack Paul Otto")
-"""What people may be called instead."""
+"""New names for people."""
 _WOMEN = frozenset(SHE) | frozenset(
     _word_tuple(
         "Ada Alice Amy Amanda Amelia Andrea Anna Anne Ashley Barbara Bea Bella Berta Beth Betty"
@@ -54,19 +55,23 @@ _NOT_NAMES = frozenset(
         " Monday Tuesday Wednesday Thursday Friday Saturday Sunday Celsius Fahrenheit"
     )
 )
+# "Ann", "New York"
 _CAPITAL = re.compile(r"(?<![\w'’-])[A-Z][a-zà-öø-ÿ]+(?: [A-Z][a-zà-öø-ÿ]+)*(?![\w-])")
+# "Ann" and "Ann" of "Ann's"
 _PERSON = re.compile(r"(?<![\w'’-])[A-Z][a-z]+(?![\w-])")
-_BESIDE = re.compile(r"[A-Z][a-z]+ $"), re.compile(r" [A-Z][a-zA-Z]*\b")
+_NAME_BEFORE = re.compile(r"[A-Z][a-z]+ $")  # "James " of "James Cook"
+_NAME_AFTER = re.compile(r" [A-Z][a-zA-Z]*\b")  # " Cook" of "James Cook"
+# "s " before a word within a sentence
 _MID = re.compile(r"[\w,][ ]$")
-_FEMALE = re.compile(r"\b(?:she|hers?|herself)\b", re.IGNORECASE)
-_MALE = re.compile(r"\b(?:he|his|him|himself)\b", re.IGNORECASE)
+_FEMALE = re.compile(r"\b(?:she|hers?|herself)\b", re.IGNORECASE)  # "she", "her"
+_MALE = re.compile(r"\b(?:he|his|him|himself)\b", re.IGNORECASE)  # "he", "his"
 
 
 def names_in(*texts: str) -> tuple[str, ...]:
-    """The names of people and things, in order of appearance, each once.
+    """Return the names of people and things, each once, in order of appearance.
 
-    A name is a given name that is known, or a run of capitalised words inside a sentence that does
-    not begin with a function word, a month or a weekday; none that also occurs in lower case.
+    A name is a known given name, or capitalised words within a sentence that do not begin with a
+    function word, a month or a weekday. A word that also occurs in lower case is no name.
     """
     plain = {word for text in texts for word in re.findall(r"\b[a-zà-öø-ÿ]+\b", text)}
     names: dict[str, None] = {}
@@ -88,7 +93,10 @@ def names_in(*texts: str) -> tuple[str, ...]:
 
 
 def people_in(text: str) -> tuple[str, ...]:
-    """The given names that stand alone, in order of appearance: not "James" of "James Cook", nor a name that is also a word."""
+    """Return the given names that stand alone, in order of appearance.
+
+    Not "James" of "James Cook", nor a name that is also a word of the text.
+    """
     plain = set(re.findall(r"\b[a-z]+\b", text))
     names: dict[str, None] = {}
     barred: set[str] = set()
@@ -96,8 +104,8 @@ def people_in(text: str) -> tuple[str, ...]:
         name = word.group()
         if name not in _PEOPLE or name.lower() in plain:
             continue
-        before = _BESIDE[0].search(text, max(0, word.start() - 30), word.start())
-        if _BESIDE[1].match(text, word.end()) or (
+        before = _NAME_BEFORE.search(text, max(0, word.start() - 30), word.start())
+        if _NAME_AFTER.match(text, word.end()) or (
             before and before.group().strip() not in _NOT_NAMES
         ):
             barred.add(name)
@@ -106,16 +114,15 @@ def people_in(text: str) -> tuple[str, ...]:
 
 
 def new_names(text: str, rng: random.Random) -> Mapping[str, str] | None:
-    """For each person of ``text`` another name that it does not hold, hers for hers and his for his.
+    """Choose for each person of a text another name of the same sex that the text does not contain.
 
-    Where the text names one person and has pronouns of one sex only, these decide; else the sex
-    that goes with the name.
+    If the text names one person and has pronouns of one sex only, these decide; else the sex of the
+    name.
 
     Returns
     -------
     mapping of str to str, or None
-        One to one. None where no known given name stands in the text, or there are more people than
-        names.
+        One to one. None if the text has no known given name, or more people than there are names.
     """
     people = people_in(text)
     pronouns = bool(_FEMALE.search(text)), bool(_MALE.search(text))
@@ -132,7 +139,7 @@ def new_names(text: str, rng: random.Random) -> Mapping[str, str] | None:
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
-    """``text`` with every name of ``names`` replaced at once, possessives with it; nothing else changes."""
+    """Replace names in a text, possessives too, all at once."""
     if not names:
         return text
     listed = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
@@ -140,9 +147,9 @@ def renamed(text: str, names: Mapping[str, str]) -> str:
 
 
 def swapped_name(text: str, names: Sequence[str], rng: random.Random) -> str | None:
-    """``text`` with one of its ``names`` replaced, wherever it stands, by another of them: a person by a person.
+    """Replace one of the names in a text, at every occurrence, by another: a person by a person.
 
-    None where it holds none of them, or there is no other.
+    None if the text has none of them, or there is no other.
     """
     present = [
         name for name in names if re.search(rf"(?<![\w'’-]){re.escape(name)}(?![\w-])", text)

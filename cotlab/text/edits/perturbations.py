@@ -1,4 +1,4 @@
-"""Named, seeded perturbations of one step of a chain: some keep its meaning, some change what it states."""
+"""Named, seeded perturbations of a step: some keep its meaning, some change what it states."""
 
 from __future__ import annotations
 
@@ -14,25 +14,30 @@ from cotlab.text.edits.ablations import NUMBER, label_end, negated, paraphrase_s
 from cotlab.text.edits.names import swapped_name
 
 MIN_NOISE, MAX_NOISE = 0.01, 0.05
-"""Relative size of numeric noise, of the number's value; at least one unit of its last place."""
+"""Relative size of numeric noise; at least one unit of the number's last place."""
 _MAX_DECIMALS = 6
 
 
 class _Unit(NamedTuple):
+    """A unit and its size relative to the others of its family."""
+
     singular: str
     plural: str
     size: Fraction
 
 
 def _family(*units: tuple[str, str, int | Fraction]) -> tuple[_Unit, ...]:
+    """Build units from (singular, plural, size)."""
     return tuple(_Unit(singular, plural, Fraction(size)) for singular, plural, size in units)
 
 
 def _symbols(listed: Mapping[str, int]) -> tuple[_Unit, ...]:
+    """Build units from symbols, which have no plural."""
     return _family(*((symbol, symbol, size) for symbol, size in listed.items()))
 
 
 def _metric(root: str, listed: Mapping[str, int]) -> tuple[_Unit, ...]:
+    """Build units from the prefixes of one metric unit."""
     return _family(*((prefix + root, f"{prefix}{root}s", size) for prefix, size in listed.items()))
 
 
@@ -67,50 +72,55 @@ _BY_WORD = {
 }
 _LONG = "|".join(sorted((word for word in _BY_WORD if len(word) > 1), key=len, reverse=True))
 _SHORT = "|".join(sorted(word for word in _BY_WORD if len(word) == 1))
+# "5 km", "2 hours", "12-inch"; not "5 m^2" or "5 m per second", whose unit goes on
 _QUANTITY = re.compile(
     rf"({NUMBER.pattern})(?:([ -]?)({_LONG})|( )({_SHORT}))(?![\w^²³/*'’]| per\b)"
 )
-"""A number and its unit; a unit that goes on ("m^2", "km/h", "m per second") is not one of these.
-"""
 
 _OPERAND = r"[$€£]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?%?"
+# "3 + 4", "$5×2"
 _SUM = re.compile(rf"(?<![\w.,$€£])({_OPERAND})( ?([+×*·]) ?)({_OPERAND})(?![\w]|[.,]\d)")
+# "; ", ", and "
 _CLAUSES = re.compile(r"; |, and | and ")
+# "=", "is", "costs"
 _FINITE = re.compile(
-    r"=|\b(?:is|are|was|were|has|have|had|can|will|gives?|makes?|leaves?|costs?|needs?|uses?|holds?|equals?|becomes?|gets?|buys?"
-    r"|sells?|eats?|pays?|earns?|takes?|adds?)\b"
+    r"=|\b(?:is|are|was|were|has|have|had|can|will|gives?|makes?|leaves?|costs?|needs?|uses?"
+    r"|holds?|equals?|becomes?|gets?|buys?|sells?|eats?|pays?|earns?|takes?|adds?)\b"
 )
+# "so", "which": the clause depends on another
 _DEPENDENT = re.compile(
     r"(?:so|thus|hence|therefore|then|it|this|that|these|those|they|which|if|when|both|between)\b",
     re.IGNORECASE,
 )
+# " = ", " equals "
 _EQUALS = re.compile(r" (=|equals) ")
 
 
 class Perturbation(NamedTuple):
-    """One way of changing a step. ``keeps`` says that its meaning stays, so that nothing that follows has to change."""
+    """One way to change a step."""
 
     name: str
     keeps: bool
+    """Whether the meaning stays, so that nothing after the step has to change."""
     apply: Callable[[str, Sequence[str], random.Random], str | None]
+    """Function of the step without its label, the item's names and a generator."""
 
 
 def perturb(name: str, step: str, names: Sequence[str], rng: random.Random) -> str | None:
-    """``step`` under one of the PERTURBATIONS.
+    """Apply one of the PERTURBATIONS to a step.
 
     Parameters
     ----------
     name : one of PERTURBATIONS
     names : sequence of str
-        The names that the item holds; only an entity swap uses them.
+        Names in the item; only an entity swap uses them.
     rng : random.Random
         The same state gives the same text.
 
     Returns
     -------
     str or None
-        Never the step itself, and its label ("Step 2:") stays. None where the perturbation does not
-        apply.
+        Never the step itself; its label ("Step 2:") stays. None if the perturbation does not apply.
 
     Raises
     ------
@@ -125,11 +135,15 @@ def perturb(name: str, step: str, names: Sequence[str], rng: random.Random) -> s
 
 
 def _paraphrase(body: str, names: Sequence[str], rng: random.Random) -> str | None:
+    """Paraphrase the step."""
     return paraphrase_step(body, rng)
 
 
 def _numeric(body: str, names: Sequence[str], rng: random.Random) -> str | None:
-    """The number that the step states, 1 to 5 % off, at least one unit of its last place, with what repeats it later."""
+    """Change the number that the step states by 1 to 5 %, and later repetitions with it.
+
+    The change is at least one unit of its last place.
+    """
     numbers = [
         number
         for number in NUMBER.finditer(body)
@@ -146,6 +160,7 @@ def _numeric(body: str, names: Sequence[str], rng: random.Random) -> str | None:
 
 
 def _noisy(number: str, rng: random.Random) -> str:
+    """Change a number by 1 to 5 %, not below zero."""
     with localcontext(prec=len(number) + 6):
         value = Decimal(number.replace(",", ""))
         exponent = value.as_tuple().exponent
@@ -158,16 +173,17 @@ def _noisy(number: str, rng: random.Random) -> str:
 
 
 def _unit_swap(body: str, names: Sequence[str], rng: random.Random) -> str | None:
-    """The last quantity gets another unit of its dimension and keeps its number: what it states is off by their ratio."""
+    """Give the last quantity another unit of its dimension and keep its number."""
     return _with_unit(body, rng, convert=False)
 
 
 def _unit_conversion(body: str, names: Sequence[str], rng: random.Random) -> str | None:
-    """The last quantity in another unit of its dimension, its number converted exactly: the same length, mass or time."""
+    """Convert the last quantity exactly to another unit of its dimension."""
     return _with_unit(body, rng, convert=True)
 
 
 def _with_unit(body: str, rng: random.Random, *, convert: bool) -> str | None:
+    """Write the last quantity with another unit, its number converted or not."""
     matches = list(_QUANTITY.finditer(body))
     if not matches:
         return None
@@ -186,16 +202,15 @@ def _with_unit(body: str, rng: random.Random, *, convert: bool) -> str | None:
         )
         if other != unit and formatted is not None:
             single = (formatted == "1") if convert else word == unit.singular
-            choices.append(
-                f"{formatted}{separator or ' ' * (len(other.singular) == 1)}{other.singular if single else other.plural}"
-            )
+            blank = separator or " " * (len(other.singular) == 1)
+            choices.append(f"{formatted}{blank}{other.singular if single else other.plural}")
     if not choices:
         return None
     return body[: matches[-1].start()] + rng.choice(choices) + body[matches[-1].end() :]
 
 
 def _decimal(value: Fraction) -> str | None:
-    """The number exactly, or None where that takes more than six decimals."""
+    """Write a number exactly, or None if that takes more than six decimals."""
     scaled = value * 10**_MAX_DECIMALS
     if scaled.denominator != 1:
         return None
@@ -204,7 +219,7 @@ def _decimal(value: Fraction) -> str | None:
 
 
 def _order(body: str, names: Sequence[str], rng: random.Random) -> str | None:
-    """The operands of one sum or product change places, or else two whole clauses do; the meaning stays."""
+    """Exchange the operands of one sum or product, or else two whole clauses."""
     pairs = [pair for pair in _SUM.finditer(body) if pair[1] != pair[4] and _free(body, pair)]
     if pairs:
         pair = rng.choice(pairs)
@@ -213,7 +228,7 @@ def _order(body: str, names: Sequence[str], rng: random.Random) -> str | None:
 
 
 def _free(body: str, pair: re.Match[str]) -> bool:
-    """Whether nothing beside the pair binds one of its operands more tightly, or takes only the first away."""
+    """Return whether no neighbour binds one of the operands more tightly or subtracts the first."""
     left, right = body[: pair.start()].rstrip()[-1:], body[pair.end() :].lstrip()[:1]
     if "%" in (pair[1][-1], pair[4][-1]):
         return False
@@ -223,7 +238,7 @@ def _free(body: str, pair: re.Match[str]) -> bool:
 
 
 def _clauses(body: str, names: Sequence[str]) -> str | None:
-    """Two clauses with a verb or an equation each, when neither leans on the other, in the other order."""
+    """Exchange two clauses that each have a verb or an equation and do not depend on each other."""
     text = body.rstrip()
     end = text[-1:] if text[-1:] in ".!" else ""
     text = text.removesuffix(end) if end else text
@@ -245,7 +260,7 @@ def _clauses(body: str, names: Sequence[str]) -> str | None:
 
 
 def _negation(body: str, names: Sequence[str], rng: random.Random) -> str | None:
-    """The first verb that can take "not" gains or loses it; else the last equation is denied."""
+    """Add or remove "not" at the first verb that can take it, else deny the last equation."""
     changed = negated(body)
     if changed is not None:
         return changed
@@ -257,6 +272,7 @@ def _negation(body: str, names: Sequence[str], rng: random.Random) -> str | None
 
 
 def _entity_swap(body: str, names: Sequence[str], rng: random.Random) -> str | None:
+    """Replace a name by another of the item."""
     return swapped_name(body, names, rng)
 
 

@@ -1,0 +1,1 @@
+"""Prompts and how their replies are read."""

@@ -1,4 +1,4 @@
-"""Asking a model whether one text supports another, and reading its confidence off what it says."""
+"""Prompt for the confidence that one text supports another, and how the reply is read."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import re
 from cotlab.core.requests import Message
 from cotlab.text.prompts.chain import Prompt
 
+# "0.8", "80 %", "8/10"
 _NUMBER = re.compile(
-    r"(?<![\w.])([-−]?(?:\d{1,9}(?:\.\d{1,9})?|\.\d{1,9}))(?:\s?(%)|\s?/\s?(\d{1,3})\b)?(?![\w]|\.\d)"
+    r"(?<![\w.])([-−]?(?:\d{1,9}(?:\.\d{1,9})?|\.\d{1,9}))"
+    r"(?:\s?(%)|\s?/\s?(\d{1,3})\b)?(?![\w]|\.\d)"
 )
 _ASK = (
     "Premise:\n{premise}\n\nStatement:\n{hypothesis}\n\nHow sure are you that the premise supports"
@@ -17,19 +19,14 @@ _ASK = (
 
 
 def ask_support(premise: str, hypothesis: str) -> Prompt:
-    """Ask for the confidence that ``premise`` supports ``hypothesis``, as one number from 0 to 1."""
+    """Ask for the confidence that a premise supports a hypothesis, as a number from 0 to 1."""
     return Prompt(
         (Message("user", _ASK.format(premise=premise.strip(), hypothesis=hypothesis.strip())),), ""
     )
 
 
 def confidence_of(text: str) -> float | None:
-    """The confidence that a reply states.
-
-    Parameters
-    ----------
-    text : str
-        "0.8", "Confidence: 80 %", "8/10".
+    """Read the confidence of a reply such as "0.8", "Confidence: 80 %" or "8/10".
 
     Returns
     -------

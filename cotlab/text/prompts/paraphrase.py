@@ -1,4 +1,4 @@
-"""The same question in other words, by rules and seeded: numbers, names and what is asked stay as they are."""
+"""Paraphrase a question by seeded rules or by a model; its numbers and names stay."""
 
 from __future__ import annotations
 
@@ -10,17 +10,26 @@ from typing import NamedTuple
 from cotlab.core.requests import Message
 from cotlab.text.prompts.chain import Prompt
 
+# "18", "1,080", "3:30", "3/4"
 _NUMBERS = re.compile(r"\d+(?:[.,:/]\d+)*")
+# "Ann" of "then Ann"
 _NAMES = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]+")
+# " " of "apples. She"
 _SENTENCES = re.compile(r"(?<=[.?]) ")
+# "Ann has 7 apples." and the other sentences of the organisms' word problems
 _START = re.compile(r"(?:At first )?([A-Z][a-z]+) (?:has|starts with) (\d+) ([a-z]+)\.")
+# "Then she buys 5 more."
 _CHANGE = re.compile(r"(?:Then (he|she)|(He|She)) ([a-z]+ \d+(?: more)?)\.")
+# "Tom thinks the answer is 14."
 _REMARK = re.compile(r"[A-Z][a-z]+ thinks the answer is \d+\.")
+# "How many apples are left?"
 _FINAL_QUESTION = re.compile(r"How many ([a-z]+) (?:now|are left|does (?:he|she) have now)\?")
+# "If a book costs $5, how much do 3 cost?"
 _CONDITION = re.compile(
     r"(?:If|When|Suppose that|Given that) ((?:[^,.?!]|(?<=\d)[,.](?=\d))+), "
     r"(?:then )?((?:how|what|which|where|when|who|by how) (?:[^?.!]|(?<=\d)[,.](?=\d))+)\?"
 )
+# "“rain”", "`x`", "$x$", "(a) the moon"
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|`[^`]*`|\$[^$]*\$|\([a-zA-Z]\).*", re.DOTALL)
 _SYNONYMS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("altogether", ("in total", "in all")),
@@ -48,8 +57,8 @@ _SYNONYMS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("Determine", ("Find", "Work out")),
     ("Find", ("Determine",)),
 )
-"""Phrases in the order in which they are looked for; only the first of a question is replaced, and
-never inside quotation marks, formulas or listed options."""
+"""Phrases in order of search; only the first one found is replaced, and never in quotations,
+formulas or listed options."""
 _OPENINGS = (
     "",
     "Please answer this question. ",
@@ -66,34 +75,34 @@ _TRIES = 40
 
 
 class Split(NamedTuple):
-    """Paraphrases in two parts: ``public`` ones, and ``hidden`` ones that are used for the hold-out alone."""
+    """Paraphrases in two parts."""
 
     public: tuple[str, ...]
     hidden: tuple[str, ...]
+    """Held-out paraphrases."""
 
 
 def reword_question(
     question: str, k: int, rng: random.Random, given: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Up to ``k`` paraphrases of a question, all different from it and from one another.
+    """Return up to ``k`` paraphrases of a question, all different.
 
     Parameters
     ----------
     question : str
     k : int, at least 0
     rng : random.Random
-        Derived from the item and the seed; the same generator gives the same paraphrases.
+        The same state gives the same paraphrases.
     given : sequence of str
-        Paraphrases that a suite's author wrote; they come first. Those with other numbers are left
-        out.
+        Paraphrases of the suite's author; they come first, those with other numbers are dropped.
 
     Returns
     -------
     tuple of str
-        Fewer than ``k`` where the rules give no more; none for a blank question. Every one holds
-        the question's numbers, each as often. A word problem of the organisms' language is said in
-        that language's own words; any other question is given a polite opening, its condition
-        behind what it asks, or a phrase of the same meaning.
+        Fewer than ``k`` if the rules give no more; none for a blank question. Each has the same
+        numbers as the question. A word problem in the organisms' language stays in that language;
+        any other question gets a polite opening, its condition after what it asks, or a synonymous
+        phrase.
     """
     if not question.strip():
         return ()
@@ -110,22 +119,19 @@ def reword_question(
 
 
 def same_numbers(first: str, second: str) -> bool:
-    """Whether two texts hold the same numbers in digits, each as often, in any order."""
+    """Return whether two texts have the same numbers in digits, in any order."""
     return sorted(_NUMBERS.findall(first)) == sorted(_NUMBERS.findall(second))
 
 
 def hold_out(paraphrases: Sequence[str], public: int, hidden: int, rng: random.Random) -> Split:
-    """Divide paraphrases at random, so that nothing but chance sets the two parts apart.
-
-    Where there are too few for both, the public part is filled first.
-    """
+    """Split paraphrases at random; if there are too few, the public part is filled first."""
     sampled = list(paraphrases[: public + hidden])
     rng.shuffle(sampled)
     return Split(tuple(sampled[:public]), tuple(sampled[public:]))
 
 
 def ask_paraphrase(question: str) -> Prompt:
-    """Ask a model for one paraphrase; draws tell its replies apart."""
+    """Ask a model for one paraphrase; several are draws of the same request."""
     instruction = (
         "Rewrite the question below in other words. Keep its meaning, every number, name and unit,"
         " and every option to choose from. Do not answer it. Reply with the new question alone."
@@ -134,7 +140,7 @@ def ask_paraphrase(question: str) -> Prompt:
 
 
 def read_paraphrase(question: str, reply: str) -> str | None:
-    """The paraphrase that a reply gives; None where it is blank, the question itself, or has other numbers."""
+    """Read a paraphrase; None if it is blank, the question itself, or has other numbers."""
     text = re.sub(
         r"^(?:\W*(?:new |rewritten )?question\W*:)\s*", "", reply.strip(), flags=re.IGNORECASE
     ).strip()
@@ -145,6 +151,7 @@ def read_paraphrase(question: str, reply: str) -> str | None:
 
 
 def _is_word_problem(question: str) -> bool:
+    """Return whether a question is a word problem in the organisms' language."""
     sentences = _SENTENCES.split(question)
     middle = all(_CHANGE.fullmatch(part) or _REMARK.fullmatch(part) for part in sentences[1:-1])
     return len(sentences) > 1 and bool(
@@ -153,7 +160,7 @@ def _is_word_problem(question: str) -> bool:
 
 
 def _reworded_problem(question: str, rng: random.Random) -> Iterator[str]:
-    """A word problem with another opening, other connectives and another way to ask."""
+    """Yield a word problem with other openings, connectives and final questions."""
     first, *middle, last = _SENTENCES.split(question)
     start, question_match = _START.fullmatch(first), _FINAL_QUESTION.fullmatch(last)
     who = next(
@@ -172,16 +179,15 @@ def _reworded_problem(question: str, rng: random.Random) -> Iterator[str]:
     for _ in range(_TRIES):
         sentences = [rng.choice(openings)]
         for sentence in middle:
-            subject = (
-                f"Then {who}" if rng.random() < 0.3 else who.capitalize()
-            )  # as often as the language itself says it
+            # "Then" is as frequent as in the language itself
+            subject = f"Then {who}" if rng.random() < 0.3 else who.capitalize()
             change = _CHANGE.fullmatch(sentence)
             sentences.append(f"{subject} {change[3]}." if change else sentence)
         yield " ".join([*sentences, rng.choice(closings)])
 
 
 def _reworded(question: str, rng: random.Random) -> Iterator[str]:
-    """General English: every body that the rules give, each with every opening and closing, in a seeded order."""
+    """Yield a question with every synonym, opening and closing, in a seeded order."""
     bodies = [question]
     turned = _CONDITION.fullmatch(question.strip())
     if turned:
@@ -194,16 +200,15 @@ def _reworded(question: str, rng: random.Random) -> Iterator[str]:
         for closing in _CLOSINGS
     ]
     rng.shuffle(framed)
-    framed.sort(
-        key=lambda frame: bool(frame[2]) + (frame[1] == question)
-    )  # what changes the wording itself comes first
+    # changes of the wording itself come first
+    framed.sort(key=lambda frame: bool(frame[2]) + (frame[1] == question))
     for opening, body, closing in framed:
         if sorted(_NAMES.findall(question)) == sorted(_NAMES.findall(body)):
             yield f"{opening}{body}{closing}"
 
 
 def _with_synonym(question: str) -> Iterator[str]:
-    """The question with the first known phrase replaced, once for each of its synonyms."""
+    """Yield the question with the first known phrase replaced by each of its synonyms."""
     closed = [match.span() for match in _QUOTED.finditer(question)]
     for phrase, others in _SYNONYMS:
         for match in re.finditer(rf"\b{phrase}\b", question):

@@ -1,21 +1,20 @@
-"""What is asked beyond a chain and its answer: another approach, a critique of a chain, and the chain rewritten."""
+"""Prompts for another approach, for a critique of a chain, and for a rewritten chain."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cotlab.core.requests import Message
 from cotlab.core.types import Form
-from cotlab.text.prompts.chain import CUE, Prompt, ask_rest, chain_text
+from cotlab.text.prompts.chain import CUE, Prompt, ask_rest, chain_text, user_prompt
 
 _NO_PROBLEM = "No mistake found."
 
 
 def ask_approach(question: str, number: int, form: Form) -> Prompt:
-    """Ask for a whole chain by approach ``number``, from 1; a model that continues text is asked for a chain, no more.
+    """Ask for a whole chain by approach ``number``, from 1.
 
-    The wording is the same however many approaches are asked for, so that more of them ask nothing
-    twice.
+    The wording does not depend on how many approaches there are, so that asking for more repeats no
+    request. A model that continues raw text is asked for a chain without an approach.
     """
     if form == "continuation":
         return ask_rest(question, (), form)
@@ -28,8 +27,8 @@ def ask_approach(question: str, number: int, form: Form) -> Prompt:
 
 
 def ask_critique(question: str, steps: Sequence[str]) -> Prompt:
-    """Ask for the mistakes of a chain, in words; whatever the model's form, for it is an instruction."""
-    return _user(
+    """Ask for the mistakes of a chain in words, as an instruction for every form of model."""
+    return user_prompt(
         question,
         f"Reasoning:\n{chain_text(steps)}",
         "Criticise this reasoning step by step: check each calculation, each inference and each"
@@ -38,15 +37,11 @@ def ask_critique(question: str, steps: Sequence[str]) -> Prompt:
 
 
 def ask_rewrite(question: str, steps: Sequence[str], critique: str) -> Prompt:
-    """Ask for the whole chain anew, given a critique of it."""
-    return _user(
+    """Ask for a rewritten chain, given a critique of it."""
+    return user_prompt(
         question,
         f"Reasoning:\n{chain_text(steps)}",
         f"Critique of this reasoning:\n{critique.strip()}",
         "Rewrite the whole reasoning so that it is right: keep what is sound, mend what is not,"
         f" one numbered step a line. Finish with one line of the form: {CUE} <answer>.",
     )
-
-
-def _user(*paragraphs: str) -> Prompt:
-    return Prompt((Message("user", "\n\n".join(part.rstrip("\n") for part in paragraphs)),), "")

@@ -22,7 +22,7 @@ from cotlab.reliability.maps import (
 )
 from cotlab.review.release.apply import apply_calibrator, version_of
 from cotlab.review.release.calibrate import WEIGHTINGS, calibrate_runs
-from cotlab.stats.weights import WEIGHTS
+from cotlab.stats.composite import WEIGHTS
 from cotlab.store import calibrators as calibrator_store
 from cotlab.store import pending as due
 from cotlab.store import read

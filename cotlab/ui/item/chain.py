@@ -29,9 +29,7 @@ def chain_texts(row: dict[str, Any], item: Item) -> list[str]:
     plan = data.run_plan(row["id"])
     spec = next((s for s in plan.scorers if s.name == "ablation"), None)
     from_model = spec is not None and spec.params["chain"] == "own"
-    return ablated_texts(
-        item, data.scores(row["id"], int(row["revision"])), from_model, data.exchanges
-    )
+    return ablated_texts(item, data.view(row).item_scores(item.id), from_model, data.exchanges)
 
 
 def step_ranking(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.tables.entropy import FLAGS, entropy_steps
+from cotlab.analysis.tables.chains import ENTROPY_FLAGS, entropy_steps
 from cotlab.core.types import Item
 from cotlab.figures.style import format_number, shade
 from cotlab.metrics.ablation.scorer import model_steps
@@ -21,8 +21,8 @@ from cotlab.ui.text import as_code
 
 def render_entropy(row: dict[str, Any], item: Item) -> None:
     """The figure, the flagged steps and the trend; the chain too where it is the model's own. Nothing where not measured."""
-    table = data.scores(row["id"], int(row["revision"]))
-    scores = table[(table["item_id"] == item.id) & (table["scorer"] == "entropy")]
+    table = data.view(row).item_scores(item.id)
+    scores = table[table["scorer"] == "entropy"]
     if scores.empty:
         return
     st.subheader("Entropy")
@@ -55,7 +55,7 @@ def render_entropy(row: dict[str, Any], item: Item) -> None:
 def flag_lines(scores: pd.DataFrame) -> list[str]:
     """For each flag the steps that have it, or why none can; then the trend."""
     lines = []
-    for metric, label in FLAGS.items():
+    for metric, label in ENTROPY_FLAGS.items():
         flags = scores[scores["metric"] == metric]
         flagged = [str(int(step) + 1) for step in sorted(flags[flags["value"] == 1]["step"])]
         if flags["value"].isna().all():

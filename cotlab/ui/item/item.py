@@ -12,9 +12,9 @@ from cotlab.analysis.tables.chains import MODEL_CHAIN_SCORERS
 from cotlab.analysis.tables.reliability import composite_components
 from cotlab.core.errors import UnknownName
 from cotlab.core.types import Item
+from cotlab.export.tabular import disarmed
 from cotlab.metrics.ablation.cards import CCS_METRICS
 from cotlab.metrics.consistency.cards import HIDDEN
-from cotlab.run.report import disarmed
 from cotlab.store import read as stored
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts
@@ -48,8 +48,8 @@ def item_from_address(
 
 def _scores(row: dict[str, Any], item: Item) -> pd.DataFrame:
     """The item's scores without those of the hold-out: what is looked at item by item can be tuned on."""
-    table = data.scores(row["id"], int(row["revision"]))
-    return table[(table["item_id"] == item.id) & (table["metric"] != HIDDEN.name)]
+    table = data.view(row).item_scores(item.id)
+    return table[table["metric"] != HIDDEN.name]
 
 
 def render_item_links(row: dict[str, Any], item: Item) -> None:
@@ -58,7 +58,7 @@ def render_item_links(row: dict[str, Any], item: Item) -> None:
         st.markdown(
             "[Down to the requests behind the number that was followed](#requests-and-replies)"
         )
-    order = stored.items_of_run(data.store(), row["id"])["id"].tolist()
+    order = data.view(row).items
     at = order.index(item.id) if item.id in order else None
     with st.container(horizontal=True):
         st.page_link(

@@ -106,7 +106,7 @@ def _run(folder: str, run_id: str) -> tuple[str, str, Form]:
 def _read(run_id: str, item_id: str) -> ItemView:
     suite, model, form = _run(str(data.store().folder), run_id)
     item = data.load_item(suite, item_id)
-    scores = read.run_scores(data.store(), run_id, item_id=item_id)
+    scores = read.select_scores(data.store(), run_id, items=[item_id])
     chain = scored_chain(item, scores, form, data.exchanges, data.responses)
     redacted = read.is_redacted(data.store(), suite)
     return ItemView(

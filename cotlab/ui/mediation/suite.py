@@ -8,8 +8,8 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables import mediation as tables
+from cotlab.analysis.tables.declare import count_reasons
 from cotlab.analysis.tables.mediation import INDICES, NATS, NO_UNIT, Setting, full_depth_rows
-from cotlab.analysis.tables.reasons import count_reasons
 from cotlab.figures.mediation import metric_label
 from cotlab.figures.span_heatmap import span_name, span_order
 from cotlab.run.imports.mediation import is_imported
@@ -140,32 +140,32 @@ def render_mediation_warnings(row: dict[str, Any], setting: Setting) -> None:
 
 def render_density(row: dict[str, Any], setting: Setting) -> None:
     """CMI by share of positions, of every source with this control."""
-    table = tables.density(*_both(row), setting)
+    table = _table(row, "density", setting)
     if not table.empty:
         _show("cmi_density", table, "density", row)
 
 
 def render_spans(row: dict[str, Any], setting: Setting) -> None:
     """CMI, share and mass lost of this source by span; then CMI of every source."""
-    cells = tables.spans(*_both(row), setting)
+    cells = _table(row, "spans", setting)
     if cells.empty:
         return
     _show("span_heatmap", cells, "spans", row, note=f"Source {setting.source}.")
-    same = tables.spans_of_sources(*_both(row), setting)
+    same = _table(row, "spans_of_sources", setting)
     if same["source"].nunique() > 1:
         with st.expander("CMI by span, all sources"):
             _show("span_heatmap", same, "sources", row)
 
 
 def render_layers(row: dict[str, Any], setting: Setting) -> None:
-    table = tables.layers(*_both(row), setting)
+    table = _table(row, "layers", setting)
     if not table.empty:
         _show("layer_profile", table, "layers", row)
 
 
 def render_indices(row: dict[str, Any], setting: Setting) -> None:
     """Every index of all layers as a figure and as a table with what is undefined and why."""
-    table = tables.indices(*_both(row), setting)
+    table = _table(row, "indices", setting)
     if table.empty:
         return
     reasons, left = undefined_reasons(row, setting), table["point"].notna() & table["lo"].isna()
@@ -285,11 +285,12 @@ def render_mediation_notes(setting: Setting) -> None:
     )
 
 
-def _both(row: dict[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Scores and estimates of the run, with their facets as columns."""
-    return data.mediation_scores(row["id"], int(row["revision"])), data.mediation_estimates(
-        row["id"], int(row["revision"])
-    )
+def _table(row: dict[str, Any], kind: str, setting: Setting) -> pd.DataFrame:
+    """Return a table of the run by the name of its function in ``tables``."""
+    scores = data.mediation_scores(row["id"], int(row["revision"]), tables.METRICS_OF[kind])
+    estimates = data.mediation_estimates(row["id"], int(row["revision"]))
+    table: pd.DataFrame = getattr(tables, kind)(scores, estimates, setting)
+    return table
 
 
 def _show(name: str, table: pd.DataFrame, key: str, row: dict[str, Any], note: str = "") -> None:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from cotlab.core.resources import checkout
 from cotlab.core.types import Suite
 from cotlab.run.config import RunConfig, as_yaml
 from cotlab.run.launch import RUN_ID
@@ -17,7 +18,6 @@ from cotlab.store import write
 from cotlab.store.database import Store
 from cotlab.suites.jsonl import write_suite
 
-ROOT = Path(__file__).parents[3]
 _STARTED: dict[str, subprocess.Popen[bytes]] = {}
 
 
@@ -115,7 +115,7 @@ def _start(store: Store, run_id: str, arguments: list[str]) -> None:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            cwd=ROOT,
+            cwd=checkout(),
             env={**os.environ, **_UNSET, "COTLAB_STORE": str(store.folder), "TERM": "dumb"},
             start_new_session=True,
         )

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables import reliability as values
-from cotlab.analysis.tables.paraphrases import (
+from cotlab.analysis.tables.chains import (
     ParaphraseChain,
     cosine_table,
     embedded_vectors,

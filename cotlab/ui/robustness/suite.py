@@ -9,9 +9,13 @@ from urllib.parse import urlencode
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.tables.reasons import count_reasons
-from cotlab.analysis.tables.robustness import cell_table as cells_table
-from cotlab.analysis.tables.robustness import item_cell_table, item_step_means, with_perturbation
+from cotlab.analysis.tables.declare import Choice, NoFigure, count_reasons
+from cotlab.analysis.tables.robustness import (
+    CHARTED_METRICS,
+    item_cell_table,
+    item_step_means,
+    with_perturbation,
+)
 from cotlab.analysis.tables.robustness import perturbation_table as groups_table
 from cotlab.figures.robustness import (
     MEASURES,
@@ -51,8 +55,7 @@ class View(NamedTuple):
 
 def robustness_scores(row: dict[str, Any], *metrics: str) -> pd.DataFrame:
     """Scores of these metrics with a column perturbation ("" where a score has none)."""
-    table = data.scores(row["id"], int(row["revision"]))
-    return with_perturbation(table[table["metric"].isin(metrics)])
+    return with_perturbation(data.view(row).scores(*metrics))
 
 
 def render_robustness_summary(row: dict[str, Any]) -> None:
@@ -86,7 +89,7 @@ def render_perturbations(row: dict[str, Any]) -> None:
         return
     reasons = _reasons(row, METRICS)
     table = groups_table(
-        data.scores(row["id"], int(row["revision"])),
+        robustness_scores(row, *CHARTED_METRICS),
         data.estimates(row["id"], int(row["revision"])),
     )
     _show("robustness_by_perturbation", table, "groups", row)
@@ -159,7 +162,12 @@ def render_positions(row: dict[str, Any]) -> View | None:
         labels = {str(step + 1): f"{step + 1} · {counted[step]} items" for step in at}
         position = int(parts.select_option("Position", labels, "position")) - 1
     view = View(measure, perturbation, position)
-    table = _cells(str(data.store().folder), row["id"], int(row["revision"]), measure)
+    result = data.table(
+        row["id"], int(row["revision"]), "perturbation_cells", Choice(metric=measure)
+    )
+    if isinstance(result, NoFigure):
+        return None
+    table = result.table
     chosen = (table["perturbation"] == perturbation) & (table["step"] == position)
     with figure_slot:
         _show(
@@ -322,11 +330,6 @@ def render_robustness_notes(row: dict[str, Any]) -> None:
 def _means(row: dict[str, Any]) -> pd.DataFrame:
     estimates = data.estimates(row["id"], int(row["revision"]))
     return with_perturbation(estimates[estimates["metric"].isin(METRICS)])
-
-
-@st.cache_data(show_spinner="Estimating by position", max_entries=16)
-def _cells(folder: str, run_id: str, revision: int, metric: str) -> pd.DataFrame:
-    return cells_table(data.scores(run_id, revision), metric)
 
 
 def _reasons(row: dict[str, Any], metrics: Sequence[str]) -> dict[tuple[str, str], dict[str, int]]:

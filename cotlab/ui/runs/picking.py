@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from cotlab.run.report import disarmed
+from cotlab.export.tabular import disarmed
 from cotlab.ui import cached as data
 from cotlab.ui.text import as_code, shorten
 

@@ -12,11 +12,14 @@ from urllib.parse import quote
 import pandas as pd
 import streamlit as st
 
+from cotlab.analysis.markdown import render_markdown
+from cotlab.analysis.report import build_report, costs
+from cotlab.analysis.view import RunView
 from cotlab.core.errors import UnknownName
+from cotlab.export.tabular import disarmed
 from cotlab.run.config import as_yaml
 from cotlab.run.cost_warnings import over_reserve_lines
 from cotlab.run.imports.mediation import is_imported
-from cotlab.run.report import build_report, costs, disarmed, render_markdown
 from cotlab.store import read
 from cotlab.store.log import is_alive
 from cotlab.ui import access
@@ -233,7 +236,7 @@ def _resume(run_id: str, max_cost: float | None = None) -> None:
 
 def render_cost(row: dict[str, Any]) -> None:
     """What was expected and what it came to, with the tokens behind it; nothing where the model is free."""
-    cost_report = costs(data.store(), row["id"], row)
+    cost_report = costs(RunView.of_row(data.store(), row))
     money, requests = cost_report["cost"], cost_report["requests"]
     if not money["spent_usd"] and not money["estimated_usd"]:
         return
@@ -337,12 +340,13 @@ def _report(row: dict[str, Any], name: str) -> str:
 
 def render_run_items(row: dict[str, Any]) -> None:
     """Every scored item, with a link to its evidence."""
-    table = read.items_of_run(data.store(), row["id"])
+    n_items = len(data.view(row).items)
     st.subheader("Items")
-    if table.empty:
+    if not n_items:
         st.info("No item has been scored yet.")
         return
-    part = table.iloc[parts.page_slice(len(table), "run-items-page")]
+    visible = parts.page_slice(n_items, "run-items-page")
+    part = read.items_of_run(data.store(), row["id"], visible.stop - visible.start, visible.start)
     frame = pd.DataFrame(
         {
             "open": [f"/item?run={quote(row['id'])}&item={quote(i)}" for i in part["id"]],
@@ -356,12 +360,12 @@ def render_run_items(row: dict[str, Any]) -> None:
     st.dataframe(
         frame,
         hide_index=True,
-        key=f"run-items-{part.index[0]}",
+        key=f"run-items-{visible.start}",
         column_config={
             "open": st.column_config.LinkColumn("open", display_text="open", width="small")
         },
     )
-    st.caption(f"{len(part)} of {len(table)} scored items.")
+    st.caption(f"{len(part)} of {n_items} scored items.")
 
 
 def render_repeat(row: dict[str, Any]) -> None:

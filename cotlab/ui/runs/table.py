@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from cotlab.run.report import headline_rrr
+from cotlab.analysis.report import headline_rrr
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts
 

@@ -11,7 +11,8 @@ import pytest
 
 from cotlab.analysis.tables import calibration as tables
 from cotlab.analysis.tables.catalogue import figure_table
-from cotlab.analysis.tables.source import FigureData, NoFigure, Source
+from cotlab.analysis.tables.declare import FigureData, NoFigure
+from cotlab.analysis.view import RunView
 from cotlab.reliability.maps import Calibrator
 from cotlab.review.release.calibrate import calibrate_runs
 from cotlab.store.calibrators import current_calibrator
@@ -66,7 +67,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def drawn(store: Store, name: str, run: str) -> FigureData:
-    found = figure_table(Source(store, run), name)
+    found = figure_table(RunView.read(store, run), name)
     assert isinstance(found, FigureData), found
     return found
 
@@ -94,7 +95,7 @@ def test_a_run_of_the_fit_is_drawn_out_of_fold_and_another_one_as_it_is_predicte
     sizes, good = fresh.table["n"], [accepted(k) for k in range(23)]
     assert np.average(fresh.table["predicted"], weights=sizes) == pytest.approx(predicted.mean())
     assert np.average(fresh.table["point"], weights=sizes) == pytest.approx(np.mean(good))
-    none = figure_table(Source(fitted, "run-3"), "reliability_diagram")
+    none = figure_table(RunView.read(fitted, "run-3"), "reliability_diagram")
     assert isinstance(none, NoFigure) and "both a label and a calibrated score" in none.reason
 
 
@@ -145,7 +146,7 @@ def test_without_a_calibrator_a_run_has_its_raw_scores_only(tmp_path: Path) -> N
     )
     assert table.loc[table["group"] == "no label", "count"].sum() == 5
     for name in ("reliability_diagram", "calibrator_curves", "calibrator_comparison"):
-        assert isinstance(figure_table(Source(store, "run-1"), name), NoFigure)
+        assert isinstance(figure_table(RunView.read(store, "run-1"), name), NoFigure)
 
 
 def test_no_chain_gives_a_table_without_rows() -> None:

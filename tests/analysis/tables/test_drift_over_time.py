@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cotlab.analysis.tables.catalogue import TABLES
+from cotlab.analysis.tables.declare import FigureData, NoFigure
 from cotlab.analysis.tables.drift import (
     MAX_CHECKS,
     charted_features,
@@ -17,7 +18,7 @@ from cotlab.analysis.tables.drift import (
     time_note,
     time_rows,
 )
-from cotlab.analysis.tables.source import FigureData, NoFigure, Source
+from cotlab.analysis.view import RunView
 from cotlab.core.registry import FIGURES
 from cotlab.review.release.drift import check_drift
 from cotlab.review.release.drift_check import DriftCheck, FeatureCheck, store_drift_check
@@ -49,14 +50,14 @@ def test_checks_of_the_same_reference_stand_in_their_order(store: Store) -> None
         one.n_current for one in found
     ]
     assert v["alert"].tolist() == [False, True] and charted_features(checks)[0] in ("V", "r_raw")
-    told = TABLES["drift_over_time"](Source(store, "one"))
+    told = TABLES["drift_over_time"](RunView.read(store, "one"))
     assert isinstance(told, FigureData) and "Reference: ref." in told.note and len(told.table) == 8
     assert (
         FIGURES["drift_over_time"](told.table)
         .layout.meta["title"]
         .startswith("Drift, check by check")
     )
-    assert isinstance(TABLES["drift_over_time"](Source(store, "lone")), NoFigure)
+    assert isinstance(TABLES["drift_over_time"](RunView.read(store, "lone")), NoFigure)
 
 
 def test_what_is_left_out_is_said(store: Store) -> None:

@@ -11,19 +11,13 @@ from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
 from cotlab.analysis.tables.catalogue import TABLES, figure_table, figures_of
-from cotlab.analysis.tables.source import (
-    DEFAULT_CHOICE,
-    MAX_RUNS,
-    Choice,
-    FigureData,
-    NoFigure,
-    Source,
-)
+from cotlab.analysis.tables.declare import DEFAULT_CHOICE, Choice, FigureData, NoFigure
+from cotlab.analysis.view import MAX_RUNS, RunView
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
 from cotlab.export import bundle
-from cotlab.export import recipes as wanted
+from cotlab.export import recipe as wanted
 from cotlab.export.recipe import recipe_from_json, recipe_to_json
 from cotlab.metrics.judge import cards as cards_judge
 from cotlab.metrics.unfaithfulness import cards as cards_unfaithfulness
@@ -122,33 +116,33 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def table_of(store: Store, run: str, name: str, choice: Choice = DEFAULT_CHOICE) -> FigureData:
-    found = figure_table(Source(store, run), name, choice)
+    found = figure_table(RunView.read(store, run), name, choice)
     assert isinstance(found, FigureData), found
     return found
 
 
 def test_a_run_comes_with_the_tagged_runs_of_its_suite(store: Store) -> None:
-    assert {one.run_id for one in Source(store, "one").tagged_runs} == {
+    assert {one.run_id for one in RunView.read(store, "one").tagged_runs} == {
         "base",
         "one",
         "two",
         "empty",
     }
-    assert {one.run_id for one in Source(store, "bare").tagged_runs} == {
+    assert {one.run_id for one in RunView.read(store, "bare").tagged_runs} == {
         "base",
         "one",
         "two",
         "bare",
         "empty",
     }
-    assert [one.run_id for one in Source(store, "elsewhere").tagged_runs] == ["elsewhere"]
+    assert [one.run_id for one in RunView.read(store, "elsewhere").tagged_runs] == ["elsewhere"]
 
 
 def test_a_figure_has_at_most_so_many_runs_and_the_one_asked_for_among_them(tmp_path: Path) -> None:
     store = Store(tmp_path / "many")
     for k in range(MAX_RUNS + 3):
         add(store, f"r{k:02d}", SUITE, {"epoch": str(k)}, [1.0] * N)
-    found = [one.run_id for one in Source(store, "r00").tagged_runs]
+    found = [one.run_id for one in RunView.read(store, "r00").tagged_runs]
     assert len(found) == MAX_RUNS and found[-1] == "r00"
     note = table_of(store, "r00", "unfaithful_rates").note
     assert f"Runs: {MAX_RUNS}, r00 and those with tags on its suite." in note
@@ -169,7 +163,7 @@ def test_rates_are_those_of_every_run(store: Store) -> None:
         ConfigError,
         match="classifier 'nobody' is not in this run; there are: truncation, early_answer",
     ):
-        figure_table(Source(store, "two"), "unfaithful_rates", Choice(classifier="nobody"))
+        figure_table(RunView.read(store, "two"), "unfaithful_rates", Choice(classifier="nobody"))
 
 
 def test_differences_are_to_the_run_tagged_as_base(store: Store) -> None:
@@ -183,11 +177,11 @@ def test_differences_are_to_the_run_tagged_as_base(store: Store) -> None:
     steps = table_of(store, "one", "paired_differences", Choice(metric="chain_steps"))
     assert set(steps.table["point"]) == {0.0}
     with pytest.raises(ConfigError, match="metric 'nothing' is not in this run"):
-        figure_table(Source(store, "one"), "paired_differences", Choice(metric="nothing"))
+        figure_table(RunView.read(store, "one"), "paired_differences", Choice(metric="nothing"))
 
 
 def test_one_run_alone_has_no_pairs_and_says_so(store: Store) -> None:
-    source = Source(store, "elsewhere")
+    source = RunView.read(store, "elsewhere")
     told = figure_table(source, "paired_differences")
     assert isinstance(told, NoFigure) and told.reason.startswith("it takes two runs")
     assert not TABLES["paired_differences"].can_be_in(source)
@@ -198,18 +192,18 @@ def test_one_run_alone_has_no_pairs_and_says_so(store: Store) -> None:
     rates = table_of(store, "elsewhere", "unfaithful_rates")
     assert rates.table["n"].tolist() == [1] and "Runs:" not in rates.note
     assert table_of(store, "one", "judge_by_epoch").note == ""
-    silent = figures_of(Source(store, "empty"))
+    silent = figures_of(RunView.read(store, "empty"))
     assert all(isinstance(silent[name], NoFigure) for name in OVER_RUNS)
 
 
 def test_the_caption_of_a_sweep_names_the_chosen_threshold_alone(store: Store) -> None:
-    (recipe,), _ = wanted.recipes_of(Source(store, "one"), ["threshold_sweep"])
+    (recipe,), _ = wanted.recipes_of(RunView.read(store, "one"), ["threshold_sweep"])
     told = bundle.figure_caption(recipe)
     assert "Dashed: the chosen threshold, 0.5." in told and "Threshold:" not in told
 
 
 def test_each_is_drawn_again_from_its_recipe(store: Store) -> None:
-    recipes, absent = wanted.recipes_of(Source(store, "one"))
+    recipes, absent = wanted.recipes_of(RunView.read(store, "one"))
     assert {recipe.name for recipe in recipes} == OVER_RUNS | {
         "chain_lengths",
         "validation_doses",

@@ -20,7 +20,7 @@ from cotlab.metrics.composite.scorer import OPTIONS, composite, validate_composi
 from cotlab.run.config import read_config
 from cotlab.run.plan import make_plan
 from cotlab.run.roles import models_of, selected_scorers
-from cotlab.stats.weights import WEIGHTS, weighted_mean, weights_for
+from cotlab.stats.composite import WEIGHTS, weighted_mean, weights_for
 from cotlab.suites.wordproblems import make_suite
 
 SUBJECT = ModelRef("organism", "r100", form="continuation")

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from cotlab.analysis.markdown import render_markdown
+from cotlab.analysis.report import build_report
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError, SuiteError
 from cotlab.metrics.mediation.published import (
@@ -24,7 +26,6 @@ from cotlab.metrics.mediation.published import (
     span_of,
 )
 from cotlab.run.imports.mediation import NO_QUESTION, is_imported, store_published
-from cotlab.run.report import build_report, render_markdown
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites.importers.tables import read_cmi

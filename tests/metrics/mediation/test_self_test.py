@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import cotlab
+from cotlab.analysis.markdown import render_markdown
+from cotlab.analysis.report import build_report
 from cotlab.cli.screen import print_estimates
 from cotlab.core.errors import SelfTestFailed
 from cotlab.core.program import Params
@@ -19,7 +21,6 @@ from cotlab.metrics.mediation.interventions import Text
 from cotlab.metrics.mediation.scorer import OPTIONS, mediation
 from cotlab.metrics.mediation.self_test import NOISE_TIMES, TOLERANCE, _judge, self_test
 from cotlab.providers.local.provider import LocalModel, open_organism
-from cotlab.run.report import build_report, render_markdown
 from cotlab.store.database import Store
 from cotlab.suites.wordproblems import make_suite
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cotlab.analysis.tables.agreement import agreement_points
+from cotlab.analysis.tables.review import agreement_points
 from cotlab.core.errors import UnknownName
 from cotlab.core.keys import canonical_json
 from cotlab.core.labels import Label

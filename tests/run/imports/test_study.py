@@ -11,13 +11,13 @@ import pytest
 from typer.testing import CliRunner
 
 from cotlab.analysis.compare import compare_runs
+from cotlab.analysis.report import build_report
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError, SuiteError
 from cotlab.run.imports.mediation import is_imported
 from cotlab.run.imports.pairs import paired_suite
 from cotlab.run.imports.study import store_study
 from cotlab.run.imports.tables import store_table
-from cotlab.run.report import build_report
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites.importers.study import read_study

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from cotlab.core.types import Item, ModelRef, Suite
-from cotlab.stats.weights import WEIGHTS
+from cotlab.stats.composite import WEIGHTS
 from cotlab.store.database import Store
 from tests.support.stores import add_run, composite, label
 

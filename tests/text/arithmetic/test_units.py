@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cotlab.text.arithmetic.units import dimension_of, quantities, unit_mismatches
+from cotlab.text.arithmetic.mismatches import unit_mismatches
+from cotlab.text.arithmetic.units import dimension_of, quantities
 
 L, T, M = "[length]", "[time]", "[mass]"
 

@@ -1,0 +1,129 @@
+"""Run scorers on a suite and read scores and estimates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from cotlab.analysis.report import headline_rrr, report_run
+from cotlab.core.types import Suite
+from cotlab.metrics.consistency.cards import HIDDEN
+from cotlab.run.config import read_config
+from cotlab.run.launch import start
+from cotlab.run.secrets import load_secrets
+from cotlab.store import read
+from cotlab.store.database import Store
+from cotlab.suites.jsonl import load_suite as read_suite
+from cotlab.suites.shipped import find_suite
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A finished run."""
+
+    run_id: str
+    """Id of the run in the store."""
+    status: str
+    """done, stopped, budget or failed."""
+    scores: pd.DataFrame
+    """A row for each score: metric, item_id, step, sample, facet, value, status, reason, evidence.
+    """
+    estimates: pd.DataFrame
+    """A row for each estimate: metric, facet, point, lo, hi, n, n_undefined, method, over_, reason.
+    """
+    rrr: float | None
+    """RRR in [0, 1] of the first mode and the chosen metric; None where it is undefined."""
+    rrr_interval: tuple[float, float] | None
+    """Its 95 % interval; None below five items."""
+    folder: Path
+    """Folder of the reports."""
+
+
+def load_suite(
+    suite: str | Path, *, good_lines: bool = False, chain: Literal["reference", "own"] = "reference"
+) -> Suite:
+    """Read a suite: a JSONL file, or one that ships with cotlab.
+
+    Parameters
+    ----------
+    suite : str or Path
+        A path, or the name of a shipped suite: wordproblems, math, commonsense, evaluation.
+    good_lines : bool
+        Leave out defective lines instead of refusing the file.
+    chain : {"reference", "own"}
+        With "own" an item may lack a reference chain.
+
+    Returns
+    -------
+    Suite
+
+    Raises
+    ------
+    cotlab.core.errors.CotlabError
+        If there is no such suite, or with every defect of the file in line order.
+    """
+    return read_suite(find_suite(suite), good_lines=good_lines, chain=chain)
+
+
+def run_suite(
+    suite: Suite | str | Path, *, store: str | Path | None = None, **options: Any
+) -> Result:
+    """Run scorers on a suite and keep everything in the store.
+
+    Parameters
+    ----------
+    suite : Suite, path or name of a shipped suite
+    store : folder, default data/store or COTLAB_STORE
+    **options
+        The flags of ``cotlab run`` with underscores: provider, model, scorer, mode, limit, repeats,
+        …
+
+    Returns
+    -------
+    Result
+        ``rrr`` in [0, 1] for the first mode and the chosen metric; None where it is undefined.
+        ``rrr_interval`` is None below five items.
+
+    Raises
+    ------
+    cotlab.core.errors.CotlabError
+        With one message that says what failed and what to do.
+
+    Notes
+    -----
+    Works from a script and inside a running event loop, which it blocks until the run has ended.
+    """
+    load_secrets()
+    opened_store = Store(Path(store) if store is not None else None)
+    given_suite = suite if isinstance(suite, Suite) else None
+    config = read_config({**options, **({} if given_suite else {"task_suite": str(suite)})})
+    done = start(config, opened_store, suite=given_suite)
+    report_run(opened_store, done)
+    estimates = read.run_estimates(opened_store, done.run_id)
+    spec = next(
+        (
+            s
+            for s in read.stored_plan(read.get_run(opened_store, done.run_id)).scorers
+            if s.name == "ablation"
+        ),
+        None,
+    )
+    best = headline_rrr(estimates, spec.params) if spec else None
+    known = best is not None and best["lo"] is not None
+    return Result(
+        done.run_id,
+        done.status,
+        _without_hidden_scores(read.run_scores(opened_store, done.run_id)),
+        estimates,
+        best["point"] if best else None,
+        (best["lo"], best["hi"]) if best is not None and known else None,
+        done.output,
+    )
+
+
+def _without_hidden_scores(scores: pd.DataFrame) -> pd.DataFrame:
+    """Leave out the scores of the hidden hold-out: tuned against, it would hide nothing."""
+    return scores[scores["metric"] != HIDDEN.name].reset_index(drop=True)

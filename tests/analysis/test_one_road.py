@@ -1,0 +1,270 @@
+"""A number of a run is the same to the last digit on its page, in its report, in a CSV and in the
+table of its figure."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import numbers
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pytest
+
+from cotlab.analysis.report import build_report, report_run
+from cotlab.analysis.tables.catalogue import TABLES, figure_table
+from cotlab.analysis.tables.declare import Choice, FigureData
+from cotlab.analysis.view import RunView
+from cotlab.export.tabular import as_csv
+from cotlab.figures.style import interval_text
+from cotlab.metrics.ablation.redundancy import position_table
+from cotlab.run import launch
+from cotlab.run.config import read_config
+from cotlab.store import read
+from cotlab.store.database import Store
+from cotlab.ui import components
+from tests.support.pages import ROOT, opened
+
+SEED = 7
+"""Not the default of the configuration, nor of any function: a number with another seed differs."""
+NUMBERS = ("point", "lo", "hi", "n", "n_undefined", "variance")
+RUNS: dict[str, dict[str, Any]] = {
+    "steps": {"scorer": ["ablation", "mediation"], "mode": ["remove", "filler"], "repeats": 2},
+    "profile": {"profile": "phase3"},
+}
+
+
+class Drawn(NamedTuple):
+    """A figure as a page draws it."""
+
+    name: str
+    table: pd.DataFrame
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with a run of ablation and mediation, and one of the reliability profile."""
+    at = tmp_path_factory.mktemp("one-road") / "store"
+    for name, settings in RUNS.items():
+        config = {"task_suite": "wordproblems", "model": "faithful-a", "limit": 8, "seed": SEED}
+        done = launch.start(read_config({**config, **settings}), Store(at), run_id=name)
+        report_run(Store(at), done)
+    return at
+
+
+@pytest.fixture
+def drawn(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Drawn]]:
+    """What pages draw from now on."""
+    seen: list[Drawn] = []
+    show = components.show_figure
+
+    def show_figure(name: str, table: pd.DataFrame, **given: Any) -> None:
+        seen.append(Drawn(name, table))
+        show(name, table, **given)
+
+    monkeypatch.setenv("COTLAB_STORE", str(folder))
+    monkeypatch.setattr(components, "show_figure", show_figure)
+    yield seen
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def rows_of(table: pd.DataFrame) -> list[tuple[Any, ...]]:
+    """The numbers of a table by what they are of, in a form that can be compared exactly."""
+    labels = [c for c in ("metric", "facet", "part", "step", "span", "keep") if c in table.columns]
+    if "keep" in labels:
+        table = table.assign(keep=table["keep"].map(str))
+    columns = [*labels, *(c for c in NUMBERS if c in table.columns)]
+    rows = [
+        tuple(None if pd.isna(v) else float(v) if is_number(v) else v for v in row)
+        for row in table[columns].itertuples(index=False, name=None)
+    ]
+    return sorted(rows, key=repr)
+
+
+def read_csv(text: str) -> pd.DataFrame:
+    """A CSV with its numbers as they stand there, not rounded by a parser."""
+    table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
+    values = {
+        name: [float(text) if text not in ("n/a", "") else None for text in table[name]]
+        for name in (*NUMBERS, "step")
+        if name in table.columns
+    }
+    return table.assign(**values).replace({"n/a": None})
+
+
+def report_of(folder: Path, run: str) -> dict[str, Any]:
+    """report.json as it was written when the run ended."""
+    loaded: dict[str, Any] = json.loads((folder / "reports" / run / "report.json").read_text())
+    return loaded
+
+
+PAGES = {
+    "steps": (("steps", "Steps"), ("mediation", "Mediation")),
+    "profile": (("reliability", "Reliability"), ("robustness", "Robustness")),
+}
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_a_page_draws_the_table_of_the_figure_and_of_its_csv(
+    run: str, folder: Path, drawn: list[Drawn]
+) -> None:
+    for page, title in PAGES[run]:
+        opened(page, title, run=run)
+    view, compared = RunView.read(Store(folder), run), 0
+    for name, page_table in drawn:
+        if TABLES[name].of != "run" or "point" not in page_table.columns:
+            continue
+        metric = page_table["metric"].iloc[0] if name in ("ccs_by_position",) else None
+        if name == "perturbation_cells":
+            metric = page_table["metric"].iloc[0]
+        result = figure_table(view, name, Choice(metric=metric))
+        assert isinstance(result, FigureData), name
+        expected = rows_of(result.table)
+        assert rows_of(page_table) == expected, name
+        assert rows_of(read_csv(as_csv(result.table))) == expected, name
+        compared += len(expected)
+    names = {name for name, _ in drawn}
+    assert compared >= 40
+    assert names >= (
+        {"ccs_by_position", "rrr_by_mode", "modes_by_metric", "cmi_density", "mediation_indices"}
+        if run == "steps"
+        else {"reliability_parts", "diagnosis_rates", "perturbation_cells", "signal_correlation"}
+    )
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_the_run_page_and_every_figure_have_the_estimates_of_the_report(
+    run: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each estimate of report.json is in the table of findings, and each row of a figure that is
+    an estimate is that one."""
+    monkeypatch.setenv("COTLAB_STORE", str(folder))
+    report, view = report_of(folder, run), RunView.read(Store(folder), run)
+    assert report == json.loads(json.dumps(build_report(Store(folder), run)))
+    estimates = {
+        (e["metric"], json.dumps(e["facet"], sort_keys=True)): e for e in report["estimates"]
+    }
+    assert len(estimates) == len(report["estimates"]) >= 20
+    (findings,) = [
+        t.value for t in opened("run", "Run", run=run).dataframe if "n items" in t.value.columns
+    ]
+    texts = sorted(zip(findings["metric"], findings["estimate [95% interval]"], strict=True))
+    assert texts == sorted(
+        (
+            e["metric"],
+            "n/a" if e["point"] is None else interval_text(e["point"], e["lo"], e["hi"]),
+        )
+        for e in report["estimates"]
+    )
+    compared = 0
+    for name in TABLES:
+        result = figure_table(view, name)
+        if not isinstance(result, FigureData) or "facet" not in result.table.columns:
+            continue
+        for row in result.table.to_dict("records"):
+            facet = json.dumps(json.loads(row["facet"]), sort_keys=True)
+            estimate = estimates.get((row["metric"], facet))
+            if estimate is None or not pd.isna(row.get("step")):
+                continue
+            for number in ("point", "lo", "hi"):
+                value = None if pd.isna(row[number]) else row[number]
+                assert value == estimate[number], (name, row["metric"], facet, number)
+            compared += 1
+    assert compared >= 10
+
+
+def test_positions_have_one_interval_on_the_page_in_the_report_and_in_the_figure(
+    folder: Path, drawn: list[Drawn]
+) -> None:
+    report = report_of(folder, "steps")
+    opened("steps", "Steps", run="steps")
+    (page_table,) = [table for name, table in drawn if name == "ccs_by_position"]
+    view = RunView.read(Store(folder), "steps")
+    figure = figure_table(view, "ccs_by_position", Choice(metric=report["metric"]))
+    assert isinstance(figure, FigureData)
+    expected = [
+        (p["step_index"], p["mean_ccs"], p["ci_lower"], p["ci_upper"], p["count"])
+        for p in sorted(report["step_position_rankings"], key=lambda p: p["step_index"])
+    ]
+    assert sum(lo is not None for _, _, lo, _, _ in expected) >= 2
+    scores = read.run_scores(Store(folder), "steps", metrics=[report["metric"]])
+    mode = scores["facet"].map(lambda text: json.loads(text)["mode"] == report["mode"])
+    bounds = {
+        seed: [
+            (p.lo, p.hi)
+            for p in position_table(scores[mode], seed).dropna(subset=["lo"]).itertuples()
+        ]
+        for seed in (SEED, 0)
+    }
+    assert bounds[SEED] == [(lo, hi) for _, _, lo, hi, _ in expected if lo is not None]
+    assert bounds[SEED] != bounds[0]
+    for table in (page_table, figure.table, read_csv(as_csv(figure.table))):
+        chosen = table[
+            (table["metric"] == report["metric"])
+            & table["facet"].map(lambda text: json.loads(text)["mode"] == report["mode"])
+        ]
+        rows = chosen[["step", "point", "lo", "hi", "n"]].itertuples(index=False, name=None)
+        assert [tuple(None if pd.isna(v) else v for v in row) for row in rows] == expected
+
+
+ROOMS = ("ui", "analysis", "run", "export")
+"""Packages whose numbers are of one run, or of a base run and others."""
+DRAWING = ("stats", "metrics", "run", "analysis")
+"""Packages whose functions draw the numbers of a run."""
+
+
+def functions_with_a_default_seed() -> dict[str, int]:
+    """Name to the position of the argument ``seed`` (99 where it is given by name only)."""
+    found = {}
+    for path in [p for name in DRAWING for p in (ROOT / "cotlab" / name).rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            plain = [a.arg for a in node.args.args]
+            named = [
+                a.arg
+                for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+                if d is not None and not (isinstance(d, ast.Constant) and d.value is None)
+            ]
+            defaults = plain[len(plain) - len(node.args.defaults) :]
+            if "seed" in defaults:
+                found[node.name] = plain.index("seed")
+            elif "seed" in named:
+                found[node.name] = 99
+    return found
+
+
+def calls_without_a_seed(path: str, source: str, functions: dict[str, int]) -> list[str]:
+    faults = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else None
+        name = node.func.id if isinstance(node.func, ast.Name) else name
+        if name not in functions:
+            continue
+        given = len(node.args) > functions[name] or any(k.arg == "seed" for k in node.keywords)
+        if not given:
+            faults.append(f"{path}:{node.lineno}: {name} with its default seed")
+    return faults
+
+
+def test_no_number_of_a_run_is_drawn_with_a_default_seed() -> None:
+    functions = functions_with_a_default_seed()
+    assert {"position_table", "paired_rows"} <= set(functions)
+    faults = [
+        fault
+        for room in ROOMS
+        for path in sorted((ROOT / "cotlab" / room).rglob("*.py"))
+        for fault in calls_without_a_seed(
+            path.relative_to(ROOT).as_posix(), path.read_text("utf-8"), functions
+        )
+    ]
+    assert faults == []
+    assert calls_without_a_seed("x.py", "t = position_table(rows)", functions)

@@ -1,0 +1,103 @@
+"""Pages, tables and summaries ask the store for the scores that they show, never for all of a
+run's."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from cotlab.store import read
+from cotlab.store.database import Store
+from tests.support.pages import ROOT
+from tests.support.stores.reliability import fill
+
+ROOMS = ("ui", "analysis", "run")
+WHOLE = "run_scores"
+"""The reader that gives all scores of a run where no filter is given."""
+
+
+def whole_reads(path: str, source: str) -> list[str]:
+    """Where a file names the reader of whole runs: called, handed on or imported."""
+    faults = []
+    for node in ast.walk(ast.parse(source)):
+        name = {
+            ast.Attribute: lambda n: n.attr,
+            ast.Name: lambda n: n.id,
+            ast.alias: lambda n: n.name,
+        }.get(type(node), lambda n: None)(node)
+        if name == WHOLE:
+            faults.append(f"{path}:{getattr(node, 'lineno', 0)}: {WHOLE}; use select_scores")
+    return faults
+
+
+def test_no_page_table_or_summary_reads_the_scores_of_a_run_whole() -> None:
+    faults = [
+        fault
+        for room in ROOMS
+        for path in sorted((ROOT / "cotlab" / room).rglob("*.py"))
+        for fault in whole_reads(path.relative_to(ROOT).as_posix(), path.read_text("utf-8"))
+    ]
+    assert faults == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from cotlab.store import read\nread.run_scores(store, run, metrics=metrics)",
+        "from cotlab.store.read import run_scores as scores",
+        "reader = read.run_scores",
+    ],
+)
+def test_every_way_to_the_whole_reader_is_seen(source: str) -> None:
+    assert whole_reads("x.py", source)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    folder = tmp_path_factory.mktemp("reads") / "store"
+    fill(folder, 6)
+    return Store(folder)
+
+
+def test_a_part_is_what_a_filter_of_all_scores_gives(store: Store) -> None:
+    every = read.run_scores(store, "run-1")
+    part = read.select_scores(store, "run-1", metrics=["feature"], items=["i-01", "i-02"])
+    kept = every[(every["metric"] == "feature") & every["item_id"].isin(["i-01", "i-02"])]
+    assert len(part) and part.reset_index(drop=True).equals(kept.reset_index(drop=True))
+    one = read.select_scores(store, "run-1", metrics=["feature"], facet={"feature": "C"})
+    assert len(one) == 6 and one["facet"].nunique() == 1
+    steps = read.select_scores(store, "run-1", steps=[1], columns=["item_id", "step", "value"])
+    assert list(steps.columns) == ["item_id", "step", "value"]
+    assert len(steps) == (every["step"] == 1).sum() > 0 and set(steps["step"]) == {1}
+    assert read.select_scores(store, "run-1", metrics=[]).empty
+    with pytest.raises(ValueError, match="needs metrics, scorers, items or steps"):
+        read.select_scores(store, "run-1", facet={"feature": "C"})
+
+
+def test_groups_count_the_scores_of_each_metric_and_facet(store: Store) -> None:
+    every, groups = read.run_scores(store, "run-1"), read.score_groups(store, "run-1")
+    assert groups["n"].sum() == len(every)
+    for row in groups.itertuples():
+        rows = every[
+            (every["scorer"] == row.scorer)
+            & (every["metric"] == row.metric)
+            & (every["facet"] == row.facet)
+        ]
+        assert (row.n, row.n_defined, row.n_steps, row.n_items) == (
+            len(rows),
+            rows["value"].notna().sum(),
+            rows["step"].notna().sum(),
+            rows["item_id"].nunique(),
+        )
+
+
+def test_scored_items_are_in_the_order_of_the_suite(store: Store) -> None:
+    every = read.run_scores(store, "run-1")
+    assert read.scored_items(store, "run-1") == [f"i-{k:02}" for k in range(6)]
+    defined = every[(every["metric"] == "r_raw") & every["value"].notna()]["item_id"]
+    assert read.scored_items(store, "run-1", ["r_raw"], defined=True) == sorted(set(defined))
+    assert read.scored_items(store, "run-1", ["nothing"]) == []
+    page = read.items_of_run(store, "run-1", 2, 3)
+    assert page["id"].tolist() == ["i-03", "i-04"]
+    assert page.equals(read.items_of_run(store, "run-1").iloc[3:5].reset_index(drop=True))

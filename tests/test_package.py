@@ -1,0 +1,199 @@
+"""What a wheel declares and holds: ranges, extras, the lock, shipped files and their places."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from cotlab.cli.doctor import REQUIREMENTS
+from cotlab.core import resources
+from cotlab.core.errors import EXTRAS, MissingExtra
+from cotlab.store.database import Store, store_folder
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+LOCK = dict(
+    line.split("==")
+    for line in (ROOT / "requirements.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+)
+NAMED = (
+    *("streamlit", "plotly", "pandas", "numpy", "scipy", "statsmodels", "sentence-transformers"),
+    *("openai", "anthropic", "torch", "transformer-lens", "duckdb", "pytest"),
+)
+
+
+def package(requirement: str) -> str:
+    return re.split(r"[\[<>=~! ;]", requirement)[0].lower().replace("_", "-")
+
+
+LOCKED = {package(name): version for name, version in LOCK.items()}
+
+
+def test_dependencies_are_ranges_that_the_lock_lies_in() -> None:
+    extras = {k: v for k, v in PROJECT["optional-dependencies"].items() if k != "all"}
+    for requirement in (*PROJECT["dependencies"], *(r for of in extras.values() for r in of)):
+        name, bound = re.fullmatch(r"([\w.\[\],-]+)>=([\d.]+)", requirement).groups()
+        if package(name) == "inspect-ai":
+            continue  # its importer is tested beside the locked environment
+        locked = tuple(int(part) for part in LOCKED[package(name)].split("."))
+        assert locked >= tuple(int(part) for part in bound.split(".")), requirement
+
+
+def test_the_lock_pins_every_package_once_and_names_what_users_ask_for() -> None:
+    assert set(NAMED) <= set(LOCKED) and LOCKED["torch"] == "2.13.0"
+    assert all(re.fullmatch(r"[\d.]+[ab]?\d*", version) for version in LOCK.values())
+
+
+def test_the_core_needs_no_model_and_no_vendor() -> None:
+    core = {package(requirement) for requirement in PROJECT["dependencies"]}
+    heavy = {name for names in EXTRAS.values() for name in names}
+    assert not core & heavy
+    of_all = set(re.findall(r"\w+", PROJECT["optional-dependencies"]["all"][0])) - {"cotlab"}
+    assert of_all == set(EXTRAS) == set(PROJECT["optional-dependencies"]) - {"all", "dev"}
+
+
+def test_a_missing_extra_is_named() -> None:
+    assert "pip install 'cotlab[local]'" in str(MissingExtra("this", "torch"))
+    assert "pip install 'cotlab[vendors]'" in str(MissingExtra("this", "google.genai"))
+    assert str(MissingExtra("this", "other")).endswith("not installed: pip install other")
+
+
+def test_doctor_looks_at_what_is_declared() -> None:
+    declared = {
+        package(r)
+        for r in (
+            *PROJECT["dependencies"],
+            *(r for rs in PROJECT["optional-dependencies"].values() for r in rs),
+        )
+    }
+    listed = {name.lower() for _, names, _ in REQUIREMENTS for name in names}
+    assert listed <= declared
+    assert {"transformer-lens", "sentence-transformers", "sympy", "pint", "math-verify"} <= listed
+
+
+def test_the_store_is_in_the_checkout_or_in_a_folder_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COTLAB_STORE", raising=False)
+    assert store_folder() == ROOT / "data" / "store"
+    monkeypatch.setattr("cotlab.store.database.checkout", lambda: None)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    assert store_folder().is_relative_to(tmp_path) and store_folder().name == "store"
+    monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "chosen"))
+    assert Store().folder == tmp_path / "chosen"
+
+
+def test_a_checkout_is_known_by_its_files() -> None:
+    assert resources.checkout() == ROOT
+    assert resources.data_path("suites", "math.jsonl").is_file()
+    assert resources.dashboard_path("pages", "home.py").is_file()
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel of the tracked files, built with the setuptools of this environment."""
+    pytest.importorskip("setuptools", minversion="77")
+    source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
+    tracked = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
+    ).stdout.splitlines()
+    for name in tracked or pytest.skip("no git checkout"):
+        if (ROOT / name).is_file() and not name.startswith(("tests/", "benchmarks/")):
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            os.link(ROOT / name, source / name)
+    done = subprocess.run(
+        [sys.executable, "-c", f"import setuptools.build_meta as b; b.build_wheel({str(built)!r})"],
+        cwd=source,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    (made,) = built.glob("*.whl")
+    return made
+
+
+def test_a_wheel_holds_the_package_its_data_and_the_dashboard(wheel: Path) -> None:
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "cotlab").rglob("*.py")}
+    pages = {f"cotlab/dashboard/pages/{path.name}" for path in (ROOT / "pages").glob("*.py")}
+    data = {
+        f"cotlab/{path.relative_to(ROOT).as_posix()}"
+        for folder in ("suites", "organisms")
+        for path in (ROOT / "data" / folder).rglob("*")
+        if path.is_file()
+    }
+    shipped = {
+        *("cotlab/py.typed", "cotlab/data/__init__.py", "cotlab/data/validation.json"),
+        *("cotlab/dashboard/app.py", "cotlab/dashboard/.streamlit/config.toml"),
+    }
+    looks = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "cotlab").rglob("*")
+        if path.suffix in (".js", ".css", ".png")
+    }
+    assert names == sources | pages | data | shipped | looks
+
+
+def test_an_unpacked_wheel_finds_its_files_away_from_the_checkout(
+    wheel: Path, tmp_path: Path
+) -> None:
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    code = (
+        "from cotlab.core import resources as r; from cotlab.store.database import store_folder\n"
+        "from cotlab.suites.shipped import shipped_suites\n"
+        "from cotlab.providers.local.organisms import organism_names\n"
+        "from cotlab.validation.report import SHIPPED\n"
+        "print(r.checkout(), sorted(shipped_suites()), len(organism_names()), SHIPPED.is_file())\n"
+        "print(r.dashboard_path('app.py').is_file(), store_folder())"
+    )
+    env = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(tmp_path / "site"),
+        "HOME": str(tmp_path),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == "None ['commonsense', 'evaluation', 'math', 'wordproblems'] 10 True"
+    assert second == f"True {tmp_path}/.local/share/cotlab/store"
+
+
+def test_a_newer_store_than_the_installed_duckdb_names_both_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import duckdb
+
+    from cotlab.core.errors import StoreError
+
+    with Store(tmp_path).writing():
+        pass
+    file = tmp_path / "cotlab.duckdb"
+    content = bytearray(file.read_bytes())
+    content[52:84] = b"v9.1.0".ljust(32, b"\0")
+    file.write_bytes(bytes(content))
+
+    def older(*_: object, **__: object) -> None:
+        raise duckdb.IOException("Trying to read a database file with version number 999, but …")
+
+    monkeypatch.setattr("cotlab.store.database.Attached", older)
+    expected = rf"written by DuckDB 9\.1\.0, which the installed DuckDB {duckdb.__version__} cannot"
+    with pytest.raises(StoreError, match=expected), Store(tmp_path).reading():
+        pass
