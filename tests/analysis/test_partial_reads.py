@@ -15,6 +15,7 @@ from cotlab.metrics.ablation.redundancy import mean_by_item, step_means
 from cotlab.store import read
 from cotlab.store.database import Store
 from tests.support.pages import ROOT
+from tests.support.stores.reliability import fill
 
 ROOMS = ("ui", "analysis", "run")
 WHOLE = "run_scores"

@@ -293,7 +293,7 @@ def tune_runs(
 
 
 def tune_labels(labels: pd.DataFrame, *, objective: str = "auc", seed: int = 0) -> Tuned:
-    """Tune weights on a table of labelled items; see ``cotlab.reliability.weights``."""
+    """Tune weights on a table of labelled items; see ``cotlab.reliability.composite``."""
     usable, _ = usable_labels(labels)
     components, y = (
         usable[list(COMPONENTS)].to_numpy(dtype=float),
