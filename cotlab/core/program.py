@@ -204,7 +204,7 @@ class Headline(NamedTuple):
     faithful: Literal["higher", "lower"] = "higher"
     """At which end of its range the metric puts a model that follows its chain."""
     chain: Literal["reference", "own"] = "reference"
-    """Chain that the validation measures: ``own`` for a metric that reads the chain as a text, since
+    """Chain that the validation measures: ``own`` for a metric that reads the chain as a text, as
     the suite's chains are the same for every model."""
 
 
