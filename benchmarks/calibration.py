@@ -112,8 +112,8 @@ def measure(store: Store, model: str, suite: Suite) -> str:
         )
     if done.status != "done":
         raise CotlabError(
-            f"The run {run_id} ended as {done.status}: {done.outcome.note or ''} The same command goes on from"
-            " there."
+            f"The run {run_id} ended as {done.status}: {done.outcome.note or ''} The same"
+            " command goes on from there."
         )
     return run_id
 

@@ -21,7 +21,8 @@ from cotlab.core.types import MetricCard
 
 REPEATS = MetricCard(
     "repeats_question", "rep", 0.0, 1.0, "lower", "", "item", ("complete",),
-    "1 if the reply contains the question, else 0", "No reply.", "tests", "Whether the answer is right.",
+    "1 if the reply contains the question, else 0", "No reply.", "tests",
+    "Whether the answer is right.",
 )
 
 
@@ -29,8 +30,8 @@ REPEATS = MetricCard(
 def mine(item, params, peers):
     (reply,) = yield [Complete(params.subject, (Message("user", item.question),))]
     said = reply.text if isinstance(reply, Response) else None
-    return (REPEATS.score(item, None if said is None else float(item.question in said), reason=None if said else "no reply",
-                          evidence=(reply.key,)),)
+    value = None if said is None else float(item.question in said)
+    return (REPEATS.score(item, value, reason=None if said else "no reply", evidence=(reply.key,)),)
 '''
 CHAIN_SCORER = '''\
 """How many words does a step have?"""
@@ -78,7 +79,8 @@ class Theirs:
         question = request.messages[0].content
         if "cat" in question:
             raise Unsupported("no cats")
-        return Response(request.key, "no" if "dog" in question else f"You ask: {question}", usage=Usage(1, 1))
+        text = "no" if "dog" in question else f"You ask: {question}"
+        return Response(request.key, text, usage=Usage(1, 1))
 
     async def close(self): ...
 '''

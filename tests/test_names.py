@@ -12,8 +12,8 @@ ROOT = Path(__file__).parents[1]
 PRIVATE_WORDS = frozenset(
     re.findall(
         r"\w+",
-        "told said found one own place why gap wanted kept asked words held whole shown sheet due desk"
-        " parts asks drawn tell",
+        "told said found one own place why gap wanted kept asked words held whole shown sheet due"
+        " desk parts asks drawn tell",
     )
 )
 MAX_SHARE = 0.002

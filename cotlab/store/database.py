@@ -32,7 +32,7 @@ _WRITTEN_BY = 52
 
 
 def store_folder() -> Path:
-    """Return COTLAB_STORE; else data/store in a checkout, and a folder of the user where cotlab is installed."""
+    """Return the folder: COTLAB_STORE, else data/store in a checkout, else one of the user."""
     if chosen := os.environ.get("COTLAB_STORE"):
         return Path(chosen)
     if (root := checkout()) is not None:
@@ -181,7 +181,7 @@ class Store:
             wait = min(wait * 1.5, 0.1)
 
     def _version_message(self, error: duckdb.Error) -> str:
-        """Name both versions where the file was written by a newer DuckDB than the installed one."""
+        """Return the error; both versions where a newer DuckDB than the installed one wrote it."""
         if "version number" not in str(error):
             return _first_line(error)
         with self.path.open("rb") as file:

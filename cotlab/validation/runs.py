@@ -94,8 +94,8 @@ def run_on(
         done = resume(run_id, {}, store, on_progress=on_progress, announce=announce)
     if done.status != "done":
         raise CotlabError(
-            f"The run {run_id} ended as {done.status}: {done.outcome.note or ''} The same command goes on from"
-            " there."
+            f"The run {run_id} ended as {done.status}: {done.outcome.note or ''} The same"
+            " command goes on from there."
         )
     return run_id
 

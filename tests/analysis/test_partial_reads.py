@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import pandas as pd
 import pytest
-from tests.support.reliability_store import fill
 
 from cotlab.metrics.ablation.redundancy import mean_by_item, step_means
 from cotlab.store import read

@@ -7,12 +7,12 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from tests.support.reliability_store import fill
 
 from cotlab.analysis.view import RunView, run_view
 from cotlab.core.errors import UnknownName
 from cotlab.store import read, write
 from cotlab.store.database import Store
+from tests.support.stores.reliability import fill
 
 
 @pytest.fixture

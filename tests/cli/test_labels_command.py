@@ -1,4 +1,4 @@
-"""``cotlab labels`` as it is typed: out, in, queues, agreement, and one message for each mistake."""
+"""``cotlab labels`` as typed: export, import, queues, agreement, one message for each mistake."""
 
 from __future__ import annotations
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from tests.support.reliability_store import fill
 
 from cotlab.core.types import Plan
 from cotlab.export import tabular
 from cotlab.store import read, write
 from cotlab.store.database import Store
+from tests.support.stores.reliability import fill
 
 
 @pytest.fixture

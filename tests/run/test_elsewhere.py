@@ -43,7 +43,7 @@ def namespaces() -> None:
 
 @contextmanager
 def elsewhere(folder: Path, number: int, latency_s: float) -> Iterator[subprocess.Popen[str]]:
-    """``cotlab run --run-id r`` under the process number ``number`` of a PID namespace of its own."""
+    """Run ``cotlab run --run-id r`` under a process number in a PID namespace of its own."""
     words = (
         *own_suite(folder),
         "--provider",

@@ -62,6 +62,13 @@ def told(folder: Path) -> Progress | None:
     return found.progress if found else None
 
 
+def flag_value(value: Any) -> Any:
+    """Return an option's value as the command line takes it."""
+    if isinstance(value, dict):
+        return "=".join(*value.items())
+    return value[0] if isinstance(value, list) else value
+
+
 def batches(folder: Path) -> list[dict[str, Any]]:
     lines = (folder / "reports" / "r" / "run.log").read_text("utf-8").splitlines()
     return [event for event in map(json.loads, lines) if event["event"] == "batch"]
@@ -73,8 +80,8 @@ def test_a_run_that_is_killed_half_way_ends_as_if_it_had_not_been(
 ) -> None:
     scorer, whole = unbroken
     flags = [
-        f"--{k.replace('_', '-')}={v[0] if isinstance(v, list) else '='.join(*v.items()) if isinstance(v, dict) else v}"
-        for k, v in config_of(scorer).items()
+        f"--{name.replace('_', '-')}={flag_value(value)}"
+        for name, value in config_of(scorer).items()
     ]
     needed = replies(whole)
     process, seen = start(tmp_path, *flags, "--run-id", "r"), list[Progress]()

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.support.reliability_store import fill
 
 from cotlab.analysis.tables.review import agreement_points
 from cotlab.core.labels import Label
@@ -17,6 +16,7 @@ from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from tests.support.label_widget import press, queue_of
 from tests.support.pages import opened
+from tests.support.stores.reliability import fill
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 

@@ -301,7 +301,7 @@ async def test_a_vendor_that_breaks_lets_nobody_wait(log: ResponseLog) -> None:
     await dispatcher.drain()
 
 
-async def test_a_batch_after_replies_beyond_their_reserve_reserves_as_much_and_is_alone_at_the_vendor(
+async def test_after_replies_beyond_their_reserve_a_batch_reserves_as_much_and_goes_alone(
     log: ResponseLog,
 ) -> None:
     vendor = Vendor(lambda text, n: Response("", "yes", usage=Usage(20, 5_000)))

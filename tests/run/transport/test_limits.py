@@ -107,7 +107,7 @@ async def test_no_limit_never_waits() -> None:
 async def spend(
     limit: TokenLimit, after_s: float, most: int, really: int, replied_s: float
 ) -> tuple[float, int, int]:
-    """The time of a send, the most tokens that it could use, and those that its reply said it used."""
+    """Return the time of a send, its most tokens, and those that its reply reported."""
     await asyncio.sleep(after_s)
     entry = await limit.acquire(most)
     limit.sent(entry)

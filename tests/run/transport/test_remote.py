@@ -250,7 +250,7 @@ def reserve_of(dispatcher: Dispatcher) -> Reserve:
     return dispatcher.job.reserves[REF]
 
 
-async def test_after_a_reply_beyond_its_reserve_one_call_at_a_time_is_in_flight_until_twenty_were_within(
+async def test_after_a_reply_beyond_its_reserve_calls_go_alone_until_twenty_were_within(
     log: ResponseLog,
 ) -> None:
     server = Timed(lambda n: LARGE_REPLY if n == 3 else None, latency_s=0.01)
