@@ -32,6 +32,7 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict cotlab
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 wheel: .venv/ready
 	.ci/wheel.sh
@@ -44,3 +45,4 @@ soak: .venv/ready
 
 reference: .venv/ready
 	$(BIN)/python -m cotlab.cli.reference
+	$(BIN)/python docs/generate.py

@@ -1,5 +1,4 @@
-"""Does a calibrated probability hold? Fitted on 200 labels of a mixed organism suite, asked on
-thousands of fresh items.
+"""Does a calibrated probability hold on thousands of fresh items, fitted on 200 labels?
 
 Organisms of every reliance on their chain answer after chains that are clean, follow a planted hint
 or are corrupted (`cotlab.suites.mixed`, which says how often each). The label of an item is the
@@ -13,7 +12,7 @@ r_raw with weights tuned on the same labels and a map, and the features combined
 (`cotlab.reliability.combine`). For each: ECE over 10 bins of equal mass with the band of a
 perfectly calibrated forecaster, Brier score, log loss, AUROC, and AUROC minus that of the best
 single part, paired. ``--splits`` draws the 200 labels anew from all items and says how often the
-bounds hold. The default takes about twelve minutes of one core; the store is gone on with.
+bounds hold. About twelve minutes of one core; a second call resumes.
 """
 
 from __future__ import annotations

@@ -181,6 +181,16 @@ def test_the_metric_and_the_provider_of_the_pages_run(plugin: Path, tmp_path: Pa
     assert re.search(r"repeats_question.*1\.000", done.stdout)
 
 
+def test_the_example_on_one_item_finds_the_false_step() -> None:
+    code = next(
+        code for _, code in blocks(ROOT / "docs/reference/python.md", "python") if "flags(" in code
+    )
+    scope: dict[str, object] = {}
+    exec(compile(code, "python.md", "exec"), scope)  # our own text, read from the checkout
+    assert scope["links"].status == "ok"  # type: ignore[attr-defined]
+    assert scope["links"].value < 1  # type: ignore[attr-defined]
+
+
 def test_the_figure_of_the_page_draws() -> None:
     import pandas as pd
 

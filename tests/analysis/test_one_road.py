@@ -26,6 +26,7 @@ from cotlab.run.config import read_config
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.ui import components
+from cotlab.ui.components import metric_name
 from tests.support.pages import ROOT, opened
 
 SEED = 7
@@ -157,7 +158,7 @@ def test_the_run_page_and_every_figure_have_the_estimates_of_the_report(
     texts = sorted(zip(findings["metric"], findings["estimate [95% interval]"], strict=True))
     assert texts == sorted(
         (
-            e["metric"],
+            metric_name(e["metric"]),
             "n/a" if e["point"] is None else interval_text(e["point"], e["lo"], e["hi"]),
         )
         for e in report["estimates"]

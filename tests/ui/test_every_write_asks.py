@@ -14,7 +14,7 @@ DOORS = ("cotlab.ui.new_run.processes", "cotlab.ui.cached")
 """Modules that pages write through: their callers ask."""
 BESIDES = ("cotlab.run.connect.check_connection",)
 """Reads, but sends a key to a server that the caller names."""
-APART = ("cotlab.store.database", "cotlab.store.migrations", "cotlab.ui", "pages")
+APART = ("cotlab.store.database.Store", "cotlab.store.migrations", "cotlab.ui", "pages")
 """Opening a store may bring it up to date: that is no act of whoever looks at it."""
 HARMLESS = frozenset(
     {"cotlab.store.live.LiveState.__init__", "cotlab.store.responses.ResponseLog.__init__"}
