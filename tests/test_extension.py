@@ -78,7 +78,7 @@ class Theirs:
         text = request.messages[0].content
         if "cat" in text:
             raise Unsupported("no cats")
-        return Response(request.key, "no" if "dog" in text else f"You ask: {text}", usage=Usage(1, 1))
+        return Response(request.key, "no" if "dog" in text else f"Asked: {text}", usage=Usage(1, 1))
 
     async def close(self): ...
 '''
