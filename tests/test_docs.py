@@ -191,6 +191,23 @@ def test_the_example_on_one_item_finds_the_false_step() -> None:
     assert scope["links"].value < 1  # type: ignore[attr-defined]
 
 
+def test_the_examples_of_the_extension_pages_pass_the_linters(tmp_path: Path) -> None:
+    for page in sorted((ROOT / "docs" / "extend").glob("*.md")):
+        for title, code in blocks(page, "python"):
+            if title.startswith(("my_", "pages/")):
+                (tmp_path / Path(title).name).write_text(code)
+    assert len(list(tmp_path.iterdir())) == 4
+    config = ["--config", str(ROOT / "pyproject.toml"), "--no-cache"]
+    for command in (["ruff", "check", *config], ["ruff", "format", "--check", *config]):
+        done = subprocess.run(
+            [sys.executable, "-m", *command, str(tmp_path)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
+
+
 def test_the_figure_of_the_page_draws() -> None:
     import pandas as pd
 
