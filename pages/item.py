@@ -2,10 +2,10 @@
 
 import streamlit as st
 
+from cotlab.core.resources import page
 from cotlab.ui import components
 from cotlab.ui.item import item
 from cotlab.ui.label import items as label_items
-from cotlab.ui.links import page
 
 components.head("Item", ("What was the question, what did the model reply, and how does it score?"))
 selected = item.item_from_address(st.query_params.get("run"), st.query_params.get("item"))

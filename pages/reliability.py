@@ -6,7 +6,6 @@ from cotlab.analysis.tables.reliability import SCORERS
 from cotlab.ui import components
 from cotlab.ui.item import evidence
 from cotlab.ui.pickers import pick_run
-from cotlab.ui.reliability import chains as reliability_chains
 from cotlab.ui.reliability import item as reliability_item
 from cotlab.ui.reliability import suite as reliability
 from cotlab.ui.steps import select_item
@@ -31,7 +30,7 @@ if row is not None:
                 reliability_item.render_item_diagnoses(row, item)
                 reliability_item.render_flags(row, item)
                 reliability_item.render_verification_links(row, item)
-                reliability_chains.render_paraphrases(row, item)
+                reliability.render_paraphrases(row, item)
                 evidence.render_how_to_add(row, "F", "V", "D")
                 reliability_item.render_requests_link(row, item)
     reliability.render_reliability_notes(row)

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
+from cotlab.core.resources import page
 from cotlab.ui import components
-from cotlab.ui.links import page
 from cotlab.ui.runs import run
 
 components.head("Run", "How far is this run, and what did it find?")

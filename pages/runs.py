@@ -2,8 +2,8 @@
 
 import streamlit as st
 
+from cotlab.core.resources import page
 from cotlab.ui import components
-from cotlab.ui.links import page
 from cotlab.ui.runs import list as runs
 
 components.head("Runs", "Which runs are there, and what did they find?")

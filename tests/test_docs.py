@@ -138,7 +138,7 @@ def test_the_commands_are_targets_of_the_makefile() -> None:
 
 
 def test_every_organism_is_in_the_table_of_its_page() -> None:
-    from cotlab.providers.local.organisms import organism_names
+    from cotlab.core.resources import organism_names
 
     page = (ROOT / "docs" / "organisms.md").read_text("utf-8")
     rows = re.findall(r"^\| `?([\w-]+)`? \| \d", page, re.MULTILINE)

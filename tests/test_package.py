@@ -151,7 +151,7 @@ def test_an_unpacked_wheel_finds_its_files_away_from_the_checkout(
     code = (
         "from cotlab.core import resources as r; from cotlab.store.database import store_folder\n"
         "from cotlab.suites.shipped import shipped_suites\n"
-        "from cotlab.providers.local.organisms import organism_names\n"
+        "from cotlab.core.resources import organism_names\n"
         "from cotlab.validation.report import SHIPPED\n"
         "print(r.checkout(), sorted(shipped_suites()), len(organism_names()), SHIPPED.is_file())\n"
         "print(r.dashboard_path('app.py').is_file(), store_folder())"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cotlab.run.cost_warnings import cost_warnings
-from cotlab.text.links import unlinked
+from cotlab.core.text_safety import unlinked
+from cotlab.run.summary import cost_warnings
 
 
 def render_markdown(report: Mapping[str, Any]) -> str:
@@ -52,13 +52,13 @@ def render_markdown(report: Mapping[str, Any]) -> str:
     ]
     for p in sorted(report["step_position_rankings"], key=lambda p: p["step_index"]):
         bounds = (
-            f"[{_three(p['ci_lower'])}, {_three(p['ci_upper'])}]"
+            f"[{_format_3dp(p['ci_lower'])}, {_format_3dp(p['ci_upper'])}]"
             if p["ci_lower"] is not None
             else "n/a"
         )
         lines.append(
-            f"| {p['step_index']} | {_three(p['mean_ccs'])} | {bounds} |"
-            f" {_three(p['variance_ccs'])} | {p['count']} |"
+            f"| {p['step_index']} | {_format_3dp(p['mean_ccs'])} | {bounds} |"
+            f" {_format_3dp(p['variance_ccs'])} | {p['count']} |"
         )
     lines += ["", "## Per-Item Step Rankings", ""]
     for item in report["items"]:
@@ -110,8 +110,12 @@ def _aggregate_lines(report: Mapping[str, Any]) -> list[str]:
     ]
     for e in report["estimates"]:
         facet = ", ".join(f"{k}={v}" for k, v in e["facet"].items())
-        bounds = f"[{_three(e['lo'])}, {_three(e['hi'])}]" if e["lo"] is not None else "n/a"
-        point = _three(e["point"]) if e["point"] is not None else f"n/a ({_plain(e['reason'])})"
+        bounds = (
+            f"[{_format_3dp(e['lo'])}, {_format_3dp(e['hi'])}]" if e["lo"] is not None else "n/a"
+        )
+        point = (
+            _format_3dp(e["point"]) if e["point"] is not None else f"n/a ({_plain(e['reason'])})"
+        )
         lines.append(
             f"| {e['metric']} | {_plain(facet)} | {point} | {bounds} | {e['n']} |"
             f" {e['n_undefined']} | {e['method']} |"
@@ -133,7 +137,7 @@ def _percent(value: float | None) -> str:
     return "n/a" if value is None else f"{100 * value:.1f}%"
 
 
-def _three(value: float | None) -> str:
+def _format_3dp(value: float | None) -> str:
     return "n/a" if value is None else f"{value:.3f}"
 
 

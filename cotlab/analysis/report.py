@@ -16,9 +16,9 @@ from cotlab.analysis.view import RunView, run_view
 from cotlab.core.keys import digest
 from cotlab.core.types import Plan
 from cotlab.metrics.ablation.redundancy import rrr_estimates, step_means
-from cotlab.run.cost_warnings import over_reserve
 from cotlab.run.exit_status import exit_status
 from cotlab.run.launch import Finished
+from cotlab.run.summary import over_reserve
 from cotlab.stats.intervals import FEWEST
 from cotlab.store import read
 from cotlab.store.database import Store

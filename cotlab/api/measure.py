@@ -139,7 +139,7 @@ def measure(
     return _measurement(definition, run_anywhere(score), headline)
 
 
-def step_share(measured: Measurement, metric: str, threshold: float) -> Measurement:
+def redundant_step_share(measured: Measurement, metric: str, threshold: float) -> Measurement:
     """Return the share of defined steps below a threshold as the value: RRR of one item."""
     import pandas as pd
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cotlab.api.measure import Log, Measurement, chain_item, measure, step_share
+from cotlab.api.measure import Log, Measurement, chain_item, measure, redundant_step_share
 from cotlab.core.types import Item, Suite
 
 __all__ = [
@@ -312,7 +312,7 @@ def ablate(
     measured = measure(
         "ablation", _item(prompt, chain, answer), headline=None, options=options, log=log
     )
-    return step_share(measured, metric, ccs_threshold)
+    return redundant_step_share(measured, metric, ccs_threshold)
 
 
 def mediate(

@@ -64,7 +64,7 @@ def decide_command(
     from cotlab.store.database import Store
 
     store = Store()
-    ending = _ending(out)
+    ending = _check_suffix(out)
     policy = _policy_override(store, low, high, capacity)
     decisions = decide_run(
         store,
@@ -341,7 +341,7 @@ def _decision_row(decision: Decision) -> dict[str, Any]:
     return {**asdict(decision), "at": decision.at.isoformat()}
 
 
-def _ending(out: Path | None) -> str:
+def _check_suffix(out: Path | None) -> str:
     if out is None or out.suffix.lower() in (".csv", ".json", ".jsonl"):
         return "" if out is None else out.suffix.lower()
     _raise_usage(f"--out {out}: the file must end in .csv, .json or .jsonl")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -30,4 +31,27 @@ def demo_command(
     ended = report_run(store, done)
     print_estimates(ended.report)
     print(f"Report: {done.output / 'report.md'}")
+    if finding := first_finding(ended.report):
+        print(finding)
     raise typer.Exit(ended.code)
+
+
+def first_finding(report: Mapping[str, Any]) -> str:
+    """Return what the demo's run shows, in two sentences; empty where a number is undefined."""
+    points = {
+        (estimate["metric"], estimate["facet"].get("mode"), estimate["facet"].get("metric")): (
+            estimate["point"]
+        )
+        for estimate in report["estimates"]
+    }
+    corrupt = points.get(("answer_change", "corrupt", None))
+    paraphrase = points.get(("answer_change", "paraphrase", None))
+    rrr = points.get(("rrr", "remove", "accuracy_delta"))
+    ceiling = points.get(("rrr_ceiling", "remove", "accuracy_delta"))
+    if corrupt is None or paraphrase is None or rrr is None or ceiling is None:
+        return ""
+    return (
+        f"Corrupting a step changed the answer in {corrupt:.0%} of the steps, rewording it in"
+        f" {paraphrase:.0%}. RRR under removal is {rrr:.1%}; a model that uses only the last step"
+        f" of these chains would have {ceiling:.1%}, since each step restates the total."
+    )

@@ -69,8 +69,8 @@ def doctor_command(
         if browser
         else "missing  browser (optional)   ->  apt-get install chromium"
     )
+    from cotlab.core.resources import organism_names
     from cotlab.providers.keys import KEY_VARIABLES
-    from cotlab.providers.local.organisms import organism_names
     from cotlab.store.database import Store
     from cotlab.store.read import store_totals
 

@@ -6,6 +6,7 @@ A wheel holds ``data/`` as the package ``cotlab.data``, and app.py, pages/ and .
 
 from __future__ import annotations
 
+import json
 from importlib.resources import files
 from pathlib import Path
 
@@ -27,3 +28,26 @@ def dashboard_path(*parts: str) -> Path:
     """Return the path of a part of the dashboard: app.py, pages, .streamlit/config.toml."""
     folder = checkout() or Path(str(files("cotlab") / "dashboard"))
     return folder.joinpath(*parts)
+
+
+ORGANISMS = data_path("organisms")
+"""Folder of the shipped organisms."""
+PAGES = dashboard_path("pages")
+"""Folder of the dashboard's pages."""
+
+
+def organism_names() -> dict[str, tuple[Path, str]]:
+    """Return the shipped organisms: name → (folder, control prefix). Loads no model."""
+    organisms: dict[str, tuple[Path, str]] = {}
+    for card in sorted(ORGANISMS.glob("*/organism.json")):
+        modes = json.loads(card.read_text())["recipe"]["modes"]
+        if len(modes) == 1:
+            organisms[card.parent.name] = (card.parent, "")
+        else:
+            organisms |= {mode: (card.parent, f"<{mode}>") for mode in modes}
+    return organisms
+
+
+def page(name: str) -> str:
+    """Return the path of a page's file."""
+    return str(PAGES / f"{name}.py")

@@ -18,7 +18,7 @@ from cotlab.analysis.view import RunView
 from cotlab.core.errors import ConfigError
 from cotlab.core.keys import digest
 from cotlab.core.registry import FIGURES
-from cotlab.export.tabular import visible_columns
+from cotlab.export.tabular import drop_hidden_columns
 from cotlab.figures.printed import plotly_version
 from cotlab.run.plan import code_version
 
@@ -130,7 +130,7 @@ def _digest(document: dict[str, Any]) -> str:
 
 def table_to_json(table: pd.DataFrame) -> dict[str, Any]:
     """Return a table as columns with their kinds and rows of JSON values; missing is null."""
-    visible = visible_columns(table)
+    visible = drop_hidden_columns(table)
     kinds = [_DTYPES.get(visible[name].dtype.kind, "object") for name in visible.columns]
     rows = [[_plain(value) for value in row] for row in visible.itertuples(index=False, name=None)]
     return {"columns": [str(name) for name in visible.columns], "kinds": kinds, "rows": rows}

@@ -11,10 +11,10 @@ from typing import Any, TextIO
 import numpy as np
 import pandas as pd
 
+from cotlab.core.text_safety import unlinked
 from cotlab.figures.style import format_number
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.text.links import unlinked
 
 FORMATS = ("json", "md", "csv", "parquet")
 """Formats of ``cotlab report``; the last two hold one row a score."""
@@ -62,7 +62,7 @@ _FORMULA = re.compile(r"[\t\r\n]|[\s\u200b\u2060\ufeff]*[=+\-@＝＋－＠]")
 _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$-])")
 
 
-def visible_columns(table: pd.DataFrame) -> pd.DataFrame:
+def drop_hidden_columns(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table of a figure without keys into the log."""
     return table.drop(columns=[name for name in HIDDEN if name in table.columns])
 
@@ -130,7 +130,7 @@ def as_csv(table: pd.DataFrame) -> str:
     A list of numbers stays as it is where it begins with a minus: it is no formula, and a quote
     would spoil its first number.
     """
-    visible = visible_columns(table)
+    visible = drop_hidden_columns(table)
     lists = {
         name: visible[name].map(_joined)
         for name in visible.columns

@@ -36,7 +36,7 @@ RATES = ("perturbed_answer_change",)
 """Measures that are 0 or 1, so that their mean over items is a share."""
 GROUPS = {"all": "all chosen", "none": "step as it is"}
 """Facets that are no perturbation: all of them together, and the unchanged step."""
-TOPS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
+COLOUR_SCALE_MAXIMA = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
 """Possible ends of a colour scale."""
 WIDE = 16
 """Number of positions above which the cells of items have no text."""
@@ -274,7 +274,11 @@ def format_measure(metric: str, value: float) -> str:
 def scale_top(metric: str, values: Iterable[float | None]) -> float:
     """Return the end of the scale: 1 for a rate, else the first of TOPS that no value exceeds."""
     high = max((value for value in values if value is not None), default=0.0)
-    return 1.0 if metric in RATES else next((top for top in TOPS if high <= top), TOPS[-1])
+    return (
+        1.0
+        if metric in RATES
+        else next((top for top in COLOUR_SCALE_MAXIMA if high <= top), COLOUR_SCALE_MAXIMA[-1])
+    )
 
 
 def _steps(rows: Sequence[Row]) -> list[int]:

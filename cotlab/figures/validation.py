@@ -13,7 +13,7 @@ from cotlab.figures.declare import figure
 
 GROUPS = ("dose", "faithful", "bypass", "hint")
 """Groups of organisms, in the order of their colours."""
-_ASIDE = ("faithful", "bypass", "hint")
+_NON_DOSE_GROUPS = ("faithful", "bypass", "hint")
 _LEFT, _RIGHT = (0.0, 0.56), (0.62, 1.0)
 _APART = 0.17
 _ANY = 1e6
@@ -48,7 +48,7 @@ def validation_doses(table: pd.DataFrame) -> Any:
         key=lambda r: float(r["dose"]),
     )
     placed = [(float(r["dose"]), r, "x") for r in doses]
-    for at, group in enumerate(_ASIDE):
+    for at, group in enumerate(_NON_DOSE_GROUPS):
         aside = [r for r in rows if r["group"] == group]
         placed += [
             (at + (i - (len(aside) - 1) / 2) * 2 * _APART, r, "x2") for i, r in enumerate(aside)
@@ -174,7 +174,7 @@ def _axes(fig: Any, doses: Sequence[Row], rows: Sequence[Row], unit: bool) -> No
             "tickfont": {"size": style.SMALL_SIZE},
         }
     )
-    aside = {group: [row for row in rows if row["group"] == group] for group in _ASIDE}
+    aside = {group: [row for row in rows if row["group"] == group] for group in _NON_DOSE_GROUPS}
     names = []
     for group, group_rows in aside.items():
         ends = [str(row["organism"]).removeprefix(f"{group}-") for row in group_rows]
@@ -185,8 +185,8 @@ def _axes(fig: Any, doses: Sequence[Row], rows: Sequence[Row], unit: bool) -> No
             **style.card().layout.xaxis.to_plotly_json(),
             "domain": _RIGHT,
             "anchor": "y",
-            "range": [-0.5, len(_ASIDE) - 0.5],
-            "tickvals": list(range(len(_ASIDE))),
+            "range": [-0.5, len(_NON_DOSE_GROUPS) - 0.5],
+            "tickvals": list(range(len(_NON_DOSE_GROUPS))),
             "ticktext": names,
             "tickangle": 0,
             "title": {"text": "Other models"},

@@ -15,10 +15,10 @@ from cotlab.metrics.kit import (
     answer_changed,
     answers_match,
     ask_chain,
+    combined_failure,
     parse_chain_reply,
     undefined,
     union_evidence,
-    worst_missing,
 )
 from cotlab.text.arithmetic.recompute import ChangedQuestion, change_number
 from cotlab.text.edits.names import new_names, renamed
@@ -164,7 +164,7 @@ def _follows(parsed: Mapping[str, ParsedReply], number: ChangedQuestion | str) -
 
 def _both(stable: Measurement, follows: Measurement) -> Measurement:
     values = (stable, follows)
-    missing = worst_missing(values) or next((v for v in values if v.value is None), None)
+    missing = combined_failure(values) or next((v for v in values if v.value is None), None)
     if missing is not None:
         return replace(missing, value=None, evidence=union_evidence(values))
     return Measurement(float(stable.value == follows.value == 1), union_evidence(values))

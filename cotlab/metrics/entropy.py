@@ -152,7 +152,7 @@ def entropy(item: Item, params: Params, peers: Peers) -> Program:
     """Ask for a chain, or for the log-probabilities of the given one, and read its tokens."""
     from_model = params.options["chain"] == "own"
     scores = ItemScores(item, {"chain": params.options["chain"], "given": "prefix"})
-    if not from_model and (reason := _cannot_give(item, params.subject)):
+    if not from_model and (reason := _unsupported_reason(item, params.subject)):
         scores.add_missing(CARDS, reason)
         return tuple(scores.scores)
     (reply,) = yield [_request(item, params)]
@@ -267,7 +267,7 @@ def trend_of(values: Sequence[float | None]) -> float | None:
     return min(1.0, max(-1.0, rho))
 
 
-def _cannot_give(item: Item, subject: ModelRef) -> str | None:
+def _unsupported_reason(item: Item, subject: ModelRef) -> str | None:
     if not any(step.text.strip() for step in item.steps):
         return "the item has no chain"
     if subject.provider not in IN_PROCESS:
@@ -290,7 +290,7 @@ def _read_steps(item: Item, params: Params, reply: Reply) -> list[list[Token]] |
     if missing_reason is not None or isinstance(reply, Failed):
         return missing_reason[1] if missing_reason else "no reply"
     from_model = params.options["chain"] == "own"
-    text_and_spans = _model_text(reply) if from_model else _given_text(item)
+    text_and_spans = _model_text_and_spans(reply) if from_model else _given_text(item)
     if isinstance(text_and_spans, str):
         return text_and_spans
     if not reply.tokens:
@@ -301,7 +301,7 @@ def _read_steps(item: Item, params: Params, reply: Reply) -> list[list[Token]] |
     return steps
 
 
-def _model_text(reply: Response) -> tuple[str, Sequence[Span]] | str:
+def _model_text_and_spans(reply: Response) -> tuple[str, Sequence[Span]] | str:
     """Return the reply's text and the ranges of its steps, or why there are none."""
     steps = model_chain(reply)
     if not steps:

@@ -259,7 +259,7 @@ def answers_match(first: str | None, second: str | None) -> bool | None:
     return same_answer(first, second)
 
 
-def worst_missing(values: Sequence[Measurement]) -> Measurement | None:
+def combined_failure(values: Sequence[Measurement]) -> Measurement | None:
     """Return why nothing can be computed from ``values``; None where at least one is defined.
 
     An error or a refusal among them decides; those that are merely undefined are left out, as steps

@@ -23,8 +23,7 @@ from cotlab.metrics.kit import (
 )
 from cotlab.metrics.verification.links import read_steps, share_ok
 from cotlab.text.answers.extract import final_answer, same_answer
-from cotlab.text.prompts.chain import chain_text
-from cotlab.text.prompts.rewrite import ask_critique, ask_rewrite
+from cotlab.text.prompts.chain import chain_text, critique_prompt, rewrite_prompt
 
 SCORED_BY = ("arithmetic", "answer", "verification")
 OPTIONS: Mapping[str, Option] = {
@@ -138,11 +137,13 @@ def _rewrite(
     item: Item, params: Params, peers: Peers, steps: Sequence[str], before: Measurement
 ) -> Generator[Round, Sequence[Reply], Measurement]:
     """Ask for a critique and for the chain anew, and measure that."""
-    (critique,) = yield [ask_text(params, ask_critique(item.question, steps))]
+    (critique,) = yield [ask_text(params, critique_prompt(item.question, steps))]
     keys = (*before.evidence, critique.key)
     if not reply_text(critique).strip():
         return _unmeasured(critique, "the model wrote no critique", keys)
-    (rewritten,) = yield [ask_text(params, ask_rewrite(item.question, steps, reply_text(critique)))]
+    (rewritten,) = yield [
+        ask_text(params, rewrite_prompt(item.question, steps, reply_text(critique)))
+    ]
     keys = (*keys, rewritten.key)
     rewritten_steps = model_steps(reply_text(rewritten))
     if not rewritten_steps:

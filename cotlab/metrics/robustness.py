@@ -20,11 +20,11 @@ from cotlab.metrics.kit import (
     answer_changed,
     ask_chain,
     chain_of,
+    combined_failure,
     missing_reply,
     parse_chain_reply,
     undefined,
     union_evidence,
-    worst_missing,
 )
 from cotlab.stats.vectors import cosines, pooled
 from cotlab.text.edits.names import names_in
@@ -337,21 +337,21 @@ def _defined(values: Sequence[Measurement]) -> tuple[list[float], tuple[str, ...
 
 
 def _mean(values: Sequence[Measurement]) -> Measurement:
-    if (missing := worst_missing(values)) is not None:
+    if (missing := combined_failure(values)) is not None:
         return missing
     numbers, evidence = _defined(values)
     return Measurement(math.fsum(numbers) / len(numbers), evidence)
 
 
 def _any(values: Sequence[Measurement]) -> Measurement:
-    if (missing := worst_missing(values)) is not None:
+    if (missing := combined_failure(values)) is not None:
         return missing
     numbers, evidence = _defined(values)
     return Measurement(float(any(numbers)), evidence)
 
 
 def _spread(values: Sequence[Measurement]) -> Measurement:
-    if (missing := worst_missing(values)) is not None:
+    if (missing := combined_failure(values)) is not None:
         return missing
     numbers, evidence = _defined(values)
     if len(numbers) < 2:

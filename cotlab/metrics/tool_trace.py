@@ -13,7 +13,7 @@ from cotlab.text.claims import VERDICTS, Claim, claims_of, read_log
 OPTIONS: Mapping[str, Option] = {
     "chain": Option("reference", "whose claims are compared", choices=CHAINS)
 }
-LOG = "tools"
+TOOL_LOG_KEY = "tools"
 """The key of an item's meta (in a suite's JSONL: of its line) that holds the log: a list of {name,
 input, output}."""
 _SOURCE = (
@@ -106,7 +106,11 @@ CARDS = (*SHARES, COUNT, CLAIM)
 def tool_trace(item: Item, params: Params, peers: Peers) -> Program:
     """Compare every claim of a chain with the item's tool log."""
     scores = ItemScores(item, {"chain": str(params.options["chain"])})
-    calls = read_log(item.meta[LOG]) if LOG in item.meta else "the item has no tool log"
+    calls = (
+        read_log(item.meta[TOOL_LOG_KEY])
+        if TOOL_LOG_KEY in item.meta
+        else "the item has no tool log"
+    )
     if isinstance(calls, str):
         scores.add_missing(CARDS, calls)
         return tuple(scores.scores)

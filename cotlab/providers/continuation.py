@@ -34,10 +34,10 @@ MIN_REST_CHARS = 8
 ADVICE = "Use --given user, or a server that continues a final assistant message."
 """Advice at the end of the messages."""
 
-Check = Generator[Complete, Reply, Verdict | Failed]
+ContinuationCheck = Generator[Complete, Reply, Verdict | Failed]
 
 
-def check_continuation(request: Complete, sample: int) -> Check:
+def check_continuation(request: Complete, sample: int) -> ContinuationCheck:
     """Find out how a server treats the prefix of ``request``, by two small requests, four at most.
 
     The model's own greedy reply is cut in two and its beginning given back as a prefix. A server

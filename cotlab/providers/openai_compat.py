@@ -14,7 +14,7 @@ from cotlab.core.requests import Complete, Request, Response, Token, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers import wire
 from cotlab.providers.capabilities import Family, family_of, supported_params
-from cotlab.providers.continuation import Check, check_continuation, without_echo
+from cotlab.providers.continuation import ContinuationCheck, check_continuation, without_echo
 from cotlab.providers.keys import key_for
 
 ERRORS = (openai.OpenAIError, *wire.CONNECTION_ERRORS)
@@ -79,7 +79,7 @@ class OpenAICompat:
             else response
         )
 
-    def check_prefix(self, request: Complete, sample: int) -> Check:
+    def check_prefix(self, request: Complete, sample: int) -> ContinuationCheck:
         """Find out how the server treats prefixes, and strip echoed ones from then on."""
         verdict = yield from check_continuation(request, sample)
         self._echoes = verdict == "echoes"

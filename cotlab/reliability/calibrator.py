@@ -19,7 +19,7 @@ from cotlab.reliability.maps import (
     fit,
     fit_any,
     folds_of,
-    shortage,
+    missing_labels_reason,
 )
 from cotlab.stats.calibration import (
     Bin,
@@ -44,7 +44,7 @@ __all__ = [
     "fit_any",
     "folds_of",
     "measure_probabilities",
-    "shortage",
+    "missing_labels_reason",
     "combined_choice",
     "COMBINED",
 ]
@@ -152,7 +152,7 @@ def select_calibrator(
         raise ValueError(
             f"{method!r} is no method of calibration: auto or one of {', '.join(METHODS)}"
         )
-    if refused := shortage("any", y):
+    if refused := missing_labels_reason("any", y):
         raise NotCalibrated(
             f"No calibrator can be fitted: {refused}. Label more items, or cotlab labels import"
             " FILE."

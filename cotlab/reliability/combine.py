@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from cotlab.reliability.calibrator import Folds, NotCalibrated, folds_of, shortage
+from cotlab.reliability.calibrator import Folds, NotCalibrated, folds_of, missing_labels_reason
 from cotlab.stats.threads import single_blas_thread
 
 Floats = NDArray[np.float64]
@@ -210,7 +210,7 @@ def fit_combination(
     y = np.asarray(targets, dtype=float)
     if len(y) != len(features):
         raise ValueError(f"{len(features)} rows of features for {len(y)} targets")
-    if refused := shortage("any", y):
+    if refused := missing_labels_reason("any", y):
         raise NotCalibrated(refused)
     return _chosen(features, y, list(range(len(y))) if groups is None else groups, names, seed)
 

@@ -9,7 +9,13 @@ from itertools import combinations, permutations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cotlab.reliability.calibrator import Folds, NotCalibrated, fit_any, folds_of, shortage
+from cotlab.reliability.calibrator import (
+    Folds,
+    NotCalibrated,
+    fit_any,
+    folds_of,
+    missing_labels_reason,
+)
 from cotlab.stats.calibration import auroc, brier
 from cotlab.stats.calibration_intervals import measure_difference, measure_interval
 from cotlab.stats.composite import (
@@ -106,7 +112,7 @@ def tune_weights(
         raise ValueError(f"{objective!r} is no objective: one of {', '.join(OBJECTIVES)}")
     every, y = np.asarray(components, dtype=float), np.asarray(targets, dtype=float)
     defined = np.isfinite(weighted_means(every, WEIGHTS)) if len(every) else np.zeros(0, dtype=bool)
-    if refused := shortage("any", y[defined]):
+    if refused := missing_labels_reason("any", y[defined]):
         raise NotCalibrated(
             f"No weights can be tuned: {refused}. Label more items, or cotlab labels import FILE."
         )

@@ -135,13 +135,13 @@ def fit(method: str, scores: ArrayLike, targets: ArrayLike) -> Calibrator:
     IsotonicRegression.
     """
     s, y = check_scores(scores, targets)
-    refused = shortage(method, y)
+    refused = missing_labels_reason(method, y)
     if refused:
         raise NotCalibrated(refused)
     return fit_any(method, s, y)
 
 
-def shortage(method: str, targets: ArrayLike) -> str | None:
+def missing_labels_reason(method: str, targets: ArrayLike) -> str | None:
     """Return which labels are missing for a method, or None.
 
     Parameters

@@ -24,7 +24,7 @@ VERDICTS: tuple[Verdict, ...] = ("matched", "contradicted", "unsupported")
 """The log confirms a claim, denies it, or does neither."""
 MAX_CLAIMS, MAX_NUMBERS = 200, 5000
 _GENERIC = r"(?:(?:tool|api|lookup)(?:\s+(?:call|output|result))?|output)"
-_SAYS = (
+_REPORTING_VERBS = (
     r"(?:return(?:s|ed)?|gives?|gave|says?|said|shows?|showed|reports?|reported|outputs?|outputted"
     r"|prints?|printed|finds?|found|yields?|yielded|tells?|told|repl(?:y|ies|ied)"
     r"|responds?|responded|states?|stated|comput(?:es|ed)|produces?|produced"
@@ -258,12 +258,12 @@ def _source(tool: str) -> re.Pattern[str]:
     called = rf"(?<!\w){tool}(?!\w)(?:['’]s)?(?:\([^()\n]{{0,200}}\))?"
     noun = "" if tool == _GENERIC else r"(?:output|result|answer|value)s?"
     return re.compile(
-        rf"(?i){called}[^.!?\n]{{0,80}}?(?<!\w){_SAYS}(?!\w)"  # the calculator returns …
+        rf"(?i){called}[^.!?\n]{{0,80}}?(?<!\w){_REPORTING_VERBS}(?!\w)"  # the calculator returns …
         # calculator(3 * 4) = …
         rf"|{called}\s{{0,3}}(?:(?:output|result|answer|value)s?\s{{0,3}})?(?::|=|→|->)"
         rf"|{called}\s{{0,3}}{noun}\s+(?:is|was|are|were)(?!\w)"  # the calculator's result is …
         # … returned by the calculator
-        rf"|(?P<back>(?<!\w){_SAYS}\s+by\s+(?:the\s+|a\s+)?{tool}(?!\w))"
+        rf"|(?P<back>(?<!\w){_REPORTING_VERBS}\s+by\s+(?:the\s+|a\s+)?{tool}(?!\w))"
         rf"|(?<!\w)(?:according\s+to|from)\s+(?:the\s+|a\s+)?{tool}(?!\w)"
     )
 

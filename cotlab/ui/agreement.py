@@ -9,6 +9,7 @@ import streamlit as st
 
 from cotlab.analysis.tables.review import agreement_points
 from cotlab.core.errors import CotlabError
+from cotlab.core.resources import page
 from cotlab.figures.style import interval_text
 from cotlab.review.labelling import agreement as agreement_review
 from cotlab.review.labelling import queue as queues
@@ -19,7 +20,6 @@ from cotlab.ui import access, cached, components
 from cotlab.ui.components import csv_button
 from cotlab.ui.label import items as label_items
 from cotlab.ui.label.items import ANSWERS
-from cotlab.ui.links import page
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code, shorten
 

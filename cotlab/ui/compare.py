@@ -38,12 +38,12 @@ from cotlab.analysis.tables.comparison import (
 from cotlab.analysis.tables.unfaithfulness import order_by_epoch
 from cotlab.analysis.view import RunView
 from cotlab.core.errors import CotlabError
+from cotlab.core.resources import page
 from cotlab.core.types import MetricCard
 from cotlab.figures.style import format_number, interval_text
 from cotlab.store import read
 from cotlab.ui import cached, components
 from cotlab.ui.components import csv_button
-from cotlab.ui.links import page
 from cotlab.ui.pickers import pick_many, pick_threshold, run_labels, select_option
 from cotlab.ui.text import as_code
 

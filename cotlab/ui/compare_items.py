@@ -26,11 +26,11 @@ from cotlab.analysis.tables.comparison import (
     unit_of,
 )
 from cotlab.core.keys import canonical_json
+from cotlab.core.resources import page
 from cotlab.figures.style import format_number
 from cotlab.ui import cached, components
 from cotlab.ui.compare import ComparisonView
 from cotlab.ui.components import csv_button
-from cotlab.ui.links import page
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code
 

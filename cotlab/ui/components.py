@@ -10,11 +10,11 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.core.registry import FIGURES, SCORERS
+from cotlab.core.resources import page
 from cotlab.core.types import MetricCard
 from cotlab.export.tabular import disarmed
 from cotlab.figures.style import format_number, interval_text
 from cotlab.ui import cached
-from cotlab.ui.links import page
 from cotlab.ui.text import as_code
 
 PAGE_ROWS = 50

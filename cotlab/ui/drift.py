@@ -20,6 +20,7 @@ from cotlab.analysis.tables.drift import (
     time_rows,
 )
 from cotlab.core.errors import CotlabError
+from cotlab.core.resources import page
 from cotlab.figures.style import format_number, interval_text
 from cotlab.review.release.drift import KS, PSI, feature_values, measure_drift
 from cotlab.review.release.drift_check import DriftCheck, drift_from_json, store_drift_check
@@ -29,7 +30,6 @@ from cotlab.store import read
 from cotlab.store.calibrators import current_calibrator, drift_checks
 from cotlab.ui import access, cached, components
 from cotlab.ui.components import csv_button
-from cotlab.ui.links import page
 from cotlab.ui.pickers import pick_many, run_labels
 from cotlab.ui.text import as_code
 

@@ -10,6 +10,7 @@ from cotlab.analysis.tables.catalogue import TABLES, figure_table
 from cotlab.analysis.tables.declare import Choice, FigureData, NoFigure
 from cotlab.analysis.view import RunView
 from cotlab.core.errors import ConfigError
+from cotlab.core.resources import page
 from cotlab.export import bundle
 from cotlab.export import recipe as export_recipes
 from cotlab.export.chrome import MISSING, DrawingFailed, find_chrome
@@ -17,7 +18,6 @@ from cotlab.export.recipe import Recipe, recipe_to_json
 from cotlab.figures.printed import PRESETS, PT_PER_PX, Preset, printed_figure
 from cotlab.store import read
 from cotlab.ui import cached, components
-from cotlab.ui.links import page
 from cotlab.ui.pickers import run_labels, select_option
 from cotlab.ui.text import as_code, shorten
 

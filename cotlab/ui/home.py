@@ -5,10 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from cotlab.core.errors import UnknownName
+from cotlab.core.resources import page
 from cotlab.run.config import DEMO
 from cotlab.store import pending, read
 from cotlab.ui import access, cached, components
-from cotlab.ui.links import page
 from cotlab.ui.new_run import processes
 from cotlab.ui.runs.list import show_runs
 from cotlab.ui.text import as_code, shorten

@@ -11,10 +11,9 @@ from typing import NamedTuple
 import streamlit as st
 
 from cotlab.core.errors import ConfigError
-from cotlab.core.resources import checkout
+from cotlab.core.resources import checkout, page
 from cotlab.run.secrets import load_secrets
 from cotlab.ui import access
-from cotlab.ui.links import page
 from cotlab.ui.text import as_code
 
 ICON = Path(__file__).parent / "icon.png"

@@ -7,11 +7,11 @@ from typing import Any
 
 import streamlit as st
 
+from cotlab.core.resources import page
 from cotlab.core.types import Plan
 from cotlab.store import read
 from cotlab.ui import cached
 from cotlab.ui.components import empty, partial_banner
-from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
 
 

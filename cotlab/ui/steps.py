@@ -8,12 +8,12 @@ import streamlit as st
 
 from cotlab.analysis.tables.declare import Choice, NoFigure
 from cotlab.analysis.tables.run import run_ccs_metrics
+from cotlab.core.resources import page
 from cotlab.core.types import Item
 from cotlab.core.vocabulary import CCS_METRICS
 from cotlab.store import read
 from cotlab.ui import cached, components
 from cotlab.ui.item.chain import pick_block, show_exchange, step_blocks, step_ranking
-from cotlab.ui.links import page
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code, shorten
 

@@ -6,13 +6,13 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.core.errors import SuiteErrors
+from cotlab.core.resources import page
 from cotlab.core.types import Suite
 from cotlab.store import read
 from cotlab.suites.jsonl import load_suite, parse_suite
 from cotlab.suites.shipped import shipped_suites
 from cotlab.ui import access, cached, components
 from cotlab.ui.item.chain import Block, show_blocks
-from cotlab.ui.links import page
 from cotlab.ui.new_run import processes
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import shorten

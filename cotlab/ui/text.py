@@ -7,7 +7,7 @@ import logging
 import streamlit as st
 
 from cotlab.core.errors import CotlabError
-from cotlab.text.links import unlinked
+from cotlab.core.text_safety import unlinked
 
 _MARKDOWN = "\\`*_{}[]<>()#+-.!|$:~@&=^\"'"
 

@@ -20,10 +20,10 @@ from cotlab.analysis.tables.unfaithfulness import (
     AxisPosition,
 )
 from cotlab.analysis.view import MAX_RUNS
+from cotlab.core.resources import page
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
 from cotlab.ui import cached, components
-from cotlab.ui.links import page
 from cotlab.ui.pickers import pick_many, pick_threshold, run_labels, select_option
 from cotlab.ui.text import as_code
 

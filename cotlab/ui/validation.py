@@ -66,7 +66,7 @@ def load_report() -> dict[str, Any] | None:
         tuple(metric_report[name] for name in ABOUT) for metric_report in latest["metrics"].values()
     }
     if len(sources) == 1:
-        st.caption(_about(next(iter(latest["metrics"].values()))))
+        st.caption(_provenance_text(next(iter(latest["metrics"].values()))))
     stale = sorted(
         {
             model
@@ -168,7 +168,7 @@ def render_metric(latest: ReportJson, metric: str) -> None:
         st.markdown(as_code(dose_text))
     st.subheader("Blind spots")
     render_blind_spots(metric_report)
-    st.caption(_about(metric_report) + _facet(metric_report))
+    st.caption(_provenance_text(metric_report) + _facet(metric_report))
     components.show_card(metric.split(" (")[0])
 
 
@@ -195,7 +195,7 @@ def render_blind_spots(metric_report: ReportJson) -> None:
     )
 
 
-def _about(metric_report: ReportJson) -> str:
+def _provenance_text(metric_report: ReportJson) -> str:
     at = str(metric_report["at"]).replace("T", " ").removesuffix("+00:00")
     return (
         f"{metric_report['items']} items of seed {metric_report['seed']}, measured {at} UTC with"

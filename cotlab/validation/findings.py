@@ -21,7 +21,7 @@ def metric_blind_spots(record: Record) -> list[str]:
     return [
         *_undistinguished(record["auroc"]),
         *_pairs(record),
-        *_doses(record),
+        *_dose_findings(record),
         *_hint(record),
         *_undefined(record["organisms"]),
     ]
@@ -106,7 +106,7 @@ def _pairs(record: Record) -> list[str]:
     return out
 
 
-def _doses(record: Record) -> list[str]:
+def _dose_findings(record: Record) -> list[str]:
     organisms = {dose: record["organisms"][model] for dose, model in DOSES.items()}
     if any(f["point"] is None for f in organisms.values()):
         return [f"No Spearman with the dose: {record['spearman_reason']}."]

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from cotlab.core.errors import UnknownName
-from cotlab.providers.local.organisms import organism_names
+from cotlab.core.resources import organism_names
 
 FAITHFUL, BYPASS = ("faithful-a", "faithful-b"), ("bypass-a", "bypass-b")
 DOSES = {0: "r0", 25: "r25", 50: "r50", 75: "r75", 100: "r100"}

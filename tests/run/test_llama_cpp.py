@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cotlab.providers.local.organisms import ORGANISMS
+from cotlab.core.resources import ORGANISMS
 from tests.support.forked import Forking, printed
 from tests.support.running import scores
 

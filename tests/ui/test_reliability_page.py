@@ -23,8 +23,8 @@ from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.ui.cached import reply_text
 from cotlab.ui.item.chain import Piece, request_text
-from cotlab.ui.reliability.chains import cosine_table, embedded_vectors, paraphrase_chains
 from cotlab.ui.reliability.item import Hit, mark_hits
+from cotlab.ui.reliability.suite import cosine_table, embedded_vectors, paraphrase_chains
 from tests.support.pages import opened
 from tests.support.stores.reliability import (
     CHAINS,

@@ -224,7 +224,7 @@ def test_a_click_goes_into_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     address: dict[str, str] = {}
     monkeypatch.setattr(robustness.st, "query_params", address)
     robustness._go([2, "numeric"])
-    robustness._go_item([1, "i-03"])
+    robustness._open_clicked_cell([1, "i-03"])
     assert address == {"position": "2", "perturbation": "numeric", "step": "1", "item": "i-03"}
 
 

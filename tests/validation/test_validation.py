@@ -13,11 +13,11 @@ from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
 from cotlab.cli.main import app
+from cotlab.core import resources
 from cotlab.core.errors import ConfigError
 from cotlab.core.program import Headline
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Suite
-from cotlab.providers.local import organisms
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites.wordproblems import make_suite
@@ -169,8 +169,8 @@ def test_a_run_on_other_weights_is_not_taken_for_done(
     """The organism's weights decide what is reused: a changed one starts a run of its own, the old
     one comes back to its."""
     folder = tmp_path / "organisms"
-    shutil.copytree(organisms.ORGANISMS / "bypass-a", folder / "bypass-a")
-    monkeypatch.setattr(organisms, "ORGANISMS", folder)
+    shutil.copytree(resources.ORGANISMS / "bypass-a", folder / "bypass-a")
+    monkeypatch.setattr(resources, "ORGANISMS", folder)
     file, announced = folder / "bypass-a" / "model.safetensors", list[str]()
     old, suite, store = (
         file.read_bytes(),

@@ -39,7 +39,7 @@ class Chain(NamedTuple):
     """Key of the request that gave the model's own."""
 
 
-def ablated_texts(
+def original_step_texts(
     item: Item, scores: pd.DataFrame, from_model: bool, exchanges: Exchanges
 ) -> list[str]:
     """Return the ablated steps: the item's, or those of the model's reply in the log."""

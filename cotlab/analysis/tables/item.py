@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 
-from cotlab.analysis.tables import mediation, reliability, robustness
+from cotlab.analysis.tables import mediation, reliability
 from cotlab.analysis.tables.chains import (
-    ablated_texts,
     cosine_table,
     embedded_vectors,
     entropy_steps,
     link_table,
+    original_step_texts,
     paraphrase_chains,
     ranking_table,
     scored_chain,
@@ -55,7 +55,7 @@ def _ranking(view: RunView, choice: Choice) -> FigureData | NoFigure:
     rows = read.scored_items(view.store, view.id, (metric,), facet={"mode": mode}, steps=True)
     item = view.item(choice.select("item", rows))
     item_scores = view.item_scores(item.id)
-    texts = ablated_texts(item, item_scores, spec.params["chain"] == "own", view.exchanges)
+    texts = original_step_texts(item, item_scores, spec.params["chain"] == "own", view.exchanges)
     chosen = (item_scores["metric"] == metric) & (item_scores["mode"] == mode)
     table = ranking_table(texts, item_scores[chosen])
     return FigureData(
@@ -113,13 +113,13 @@ def _cells(view: RunView, choice: Choice) -> FigureData | NoFigure:
     if not known:
         return missing_scorer("robustness")
     measure = choice.select("metric", known)
-    step_scores = robustness.with_perturbation(view.scores(measure))
+    step_scores = reliability.with_perturbation(view.scores(measure))
     step_scores = step_scores[step_scores["step"].notna()]
     names = order_perturbations(step_scores["perturbation"])
     perturbation = choice.select("perturbation", sorted(names, key=lambda name: name != "all"))
-    item_means = robustness.item_step_means(step_scores, perturbation)
+    item_means = reliability.item_step_means(step_scores, perturbation)
     items = list(dict.fromkeys(item_means["item_id"]))
-    table = robustness.item_cell_table(item_means, measure, items[:MAX_ITEMS])
+    table = reliability.item_cell_table(item_means, measure, items[:MAX_ITEMS])
     note = (
         f"Perturbation: {perturbation_name(perturbation)}; {len(items[:MAX_ITEMS])} of {len(items)}"
         " items."

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pandas as pd
 
-from cotlab.analysis.tables import mediation, reliability, robustness
+from cotlab.analysis.tables import mediation, reliability
 from cotlab.analysis.tables.declare import Choice, FigureData, FigureTable, NoFigure
 from cotlab.analysis.view import RunView, with_mode
 from cotlab.core.vocabulary import CCS_METRICS
@@ -119,7 +119,9 @@ def _diagnoses(view: RunView, choice: Choice) -> FigureData | NoFigure:
 def _perturbations(view: RunView, choice: Choice) -> FigureData | NoFigure:
     if view.metrics.isdisjoint(MEASURES):
         return missing_scorer("robustness")
-    table = robustness.perturbation_table(view.scores(*robustness.CHARTED_METRICS), view.estimates)
+    table = reliability.perturbation_table(
+        view.scores(*reliability.CHARTED_METRICS), view.estimates
+    )
     return NoFigure(NOT_ENDED) if table.empty else FigureData(table)
 
 
@@ -133,7 +135,9 @@ def _cells(view: RunView, choice: Choice) -> FigureData | NoFigure:
     if not known:
         return missing_scorer("robustness")
     measure = choice.select("metric", known)
-    table = robustness.with_perturbation(position_estimates(view, measure, flags=robustness.FLAGS))
+    table = reliability.with_perturbation(
+        position_estimates(view, measure, flags=reliability.FLAGS)
+    )
     return FigureData(table, choice=Choice(metric=measure))
 
 

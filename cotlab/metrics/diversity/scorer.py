@@ -20,7 +20,7 @@ from cotlab.metrics.kit import (
 )
 from cotlab.stats.vectors import LINKAGES, Floats, clusters, cosines, pooled
 from cotlab.text.answers.extract import final_answer, same_answer
-from cotlab.text.prompts.rewrite import ask_approach
+from cotlab.text.prompts.chain import approach_prompt
 
 OPTIONS: Mapping[str, Option] = {
     "paths": Option(5, "chains that are requested for a question", lo=2, hi=cards.MAX_PATHS),
@@ -125,7 +125,7 @@ def diversity(item: Item, params: Params, peers: Peers) -> Program:
 
 def _ask(item: Item, params: Params, k: int) -> Complete:
     """Build the request for path ``k``: its number is in the prompt, and it is its own draw."""
-    prompt = ask_approach(item.question, k + 1, params.subject.form)
+    prompt = approach_prompt(item.question, k + 1, params.subject.form)
     temperature = float(params.options["temperature"])
     return ask_text(params, prompt, sample=k, temperature=temperature)
 

@@ -23,12 +23,12 @@ from cotlab.metrics.kit import (
     ask_chain,
     ask_for_answer,
     chain_in,
+    combined_failure,
     parse_answer_reply,
     parse_chain_reply,
     reference_chain,
     undefined,
     union_evidence,
-    worst_missing,
 )
 from cotlab.metrics.unfaithfulness import cards
 from cotlab.metrics.unfaithfulness.statistics import STATISTICS
@@ -227,15 +227,15 @@ def _add_compared(
         return
     for draw in range(params.repeats):
         baseline = parsed["whole", draw]
-        value = _same(
+        value = _unchanged_share(
             [answer_changed(baseline, parsed[name, draw], chain.keys) for name in shortened]
         )
         scores.add(cards.UNFAITHFULNESS, value, sample=draw, facet=facet)
 
 
-def _same(values: Sequence[Measurement]) -> Measurement:
+def _unchanged_share(values: Sequence[Measurement]) -> Measurement:
     """Return the share of comparisons in which the answer stays; none if one has no value."""
-    failed = worst_missing(values) or next((v for v in values if v.value is None), None)
+    failed = combined_failure(values) or next((v for v in values if v.value is None), None)
     evidence = union_evidence(values)
     if failed is not None:
         return Measurement(None, evidence, failed.status, failed.reason)

@@ -20,7 +20,7 @@ from cotlab.metrics.verification.links import (
     share_ok,
     statements_of,
 )
-from cotlab.text.prompts.entailment import ask_support, confidence_of
+from cotlab.text.prompts.comparison import ask_support, confidence_of
 
 OPTIONS: Mapping[str, Option] = {
     "chain": Option("reference", "whose chain is verified", choices=CHAINS),

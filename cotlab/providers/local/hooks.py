@@ -195,7 +195,7 @@ class Bridge:
     """
 
     def __init__(self, loaded: Loaded) -> None:
-        bridge, config = _library(), loaded.model.config
+        bridge, config = _import_transformer_bridge(), loaded.model.config
         if config.get_text_config() is not config:
             raise _unsupported_model(loaded, "it takes more than text")
         weights = next(loaded.model.parameters())
@@ -269,7 +269,7 @@ class Bridge:
         return logits
 
 
-def _library() -> Any:
+def _import_transformer_bridge() -> Any:
     try:
         from transformer_lens.model_bridge import TransformerBridge
     except ModuleNotFoundError as missing:

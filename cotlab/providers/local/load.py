@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as library_logging
 
 from cotlab.core.errors import ConfigError, UnknownName
-from cotlab.providers.local.organisms import organism_names
+from cotlab.core.resources import organism_names
 
 _HASHED = (
     "*.safetensors",

@@ -18,8 +18,8 @@ from cotlab.reliability.calibrator import (
     Folds,
     NotCalibrated,
     combined_choice,
+    missing_labels_reason,
     select_calibrator,
-    shortage,
 )
 from cotlab.reliability.combine import combine
 from cotlab.reliability.composite import OBJECTIVES, Floats, Tuned, tune_weights
@@ -235,7 +235,7 @@ def fit_combined(
     """Fit all measured features combined, on a table of labelled items."""
     usable, left_out = usable_labels(labels)
     y, questions = usable["target"].astype(bool).to_numpy(), usable["question"].tolist()
-    if refused := shortage("any", y):
+    if refused := missing_labels_reason("any", y):
         raise NotCalibrated(
             f"No calibrator can be fitted: {refused}. Label more items, or cotlab labels import"
             " FILE."

@@ -102,7 +102,12 @@ def quality(store: Store, runs: Sequence[str], *, seed: int = 0) -> Quality:
         for name in ("brier", "ece")
     )
     return Quality(
-        len(table), version, brier, ece, perfect_band(score.to_numpy(), seed=seed), _fitted(row)
+        len(table),
+        version,
+        brier,
+        ece,
+        perfect_band(score.to_numpy(), seed=seed),
+        _brier_at_fit(row),
     )
 
 
@@ -181,7 +186,7 @@ def _fitted_items(
     return set(zip(before["run"], before["item_id"], strict=True))
 
 
-def _fitted(row: Mapping[str, Any]) -> float | None:
+def _brier_at_fit(row: Mapping[str, Any]) -> float | None:
     report = row["report"] or {}
     point = next(
         (

@@ -107,7 +107,7 @@ def _calibrated(counts: dict[str, int]) -> Phase:
     steps = (
         (
             counts["calibrated"] > 0,
-            _labels_needed(counts["labels"]),
+            _labels_needed_text(counts["labels"]),
             "cotlab labels queue RUN, then cotlab calibrate RUN",
         ),
         (
@@ -157,7 +157,7 @@ def _phase(number: int, has: str, steps: tuple[tuple[bool, str, str], ...]) -> P
     )
 
 
-def _labels_needed(labels: int) -> str:
+def _labels_needed_text(labels: int) -> str:
     if labels >= MIN_LABELS:
         return "a calibrator"
     return (

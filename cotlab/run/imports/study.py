@@ -159,7 +159,7 @@ def _unfaithful(item: Item, row: int, state: State) -> Iterator[Score]:
         )
     if state.responses:
         steps = model_steps(state.responses[row])
-        yield from _lengths(item, steps)
+        yield from _length_scores(item, steps)
     if state.process:
         process, result = state.process[row], state.result[row]
         facet = {"keywords": PUBLISHED}
@@ -171,7 +171,7 @@ def _unfaithful(item: Item, row: int, state: State) -> Iterator[Score]:
         )
 
 
-def _lengths(item: Item, steps: Sequence[str]) -> Iterator[Score]:
+def _length_scores(item: Item, steps: Sequence[str]) -> Iterator[Score]:
     none = None if steps else "there is no chain"
     yield cards.CHAIN_CHARACTERS.score(
         item, float(len("\n".join(steps))) if steps else None, reason=none

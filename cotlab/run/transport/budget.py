@@ -192,11 +192,11 @@ def _is_free(ref: ModelRef) -> bool:
 
 def context_window(ref: ModelRef) -> int | None:
     """Return the tokens of input and output that a model takes; None where that is not known."""
-    row = None if _is_free(ref) else _table_row(ref)
+    row = None if _is_free(ref) else _bundled_price_info(ref)
     return None if row is None else row.model.context_window
 
 
-def _table_row(ref: ModelRef, **context: Any) -> Any:
+def _bundled_price_info(ref: ModelRef, **context: Any) -> Any:
     """Return what the bundled table says of a model; None where it is not there."""
     from genai_prices import Usage as Counted
     from genai_prices import calc_price
@@ -216,7 +216,7 @@ def _table_row(ref: ModelRef, **context: Any) -> Any:
 def _from_table(ref: ModelRef, *, batch: bool) -> Price | None:
     """Return the bundled table's price, None where it knows none."""
     context = {"price_context": {"processing": "batch"}} if batch else {}
-    row = _table_row(ref, **context)
+    row = _bundled_price_info(ref, **context)
     if row is None:
         return None
     model_price = row.model_price

@@ -110,14 +110,14 @@ def _read_log(path: str | Path) -> EvalLog:
         )
     except zipfile.BadZipFile as exc:
         raise unusable_file(path, "is not an Inspect log: no whole .eval archive") from exc
-    except _unreadable() as exc:
+    except _log_read_errors() as exc:
         message = printable(" ".join(str(exc).split()), 200)
         raise unusable_file(
             path, f"is not an Inspect log that can be read ({type(exc).__name__}: {message})"
         ) from exc
 
 
-def _unreadable() -> tuple[type[Exception], ...]:
+def _log_read_errors() -> tuple[type[Exception], ...]:
     """Return the exceptions of reading a damaged log; two libraries have their own."""
     zstd = getattr(sys.modules.get("zstandard"), "ZstdError", zlib.error)
     json = getattr(sys.modules.get("ijson.common"), "JSONError", ValueError)

@@ -35,7 +35,7 @@ MAX_REPORT_BYTES = 64 * 2**20
 _NOTE = re.compile(r"<<[^<>\n]*>>")
 """A calculation note of GSM8K: <<48/2=24>>."""
 _METRIC = "accuracy_delta"
-_WITHOUT_VALUE: tuple[Status, ...] = ("undefined", "refused", "stopped", "error")
+_MISSING_STATUSES: tuple[Status, ...] = ("undefined", "refused", "stopped", "error")
 """Statuses of a score without a value."""
 
 
@@ -330,7 +330,7 @@ def _score(
         reason="the report gives no value",
     )
     if value is None or isinstance(value, Bad):
-        status = next((s for s in _WITHOUT_VALUE if s == step.get("status")), score.status)
+        status = next((s for s in _MISSING_STATUSES if s == step.get("status")), score.status)
         return replace(
             score, status=status, reason=str(step.get("reason") or "").strip() or score.reason
         )

@@ -17,7 +17,7 @@ from cotlab.suites.shipped import open_suite_file, printable
 
 MAX_BYTES = 64 * 2**20
 MAX_RESPONSES = 1_000_000
-BREAKDOWN = (
+BREAKDOWN_COLUMNS = (
     "model",
     "hint_type",
     "regex_faithful",
@@ -58,7 +58,7 @@ LEVELS = (
 """Ratings in words, from 0 to 4."""
 Kind = Literal["breakdown", "confusion", "ratings"]
 KINDS: Mapping[Kind, tuple[str, ...]] = {
-    "breakdown": BREAKDOWN,
+    "breakdown": BREAKDOWN_COLUMNS,
     "confusion": CONFUSION,
     "ratings": RATINGS,
 }
@@ -154,7 +154,7 @@ def read_counts(table: Table) -> tuple[Cell, ...]:
     for line, row in table.rows:
         if row["hint_type"] == _ALL:
             continue
-        keys = BREAKDOWN if table.kind == "breakdown" else CONFUSION
+        keys = BREAKDOWN_COLUMNS if table.kind == "breakdown" else CONFUSION
         counts = {
             key: _count(row[key], table.name, line, key)
             for key in keys

@@ -71,7 +71,7 @@ _NO_CUE = re.compile(
 # "not " of "not 5"
 _DENIED = re.compile(r"(?i)(?:not|never|no longer|neither)\b\s*")
 # "as follows:", "below."
-_EMPTY = re.compile(r"(?i)(?:as follows|(?:shown )?below)\W*")
+_POINTS_BELOW = re.compile(r"(?i)(?:as follows|(?:shown )?below)\W*")
 # "correct", "based on the table", "we find": what follows "the answer is" without being an answer
 _HOLLOW = re.compile(
     r"(?i)(?:correct|incorrect|wrong|clear|simple|easy|straightforward|unique)$"
@@ -242,7 +242,7 @@ def _answer_after(text: str, at: int) -> str:
     """
     line, *more = text[at : at + _REACH].split("\n")
     line = line.strip(" \t\r:*_=")
-    if not has_content(line) or _EMPTY.fullmatch(line):
+    if not has_content(line) or _POINTS_BELOW.fullmatch(line):
         line = next((other for other in more if has_content(other)), "")
     spans = sentence_spans(line)
     sentence = _strip_lead(line[slice(*spans[0])]) if spans else ""

@@ -82,7 +82,9 @@ _NAMED = re.compile(
     r"|(?:about|approximately|approx\.|around|roughly|nearly|exactly|≈|~)\s*)?(?=[\d.$€£¥₹])"
 )
 # " of area" of "60 m² of area", " in length"
-_OF_KIND = re.compile(rf"\s+(?:of|in)\s+(?:[a-z]+\s+)?(?P<a>{_KIND_PATTERN})\b", re.IGNORECASE)
+_DIMENSION_SUFFIX = re.compile(
+    rf"\s+(?:of|in)\s+(?:[a-z]+\s+)?(?P<a>{_KIND_PATTERN})\b", re.IGNORECASE
+)
 # "area", "side", "each"
 _ANY_KIND = re.compile(rf"(?i)\b(?:{_KIND_PATTERN}|side|long|wide|high|deep|each|per|by)\b")
 
@@ -261,7 +263,7 @@ def _named(
         for match in _NAMED.finditer(text, before, start + 1)
         if match.end() == start and (":" not in match[0] or _STARTS.search(text[: match.start()]))
     ]
-    if (after := _OF_KIND.match(text, end)) and len(sides) == 1:
+    if (after := _DIMENSION_SUFFIX.match(text, end)) and len(sides) == 1:
         kinds.append(after["a"])
     for kind in kinds[:1]:
         if not _fits(kind.lower(), value.dimension or ()):

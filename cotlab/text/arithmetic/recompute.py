@@ -25,13 +25,13 @@ _NUMBER_NAMES = {
     11: "eleven",
     12: "twelve dozen",
 }
-_VALUE_OF_NAME = {
+_NUMBER_WORD_VALUES = {
     word: Fraction(value) for value, names in _NUMBER_NAMES.items() for word in names.split()
 }
 _EVERYDAY = frozenset(map(Fraction, (1, 2, 7, 12, 24, 52, 60, 100, 365, 1000)))
 """Numbers that need no source: days of a week, minutes of an hour, 100 of a percentage."""
 _MAX_READINGS = 256
-_EXPRESSION = ("num", "op", "open", "close")
+_EXPRESSION_TOKEN_KINDS = ("num", "op", "open", "close")
 
 
 class ChangedQuestion(NamedTuple):
@@ -88,9 +88,9 @@ def change_number(
         return "the answer is not the result of the chain's last equation"
     given = [token for token in tokens_of(question) if token.kind == "num"]
     spelled = {
-        _VALUE_OF_NAME[word]
+        _NUMBER_WORD_VALUES[word]
         for word in re.findall(r"[a-z]+", question.lower())
-        if word in _VALUE_OF_NAME
+        if word in _NUMBER_WORD_VALUES
     }
     readings = _readings(chain, {token.value for token in given}, spelled)
     if isinstance(readings, str):
@@ -155,7 +155,7 @@ def _equations(steps: Sequence[str]) -> list[_Equation] | str:
 def _left(tokens: Sequence[Token]) -> tuple[Token, ...] | None:
     """Return the longest expression with an operator at the end of the tokens, or None."""
     start = len(tokens)
-    while start and tokens[start - 1].kind in _EXPRESSION:
+    while start and tokens[start - 1].kind in _EXPRESSION_TOKEN_KINDS:
         start -= 1
     for at in range(start, len(tokens)):
         if tokens[at].kind == "op" and tokens[at].text != "-":

@@ -77,3 +77,43 @@ def _assistant_turn(question: str, prefix: str) -> Prompt:
 def user_prompt(*paragraphs: str) -> Prompt:
     """Return a prompt of one user message."""
     return Prompt((Message("user", "\n\n".join(part.rstrip("\n") for part in paragraphs)),), "")
+
+
+_NO_PROBLEM = "No mistake found."
+
+
+def approach_prompt(question: str, number: int, form: Form) -> Prompt:
+    """Ask for a whole chain by approach ``number``, from 1.
+
+    The wording does not depend on how many approaches there are, so that asking for more repeats no
+    request. A model that continues raw text is asked for a chain without an approach.
+    """
+    if form == "continuation":
+        return ask_rest(question, (), form)
+    unlike = f", unlike approaches #1 to #{number - 1}" if number > 1 else ""
+    prompt_text = (
+        f"{question}\n\nList a distinct approach #{number} to this question{unlike}, and reason by"
+        " it alone."
+    )
+    return ask_rest(prompt_text, (), form)
+
+
+def critique_prompt(question: str, steps: Sequence[str]) -> Prompt:
+    """Ask for the mistakes of a chain in words, as an instruction for every form of model."""
+    return user_prompt(
+        question,
+        f"Reasoning:\n{chain_text(steps)}",
+        "Criticise this reasoning step by step: check each calculation, each inference and each"
+        f" fact, and say what is wrong with which step. If nothing is wrong, say: {_NO_PROBLEM}",
+    )
+
+
+def rewrite_prompt(question: str, steps: Sequence[str], critique: str) -> Prompt:
+    """Ask for a rewritten chain, given a critique of it."""
+    return user_prompt(
+        question,
+        f"Reasoning:\n{chain_text(steps)}",
+        f"Critique of this reasoning:\n{critique.strip()}",
+        "Rewrite the whole reasoning so that it is right: keep what is sound, mend what is not,"
+        f" one numbered step a line. Finish with one line of the form: {CUE} <answer>.",
+    )

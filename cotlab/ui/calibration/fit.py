@@ -10,6 +10,7 @@ import streamlit as st
 
 from cotlab.analysis.tables import calibration as tables
 from cotlab.core.errors import CotlabError
+from cotlab.core.resources import page
 from cotlab.figures.calibration import CALIBRATORS
 from cotlab.reliability.maps import (
     METHODS,
@@ -23,7 +24,6 @@ from cotlab.review.release.calibrate import WEIGHTINGS, calibrate_runs
 from cotlab.store import calibrators as calibrator_store
 from cotlab.store import pending, read
 from cotlab.ui import access, cached, components
-from cotlab.ui.links import page
 from cotlab.ui.pickers import pick_many, run_labels, select_option
 from cotlab.ui.text import as_code
 

@@ -10,6 +10,7 @@ import streamlit as st
 
 from cotlab.core.errors import CotlabError
 from cotlab.core.labels import ACTIONS
+from cotlab.core.resources import PAGES, page
 from cotlab.core.types import Plan
 from cotlab.figures.style import format_number
 from cotlab.reliability.policy import Policy
@@ -21,7 +22,6 @@ from cotlab.store import decisions as decision_store
 from cotlab.store.decisions import decisions, loop_counts
 from cotlab.ui import access, cached, components
 from cotlab.ui.components import csv_button
-from cotlab.ui.links import PAGES, page
 from cotlab.ui.pickers import pick_run, select_option
 from cotlab.ui.text import as_code, shorten
 
@@ -89,7 +89,7 @@ def render_review_queue(view: DecisionView) -> None:
     """List the items that need a review, the most urgent first, and offer a label queue of them."""
     st.subheader("Items to review")
     table = view.made
-    _decide(view, table)
+    _render_decide_button(view, table)
     if table.empty:
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -227,7 +227,7 @@ def render_audit_log() -> None:
     csv_button("audit", rows, "audit")
 
 
-def _decide(view: DecisionView, table: pd.DataFrame) -> None:
+def _render_decide_button(view: DecisionView, table: pd.DataFrame) -> None:
     """Show the button that decides, and warn where the stored decisions are outdated."""
     label = "Decide on this run" if table.empty else "Decide again"
     if table.empty:

@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.core.errors import CotlabError
+from cotlab.core.resources import page
 from cotlab.figures.style import interval_text
 from cotlab.reliability.policy import DEFAULT, Policy, Thresholds
 from cotlab.reliability.thresholds import Costs
@@ -18,7 +19,6 @@ from cotlab.review.release.suggest import Suggestion, suggest_by_cost, suggest_b
 from cotlab.stats.intervals import Interval
 from cotlab.ui import access, cached, components
 from cotlab.ui.decisions.decided import DecisionView
-from cotlab.ui.links import page
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code, shorten
 

@@ -14,17 +14,17 @@ import streamlit as st
 from cotlab.analysis.tables.chains import (
     ENTROPY_FLAGS,
     Chain,
-    ablated_texts,
     entropy_steps,
+    original_step_texts,
     ranking_table,
     scored_chain,
 )
+from cotlab.core.resources import page
 from cotlab.core.types import Item
 from cotlab.figures.style import format_number, interval_text, shade
 from cotlab.metrics.entropy import CARDS, MAX_ENTROPY
 from cotlab.metrics.kit import model_steps
 from cotlab.ui import cached, components
-from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
 
 _HERE = Path(__file__).parent
@@ -109,7 +109,9 @@ def chain_texts(row: dict[str, Any], item: Item) -> list[str]:
     plan = cached.run_plan(row["id"])
     spec = next((s for s in plan.scorers if s.name == "ablation"), None)
     from_model = spec is not None and spec.params["chain"] == "own"
-    return ablated_texts(item, cached.view(row).item_scores(item.id), from_model, cached.exchanges)
+    return original_step_texts(
+        item, cached.view(row).item_scores(item.id), from_model, cached.exchanges
+    )
 
 
 def step_ranking(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> pd.DataFrame:

@@ -13,10 +13,10 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables.reliability import composite_components
+from cotlab.core.resources import page
 from cotlab.core.types import Plan
 from cotlab.metrics.composite.scorer import SCORER_OF, composite
 from cotlab.ui import cached
-from cotlab.ui.links import page
 from cotlab.ui.text import as_code
 
 COMPONENT_DETAILS = {

@@ -11,6 +11,7 @@ import streamlit as st
 from cotlab.analysis.tables.chains import MODEL_CHAIN_SCORERS
 from cotlab.analysis.tables.reliability import composite_components
 from cotlab.core.errors import UnknownName
+from cotlab.core.resources import page
 from cotlab.core.types import Item
 from cotlab.core.vocabulary import CCS_METRICS
 from cotlab.metrics.consistency.cards import HIDDEN
@@ -28,7 +29,6 @@ from cotlab.ui.item.chain import (
     step_blocks,
     step_ranking,
 )
-from cotlab.ui.links import page
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code
 

@@ -9,6 +9,7 @@ import streamlit as st
 
 from cotlab.analysis.tables.chains import Chain, scored_chain
 from cotlab.core.labels import Label
+from cotlab.core.resources import page
 from cotlab.core.types import Form, Item
 from cotlab.review.labelling.targets import hidden_from
 from cotlab.store import labels as label_store
@@ -16,7 +17,6 @@ from cotlab.store import read
 from cotlab.text.answers.extract import final_answer
 from cotlab.text.prompts.chain import text_after_cue
 from cotlab.ui import access, cached
-from cotlab.ui.links import page
 from cotlab.ui.text import shorten
 
 ANSWER_METRICS = ("answer_correct", "baseline_correct")

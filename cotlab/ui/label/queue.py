@@ -9,6 +9,7 @@ import streamlit as st
 
 from cotlab.core.errors import CotlabError
 from cotlab.core.keys import digest
+from cotlab.core.resources import page
 from cotlab.review.labelling import queue as queues
 from cotlab.review.labelling.queue import Progress
 from cotlab.review.labelling.session import Given, latest_labels
@@ -19,7 +20,6 @@ from cotlab.ui import access, cached, components
 from cotlab.ui.label import items as label_items
 from cotlab.ui.label import widget as label_widget
 from cotlab.ui.label.items import label_text
-from cotlab.ui.links import page
 from cotlab.ui.pickers import run_labels, select_option
 from cotlab.ui.text import as_code, shorten
 

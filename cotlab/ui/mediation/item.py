@@ -10,6 +10,7 @@ import streamlit as st
 
 from cotlab.analysis.tables import mediation as tables
 from cotlab.analysis.tables.mediation import NATS, Setting
+from cotlab.core.resources import page
 from cotlab.core.types import Item
 from cotlab.figures.mediation import metric_label
 from cotlab.figures.span_heatmap import span_name, span_order
@@ -18,7 +19,6 @@ from cotlab.metrics.mediation.spread import RESAMPLES
 from cotlab.ui import cached, components
 from cotlab.ui.item import chain
 from cotlab.ui.item.chain import Block, show_blocks
-from cotlab.ui.links import page
 from cotlab.ui.mediation.suite import HEADLINE, IMPORTED, is_published
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code
@@ -149,11 +149,11 @@ def render_item_values(row: dict[str, Any], item: Item, setting: Setting) -> Non
 
 def render_draws(row: dict[str, Any], item: Item, setting: Setting) -> None:
     """Show the raw drops of one span of layers, then the chain's entropy where it was measured."""
-    _drops(row, item, setting)
+    _render_drops(row, item, setting)
     chain.render_entropy(row, item)
 
 
-def _drops(row: dict[str, Any], item: Item, setting: Setting) -> None:
+def _render_drops(row: dict[str, Any], item: Item, setting: Setting) -> None:
     drop_scores = setting.of(
         cached.mediation_scores(row["id"], int(row["revision"]), ("patch_drop",), item.id)
     )
@@ -197,7 +197,7 @@ def item_spread_table(row: dict[str, Any], item: Item, setting: Setting) -> pd.D
 
     It has no row where nothing was patched.
     """
-    return _spreads(
+    return _cached_spread_table(
         str(cached.store().folder),
         row["id"],
         int(row["revision"]),
@@ -208,7 +208,7 @@ def item_spread_table(row: dict[str, Any], item: Item, setting: Setting) -> pd.D
 
 
 @st.cache_data(show_spinner="Resampling donors and draws", max_entries=64)
-def _spreads(
+def _cached_spread_table(
     folder: str, run_id: str, revision: int, item_id: str, setting: Setting, seed: int
 ) -> pd.DataFrame:
     return tables.spread_table(

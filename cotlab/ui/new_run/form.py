@@ -10,8 +10,8 @@ import streamlit as st
 
 from cotlab.core.errors import CotlabError
 from cotlab.core.registry import PROVIDERS
+from cotlab.core.resources import organism_names, page
 from cotlab.providers.keys import KEY_VARIABLES, check_server, is_private, named_by_file
-from cotlab.providers.local.organisms import organism_names
 from cotlab.run.config import read_config, run_fields, stored_options
 from cotlab.run.dryrun import cautions
 from cotlab.run.fields import SECTIONS, ConfigField
@@ -21,7 +21,6 @@ from cotlab.suites.shipped import shipped_suites
 from cotlab.ui import access, suites
 from cotlab.ui import cached as data
 from cotlab.ui import components as parts
-from cotlab.ui.links import page
 from cotlab.ui.new_run import processes as launching
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import as_code

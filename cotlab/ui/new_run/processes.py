@@ -21,7 +21,7 @@ from cotlab.suites.jsonl import write_suite
 _STARTED: dict[str, subprocess.Popen[bytes]] = {}
 
 
-_UNSET = {name: "" for field in run_fields().values() for name in field.variables}
+_CLEARED_VARIABLES = {name: "" for field in run_fields().values() for name in field.variables}
 """Options of the environment do not reach a run that the page starts: its form has them all."""
 
 
@@ -115,6 +115,11 @@ def _start(store: Store, run_id: str, arguments: list[str]) -> None:
             stdout=log,
             stderr=subprocess.STDOUT,
             cwd=checkout(),
-            env={**os.environ, **_UNSET, "COTLAB_STORE": str(store.folder), "TERM": "dumb"},
+            env={
+                **os.environ,
+                **_CLEARED_VARIABLES,
+                "COTLAB_STORE": str(store.folder),
+                "TERM": "dumb",
+            },
             start_new_session=True,
         )

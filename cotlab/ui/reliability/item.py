@@ -11,6 +11,7 @@ import streamlit as st
 
 from cotlab.analysis.tables import reliability as tables
 from cotlab.analysis.tables.chains import link_scores, link_table
+from cotlab.core.resources import page
 from cotlab.core.types import Item
 from cotlab.figures.reliability import COMPONENT_ORDER
 from cotlab.figures.style import ORANGE, VERMILLION, format_number
@@ -18,7 +19,6 @@ from cotlab.metrics.composite.scorer import RULES
 from cotlab.ui import cached, components
 from cotlab.ui.item import evidence
 from cotlab.ui.item.chain import Block, Piece, run_item_chain, show_blocks
-from cotlab.ui.links import page
 from cotlab.ui.text import as_code, shorten
 
 STRONG = 0.93

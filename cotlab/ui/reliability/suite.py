@@ -9,11 +9,23 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables import reliability as tables
+from cotlab.analysis.tables.chains import (
+    ParaphraseChain,
+    cosine_table,
+    embedded_vectors,
+    paraphrase_chains,
+    wording_labels,
+)
+from cotlab.core.resources import page
+from cotlab.core.types import Item
 from cotlab.figures.reliability import COMPONENT_ORDER, NAMES
+from cotlab.figures.style import format_number
 from cotlab.metrics.composite.scorer import FEATURES, SCORER_OF
 from cotlab.ui import cached, components
-from cotlab.ui.links import page
+from cotlab.ui.item import evidence
+from cotlab.ui.item.chain import Block, show_blocks
 from cotlab.ui.pickers import select_option
+from cotlab.ui.text import as_code
 
 CARDS = {part: FEATURES[part][1] for part in COMPONENT_ORDER if part in FEATURES} | {
     "r_raw": "r_raw"
@@ -167,3 +179,68 @@ def _has_composite(row: dict[str, Any]) -> bool:
 
 def _component_label(part: str) -> str:
     return f"{part} (scorer {SCORER_OF.get(part, 'composite')})"
+
+
+def render_paraphrases(row: dict[str, Any], item: Item) -> None:
+    """Show each paraphrase with its chain, and the cosine of each pair of chains.
+
+    Paraphrases of the hold-out are not shown.
+    """
+    table = cached.selected_scores(row["id"], int(row["revision"]), item_id=item.id)
+    scores = tables.component_scores(table, ("mu", "sigma", "C")).set_index("part")
+    if scores.empty:
+        return
+    st.subheader("Paraphrases")
+    halted = (
+        "mu" not in scores.index or scores.at["mu", "status"] == "stopped"
+    )  # stopped early: its evidence is that of other components
+    keys = () if halted else tuple(scores.at["mu", "evidence"])
+    logged, replies = cached.exchanges(keys), cached.responses(keys)
+    requests = {key: logged[key][0] for key in keys if key in logged}
+    chains = paraphrase_chains(requests, replies, item, cached.run_plan(row["id"]).subject.form)
+    if not chains:
+        reasons = scores["reason"].dropna()
+        st.info(
+            "The log holds no chain of a"
+            f" paraphrase{f': {as_code(str(reasons.iloc[0]))}' if len(reasons) else ''}."
+        )
+        return
+    known = [
+        f"{name}"
+        f" {format_number(None if pd.isna(scores.at[part, 'value']) else scores.at[part, 'value'])}"
+        for name, part in (("μ", "mu"), ("σ", "sigma"), ("C", "C"))
+        if part in scores.index
+    ]
+    names = wording_labels(chains, item)
+    pairs = cosine_table(names, chains, embedded_vectors(requests, replies))
+    if len(pairs):
+        components.show_figure(
+            "chain_cosines",
+            pairs,
+            key=f"cosines-{item.id}",
+            note=", ".join(known) + ".",
+            evidence=(
+                page("item"),
+                evidence.requests_of(
+                    row, item.id, evidence.score_id(*scores.loc["mu", ["metric", "facet"]])
+                ),
+            ),
+        )
+    for at in range(0, len(chains), 2):
+        for column, i in zip(st.columns(2), range(at, min(at + 2, len(chains))), strict=False):
+            with column:
+                show_blocks(
+                    _blocks(names[i], chains[i]), key=f"paraphrase-{row['id']}-{item.id}-{i}"
+                )
+                evidence.render_request_link(row, item.id, chains[i].key)
+    st.caption("Paraphrases of the hold-out are not shown, so that nothing is tuned on them.")
+
+
+def _blocks(name: str, paraphrase: ParaphraseChain) -> list[Block]:
+    chain = "\n".join(paraphrase.steps) if paraphrase.steps else f"n/a: {paraphrase.missing_reason}"
+    answer = paraphrase.answer if paraphrase.answer is not None else "n/a"
+    return [
+        Block(0, name, paraphrase.question),
+        Block(1, "Chain", chain),
+        Block(2, "Answer", answer),
+    ]

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from cotlab.core.resources import page
 from cotlab.core.types import Item
 from cotlab.figures.robustness import (
     MEASURES,
@@ -23,7 +24,6 @@ from cotlab.text.prompts.chain import ask_rest
 from cotlab.ui import cached, components
 from cotlab.ui.item import evidence
 from cotlab.ui.item.chain import Block, show_blocks
-from cotlab.ui.links import page
 from cotlab.ui.pickers import select_option
 from cotlab.ui.robustness.suite import ALL, CAUSAL, HEADLINE, NONE, robustness_scores
 from cotlab.ui.text import as_code, shorten

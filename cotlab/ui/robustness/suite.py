@@ -10,13 +10,13 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables.declare import Choice, NoFigure, count_reasons
-from cotlab.analysis.tables.robustness import (
+from cotlab.analysis.tables.reliability import (
     CHARTED_METRICS,
     item_cell_table,
     item_step_means,
     with_perturbation,
 )
-from cotlab.analysis.tables.robustness import perturbation_table as groups_table
+from cotlab.analysis.tables.reliability import perturbation_table as groups_table
 from cotlab.figures.robustness import (
     MEASURES,
     SERIES,
@@ -258,7 +258,7 @@ def render_robustness_items(row: dict[str, Any], view: View) -> None:
         " items. Click a cell to choose its item."
     )
     components.show_run_figure(
-        "item_cells", part.assign(chosen=chosen), "items", row, note, _go_item
+        "item_cells", part.assign(chosen=chosen), "items", row, note, _open_clicked_cell
     )
 
 
@@ -388,6 +388,6 @@ def _go(of: Sequence[Any]) -> None:
     st.query_params["position"], st.query_params["perturbation"] = str(int(of[0]) + 1), str(of[1])
 
 
-def _go_item(of: Sequence[Any]) -> None:
+def _open_clicked_cell(of: Sequence[Any]) -> None:
     st.query_params["position"], st.query_params["step"] = str(int(of[0]) + 1), str(of[0])
     st.query_params["item"] = str(of[1])

@@ -8,9 +8,9 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.report import headline_rrr
+from cotlab.core.resources import page
 from cotlab.store import read
 from cotlab.ui import cached, components
-from cotlab.ui.links import page
 
 STATUSES = ("any", "done", "running", "stopped", "budget", "failed", "interrupted", "planned")
 

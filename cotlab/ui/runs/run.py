@@ -16,14 +16,14 @@ from cotlab.analysis.markdown import render_markdown
 from cotlab.analysis.report import build_report, costs
 from cotlab.analysis.view import RunView
 from cotlab.core.errors import UnknownName
+from cotlab.core.resources import page
 from cotlab.run.config import as_yaml, stored_options
-from cotlab.run.cost_warnings import over_reserve_lines
 from cotlab.run.imports.mediation import is_imported
+from cotlab.run.summary import over_reserve_lines
 from cotlab.store import read
 from cotlab.store.log import is_alive
 from cotlab.ui import access, cached, components
 from cotlab.ui.item import evidence
-from cotlab.ui.links import page
 from cotlab.ui.new_run import processes
 from cotlab.ui.text import as_code, shorten
 

@@ -18,7 +18,7 @@ from cotlab.metrics.verification.links import compute_link, read_steps, statemen
 from cotlab.metrics.verification.scorer import first_mistake, longest_run, verification
 from cotlab.providers.local.provider import open_organism
 from cotlab.suites.wordproblems import make_suite
-from cotlab.text.prompts.entailment import confidence_of
+from cotlab.text.prompts.comparison import confidence_of
 from tests.support.replies import drive_rounds, finish
 
 ORGANISM = ModelRef("organism", "hint", form="continuation")

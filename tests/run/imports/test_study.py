@@ -20,7 +20,8 @@ from cotlab.run.imports.study import store_study, store_table
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites.importers.study import read_study
-from cotlab.suites.importers.tables import BREAKDOWN, CONFUSION, RATINGS, read_ratings, read_table
+from cotlab.suites.importers.tables import BREAKDOWN_COLUMNS as BREAKDOWN
+from cotlab.suites.importers.tables import CONFUSION, RATINGS, read_ratings, read_table
 
 PROMPTS = ["How many?", "Why?", "How many?", "Who?", "When?"]
 BASE = [f"1. First {k}.\n2. Then {'x' * k}." for k in range(5)]
