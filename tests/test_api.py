@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import cotlab
-from cotlab.core.errors import ConfigError, UnknownName
+from cotlab.core.errors import ConfigError, CotlabError, UnknownName
 from cotlab.core.types import Item, Step
 from cotlab.reliability.maps import NotCalibrated
 from cotlab.reliability.policy import PolicyError
@@ -215,3 +215,34 @@ def test_the_first_call_is_fast_and_loads_no_model(tmp_path: Path) -> None:
         assert heavy.strip() == "[]"
         took.append(float(seconds))
     assert min(took) <= 1.5
+
+
+UNKNOWN = {
+    "an unknown label": lambda: cotlab.calibrate([0.1, 0.9] * 20, [False, None] * 20),
+    "a label that is no number": lambda: cotlab.calibrate([0.1, 0.9] * 20, [0, float("nan")] * 20),
+    "fewer labels than scores": lambda: cotlab.calibrate([0.1, 0.9], [True]),
+    "an item and another chain": lambda: cotlab.ablate(ITEM, ["Nonsense."]),
+    "an item and another question": lambda: cotlab.flags(ITEM, question="Which?"),
+    "no chain": lambda: cotlab.flags(None),
+    "a step that is no text": lambda: cotlab.flags(["1 + 1 = 2.", 3]),
+    "no question": lambda: cotlab.consistency(None, 2),
+    "no model": lambda: cotlab.consistency("Why?", 2, model=None),
+    "an unknown provider": lambda: cotlab.ablate(ITEM, model="opnai/gpt-4o"),
+    "an unknown link": lambda: cotlab.backward_verification(["1 + 1 = 2."], link="bogus"),
+}
+ITEM = Item("i", "What is 1 + 1?", "2", (Step(0, "1 + 1 = 2."),))
+
+
+@pytest.mark.parametrize("case", UNKNOWN)
+def test_what_cannot_be_known_is_one_clear_error(case: str) -> None:
+    with pytest.raises(CotlabError):
+        UNKNOWN[case]()
+
+
+def test_a_score_that_does_not_exist_has_no_probability() -> None:
+    scores = [k / 100 for k in range(60)]
+    fitted = cotlab.calibrate(scores, [score > 0.3 for score in scores], method="platt")
+    assert fitted.predict(None) is None and fitted.predict(float("nan")) is None
+    for score in (-1, 5, float("inf")):
+        with pytest.raises(CotlabError, match=r"lies in \[0, 1\]"):
+            fitted.predict(score)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cotlab.core.errors import ConfigError
 from cotlab.core.labels import Action
 
 if TYPE_CHECKING:
@@ -35,8 +37,18 @@ class Calibration:
     """The fitted map; ``calibrator.params`` are JSON values."""
 
     def predict(self, score: float | None) -> float | None:
-        """Return the probability for one score; None for a score that does not exist."""
-        return None if score is None else float(self.calibrator.predict([score])[0])
+        """Return the probability for one score in [0, 1]; None for a score that does not exist.
+
+        Raises
+        ------
+        cotlab.core.errors.ConfigError
+            If the score lies outside [0, 1].
+        """
+        if score is None or math.isnan(score):
+            return None
+        if not 0 <= score <= 1:
+            raise ConfigError(f"A score lies in [0, 1], got {score!r}: it has no probability.")
+        return float(self.calibrator.predict([score])[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +91,8 @@ def calibrate(
 
     Raises
     ------
+    cotlab.core.errors.ConfigError
+        If a label is neither True nor False, or lengths differ.
     cotlab.reliability.maps.NotCalibrated
         Below 20 labels, with labels of one class, or where the scores do not rank the labels.
 
@@ -88,6 +102,11 @@ def calibrate(
     """
     from cotlab.reliability.calibrator import select_calibrator
 
+    if len(acceptable) != len(scores) or (questions is not None and len(questions) != len(scores)):
+        raise ConfigError("A score, a label and a question belong to each item: lengths differ.")
+    for at, label in enumerate(acceptable):
+        if label not in (True, False):  # None and NaN are neither
+            raise ConfigError(f"acceptable[{at}] is {label!r}: a label is True or False.")
     groups = range(len(scores)) if questions is None else questions
     choice = select_calibrator(
         list(scores), [bool(label) for label in acceptable], list(groups), method=method, seed=seed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -53,10 +54,25 @@ class Measurement:
 def chain_item(
     chain: str | Sequence[str] | Item, question: str = "", answer: str | None = None
 ) -> Item:
-    """Return the item of a chain; a text is split into steps."""
+    """Return the item of a chain; a text is split into steps.
+
+    Raises
+    ------
+    ConfigError
+        If a part is no text, or an item comes with a question or an answer beside its own.
+    """
     if isinstance(chain, Item):
+        if question or answer is not None:
+            raise ConfigError("An item has its own question and answer: give no others beside it.")
         return chain
+    if not isinstance(chain, str | Sequence):
+        raise ConfigError(f"A chain is a text or a list of steps, got {chain!r}.")
     texts = split_steps(chain) if isinstance(chain, str) else tuple(chain)
+    for name, text in (("question", question), *((f"step {i}", t) for i, t in enumerate(texts))):
+        if not isinstance(text, str):
+            raise ConfigError(f"The {name} is no text: {text!r}.")
+    if not isinstance(answer, str | None):
+        raise ConfigError(f"The answer is no text: {answer!r}.")
     return Item("item", question, answer, tuple(Step(i, text) for i, text in enumerate(texts)))
 
 
@@ -171,11 +187,14 @@ def redundant_step_share(measured: Measurement, metric: str, threshold: float) -
 
 def _config(scorer: str, options: Mapping[str, Any], settings: Mapping[str, Any]) -> RunConfig:
     """Return the configuration of a run of one scorer; ``provider/model`` names both."""
+    if options.get("model", "") is None:
+        raise ConfigError("model=None names no model: give provider/model, or leave it out.")
     fields = {name: value for name, value in options.items() if value is not None}
     if fields.keys() & {"scorer", "profile", "limit", "batch", "base_run", "tuned_run", "output"}:
         raise ConfigError("One item is measured: run_suite takes options of a whole run.")
     provider, slash, name = str(fields.get("model", "")).partition("/")
-    if slash and "provider" not in options and provider in PROVIDERS:
+    if slash and "provider" not in options and not os.environ.get("COTLAB_PROVIDER"):
+        PROVIDERS.require(provider)
         fields |= {"provider": provider, "model": name}
     chosen = {f"{scorer}.{name}": str(value) for name, value in settings.items()}
     return read_config(

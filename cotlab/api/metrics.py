@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cotlab.api.measure import Log, Measurement, chain_item, measure, redundant_step_share
+from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.types import Item, Suite
 
 __all__ = [
@@ -149,6 +150,8 @@ def backward_verification(
         ``value`` in [0, 1]; undefined where no link can be decided. ``steps`` has the support of
         each link.
     """
+    if link not in ("forward", "reverse"):
+        raise UnknownName("link", link, ("forward", "reverse"))
     return measure(
         "verification",
         chain_item(chain, question),
@@ -360,4 +363,8 @@ def mediate(
 
 def _item(prompt: str | Item, chain: str | Sequence[str] = (), answer: str | None = None) -> Item:
     """Return the item of a question, as it is where it is one already."""
-    return prompt if isinstance(prompt, Item) else chain_item(chain, prompt, answer)
+    if isinstance(prompt, Item):
+        if chain or answer is not None:
+            raise ConfigError("An item has its own chain and answer: give no others beside it.")
+        return prompt
+    return chain_item(chain, prompt, answer)

@@ -267,10 +267,12 @@ def scorer(
     check: Callable[[Mapping[str, Any], ModelRef], None] | None = None,
     roles: tuple[str, ...] = (),
     components: tuple[str, ...] = (),
+    parts: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Item, Params, Peers], Program]], Scorer]:
     """Declare a program as a scorer. A change of what it computes needs a new ``version``.
 
-    Each of the ``options`` is an `Option`, or a bare default that is not validated.
+    Each of the ``options`` is an `Option`, or a bare default that is not validated. ``parts`` is
+    the former name of ``components``.
     """
     given = options or {}
     declared = {key: value for key, value in given.items() if isinstance(value, Option)}
@@ -290,7 +292,7 @@ def scorer(
             headlines,
             check,
             roles,
-            components,
+            components or parts,
             declared,
         )
 

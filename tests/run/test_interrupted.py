@@ -50,7 +50,8 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Both runs without a break, made in this process."""
     folder = tmp_path_factory.mktemp("unbroken")
     for name, words in (("echo", SLOW_ECHO), ("organism", ORGANISM)):
-        launch.start(read_config(words), Store(folder), run_id=name)
+        store = Store(folder)
+        report_run(store, launch.start(read_config(words), store, run_id=name))
     return folder
 
 

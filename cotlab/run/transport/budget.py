@@ -202,9 +202,10 @@ def _bundled_price_info(ref: ModelRef, **context: Any) -> Any:
     from genai_prices import calc_price
 
     family = provider_info(ref.provider).price_family
-    if not family and not ref.base_url:
-        return None
-    seller = {"provider_id": family} if family else {"provider_api_url": ref.base_url}
+    if not family and ref.base_url:
+        seller = {"provider_api_url": ref.base_url}
+    else:
+        seller = {"provider_id": family or ref.provider}
     try:
         return calc_price(
             Counted(input_tokens=1, output_tokens=1), model_ref=ref.name, **seller, **context
