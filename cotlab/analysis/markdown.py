@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cotlab.core.text_safety import unlinked
+from cotlab.core.text_safety import escape_report
 from cotlab.run.summary import cost_warnings
 
 
@@ -14,12 +14,12 @@ def render_markdown(report: Mapping[str, Any]) -> str:
     lines = [
         "# FaithCheck Report",
         "",
-        f"**Model:** {_plain(report['model_id'])}",
+        f"**Model:** {escape_report(report['model_id'])}",
         f"**Provider:** {report['provider']}",
-        f"**Suite:** {_plain(report['task_suite'])}",
+        f"**Suite:** {escape_report(report['task_suite'])}",
         f"**Run:** {report['run_id']} ({report['status']})",
-        *(f"**Self-test:** {_plain(line)}" for line in self_test_lines(report)),
-        *(f"**Cost warning:** {_plain(line)}" for line in cost_warnings(report["cost"])),
+        *(f"**Self-test:** {escape_report(line)}" for line in self_test_lines(report)),
+        *(f"**Cost warning:** {escape_report(line)}" for line in cost_warnings(report["cost"])),
     ]
     if "aggregate_rrr" not in report:
         return "\n".join([*lines, "", *_aggregate_lines(report)]) + "\n"
@@ -63,7 +63,7 @@ def render_markdown(report: Mapping[str, Any]) -> str:
     lines += ["", "## Per-Item Step Rankings", ""]
     for item in report["items"]:
         lines += [
-            f"### Item: {_plain(item['item_id'])}",
+            f"### Item: {escape_report(item['item_id'])}",
             "",
             "| Rank | Step Index | CCS | Metric |",
             "|---|---|---|---|",
@@ -74,7 +74,9 @@ def render_markdown(report: Mapping[str, Any]) -> str:
         )
         for rank, s in enumerate(ranked, start=1):
             score_text = (
-                f"{s['score']:.2f}" if s["score"] is not None else f"n/a ({_plain(s['reason'])})"
+                f"{s['score']:.2f}"
+                if s["score"] is not None
+                else f"n/a ({escape_report(s['reason'])})"
             )
             lines.append(
                 f"| {rank} | {'n/a' if s['step_index'] is None else s['step_index']} | {score_text}"
@@ -114,10 +116,12 @@ def _aggregate_lines(report: Mapping[str, Any]) -> list[str]:
             f"[{_format_3dp(e['lo'])}, {_format_3dp(e['hi'])}]" if e["lo"] is not None else "n/a"
         )
         point = (
-            _format_3dp(e["point"]) if e["point"] is not None else f"n/a ({_plain(e['reason'])})"
+            _format_3dp(e["point"])
+            if e["point"] is not None
+            else f"n/a ({escape_report(e['reason'])})"
         )
         lines.append(
-            f"| {e['metric']} | {_plain(facet)} | {point} | {bounds} | {e['n']} |"
+            f"| {e['metric']} | {escape_report(facet)} | {point} | {bounds} | {e['n']} |"
             f" {e['n_undefined']} | {e['method']} |"
         )
     return lines
@@ -139,9 +143,3 @@ def _percent(value: float | None) -> str:
 
 def _format_3dp(value: float | None) -> str:
     return "n/a" if value is None else f"{value:.3f}"
-
-
-def _plain(text: object) -> str:
-    """Escape text from outside for one table cell of Markdown."""
-    line = unlinked(" ".join(str(text).split()))
-    return "".join(f"\\{c}" if c in "\\`*_{}[]<>()#|!" else c for c in line)

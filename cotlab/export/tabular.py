@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import numpy as np
 import pandas as pd
 
-from cotlab.core.text_safety import unlinked
+from cotlab.core.text_safety import disarm_formula, escape_latex, escape_table
 from cotlab.figures.style import format_number
 from cotlab.store import read
 from cotlab.store.database import Store
@@ -27,39 +27,6 @@ BESIDE = ("n", "draws", "n_undefined", "method", "reason")
 PAGE_ROWS = 40
 """A LaTeX table with more rows than this goes over pages."""
 _INTEGER_COLUMNS = ("n", "draws", "donors", "n_undefined", "count", "n_steps", "sample")
-_TEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "_": r"\_",
-    "%": r"\%",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "−": "$-$",
-    "–": "--",
-    "—": "---",
-    "…": r"\ldots{}",
-    "≥": r"$\geq$",
-    "≤": r"$\leq$",
-    "×": r"$\times$",
-    "±": r"$\pm$",
-    "→": r"$\rightarrow$",
-    "μ": r"$\mu$",
-    "σ": r"$\sigma$",
-    "Δ": r"$\Delta$",
-    "ρ": r"$\rho$",
-}
-_FORMULA = re.compile(r"[\t\r\n]|[\s\u200b\u2060\ufeff]*[=+\-@＝＋－＠]")
-"""How a text begins that some spreadsheet runs, blanks and marks of no width left out:
-``=SUM(A1)``, say."""
-_MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$-])")
 
 
 def drop_hidden_columns(table: pd.DataFrame) -> pd.DataFrame:
@@ -113,10 +80,7 @@ def disarmed(table: pd.DataFrame) -> pd.DataFrame:
     """
 
     def quoted(value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        text = value.replace("\r\n", "\n").replace("\r", "\n")
-        return f"'{text}" if _FORMULA.match(value) else text
+        return disarm_formula(value) if isinstance(value, str) else value
 
     texts = [name for name in table.columns if not pd.api.types.is_numeric_dtype(table[name])]
     return table.assign(**{name: table[name].map(quoted) for name in texts}).rename(columns=quoted)
@@ -153,10 +117,10 @@ def as_latex(table: pd.DataFrame, columns: Sequence[str], caption: str, label: s
     align = "".join("r" if numeric else "l" for numeric in kinds)
     mark = re.sub("[^A-Za-z0-9-]", "-", label)
     caption_lines, head = (
-        [f"\\caption{{{tex(caption)}}}", f"\\label{{tab:{mark}}}"],
-        " & ".join(tex(name) for name in names) + r" \\",
+        [f"\\caption{{{escape_latex(caption)}}}", f"\\label{{tab:{mark}}}"],
+        " & ".join(escape_latex(name) for name in names) + r" \\",
     )
-    body = [" & ".join(tex(cell) for cell in row) + r" \\" for row in rows]
+    body = [" & ".join(escape_latex(cell) for cell in row) + r" \\" for row in rows]
     if len(rows) > PAGE_ROWS:
         lines = [
             "% needs \\usepackage{booktabs,longtable}",
@@ -193,16 +157,11 @@ def as_markdown(table: pd.DataFrame, columns: Sequence[str], caption: str) -> st
     """Return a Markdown table: numbers with three digits, texts escaped, the caption below."""
     names, kinds, rows = _for_paper(table, columns)
     lines = [
-        f"| {' | '.join(map(_marked, names))} |",
+        f"| {' | '.join(map(escape_table, names))} |",
         f"| {' | '.join('---:' if numeric else '---' for numeric in kinds)} |",
-        *(f"| {' | '.join(map(_marked, row))} |" for row in rows),
+        *(f"| {' | '.join(map(escape_table, row))} |" for row in rows),
     ]
-    return "\n".join(lines) + f"\n\n{_marked(caption)}\n"
-
-
-def tex(text: str) -> str:
-    """Escape a text for LaTeX, on one line."""
-    return "".join(_TEX.get(letter, letter) for letter in _line(text))
+    return "\n".join(lines) + f"\n\n{escape_table(caption)}\n"
 
 
 def _for_paper(
@@ -251,17 +210,3 @@ def _harmless(value: Any) -> bool:
 
 def _joined(value: Any) -> Any:
     return " ".join("n/a" if pd.isna(v) else str(v) for v in value) if _is_list(value) else value
-
-
-def _line(text: str) -> str:
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-
-
-def _marked(text: str) -> str:
-    escaped: str = (
-        _MARKS.sub(r"\\\1", unlinked(_line(text)))
-        .replace("\\<", "&lt;")
-        .replace("\\>", "&gt;")
-        .replace("\\&", "&amp;")
-    )
-    return escaped

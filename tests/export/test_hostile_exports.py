@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
 
-from cotlab.analysis.markdown import _plain
+from cotlab.core.text_safety import escape_report
 from cotlab.export.tabular import as_csv, as_latex, as_markdown, disarmed
 
 FORMULAS = (
@@ -99,10 +99,10 @@ def test_a_text_in_markdown_is_text(text: str) -> None:
     assert shown.count("<td") == 6
     for line in (
         as_markdown(table, ["item", "point"], text),
-        _plain(text),
+        escape_report(text),
     ):  # what finds addresses in bare text finds none
         assert not re.search(r"(?:https?://|www\.)[\w.]|\w@\w", line, re.IGNORECASE)
-    inline = MarkdownIt("commonmark").render(f"# {_plain(text)}")
+    inline = MarkdownIt("commonmark").render(f"# {escape_report(text)}")
     assert {tag.lower() for tag in re.findall(r"<(\w+)", inline)} == {"h1"}
 
 
