@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from cotlab.analysis.markdown import render_markdown
-from cotlab.analysis.tables.run import position_estimates
-from cotlab.analysis.view import RunView, run_view
+from cotlab.analysis.view import RunView, position_estimates, run_view
 from cotlab.core.keys import digest
 from cotlab.core.types import Plan
 from cotlab.metrics.ablation.redundancy import rrr_estimates, step_means

@@ -14,6 +14,7 @@ import pandas as pd
 
 from cotlab.core.requests import Response
 from cotlab.core.types import Item, Plan, ScorerSpec
+from cotlab.metrics.ablation import redundancy
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.store.responses import ResponseLog
@@ -240,3 +241,16 @@ def with_mode(table: pd.DataFrame) -> pd.DataFrame:
     """Return scores with a column mode, "" where they have none."""
     modes = {text: json.loads(text).get("mode", "") for text in table["facet"].unique()}
     return table.assign(mode=table["facet"].map(modes))
+
+
+def position_estimates(
+    view: RunView,
+    metric: str,
+    facet: Mapping[str, str] | None = None,
+    flags: frozenset[str] = redundancy.FLAGS,
+) -> pd.DataFrame:
+    """Return the means of a step metric by position, with intervals drawn from the plan's seed.
+
+    The one source of these numbers: for the pages, the report, figures and their files.
+    """
+    return redundancy.position_table(view.scores(metric, facet=facet), view.plan.seed, flags)

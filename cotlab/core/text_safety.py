@@ -51,7 +51,7 @@ _PAGE_MARKUP = "\\`*_{}[]<>()#+-.!|$:~@&=^\"'"
 
 
 def unlinked(text: str) -> str:
-    """Insert a word joiner into each web address, e-mail address and icon name.
+    """Return the text with a word joiner in each web address, e-mail address and icon name.
 
     The text reads as before and links nowhere.
     """

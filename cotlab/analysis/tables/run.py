@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import pandas as pd
 
 from cotlab.analysis.tables import mediation, reliability
 from cotlab.analysis.tables.declare import Choice, FigureData, FigureTable, NoFigure
-from cotlab.analysis.view import RunView, with_mode
+from cotlab.analysis.view import RunView, position_estimates, with_mode
 from cotlab.core.vocabulary import CCS_METRICS
 from cotlab.figures.mediation import metric_label
 from cotlab.figures.robustness import MEASURES
-from cotlab.metrics.ablation import redundancy
 from cotlab.store import read
 from cotlab.validation.report import doses_table, read_report
 
@@ -22,19 +21,6 @@ NOT_ENDED = "the means are estimated when the run ends or is stopped"
 def missing_scorer(scorer: str) -> NoFigure:
     """Return that a run has no scores of a scorer."""
     return NoFigure(f"the run has no scores of the scorer {scorer}")
-
-
-def position_estimates(
-    view: RunView,
-    metric: str,
-    facet: Mapping[str, str] | None = None,
-    flags: frozenset[str] = redundancy.FLAGS,
-) -> pd.DataFrame:
-    """Return the means of a step metric by position, with intervals drawn from the plan's seed.
-
-    The one source of these numbers: for the pages, the report, figures and their files.
-    """
-    return redundancy.position_table(view.scores(metric, facet=facet), view.plan.seed, flags)
 
 
 def run_ccs_metrics(view: RunView) -> list[str]:
