@@ -121,9 +121,9 @@ else:
 from streamlit.testing.v1 import AppTest
 
 from cotlab.core.resources import dashboard_path
-from cotlab.ui import links
+import cotlab.ui
 
-main, pages = Path(links.__file__).with_name("main.py"), sorted(dashboard_path("pages").glob("*.py"))
+main, pages = Path(cotlab.ui.__file__).with_name("main.py"), sorted(dashboard_path("pages").glob("*.py"))
 assert len(pages) >= 20, pages
 for page in pages:
     test = AppTest.from_file(str(main), default_timeout=90)
