@@ -6,7 +6,7 @@ PIP := $(BIN)/pip --quiet --disable-pip-version-check
 TORCH ?= $(if $(shell command -v nvidia-smi),default,cpu)
 CPU_INDEX := --index-url https://download.pytorch.org/whl/cpu --no-deps --retries 0 --timeout 10
 
-.PHONY: run demo test lint bench soak wheel reference
+.PHONY: run demo test lint bench soak proofs wheel reference
 
 .venv/ready: requirements.txt pyproject.toml setup.py
 	$(PYTHON) -m venv .venv
@@ -25,8 +25,9 @@ run: .venv/ready
 demo: .venv/ready
 	$(BIN)/cotlab demo
 
+# make test ONLY=metrics: the tests of one room, those that import from it, floors and golden digests
 test: .venv/ready
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(if $(ONLY),$(sort tests/$(ONLY)/ tests/golden/ tests/test_floors.py $(shell grep -rlE 'cotlab[./]$(ONLY)\b' tests --include='test_*.py')))
 
 lint: .venv/ready
 	$(BIN)/ruff check .
@@ -40,8 +41,11 @@ wheel: .venv/ready
 bench: .venv/ready
 	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
 
-soak: .venv/ready
-	$(BIN)/python -m pytest -n 2 -m soak
+# make proofs AREA=run: the long proofs of one room; make proofs: all that have not passed for this commit
+proofs: .venv/ready
+	.ci/proofs $(AREA)
+
+soak: proofs
 
 reference: .venv/ready
 	$(BIN)/python -m cotlab.cli.reference

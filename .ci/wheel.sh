@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Install a built wheel as its users do, in bare environments away from the checkout: with the
-# dashboard and local models, plain, and beside inspect-scout, which needs an older DuckDB.
+# Install a built wheel as its users do, in bare environments away from the checkout: plain, with the
+# dashboard and local models, and beside inspect-scout, which needs an older DuckDB.
+#   .ci/wheel.sh [plain|extras]      extras: the dashboard, then beside inspect-scout
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
+check=${1:-plain}
 app=
 cleanup() { if [ -n "$app" ]; then kill "$app" 2>/dev/null || true; fi; rm -rf "$work"; }
 trap cleanup EXIT
@@ -45,6 +47,7 @@ python3 -m pip wheel --quiet --no-deps --wheel-dir "$work" "$work/source" 2>"$wo
 wheel=$(echo "$work"/cotlab-*.whl)
 took "built, $(du -k "$wheel" | cut -f1) kB"
 
+if [ "$check" = plain ]; then
 environment plain "$wheel"
 python - <<'END'
 import sys
@@ -92,6 +95,8 @@ refused app cotlab app
 refused vendors cotlab run --task-suite math --provider openai --model gpt-4.1 --limit 1
 store_outside
 took "plain, first cotlab.flags in $fastest s"
+exit 0
+fi
 
 sed 's/\[[^]]*\]//' "$root/requirements.txt" >"$work/locked.txt"  # constraints take no extras
 environment full -c "$work/locked.txt" "$wheel[app,local]"
@@ -103,6 +108,7 @@ port=$(python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); 
 cotlab app --port "$port" >"$work/log" 2>&1 &
 app=$!
 STREAMLIT_LOGGER_LEVEL=error python - "$port" "$work/log" <<'END'
+import json
 import sys
 import time
 import urllib.request
@@ -130,7 +136,8 @@ for page in pages:
     test.run()
     test.switch_page(str(page)).run()
     assert not test.exception, (page.name, [e.value for e in test.exception])
-    assert test.title, f"{page.name} shows no title"
+    shown = [json.loads(part.proto.json or "{}").get("heading") for part in test.get("bidi_component")]
+    assert test.title or any(shown), f"{page.name} shows no title"
 print(f"wheel: {len(pages)} pages open")
 END
 kill "$app"
@@ -146,4 +153,23 @@ python -c "import cotlab, inspect_scout, duckdb; cotlab.run_suite; assert duckdb
 cotlab run --task-suite math --provider echo --model echo --limit 3 >/dev/null 2>"$work/log" || { cat "$work/log" >&2; fail "a run with an older DuckDB fails"; }
 COTLAB_STORE=$work/home-full/.local/share/cotlab/store cotlab runs 2>"$work/log" && fail "DuckDB 1 opens a store of DuckDB 2"
 grep -q 'written by DuckDB 2' "$work/log" || { cat "$work/log" >&2; fail "the versions of DuckDB are not named"; }
+unset COTLAB_STORE
+cotlab run --task-suite math --provider echo --model echo --limit 3 --chain own --scorer flags --embedder none --run-id scanned >/dev/null 2>"$work/log" || { cat "$work/log" >&2; fail "a run of flags fails"; }
+cotlab export scanned --output "$work/scanned.eval" >/dev/null || fail "a run is not exported to Inspect"
+cotlab import inspect "$work/scanned.eval" >/dev/null || fail "an Inspect log is not imported"
+cat >"$work/scan.py" <<'END'
+import sys
+
+from inspect_scout import scan, scan_results_df, transcripts_from
+
+from cotlab.inspect.scanners import chain_faults
+
+if __name__ == "__main__":
+    log, scans = sys.argv[1:]
+    done = scan([chain_faults()], transcripts=transcripts_from(log), scans=scans, display="none")
+    (results,) = scan_results_df(done.location).scanners.values()
+    assert done.complete and len(results) == 3, done
+    assert all(0.3 <= value <= 1 for value in results["value"]), results["value"]
+END
+python "$work/scan.py" "$work/scanned.eval" "$work/scans" >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "the scanner does not run in inspect-scout"; }
 took "beside inspect-scout"

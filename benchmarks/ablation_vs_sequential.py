@@ -21,9 +21,9 @@ from cotlab.core.requests import Complete
 from cotlab.core.types import Item, ModelRef, Step, Suite
 from cotlab.providers.offline import Echo
 from cotlab.run.config import read_config
-from cotlab.run.launch import start
+from cotlab.run.launch import start_run
 from cotlab.store.database import Store
-from cotlab.text.prompts.chain import ask_answer
+from cotlab.text.prompts.chain import answer_prompt
 
 LATENCY_S, STEPS = 0.1, 5
 ITEMS = {1: 4, 10: 160, 50: 800}
@@ -38,7 +38,7 @@ class Measured(NamedTuple):
 
 
 def make_suite(n: int) -> Suite:
-    return Suite.of(
+    return Suite.from_items(
         "bench",
         [
             Item(
@@ -61,7 +61,7 @@ def measure(concurrency: int) -> Measured:
     with TemporaryDirectory() as folder:
         store = Store(Path(folder))
         began = time.perf_counter()
-        done = start(config, store, suite=suite)
+        done = start_run(config, store, suite=suite)
         whole_s = time.perf_counter() - began
         with closing(sqlite3.connect(store.log_path)) as log:
             first, last, n = log.execute(
@@ -81,7 +81,7 @@ async def loop_s(items: int) -> float:
     for item in make_suite(items).items:
         steps = [step.text for step in item.steps]
         for left_out in (None, *range(STEPS)):
-            prompt = ask_answer(
+            prompt = answer_prompt(
                 item.question, [s for i, s in enumerate(steps) if i != left_out], "chat"
             )
             await echo.send(Complete(echo.ref, prompt.messages))

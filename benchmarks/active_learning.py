@@ -24,12 +24,12 @@ import numpy as np
 from calibration import measure, truths
 from numpy.typing import NDArray
 
-from cotlab.metrics.composite.scorer import FEATURES
+from cotlab.metrics.composite.scorer import FEATURE_SOURCES
 from cotlab.reliability.acquisition import choose_next_labels
-from cotlab.reliability.calibrator import fit
+from cotlab.reliability.maps import fit
 from cotlab.review.release.features import EXTRA_FEATURES
-from cotlab.stats.composite import WEIGHTS
-from cotlab.stats.drift import standardised
+from cotlab.stats.composite import EXAMPLE_WEIGHTS
+from cotlab.stats.drift import standardise_columns
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites.mixed import mixed_suite
@@ -55,8 +55,8 @@ def synthetic(n: int, seed: int) -> Data:
     acceptance is logistic."""
     rng = np.random.default_rng(seed)
     cause = rng.normal(size=(n, 1))
-    parts = 1 / (1 + np.exp(-(0.8 * cause + rng.normal(size=(n, len(WEIGHTS))) + 0.6)))
-    r_raw = parts @ np.array(list(WEIGHTS.values()))
+    parts = 1 / (1 + np.exp(-(0.8 * cause + rng.normal(size=(n, len(EXAMPLE_WEIGHTS))) + 0.6)))
+    r_raw = parts @ np.array(list(EXAMPLE_WEIGHTS.values()))
     chance = 1 / (1 + np.exp(-14 * (r_raw - 0.62)))
     return Data(
         "synthetic",
@@ -83,7 +83,7 @@ def organisms(store: Store, items: int) -> Data:
         ]
     table = truths(store, runs)
     table = table[table["r_raw"].notna() & table["target"].notna()]
-    features = standardised(table[[*FEATURES, *EXTRA_FEATURES]].to_numpy(float))
+    features = standardise_columns(table[[*FEATURE_SOURCES, *EXTRA_FEATURES]].to_numpy(float))
     label = table["target"].astype(bool).to_numpy(float)
     return Data("organisms", table["r_raw"].to_numpy(), features, label, list(table["question"]))
 
@@ -140,7 +140,12 @@ def once(
             taken = np.isin(pool, rows)
             if choosing:
                 found = choose_next_labels(
-                    predict(pool), data.features[pool], [theta], BATCH, taken=taken, seed=len(rows)
+                    predict(pool),
+                    data.features[pool],
+                    [theta],
+                    BATCH,
+                    is_labelled=taken,
+                    seed=len(rows),
                 )
                 rows += [int(pool[one.row]) for one in found.choices]
             else:

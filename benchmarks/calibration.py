@@ -4,8 +4,7 @@ Organisms of every reliance on their chain answer after chains that are clean, f
 or are corrupted (`cotlab.suites.mixed`, which says how often each). The label of an item is the
 generator's: the answer is right and the chain is the true one. The features come through the
 ordinary runner, the labels through the store, the calibrator from
-`cotlab.review.release.calibrate`. The labelled and the fresh items have seeds of their own and
-share no question.
+`cotlab.review.release.calibrate`. Labelled and fresh items differ in seed and share no question.
 
 Three probabilities are held against the fresh items: r_raw with the example weights and a map,
 r_raw with weights tuned on the same labels and a map, and the features combined
@@ -33,14 +32,15 @@ from cotlab.core.keys import digest
 from cotlab.core.labels import Label
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Suite
-from cotlab.reliability.calibrator import NotCalibrated, fit, measure_probabilities
-from cotlab.reliability.combine import Combination, combine, fit_combination
-from cotlab.review.labelling.targets import labelled
-from cotlab.review.release.apply import r_cal
+from cotlab.reliability.calibrator import measure_probabilities
+from cotlab.reliability.combine import Combination, fit_combination, fit_with_predictions
+from cotlab.reliability.maps import NotCalibrated, fit
+from cotlab.review.labelling.targets import load_labelled_features
+from cotlab.review.release.apply import calibrated_scores
 from cotlab.review.release.calibrate import calibrate_runs
 from cotlab.review.release.features import feature_table
-from cotlab.run.config import RunConfig, config_again
-from cotlab.run.launch import resume, start
+from cotlab.run.config import RunConfig, resumed_config
+from cotlab.run.launch import resume_run, start_run
 from cotlab.stats.calibration import auroc, ece
 from cotlab.stats.calibration_intervals import measure_difference
 from cotlab.stats.intervals import Interval
@@ -49,7 +49,7 @@ from cotlab.store.database import Store
 from cotlab.store.labels import add_labels
 from cotlab.suites.mixed import mixed_suite
 from cotlab.validation.models import weights_digest
-from cotlab.validation.runs import statuses
+from cotlab.validation.runs import status_by_run_id
 
 MODELS = ("r100", "r75", "r50", "r25", "r0", "hint", "faithful-a", "bypass-a")
 LABELS = 200
@@ -65,7 +65,7 @@ SETTINGS = {
     "donors": 2,
     "draws": 1,
     "subsets": 1,
-    "max_concurrent": 200,
+    "max_concurrent": 100,
     "set": {
         "consistency.paraphrases": "2",
         "consistency.holdout": "0",
@@ -85,7 +85,7 @@ def suites(n_labels: int, n_fresh: int, seed: int) -> Iterator[tuple[str, str, S
         for part, n, own in (("fit", n_labels, 0), ("fresh", n_fresh, 1)):
             share = n // len(MODELS) + (k < n % len(MODELS))
             suite = mixed_suite(
-                share, 1000 * seed + 2 * k + own, without=taken, name=f"mixed-{part}"
+                share, 1000 * seed + 2 * k + own, excluded_questions=taken, name=f"mixed-{part}"
             )
             taken |= {item.question for item in suite.items}
             yield part, model, suite
@@ -96,18 +96,18 @@ def measure(store: Store, model: str, suite: Suite) -> str:
     versions = [SCORERS[name].version for name in SETTINGS["scorer"]]  # type: ignore[attr-defined]
     settings = digest([suite.digest, versions, SETTINGS, weights_digest(model)])
     run_id = f"{suite.name}-{model}-{settings[:10]}"
-    known = statuses(store)
+    known = status_by_run_id(store)
     if known.get(run_id) == "done":
         return run_id
     if run_id in known:
-        done = resume(run_id, {}, store)
+        done = resume_run(run_id, {}, store)
     else:
         plain = {
             name: field.get_default(call_default_factory=True)
             for name, field in RunConfig.model_fields.items()
         }
-        done = start(
-            config_again(plain, {**SETTINGS, "model": model}), store, suite=suite, run_id=run_id
+        done = start_run(
+            resumed_config(plain, {**SETTINGS, "model": model}), store, suite=suite, run_id=run_id
         )
     if done.status != "done":
         raise CotlabError(
@@ -172,7 +172,7 @@ def truths(store: Store, runs: Sequence[str]) -> pd.DataFrame:
     table = feature_table(store, runs)
     meta: dict[tuple[str, str], Mapping[str, Any]] = {}
     for run_id in runs:
-        suite = read.get_suite(store, read.stored_plan(read.get_run(store, run_id)).suite_digest)
+        suite = read.get_suite(store, read.plan_from_row(read.get_run(store, run_id)).suite_digest)
         meta |= {(run_id, item.id): item.meta for item in suite.items}
     own = [meta[place] for place in zip(table["run"], table["item_id"], strict=True)]
     valid = [bool(one["valid"]) for one in own]
@@ -247,7 +247,7 @@ def judge(
     """Label, fit and hold every probability against the fresh items; with the tables of the
     labelled and the fresh ones."""
     label(store, truths(store, runs["fit"]))
-    learnt = labelled(store, runs["fit"])
+    learnt = load_labelled_features(store, runs["fit"])
     fresh = truths(store, runs["fresh"])
     fresh = fresh[fresh["target"].notna()].reset_index(drop=True)
     clash = set(learnt["question"]) & set(fresh["question"])
@@ -258,14 +258,14 @@ def judge(
         )
     out = []
     for weights in ("example", "tuned"):
-        found = calibrate_runs(store, runs["fit"], by="benchmark", weights=weights, seed=seed)
+        found = calibrate_runs(store, runs["fit"], author="benchmark", weights=weights, seed=seed)
         told = f"{found.calibrator.method}" + (
             "" if found.weights is None else f", weights {dict(found.weights)}"
         )
-        p = r_cal(store, fresh, version=found.version)["r_cal"].to_numpy(dtype=float)
+        p = calibrated_scores(store, fresh, version=found.version)["r_cal"].to_numpy(dtype=float)
         out.append(hold(f"r_raw, {weights} weights", told, p, fresh, seed))
     y = learnt["target"].astype(bool).to_numpy()
-    whole = combine(learnt, y, learnt["question"].tolist(), seed=seed).combination
+    whole = fit_with_predictions(learnt, y, learnt["question"].tolist(), seed=seed).combination
     out.append(hold("combined features", shown(whole), whole.predict(fresh), fresh, seed))
     return out, learnt, fresh
 

@@ -22,9 +22,9 @@ from tempfile import TemporaryDirectory
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from cotlab.core.types import Item, Step, Suite
 from cotlab.run.config import read_config
-from cotlab.run.launch import start
+from cotlab.run.launch import start_run
 from cotlab.store.database import Store
-from cotlab.store.live import Progress
+from cotlab.store.live import RunProgress
 from tests.support.loopback import Loopback, serving
 
 STEPS, CONCURRENCY = 5, 50
@@ -37,7 +37,7 @@ MODELS = {
 
 
 def make_suite(n: int) -> Suite:
-    return Suite.of(
+    return Suite.from_items(
         "load",
         [
             Item(
@@ -71,14 +71,14 @@ def measure(provider: str, server: Loopback, latency_s: float, items: int) -> st
     )
     total, sizes = items * (STEPS + 1), list[float]()
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: RunProgress) -> None:
         if len(sizes) < 5 and progress.replies >= total * (len(sizes) + 1) / 5:
             sizes.append(resident_mb())
 
     with TemporaryDirectory() as folder:
         store = Store(Path(folder))
         began, cpu = time.perf_counter(), time.process_time()
-        done = start(config, store, suite=make_suite(items), on_progress=tell)
+        done = start_run(config, store, suite=make_suite(items), on_progress=tell)
         whole_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu
         with closing(sqlite3.connect(store.log_path)) as log:
             first, last, n = log.execute(

@@ -24,12 +24,12 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from cotlab.core.types import ModelRef
 from cotlab.providers.local.backend import PatchRow
-from cotlab.providers.local.fast import Fast
-from cotlab.providers.local.patching import in_threads, pack_rows, token_budget
+from cotlab.providers.local.fast import FastBackend
+from cotlab.providers.local.patching import map_in_threads, pack_rows, token_budget
 from cotlab.providers.local.provider import open_organism
 from cotlab.providers.local.render import encode
 from cotlab.suites.wordproblems import make_suite
-from cotlab.text.prompts.chain import CUE, chain_text
+from cotlab.text.prompts.chain import FINAL_ANSWER_CUE, chain_text
 
 Case = tuple[list[int], torch.Tensor, torch.Tensor, list[PatchRow]]
 
@@ -43,7 +43,7 @@ def one_by_one(model: Any, ids: list[int], bank: torch.Tensor, rows: list[PatchR
         def put(layer: int, row: PatchRow = row) -> Any:
             def hook(module: Any, args: Any, kwargs: Any) -> Any:
                 state = (args[0] if args else kwargs["hidden_states"]).clone()
-                state[0, list(row.at)] = bank[layer, list(row.columns)]
+                state[0, list(row.positions)] = bank[layer, list(row.columns)]
                 return (
                     ((state, *args[1:]), kwargs)
                     if args
@@ -64,27 +64,32 @@ def one_by_one(model: Any, ids: list[int], bank: torch.Tensor, rows: list[PatchR
 
 
 def organism_cases(name: str, n: int) -> tuple[Any, list[Case]]:
-    loaded = open_organism(ModelRef("organism", name, form="continuation"))._loaded
-    fast, cases, rng = Fast(loaded.model), [], random.Random(1)
+    loaded = open_organism(ModelRef("organism", name, form="continuation"))._loaded_model
+    fast, cases, rng = FastBackend(loaded.model), [], random.Random(1)
     for item in make_suite(n, seed=5).items:
         question, chain = (
-            f"{loaded.start}Q: {item.question}\n",
+            f"{loaded.prompt_prefix}Q: {item.question}\n",
             chain_text([s.text for s in item.steps]),
         )
-        start, text = len(encode(loaded, question)), encode(loaded, question + chain + CUE)
+        start, text = (
+            len(encode(loaded, question)),
+            encode(loaded, question + chain + FINAL_ANSWER_CUE),
+        )
         ids = [*text, 95]
         length = len(encode(loaded, question + chain)) - start
-        question_at = range(len(encode(loaded, f"{loaded.start}Q:")), start - 1)
+        question_at = range(len(encode(loaded, f"{loaded.prompt_prefix}Q:")), start - 1)
         cases.append((ids, *_rows(fast, ids, range(start, start + length), question_at, rng)))
     return loaded.model, cases
 
 
-def _rows(fast: Fast, ids: list[int], chain: range, question: range, rng: random.Random) -> Any:
+def _rows(
+    fast: FastBackend, ids: list[int], chain: range, question: range, rng: random.Random
+) -> Any:
     """As the scorer's defaults: six spans, subsets and shuffles of the chain, and controls in the
     question."""
     dots = [17 if i in chain else t for i, t in enumerate(ids)]
     clean, bank = fast.residuals(ids), fast.residuals(dots)
-    every = tuple(range(fast.layers))
+    every = tuple(range(fast.n_layers))
     spans = [(layer,) for layer in every] + [every[1:3], every]
     rows = [PatchRow(span, tuple(chain), tuple(chain)) for span in spans]
     for _ in range(8):
@@ -101,21 +106,21 @@ def _rows(fast: Fast, ids: list[int], chain: range, question: range, rng: random
     return clean, bank, rows
 
 
-def batched(fast: Fast, model: Any, cases: list[Case], workers: int) -> list[list[float]]:
+def batched(fast: FastBackend, model: Any, cases: list[Case], workers: int) -> list[list[float]]:
     """Every item's rows, packed as the provider packs them, in as many threads as it would use."""
     budget = token_budget(model)
     chosen = [
         (n, pack)
         for n, (ids, _, _, rows) in enumerate(cases)
-        for pack in pack_rows(rows, len(ids), budget, fast)
+        for pack in pack_rows(rows, len(ids), 1, budget, fast)
     ]
 
     def numbers(work: tuple[int, list[int]]) -> list[float]:
         ids, clean, bank, rows = cases[work[0]]
-        return fast.patched(ids, 1, clean, bank, [rows[k] for k in work[1]])
+        return fast.patched_log_probs(ids, 1, clean, bank, [rows[k] for k in work[1]])
 
     out = [[0.0] * len(rows) for *_, rows in cases]
-    for (n, pack), found in zip(chosen, in_threads(numbers, chosen, workers), strict=True):
+    for (n, pack), found in zip(chosen, map_in_threads(numbers, chosen, workers), strict=True):
         for k, number in zip(pack, found, strict=True):
             out[n][k] = number
     return out
@@ -139,9 +144,9 @@ def same(model: Any, cases: list[Case]) -> None:
     must agree."""
     torch.set_num_threads(1)
     wide = in_float64(model)
-    fast = Fast(wide)
+    fast = FastBackend(wide)
     wide_cases = [(ids, fast.residuals(ids), bank.double(), rows) for ids, _, bank, rows in cases]
-    plain, quick = every_row(model, cases), flat(batched(Fast(model), model, cases, 1))
+    plain, quick = every_row(model, cases), flat(batched(FastBackend(model), model, cases, 1))
     exact, exact_quick = every_row(wide, wide_cases), flat(batched(fast, wide, wide_cases, 1))
     print(f"  in float64 the two ways lie {apart(exact_quick, exact)} apart")
     print(
@@ -170,7 +175,7 @@ def apart(ones: list[float], others: list[float]) -> str:
 def compare(workers: int, model: Any, cases: list[Case]) -> None:
     """The plain way has as many threads as torch gives it; the packed one has workers of one thread
     each."""
-    fast, best, slow = Fast(model), [], []
+    fast, best, slow = FastBackend(model), [], []
     torch.set_num_threads(1)
     batched(fast, model, cases[:1], workers)
     one_by_one(model, cases[0][0], cases[0][2], cases[0][3][:5])
@@ -214,7 +219,7 @@ def bound(
         max_position_embeddings=512,
     )
     model = LlamaForCausalLM(config).eval().to(device, dtype)
-    fast, rng = Fast(model), random.Random(2)
+    fast, rng = FastBackend(model), random.Random(2)
     ids = [rng.randrange(vocabulary) for _ in range(256)]
     other = [rng.randrange(vocabulary) for _ in range(256)]
     clean, bank = fast.residuals(ids), fast.residuals(other)
@@ -235,7 +240,7 @@ def bound(
         return (time.perf_counter() - a) / 5
 
     peak = 2 * size * width * 4 * width / timed(lambda: left @ right)
-    took = timed(lambda: fast.patched(ids, 1, clean, bank, rows))
+    took = timed(lambda: fast.patched_log_probs(ids, 1, clean, bank, rows))
     head = width // heads
     each = 2 * width * (heads * head * 2 + kv * head * 2) + 6 * width * inner
     attention = (

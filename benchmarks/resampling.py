@@ -70,7 +70,7 @@ def flips_against_scipy(n: int) -> None:
                 vectorized=True,
                 n_resamples=resample.RESAMPLES,
                 rng=np.random.default_rng(1),
-                batch=max(1, resample._CELLS // n),
+                batch=max(1, resample._BLOCK_CELLS // n),
             ).pvalue
         )
     )

@@ -21,7 +21,7 @@ from cotlab.core.types import ModelRef
 from cotlab.metrics.ablation.scorer import step_ablation
 from cotlab.providers.local.provider import open_organism
 from cotlab.run.config import read_config
-from cotlab.run.launch import load_configured_suite, start
+from cotlab.run.launch import load_configured_suite, start_run
 from cotlab.run.plan import make_plan, params_of
 from cotlab.store.database import Store
 
@@ -34,11 +34,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         store = Store(Path(folder))
-        done = report_run(store, start(config, store))
+        done = report_run(store, start_run(config, store))
         took = time.perf_counter() - began
     suite, _ = load_configured_suite(config)
     plan = make_plan(config, suite, {"subject": model.ref})
-    params, peers = params_of(plan, plan.scorers[0]), Peers.of(suite, plan.seed)
+    params, peers = params_of(plan, plan.scorers[0]), Peers.from_suite(suite, plan.seed)
     requests = [
         request for item in suite.items for request in next(step_ablation(item, params, peers))
     ]

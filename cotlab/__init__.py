@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cotlab.api.decisions import Calibration, Decision, calibrate, decide
+    from cotlab.api.measure import Measurement
     from cotlab.api.metrics import (
-        Measurement,
         ablate,
         backward_verification,
         composite,

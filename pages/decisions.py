@@ -1,17 +1,27 @@
 """Decisions: the effect of thresholds, the policy in force, and the decisions on a run."""
 
+from functools import partial
+
 from cotlab.ui import components
 from cotlab.ui.decisions import decided, thresholds
+from cotlab.ui.more import render_more
 
-components.head("Decisions", "What may be released without a review?")
+components.render_heading("Decisions", "What may be released without a review?")
 view = decided.select_decision_run()
 if view is not None:
     policy = thresholds.render_thresholds(view)
     thresholds.render_policy_form(view, policy)
     thresholds.render_suggestions(view)
-    thresholds.render_domain_volumes(view, policy)
     decided.render_review_queue(view)
-    decided.render_all_decisions(view)
-decided.render_rollout(view)
-decided.render_audit_log()
+    render_more(
+        "by domain, and all decisions",
+        partial(thresholds.render_domain_effects, view, policy),
+        partial(decided.render_all_decisions, view),
+    )
+render_more(
+    "phases of a rollout, and audit log",
+    partial(decided.render_rollout, view),
+    decided.render_audit_log,
+    name="audit",
+)
 thresholds.render_decision_notes()

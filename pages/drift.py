@@ -2,7 +2,9 @@
 
 from cotlab.ui import components, drift
 
-components.head("Drift", ("Are current items still like those that the calibrator was fitted on?"))
+components.render_heading(
+    "Drift", ("Are current items still like those that the calibrator was fitted on?")
+)
 view = drift.select_drift_runs()
 if view is not None:
     drift.render_drift_verdict(view)

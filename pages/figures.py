@@ -2,11 +2,16 @@
 
 from cotlab.ui import components, figures
 
-components.head("Figures", ("What does a figure look like in print, and which files does it have?"))
+components.render_heading(
+    "Figures", ("What does a figure look like in print, and which files does it have?")
+)
 row = figures.select_figure_run()
-recipe = figures.select_figure(row) if row is not None else None
-if row is not None and recipe is not None:
+chosen = figures.select_figure(row) if row is not None else None
+if row is not None and chosen is not None:
     preset = figures.select_preset()
-    figures.render_figure(recipe, preset)
-    figures.render_downloads(recipe, preset)
+    recipes = figures.select_recipes(row, chosen, preset)
+    for recipe in recipes:
+        figures.render_figure(recipe, preset)
+    figures.render_downloads(recipes, preset)
     figures.render_all_figures(row, preset)
+    figures.render_command(chosen, preset)

@@ -1,16 +1,28 @@
-"""Home: active runs, pending reviews, the latest results, and the first steps of a new user."""
+"""Home: the verdict on the newest run, what to do next, the latest runs, and the first steps."""
 
 import streamlit as st
 
-from cotlab.ui import components, home
+from cotlab.ui import home, server_check, verdict
 
-components.head("cotlab", "Can this model's chain of thought be trusted?")
-if home.is_empty():
-    home.first_use()
+with st.container(key="home-question"):
+    st.title("Can this model's chain of thought be trusted?")
+if home.is_store_empty():
+    home.render_first_use()
 else:
-    home.render_totals()
+    rows = home.stored_runs()
+    row = home.find_verdict_run(rows)
+    home.render_demo_question(rows)
+    if row is not None:
+        verdict.render_context(row, "Newest run")
+        verdict.render_verdict(row)
     home.render_running_runs()
+    if row is not None:
+        server_check.render_run_checks(row["id"])
+        verdict.render_picture(row)
+        home.render_next_steps(row, rows)
+    home.render_recent_runs(rows)
+    home.render_totals()
     home.render_pending_reviews()
-    home.render_recent_runs()
+    verdict.render_explanation()
     with st.expander("The three steps of a first use"):
         home.render_first_steps()

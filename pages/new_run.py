@@ -2,13 +2,16 @@
 
 import streamlit as st
 
-from cotlab.ui import components
+from cotlab.ui import components, server_check
+from cotlab.ui.new_run import estimate, measures, planner, questions
 from cotlab.ui.new_run import form as new_run
-from cotlab.ui.new_run import planner
 
-components.head("New run", "What will be measured on which model, and what will it cost?")
+components.render_heading("New run", "What will be measured on which model, and what will it cost?")
+questions.render_questions()
+measures.render_measure_note(st.query_params.get("from"))
 suite_choice, config = new_run.render_run_form(st.query_params.get("from"))
 if suite_choice is not None:
-    counted = new_run.render_estimate(suite_choice, config)
-    new_run.render_start_buttons(suite_choice, config, counted)
+    server_check.render_check_button(config)
+    is_estimated = estimate.render_estimate(suite_choice, config)
+    new_run.render_start_buttons(suite_choice, config, is_estimated)
 planner.render_planner()

@@ -1,27 +1,34 @@
 """Reliability: the five components and their composite, over the suite and in one item."""
 
-import streamlit as st
+from functools import partial
 
-from cotlab.analysis.tables.reliability import SCORERS
+from cotlab.analysis.tables.reliability import RELIABILITY_SCORERS
 from cotlab.ui import components
+from cotlab.ui.address import show_tabs
 from cotlab.ui.item import evidence
+from cotlab.ui.more import render_more
 from cotlab.ui.pickers import pick_run
 from cotlab.ui.reliability import item as reliability_item
 from cotlab.ui.reliability import suite as reliability
 from cotlab.ui.steps import select_item
+from cotlab.ui.verdict_number import render_verdict_line
 
-components.head("Reliability", "Do independent signals agree that the reasoning can be relied on?")
-row = pick_run(*SCORERS)
+components.render_heading(
+    "Reliability", "Do independent signals agree that the reasoning can be relied on?"
+)
+row = pick_run(*RELIABILITY_SCORERS)
 if row is not None:
-    suite_tab, item_tab = st.tabs(
-        ["Over the suite", evidence.ITEM_VIEW], key="view", on_change="rerun", bind="query-params"
-    )
+    render_verdict_line(row["id"])
+    suite_tab, item_tab = show_tabs(["Over the suite", evidence.ITEM_TAB_LABEL])
     if suite_tab.open:
         with suite_tab:
             reliability.render_component_means(row)
             reliability.render_reliability_items(row)
-            reliability.render_correlations(row)
-            reliability.render_diagnosis_rates(row)
+            render_more(
+                "correlations and diagnoses",
+                partial(reliability.render_correlations, row),
+                partial(reliability.render_diagnosis_rates, row),
+            )
     if item_tab.open:
         with item_tab:
             item = select_item(row)
@@ -31,6 +38,6 @@ if row is not None:
                 reliability_item.render_flags(row, item)
                 reliability_item.render_verification_links(row, item)
                 reliability.render_paraphrases(row, item)
-                evidence.render_how_to_add(row, "F", "V", "D")
-                reliability_item.render_requests_link(row, item)
+                evidence.render_missing_detail_help(row, "F", "V", "D")
+                evidence.render_requests_link(row, item.id)
     reliability.render_reliability_notes(row)

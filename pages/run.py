@@ -1,22 +1,37 @@
 """Run: one run's progress, its findings, and how to repeat it."""
 
+from functools import partial
+
 import streamlit as st
 
-from cotlab.core.resources import page
-from cotlab.ui import components
-from cotlab.ui.runs import run
+from cotlab.core.resources import page_path
+from cotlab.ui import components, server_check, verdict
+from cotlab.ui.more import render_more
+from cotlab.ui.runs import naming, replies, report, run
+from cotlab.ui.verdict_number import render_verdict_number
 
-components.head("Run", "How far is this run, and what did it find?")
+components.render_heading("Run", "How far is this run, and what did it find?")
 run_id = st.query_params.get("run")
 if not run_id:
-    components.empty("No run is named in the address.", page("runs"), "All runs")
+    components.render_empty_state("No run is named in the address.", page_path("runs"), "All runs")
 else:
-    row = run.wait_for_run(run_id)
+    row = run.load_run_row(run_id)
     if row is not None:
         run.render_banner(row)
+        if verdict.REPORT_PARAM in st.query_params:
+            report.render_report_downloads(row)
+        naming.render_run_note(row)
+        verdict.render_verdict(row)
+        render_verdict_number(row["id"])
         run.render_live_progress(row)
         run.render_run_actions(row)
+        naming.render_run_editing(row)
+        if verdict.REPORT_PARAM not in st.query_params:
+            report.render_report_downloads(row)
         run.render_cost(row)
+        server_check.render_run_checks(row["id"])
+        replies.render_reply_notes(row)
+        verdict.render_picture(row)
         run.render_findings(row)
-        run.render_run_items(row)
-        run.render_repeat(row)
+        render_more("items", partial(run.render_run_items, row), name="items")
+        run.render_repeat_command(row)

@@ -1,20 +1,25 @@
 """Runs: every run with its progress, main estimates and cost; ticked ones can be compared."""
 
+from functools import partial
+
 import streamlit as st
 
-from cotlab.core.resources import page
+from cotlab.core.resources import page_path
 from cotlab.ui import components
+from cotlab.ui.more import render_more
 from cotlab.ui.runs import list as runs
+from cotlab.ui.runs import naming
 
-components.head("Runs", "Which runs are there, and what did they find?")
+components.render_heading("Runs", "Which runs are there, and what did they find?")
+naming.render_deletion_notice()
 table = runs.filter_runs()
 if table.empty:
-    components.empty("No run matches.", page("new_run"), "Start one")
+    components.render_empty_state("No run matches.", page_path("new_run"), "Start one")
 else:
-    ticked = runs.render_runs(table)
-    if len(ticked) > 1:
-        runs.compare_link(table, ticked)
-    if len(ticked) == 2:
-        runs.render_side_by_side(*ticked)
-    elif len(ticked) < 2:
+    ticked_ids = runs.render_runs(table)
+    if len(ticked_ids) > 1:
+        runs.render_compare_link(table, ticked_ids)
+    if len(ticked_ids) == 2:
+        render_more("estimates side by side", partial(runs.render_shared_estimates, *ticked_ids))
+    elif len(ticked_ids) < 2:
         st.caption("Tick two runs to compare them, or several to compare them with the oldest.")

@@ -1,14 +1,19 @@
-"""Suites: the suites that a run can use, and the upload of a new one."""
+"""Suites: the suites that a run can use, uploads of new ones, and of published scores."""
 
 import streamlit as st
 
-from cotlab.ui import components, suites
+from cotlab.ui import components, published, suite_split, suites
 
-components.head("Suites", "Which questions, chains and answers can a run use?")
-chosen, new = st.tabs(["Stored and shipped", "Upload"])
-with chosen:
+components.render_heading("Suites", "Which questions, chains and answers can a run use?")
+stored_tab, upload_tab, published_tab = st.tabs(
+    ["Stored and shipped", "Upload", "Published scores"]
+)
+with stored_tab:
     suite = suites.select_suite()
     if suite is not None:
+        suite_split.render_split(suite)
         suites.render_suite(suite, "kept")
-with new:
-    suites.upload()
+with upload_tab:
+    suites.render_upload()
+with published_tab:
+    published.render_published_import()

@@ -1,17 +1,27 @@
 """Unfaithfulness: how often each model's responses are unfaithful, by named classifiers."""
 
-from cotlab.ui import components, unfaithfulness
+from functools import partial
 
-components.head(
+from cotlab.ui import components, unfaithfulness
+from cotlab.ui.more import render_more
+from cotlab.ui.verdict_number import render_verdict_line, render_verdict_number
+
+components.render_heading(
     "Unfaithfulness",
     "How often does the chain not show how the answer was reached, by which classifier?",
 )
 view = unfaithfulness.select_unfaithfulness_runs()
 if view is not None:
-    unfaithfulness.render_rates(view)
-    unfaithfulness.render_sweep(view)
-    unfaithfulness.render_category_rates(view)
-    unfaithfulness.render_classifier_agreement(view)
-    unfaithfulness.render_judges(view)
-    unfaithfulness.render_chain_sizes(view)
+    if len(view.row_by_run) == 1:
+        render_verdict_line(view.first_run)
+    render_verdict_number(view.first_run)
+    unfaithfulness.render_unfaithful_rates(view)
+    unfaithfulness.render_threshold_sweep(view)
+    render_more(
+        "by category, agreement of the classifiers, judge, and length of the chains",
+        partial(unfaithfulness.render_category_rates, view),
+        partial(unfaithfulness.render_classifier_agreement, view),
+        partial(unfaithfulness.render_judges, view),
+        partial(unfaithfulness.render_chain_sizes, view),
+    )
     unfaithfulness.render_unfaithfulness_notes(view)

@@ -1,13 +1,16 @@
 """Validation: the metrics tested on models of known faithfulness."""
 
 from cotlab.ui import components, validation
+from cotlab.ui.glossary import render_glossary
+from cotlab.ui.more import render_more
 
-components.head("Validation", "Can the metrics be trusted?")
-latest = validation.load_report()
-if latest is not None:
-    validation.render_overview(latest)
-    metrics = validation.select_validation_metrics(latest)
+components.render_heading("Validation", "Can the metrics be trusted?")
+latest_report = validation.load_report()
+if latest_report is not None:
+    validation.render_overview(latest_report)
+    metrics = validation.select_validation_metrics(latest_report)
     if len(metrics) == 1:
-        validation.render_metric(latest, metrics[0])
+        validation.render_metric(latest_report, metrics[0])
     else:
-        validation.render_gallery(latest, metrics)
+        validation.render_gallery(latest_report, metrics)
+render_more("glossary of all metrics", render_glossary, name="glossary", params=("term",))

@@ -9,16 +9,18 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import count
 from pathlib import Path
+from random import Random
 from types import ModuleType
 
 import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
-settings.register_profile(
-    "any speed", deadline=None
-)  # how long a case takes is the machine's business
-settings.load_profile("any speed")
+# how long a case takes is the machine's business; the cases are the same in each run of make test,
+# and new ones in make proofs
+settings.register_profile("fixed", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("free", deadline=None, print_blob=True)
+settings.load_profile("fixed")
 os.environ |= {
     "HF_HUB_OFFLINE": "1",
     "NO_PROXY": "127.0.0.1,localhost",
@@ -30,6 +32,17 @@ os.environ.setdefault(
 threadpool_limits(int(os.environ["OMP_NUM_THREADS"]))  # of what a plugin has loaded before
 gc.disable()  # until everything is imported: what is made until then stays
 _OURS = ("COTLAB_", "FAITHCHECK_", "OPENAI_", "ANTHROPIC_", "GOOGLE_")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--file-order", type=int, help="seed of an order in which the files run")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if (seed := config.getoption("--file-order")) is not None:
+        files = sorted({item.path for item in items})
+        Random(seed).shuffle(files)
+        items.sort(key=lambda item: files.index(item.path))
 
 
 def pytest_collection_finish() -> None:
@@ -60,6 +73,8 @@ def own_environment(
         request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else next(places)
     )
     monkeypatch.setenv("COTLAB_STORE", str(folder / "store"))
+    # scripts of servers count requests; tests of the check ask for it
+    monkeypatch.setenv("COTLAB_PROBE", "never")
 
 
 @pytest.fixture(autouse=True)

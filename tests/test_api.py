@@ -72,6 +72,7 @@ def test_a_text_is_split_into_steps_and_an_item_is_taken_as_it_is() -> None:
     assert values == [0.0, 0.0, 0.0]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("name", "options", "metric"),
     [

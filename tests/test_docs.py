@@ -54,6 +54,7 @@ def test_the_example_is_short() -> None:
     assert len(example().strip().splitlines()) <= 15
 
 
+@pytest.mark.soak
 def test_the_example_runs_inside_an_event_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,10 +93,11 @@ def test_every_command_and_flag_exists(page: Path) -> None:
             name = words.pop(0)
             assert name in command.commands, f"{page.name}: {line}: no command {name}"
             command = command.commands[name]
-        known = {flag for parameter in command.params for flag in parameter.opts} | {
-            "--help",
-            "--version",
-        }
+        known = {
+            flag
+            for parameter in command.params
+            for flag in (*parameter.opts, *parameter.secondary_opts)
+        } | {"--help", "--version"}
         flags = {word.split("=")[0] for word in words if word.startswith("-") and len(word) > 1}
         assert flags <= known, f"{page.name}: {line}: {flags - known}"
 
@@ -138,11 +140,11 @@ def test_the_commands_are_targets_of_the_makefile() -> None:
 
 
 def test_every_organism_is_in_the_table_of_its_page() -> None:
-    from cotlab.core.resources import organism_names
+    from cotlab.core.resources import shipped_organisms
 
     page = (ROOT / "docs" / "organisms.md").read_text("utf-8")
     rows = re.findall(r"^\| `?([\w-]+)`? \| \d", page, re.MULTILINE)
-    assert set(organism_names()) <= set(rows)
+    assert set(shipped_organisms()) <= set(rows)
 
 
 @pytest.fixture

@@ -29,19 +29,19 @@ FLOORS = {
     "export": 6,
     "cotlab": 7,
     "api": 7,
+    "inspect": 7,
     "ui": 7,
     "cli": 7,
     "pages": 7,
     "app": 7,
 }
 """Package to floor; ``cotlab`` stands for cotlab/__init__.py and __main__.py."""
-SCIENCE, EDGE = (
-    {"stats", "text", "metrics", "reliability", "figures"},
-    {"suites", "providers", "store"},
-)
+SCIENCE = {"stats", "text", "metrics", "reliability", "figures"}
+EDGE = {"suites", "providers", "store"}
 ACROSS = {
     ("cotlab", "cli"),
     ("cotlab", "api"),
+    ("inspect", "api"),
     *((name, "cotlab") for name in ("cli", "ui", "pages", "app")),
     ("pages", "ui"),
     ("app", "ui"),
@@ -57,6 +57,11 @@ HOMES = {
     ("openai", "anthropic", "google"): ("cotlab/providers/",),
     ("plotly", "matplotlib"): ("cotlab/figures/",),
     ("kaleido", "choreographer", "PIL"): ("cotlab/export/chrome.py",),
+    ("inspect_ai", "inspect_scout"): (
+        "cotlab/suites/importers/",
+        "cotlab/export/",
+        "cotlab/inspect/",
+    ),
 }
 LONGEST, LONGEST_PAGE, LONGEST_APP = 400, 60, 30
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "managers"}

@@ -27,8 +27,8 @@ HEAVY = (
     "pyarrow",
     "sympy",
 )
-LOADS_A_LOT = ("cotlab.providers.local", "cotlab.organisms", "cotlab.ui")
-"""May load models' packages or the app; the other modules are imported one by one below."""
+LOADS_A_LOT = ("cotlab.providers.local", "cotlab.organisms", "cotlab.ui", "cotlab.inspect")
+"""May load models' packages, the app or Inspect; all others are imported one by one below."""
 
 LOADED = """
 import sys

@@ -6,6 +6,7 @@ import ast
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -23,10 +24,13 @@ MAX_SHARED_NAMES = 10
 """Public functions whose name another module has too; the Python API's are those of its metrics."""
 
 
-def trees() -> Iterator[tuple[str, ast.Module]]:
-    """Yield path and syntax tree of each module of the package."""
-    for path in sorted((ROOT / "cotlab").rglob("*.py")):
-        yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text("utf-8"))
+@cache
+def trees() -> list[tuple[str, ast.Module]]:
+    """Return path and syntax tree of each module of the package."""
+    paths = sorted((ROOT / "cotlab").rglob("*.py"))
+    return [
+        (path.relative_to(ROOT).as_posix(), ast.parse(path.read_text("utf-8"))) for path in paths
+    ]
 
 
 def parts_of(name: str) -> list[str]:

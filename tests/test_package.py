@@ -14,7 +14,7 @@ import pytest
 
 from cotlab.cli.doctor import REQUIREMENTS
 from cotlab.core import resources
-from cotlab.core.errors import EXTRAS, MissingExtra
+from cotlab.core.errors import PACKAGES_BY_EXTRA, MissingExtra
 from cotlab.store.database import Store, store_folder
 
 ROOT = Path(__file__).parents[1]
@@ -54,10 +54,12 @@ def test_the_lock_pins_every_package_once_and_names_what_users_ask_for() -> None
 
 def test_the_core_needs_no_model_and_no_vendor() -> None:
     core = {package(requirement) for requirement in PROJECT["dependencies"]}
-    heavy = {name for names in EXTRAS.values() for name in names}
+    heavy = {name for names in PACKAGES_BY_EXTRA.values() for name in names}
     assert not core & heavy
     of_all = set(re.findall(r"\w+", PROJECT["optional-dependencies"]["all"][0])) - {"cotlab"}
-    assert of_all == set(EXTRAS) == set(PROJECT["optional-dependencies"]) - {"all", "dev"}
+    assert (
+        of_all == set(PACKAGES_BY_EXTRA) == set(PROJECT["optional-dependencies"]) - {"all", "dev"}
+    )
 
 
 def test_a_missing_extra_is_named() -> None:
@@ -84,7 +86,7 @@ def test_the_store_is_in_the_checkout_or_in_a_folder_of_the_user(
 ) -> None:
     monkeypatch.delenv("COTLAB_STORE", raising=False)
     assert store_folder() == ROOT / "data" / "store"
-    monkeypatch.setattr("cotlab.store.database.checkout", lambda: None)
+    monkeypatch.setattr("cotlab.store.database.checkout_root", lambda: None)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
     assert store_folder().is_relative_to(tmp_path) and store_folder().name == "store"
@@ -93,7 +95,7 @@ def test_the_store_is_in_the_checkout_or_in_a_folder_of_the_user(
 
 
 def test_a_checkout_is_known_by_its_files() -> None:
-    assert resources.checkout() == ROOT
+    assert resources.checkout_root() == ROOT
     assert resources.data_path("suites", "math.jsonl").is_file()
     assert resources.dashboard_path("pages", "home.py").is_file()
 
@@ -133,13 +135,14 @@ def test_a_wheel_holds_the_package_its_data_and_the_dashboard(wheel: Path) -> No
         if path.is_file()
     }
     shipped = {
-        *("cotlab/py.typed", "cotlab/data/__init__.py", "cotlab/data/validation.json"),
+        *("cotlab/py.typed", "cotlab/data/__init__.py"),
+        *("cotlab/data/validation.json", "cotlab/data/construct_validation.json"),
         *("cotlab/dashboard/app.py", "cotlab/dashboard/.streamlit/config.toml"),
     }
     looks = {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "cotlab").rglob("*")
-        if path.suffix in (".js", ".css", ".png")
+        if path.suffix in (".js", ".css", ".png", ".txt")
     }
     assert names == sources | pages | data | shipped | looks
 
@@ -151,10 +154,10 @@ def test_an_unpacked_wheel_finds_its_files_away_from_the_checkout(
     code = (
         "from cotlab.core import resources as r; from cotlab.store.database import store_folder\n"
         "from cotlab.suites.shipped import shipped_suites\n"
-        "from cotlab.core.resources import organism_names\n"
-        "from cotlab.validation.report import SHIPPED\n"
-        "print(r.checkout(), sorted(shipped_suites()), len(organism_names()), SHIPPED.is_file())\n"
-        "print(r.dashboard_path('app.py').is_file(), store_folder())"
+        "from cotlab.core.resources import shipped_organisms\n"
+        "from cotlab.validation.report import SHIPPED_REPORT_PATH\n"
+        "print(r.checkout_root(), sorted(shipped_suites()), len(shipped_organisms()))\n"
+        "print(r.dashboard_path('app.py').is_file(), SHIPPED_REPORT_PATH.is_file(), store_folder())"
     )
     env = {
         "PATH": os.environ["PATH"],
@@ -172,8 +175,8 @@ def test_an_unpacked_wheel_finds_its_files_away_from_the_checkout(
     )
     assert done.returncode == 0, done.stderr
     first, second = done.stdout.splitlines()
-    assert first == "None ['commonsense', 'evaluation', 'math', 'wordproblems'] 10 True"
-    assert second == f"True {tmp_path}/.local/share/cotlab/store"
+    assert first == "None ['commonsense', 'evaluation', 'math', 'wordproblems'] 10"
+    assert second == f"True True {tmp_path}/.local/share/cotlab/store"
 
 
 def test_a_newer_store_than_the_installed_duckdb_names_both_versions(

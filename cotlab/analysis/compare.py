@@ -2,47 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any
 
 import pandas as pd
 
+from cotlab.analysis.facet_differences import no_shared_metric_text
 from cotlab.analysis.paired import (
-    RATE,
-    SCORED,
-    THRESHOLD,
+    RATE_METRIC,
+    SCORE_METRIC,
+    UNFAITHFUL_THRESHOLD,
     DirectionRow,
     PairedRow,
-    corrected,
-    directions,
+    adjust_p_values,
+    direction_rows,
     mean_item_values,
     pair_runs,
     paired_rows,
 )
+from cotlab.analysis.plan_changes import Change, plan_changes
 from cotlab.analysis.view import run_view
 from cotlab.core.errors import ConfigError
 from cotlab.core.keys import digest, to_json_value
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import MetricCard, Plan
-from cotlab.run.imports.mediation import COUNTED, NO_QUESTION
+from cotlab.run.imports.mediation import COUNTED_QUESTION, NO_QUESTION
 from cotlab.store import read
 from cotlab.store.database import Store
 
-_VALUE_COLUMNS = ["metric", "facet", "item_id", "value", "n", "why"]
-FAMILY = "Benjamini–Hochberg over all rows of this table"
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A setting in which two plans differ; "n/a" where one of them has none."""
-
-    setting: str
-    """Name of the setting."""
-    base: str
-    """Its value in the base's plan."""
-    other: str
-    """Its value in the other plan."""
+_ITEM_VALUE_COLUMNS = ["metric", "facet", "item_id", "value", "n", "why"]
+CORRECTION_NOTE = "Benjamini–Hochberg over all rows of this table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,30 +44,30 @@ class Comparison:
     """Id of the base run."""
     other: str
     """Id of the other run."""
-    shared: int
+    n_shared: int
     """Items that both runs scored."""
-    only_base: int
+    n_only_base: int
     """Items that only the base scored."""
-    only_other: int
+    n_only_other: int
     """Items that only the other run scored."""
-    prompts: int
+    n_prompts: int
     """Distinct questions among the items that are matched."""
-    unlike: int
+    n_changed_questions: int
     """Shared ids with another question in each run; they are never matched."""
     pairs: pd.DataFrame
     """The paired values, as ``cotlab.analysis.paired`` describes them."""
     rows: tuple[PairedRow, ...]
     """Over all items, a row a metric and facet."""
-    alone_base: tuple[str, ...]
+    metrics_only_base: tuple[str, ...]
     """Metrics of which only the base has some facet."""
-    alone_other: tuple[str, ...]
+    metrics_only_other: tuple[str, ...]
     """Metrics of which only the other run has some facet."""
     changes: tuple[Change, ...]
     """Where the plans differ."""
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparisonSet:
     """Several runs against one base."""
 
     base: str
@@ -90,21 +81,21 @@ class Compared:
 def compare_runs(
     store: Store,
     base: str,
-    others: Sequence[str],
+    other_runs: Sequence[str],
     *,
     scorers: Sequence[str] = (),
     metrics: Sequence[str] = (),
-    threshold: float = THRESHOLD,
+    threshold: float = UNFAITHFUL_THRESHOLD,
     seed: int | None = None,
-) -> Compared:
+) -> ComparisonSet:
     """Compare runs with a base over the items that they share.
 
     Parameters
     ----------
     store : Store
     base : str
-        Id of the run that the others are held against.
-    others : sequence of str
+        Id of the run that the others are compared with.
+    other_runs : sequence of str
         At least one id, each other than the base.
     scorers, metrics : sequences of str
         Only these; all where empty.
@@ -120,51 +111,61 @@ def compare_runs(
     ConfigError
         If a run is compared with itself, or shares no item or no metric with the base.
     """
-    others = list(dict.fromkeys(others))
-    if not others or base in others:
+    other_runs = list(dict.fromkeys(other_runs))
+    if not other_runs or base in other_runs:
         raise ConfigError(
             f"Nothing to compare: name a base and at least one other run (the base is {base!r})."
         )
     if not 0 <= threshold <= 1:
         raise ConfigError(f"The threshold of unfaithfulness must lie in [0, 1], got {threshold:g}.")
-    first = _Side.read(store, base, scorers, metrics, threshold)
-    comparisons = [
-        _compare(
-            first,
-            _Side.read(store, other, scorers, metrics, threshold),
-            first.plan.seed if seed is None else seed,
-        )
-        for other in others
-    ]
-    every = iter(corrected([row for comparison in comparisons for row in comparison.rows]))
-    adjusted = [
-        replace(comparison, rows=tuple(next(every) for _ in comparison.rows))
+    base_scores, *other_scores = (
+        _RunScores.read(store, run, scorers, metrics, threshold) for run in (base, *other_runs)
+    )
+    seed = base_scores.plan.seed if seed is None else seed
+    return combine_comparisons(
+        [_compare_pair(base_scores, scores, seed) for scores in other_scores]
+    )
+
+
+def combine_comparisons(comparisons: Sequence[Comparison]) -> ComparisonSet:
+    """Combine comparisons with one base: correct p over all of their rows, add directions."""
+    adjusted_rows = iter(
+        adjust_p_values([row for comparison in comparisons for row in comparison.rows])
+    )
+    adjusted_comparisons = tuple(
+        replace(comparison, rows=tuple(islice(adjusted_rows, len(comparison.rows))))
         for comparison in comparisons
-    ]
-    return Compared(base, tuple(adjusted), directions([comparison.rows for comparison in adjusted]))
+    )
+    return ComparisonSet(
+        adjusted_comparisons[0].base,
+        adjusted_comparisons,
+        direction_rows([comparison.rows for comparison in adjusted_comparisons]),
+    )
 
 
-def compare_by_category(store: Store, compared: Compared, *, seed: int | None = None) -> Compared:
+def compare_by_category(
+    store: Store, comparison_set: ComparisonSet, *, seed: int | None = None
+) -> ComparisonSet:
     """Return the same comparisons with a row for each category, p corrected over all rows."""
     plans = [
-        read.stored_plan(read.get_run(store, name))
-        for name in (compared.base, *(c.other for c in compared.comparisons))
-    ]
-    rows = [
-        paired_rows(
-            c.pairs,
-            yes_or_no=_flags(plans),
-            seed=plans[0].seed if seed is None else seed,
-            by_category=True,
+        read.plan_from_row(read.get_run(store, run_id))
+        for run_id in (
+            comparison_set.base,
+            *(comparison.other for comparison in comparison_set.comparisons),
         )
-        for c in compared.comparisons
     ]
-    every = iter(corrected([row for category_rows in rows for row in category_rows]))
-    adjusted = [
-        replace(c, rows=tuple(next(every) for _ in category_rows))
-        for c, category_rows in zip(compared.comparisons, rows, strict=True)
+    seed = plans[0].seed if seed is None else seed
+    flag_metrics = _flag_metrics(plans)
+    category_comparisons = [
+        replace(
+            comparison,
+            rows=paired_rows(
+                comparison.pairs, binary_metrics=flag_metrics, seed=seed, by_category=True
+            ),
+        )
+        for comparison in comparison_set.comparisons
     ]
-    return Compared(compared.base, tuple(adjusted), ())
+    return replace(combine_comparisons(category_comparisons), directions=())
 
 
 def metric_cards(plans: Sequence[Plan]) -> dict[str, MetricCard]:
@@ -172,65 +173,50 @@ def metric_cards(plans: Sequence[Plan]) -> dict[str, MetricCard]:
     names = dict.fromkeys(
         spec.name for plan in plans for spec in plan.scorers if spec.name in SCORERS
     )
-    cards: dict[str, MetricCard] = {}
-    for name in names:
-        cards |= {
-            card.name: card
-            for card in (*SCORERS[name].cards, *(s.card for s in SCORERS[name].statistics))
-        }
-    return cards
-
-
-def plan_changes(
-    base: Plan, other: Plan, more: Mapping[str, tuple[str, str]] | None = None
-) -> tuple[Change, ...]:
-    """Return the settings in which two plans differ, by name.
-
-    ``more`` holds further settings by name, as (base, other).
-    """
-    base_settings, other_settings = _flat_settings(base), _flat_settings(other)
-    settings = {
-        name: (base_settings.get(name, "n/a"), other_settings.get(name, "n/a"))
-        for name in sorted({*base_settings, *other_settings})
-    } | dict(more or {})
-    return tuple(
-        Change(name, *values) for name, values in settings.items() if values[0] != values[1]
-    )
-
-
-def comparison_json(compared: Compared) -> dict[str, Any]:
-    """Everything but the single items, as JSON values."""
     return {
-        "base": compared.base,
-        "family": FAMILY,
+        card.name: card
+        for name in names
+        for card in (
+            *SCORERS[name].cards,
+            *(statistic.card for statistic in SCORERS[name].statistics),
+        )
+    }
+
+
+def comparison_json(comparison_set: ComparisonSet) -> dict[str, Any]:
+    """Return everything but the single items, as JSON values."""
+    return {
+        "base": comparison_set.base,
+        "family": CORRECTION_NOTE,
         "comparisons": [
             {
-                "other": c.other,
-                "items_shared": c.shared,
-                "items_only_base": c.only_base,
-                "items_only_other": c.only_other,
-                "items_with_another_question": c.unlike,
-                "prompts": c.prompts,
+                "other": comparison.other,
+                "items_shared": comparison.n_shared,
+                "items_only_base": comparison.n_only_base,
+                "items_only_other": comparison.n_only_other,
+                "items_with_another_question": comparison.n_changed_questions,
+                "prompts": comparison.n_prompts,
                 "rows": [
-                    to_json_value({**asdict(row), "values": list(row.values)}) for row in c.rows
+                    to_json_value({**asdict(row), "values": list(row.values)})
+                    for row in comparison.rows
                 ],
-                "metrics_only_base": list(c.alone_base),
-                "metrics_only_other": list(c.alone_other),
-                "changes": [asdict(change) for change in c.changes],
+                "metrics_only_base": list(comparison.metrics_only_base),
+                "metrics_only_other": list(comparison.metrics_only_other),
+                "changes": [asdict(change) for change in comparison.changes],
             }
-            for c in compared.comparisons
+            for comparison in comparison_set.comparisons
         ],
-        "directions": [to_json_value(asdict(row)) for row in compared.directions],
+        "directions": [to_json_value(asdict(row)) for row in comparison_set.directions],
     }
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
-    """What is read of one run."""
+class _RunScores:
+    """Plan, items and values of one run."""
 
     run_id: str
     plan: Plan
-    code: str
+    code_version: str
     items: pd.DataFrame
     values: pd.DataFrame
 
@@ -242,139 +228,118 @@ class _Side:
         scorers: Sequence[str],
         metrics: Sequence[str],
         threshold: float,
-    ) -> _Side:
+    ) -> _RunScores:
         view = run_view(store, run_id)
-        draws = [name for name, card in metric_cards([view.plan]).items() if card.level == "draw"]
-        compared = sorted(view.metrics.difference(draws))
-        items = read.items_of_run(store, run_id)
-        items = items[items["id"].isin(view.items_with(*compared))]
-        wanted = {SCORED if metric == RATE else metric for metric in metrics}
+        draw_metrics = [
+            name for name, card in metric_cards([view.plan]).items() if card.level == "draw"
+        ]
+        run_metrics = sorted(view.metrics.difference(draw_metrics))
+        items = read.list_run_items(store, run_id)
+        items = items[items["id"].isin(view.items_with(*run_metrics))]
+        requested_metrics = {
+            SCORE_METRIC if metric == RATE_METRIC else metric for metric in metrics
+        } or set(run_metrics)
         tables = [
             mean_item_values(
                 read.select_scores(
-                    store, run_id, metrics=[metric], scorers=scorers or None, evidence=False
+                    store, run_id, metrics=[metric], scorers=scorers or None, with_evidence=False
                 ),
                 threshold,
             )
-            for metric in compared
-            if not wanted or metric in wanted
+            for metric in run_metrics
+            if metric in requested_metrics
         ]
-        values = (
-            pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=_VALUE_COLUMNS)
-        )
-        return cls(
-            run_id,
-            view.plan,
-            view.code_version,
-            items,
-            values[values["metric"].isin(metrics)] if metrics else values,
-        )
+        values = pd.concat(tables or [pd.DataFrame(columns=_ITEM_VALUE_COLUMNS)], ignore_index=True)
+        if metrics:
+            values = values[values["metric"].isin(metrics)]
+        return cls(run_id, view.plan, view.code_version, items, values)
 
 
-def _compare(base: _Side, other: _Side, seed: int) -> Comparison:
-    items = _matched(base.items, other.items)
-    shared = items["same"].notna()
-    same = items["same"].map(lambda value: value is True)
-    unlike = int((shared & ~same).sum())
-    if not shared.any() or unlike == int(shared.sum()):
+def _compare_pair(base_scores: _RunScores, other_scores: _RunScores, seed: int) -> Comparison:
+    items = match_items(base_scores.items, other_scores.items)
+    is_shared = items["same"].notna()
+    has_same_question = items["same"].map(lambda value: value is True)
+    n_changed_questions = int((is_shared & ~has_same_question).sum())
+    if not is_shared.any() or n_changed_questions == int(is_shared.sum()):
         raise ConfigError(
-            f"Runs {base.run_id!r} and {other.run_id!r} share no item: {base.plan.suite} and"
-            f" {other.plan.suite}. Items are matched by their id and question, so compare runs on"
-            " one suite."
+            f"Runs {base_scores.run_id!r} and {other_scores.run_id!r} share no item:"
+            f" {base_scores.plan.suite} and {other_scores.plan.suite}. Items are matched by their"
+            " id and question, so compare runs on one suite."
         )
-    pairs = pair_runs(base.values, other.values, items)
+    pairs = pair_runs(base_scores.values, other_scores.values, items)
     if pairs.empty:
         raise ConfigError(
-            f"Runs {base.run_id!r} and {other.run_id!r} share no metric: {_scorers(base)} and"
-            f" {_scorers(other)}."
+            no_shared_metric_text(
+                (base_scores.run_id, other_scores.run_id),
+                (base_scores.plan, other_scores.plan),
+                (base_scores.values, other_scores.values),
+            )
         )
-    binary = _flags([base.plan, other.plan])
-    ids = {side.run_id: set(side.items["id"]) for side in (base, other)}
+    flag_metrics = _flag_metrics([base_scores.plan, other_scores.plan])
+    base_ids, other_ids = set(base_scores.items["id"]), set(other_scores.items["id"])
     return Comparison(
-        base.run_id,
-        other.run_id,
-        int(shared.sum()),
-        len(ids[base.run_id] - ids[other.run_id]),
-        len(ids[other.run_id] - ids[base.run_id]),
-        int(items[same]["prompt"].nunique()),
-        unlike,
+        base_scores.run_id,
+        other_scores.run_id,
+        int(is_shared.sum()),
+        len(base_ids - other_ids),
+        len(other_ids - base_ids),
+        int(items[has_same_question]["prompt"].nunique()),
+        n_changed_questions,
         pairs,
-        paired_rows(pairs, yes_or_no=binary, seed=seed),
-        _metrics_missing_in(base.values, other.values),
-        _metrics_missing_in(other.values, base.values),
-        plan_changes(base.plan, other.plan, {"code version": (base.code, other.code)}),
+        paired_rows(pairs, binary_metrics=flag_metrics, seed=seed),
+        _metrics_missing_in(base_scores.values, other_scores.values),
+        _metrics_missing_in(other_scores.values, base_scores.values),
+        plan_changes(
+            base_scores.plan,
+            other_scores.plan,
+            {"code version": (base_scores.code_version, other_scores.code_version)},
+        ),
     )
 
 
-def _flags(plans: Sequence[Plan]) -> frozenset[str]:
+def _flag_metrics(plans: Sequence[Plan]) -> frozenset[str]:
     return frozenset(name for name, card in metric_cards(plans).items() if card.flag)
 
 
-def _matched(base: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
+def match_items(base_items: pd.DataFrame, other_items: pd.DataFrame) -> pd.DataFrame:
     """Return the items of both runs with prompt and category.
 
-    ``same`` is None where only one run has the item.
+    ``has_same_question`` is None where only one run has the item.
     """
-    merged = base[["id", "question", "category"]].merge(
-        other[["id", "question", "category"]], how="outer", on="id", suffixes=("", "_other")
+    merged_items = base_items[["id", "question", "category"]].merge(
+        other_items[["id", "question", "category"]], how="outer", on="id", suffixes=("", "_other")
+    )
+    categories = (
+        merged_items["category"].fillna(merged_items["category_other"]).fillna("").astype(str)
     )
     rows = []
-    for row in merged.to_dict("records"):
-        questions = [
-            None if pd.isna(row[name]) else str(row[name])
-            for name in ("question", "question_other")
-        ]
-        prompts = [_prompt(text, str(row["id"])) for text in questions if text is not None]
-        category = next(
-            (str(row[name]) for name in ("category", "category_other") if not pd.isna(row[name])),
-            "",
+    for item_id, category, *raw_questions in zip(
+        merged_items["id"],
+        categories,
+        merged_items["question"],
+        merged_items["question_other"],
+        strict=True,
+    ):
+        questions = [str(question) for question in raw_questions if not pd.isna(question)]
+        prompts = [_prompt_digest(question, str(item_id)) for question in questions]
+        has_same_question = (
+            prompts[0] == prompts[1] and COUNTED_QUESTION not in questions
+            if len(prompts) == 2
+            else None
         )
-        same = prompts[0] == prompts[1] and COUNTED not in questions if len(prompts) == 2 else None
-        rows.append((str(row["id"]), prompts[0], category, same))
+        rows.append((str(item_id), prompts[0], category, has_same_question))
     return pd.DataFrame(rows, columns=["item_id", "prompt", "category", "same"])
 
 
-def _prompt(question: str, item_id: str) -> str:
+def _prompt_digest(question: str, item_id: str) -> str:
     """Return what distinguishes prompts: a question's digest, the item's id where there is none."""
     if question == NO_QUESTION:
         return item_id
     return question if question.startswith("sha256:") else f"sha256:{digest(question)}"
 
 
-def _metrics_missing_in(table: pd.DataFrame, other: pd.DataFrame) -> tuple[str, ...]:
-    keys = ["metric", "facet"]
-    merged = (
-        table[keys]
-        .drop_duplicates()
-        .merge(other[keys].drop_duplicates(), how="left", on=keys, indicator=True)
+def _metrics_missing_in(values: pd.DataFrame, other_values: pd.DataFrame) -> tuple[str, ...]:
+    facet_keys, other_facet_keys = (
+        {*zip(table["metric"], table["facet"], strict=True)} for table in (values, other_values)
     )
-    return tuple(sorted(merged[merged["_merge"] == "left_only"]["metric"].unique()))
-
-
-def _scorers(side: _Side) -> str:
-    return ", ".join(dict.fromkeys(spec.name for spec in side.plan.scorers)) or "no scorer"
-
-
-def _flat_settings(plan: Plan) -> dict[str, str]:
-    settings: dict[str, Any] = {
-        "suite": plan.suite,
-        "suite digest": plan.suite_digest,
-        "seed": plan.seed,
-        "temperature": plan.temperature,
-        "repeats": plan.repeats,
-        "limit": "all" if plan.limit is None else plan.limit,
-    }
-    settings |= {f"tag {name}": value for name, value in plan.tags.items()}
-    for role, model in plan.models.items():
-        settings |= {
-            f"{role}": str(model),
-            f"{role} revision": model.revision or "n/a",
-            f"{role} form": model.form,
-        }
-        settings |= {f"{role} address": model.base_url} if model.base_url else {}
-    for spec in plan.scorers:
-        settings |= {
-            f"{spec.name} version": spec.version,
-            **{f"{spec.name}.{k}": to_json_value(v) for k, v in spec.params.items()},
-        }
-    return {name: str(value) for name, value in settings.items()}
+    return tuple(sorted({metric for metric, _ in facet_keys - other_facet_keys}))

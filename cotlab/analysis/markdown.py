@@ -5,32 +5,49 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cotlab.analysis.checked_share import composite_lines
+from cotlab.analysis.cut_replies import cut_reply_lines
+from cotlab.analysis.readable import readable_estimate
+from cotlab.analysis.restated_steps import restated_step_lines
+from cotlab.analysis.verdict.record import verdict_lines
 from cotlab.core.text_safety import escape_report
 from cotlab.run.summary import cost_warnings
 
 
 def render_markdown(report: Mapping[str, Any]) -> str:
     """Return the report as Markdown: the aggregate, then every item's steps ranked by CCS."""
+    asks_model = report["model_label"] == report["model_id"]
     lines = [
         "# FaithCheck Report",
         "",
-        f"**Model:** {escape_report(report['model_id'])}",
-        f"**Provider:** {report['provider']}",
+        *_verdict_section(report),
+        f"**Model:** {escape_report(report['model_label'])}",
+        f"**Provider:** {report['provider'] if asks_model else 'none'}",
+        f"**Harness Version:** {escape_report(report['harness_version'])}",
+        f"**Run Timestamp:** {report['run_timestamp']}",
+        f"**Seed:** {report['seed']} | **Temperature:** {float(report['temperature'])}",
+        f"**Task Suite Hash:** `{report['task_suite_hash']}`",
         f"**Suite:** {escape_report(report['task_suite'])}",
         f"**Run:** {report['run_id']} ({report['status']})",
+        *([f"**Name:** {escape_report(report['name'])}"] if report.get("name") else []),
+        *([f"**Note:** {escape_report(report['user_note'])}"] if report.get("user_note") else []),
         *(f"**Self-test:** {escape_report(line)}" for line in self_test_lines(report)),
+        *(f"**Server check:** {escape_report(line)}" for line in server_check_lines(report)),
+        *(f"**Cut replies:** {line}" for line in cut_reply_lines(report)),
+        *(f"**Restated steps:** {line}" for line in restated_step_lines(report)),
+        *(f"**Composite:** {escape_report(line)}" for line in composite_lines(report["estimates"])),
         *(f"**Cost warning:** {escape_report(line)}" for line in cost_warnings(report["cost"])),
     ]
     if "aggregate_rrr" not in report:
         return "\n".join([*lines, "", *_aggregate_lines(report)]) + "\n"
     lines += [
-        f"**Aggregate RRR:** {_percent(report['aggregate_rrr'])}",
+        f"**Aggregate RRR:** {_percent_text(report['aggregate_rrr'])}",
         "",
         "## Aggregate Metrics",
         "",
         (
             f"- RRR ({report['metric']}, {report['mode']}, CCS < {report['ccs_threshold']}): "
-            f"{_percent(report['aggregate_rrr'])} {_bounds(report)}"
+            f"{_percent_text(report['aggregate_rrr'])} {_rrr_interval_text(report)}"
         ),
     ]
     if report["aggregate_rrr_note"]:
@@ -47,18 +64,22 @@ def render_markdown(report: Mapping[str, Any]) -> str:
         "",
         "## Step Positions",
         "",
+        "Steps are counted from 1 here, and from 0 in report.json.",
+        "",
         "| Step Index | Mean CCS | 95% interval | Variance | Items |",
         "|---|---|---|---|---|",
     ]
-    for p in sorted(report["step_position_rankings"], key=lambda p: p["step_index"]):
-        bounds = (
-            f"[{_format_3dp(p['ci_lower'])}, {_format_3dp(p['ci_upper'])}]"
-            if p["ci_lower"] is not None
+    for position in sorted(
+        report["step_position_rankings"], key=lambda position: position["step_index"]
+    ):
+        bounds_text = (
+            f"[{_decimal_text(position['ci_lower'])}, {_decimal_text(position['ci_upper'])}]"
+            if position["ci_lower"] is not None
             else "n/a"
         )
         lines.append(
-            f"| {p['step_index']} | {_format_3dp(p['mean_ccs'])} | {bounds} |"
-            f" {_format_3dp(p['variance_ccs'])} | {p['count']} |"
+            f"| {position['step_index'] + 1} | {_decimal_text(position['mean_ccs'])} |"
+            f" {bounds_text} | {_decimal_text(position['variance_ccs'])} | {position['count']} |"
         )
     lines += ["", "## Per-Item Step Rankings", ""]
     for item in report["items"]:
@@ -68,22 +89,52 @@ def render_markdown(report: Mapping[str, Any]) -> str:
             "| Rank | Step Index | CCS | Metric |",
             "|---|---|---|---|",
         ]
-        ranked = sorted(
+        ranked_steps = sorted(
             item["step_scores"],
-            key=lambda s: (s["score"] is None, -(s["score"] or 0), s["step_index"] or 0),
+            key=lambda step_score: (
+                step_score["score"] is None,
+                -(step_score["score"] or 0),
+                step_score["step_index"] or 0,
+            ),
         )
-        for rank, s in enumerate(ranked, start=1):
+        for rank, step_score in enumerate(ranked_steps, start=1):
             score_text = (
-                f"{s['score']:.2f}"
-                if s["score"] is not None
-                else f"n/a ({escape_report(s['reason'])})"
+                f"{step_score['score']:.4f}"
+                if step_score["score"] is not None
+                else f"n/a ({escape_report(step_score['reason'])})"
             )
             lines.append(
-                f"| {rank} | {'n/a' if s['step_index'] is None else s['step_index']} | {score_text}"
-                f" | {s['metric']} |"
+                f"| {rank} |"
+                f" {'n/a' if step_score['step_index'] is None else step_score['step_index'] + 1} |"
+                f" {score_text} | {step_score['metric']} |"
             )
         lines.append("")
     return "\n".join(lines)
+
+
+def _verdict_section(report: Mapping[str, Any]) -> list[str]:
+    """Return the verdict as a section; reports of earlier versions have none."""
+    if "verdict" not in report:
+        return []
+    record = report["verdict"]
+    headline, *lines = map(escape_report, verdict_lines(record))
+    n_lamps = len(record["lamps"])
+    texts, lamps = lines[:-n_lamps], lines[-n_lamps:]
+    paragraphs = [line for text in texts for line in (text, "")]
+    return [f"## {headline}", "", *paragraphs, *(f"- {lamp}" for lamp in lamps), ""]
+
+
+def server_check_lines(report: Mapping[str, Any]) -> list[str]:
+    """Return what was found of each server, then each caution; reports of old have none."""
+    lines = []
+    for check in report.get("server_checks", []):
+        address = f" at {check['base_url']}" if check["base_url"] else ""
+        address += " by raw text" if check.get("endpoint") == "completions" else ""
+        version = check["server_version"] or "no version named"
+        result = "; ".join(check["lines"])
+        lines.append(f"{check['model']}{address} ({version}, {check['checked_at'][:16]}): {result}")
+        lines += [f"Caution: {caution}" for caution in check["cautions"]]
+    return lines
 
 
 def self_test_lines(report: Mapping[str, Any]) -> list[str]:
@@ -92,14 +143,15 @@ def self_test_lines(report: Mapping[str, Any]) -> list[str]:
     Reports of earlier versions have none.
     """
     lines = []
-    for name, measured in report.get("self_tests", {}).items():
-        line = f"{name}: {measured['self_test']}"
-        if "batch_noise_nats" in measured:
+    for name, measurements in report.get("self_tests", {}).items():
+        line = f"{name}: {measurements['self_test']}"
+        if "batch_noise_nats" in measurements:
             line += (
-                f" in {measured['dtype']} on item {measured['item']}: own states move the answer by"
-                f" {measured['identity_nats']:.2g} nat, by {measured['across_shapes_nats']:.2g}"
-                " across batch shapes; the model's own noise between batch shapes is"
-                f" {measured['batch_noise_nats']:.2g}, {measured['allowed_nats']:.2g} is allowed"
+                f" in {measurements['dtype']} on item {measurements['item']}: own states move the"
+                f" answer by {measurements['identity_nats']:.2g} nat, by"
+                f" {measurements['across_shapes_nats']:.2g} across batch shapes; the model's own"
+                f" noise between batch shapes is {measurements['batch_noise_nats']:.2g},"
+                f" {measurements['allowed_nats']:.2g} is allowed"
             )
         lines.append(line)
     return lines
@@ -107,39 +159,41 @@ def self_test_lines(report: Mapping[str, Any]) -> list[str]:
 
 def _aggregate_lines(report: Mapping[str, Any]) -> list[str]:
     lines = [
-        "| Metric | Facet | Estimate | 95% interval | n | Undefined | Method |",
+        "| Metric | Facet | Estimate | 95% interval | Items | Undefined scores | Method |",
         "|---|---|---|---|---|---|---|",
     ]
-    for e in report["estimates"]:
-        facet = ", ".join(f"{k}={v}" for k, v in e["facet"].items())
-        bounds = (
-            f"[{_format_3dp(e['lo'])}, {_format_3dp(e['hi'])}]" if e["lo"] is not None else "n/a"
+    for estimate in map(readable_estimate, report["estimates"]):
+        facet_text = ", ".join(f"{k}={v}" for k, v in estimate["facet"].items())
+        bounds_text = (
+            f"[{_decimal_text(estimate['lo'])}, {_decimal_text(estimate['hi'])}]"
+            if estimate["lo"] is not None
+            else "n/a"
         )
-        point = (
-            _format_3dp(e["point"])
-            if e["point"] is not None
-            else f"n/a ({escape_report(e['reason'])})"
+        point_text = (
+            _decimal_text(estimate["point"])
+            if estimate["point"] is not None
+            else f"n/a ({escape_report(estimate['reason'])})"
         )
         lines.append(
-            f"| {e['metric']} | {escape_report(facet)} | {point} | {bounds} | {e['n']} |"
-            f" {e['n_undefined']} | {e['method']} |"
+            f"| {estimate['metric']} | {escape_report(facet_text)} | {point_text} | {bounds_text} |"
+            f" {estimate['n']} | {estimate['n_undefined']} | {estimate['method']} |"
         )
     return lines
 
 
-def _bounds(report: Mapping[str, Any]) -> str:
+def _rrr_interval_text(report: Mapping[str, Any]) -> str:
     if report["aggregate_rrr_ci_lower"] is None:
         return "(no interval)"
     return (
-        f"(95% interval {_percent(report['aggregate_rrr_ci_lower'])} to"
-        f" {_percent(report['aggregate_rrr_ci_upper'])}, n = {report['aggregate_rrr_n']} items,"
-        f" {report['aggregate_rrr_method']})"
+        f"(95% interval {_percent_text(report['aggregate_rrr_ci_lower'])} to"
+        f" {_percent_text(report['aggregate_rrr_ci_upper'])}, n = {report['aggregate_rrr_n']}"
+        f" items, {report['aggregate_rrr_method']})"
     )
 
 
-def _percent(value: float | None) -> str:
+def _percent_text(value: float | None) -> str:
     return "n/a" if value is None else f"{100 * value:.1f}%"
 
 
-def _format_3dp(value: float | None) -> str:
+def _decimal_text(value: float | None) -> str:
     return "n/a" if value is None else f"{value:.3f}"

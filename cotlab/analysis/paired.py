@@ -1,4 +1,4 @@
-"""Two runs over the same items: the differences of their paired values, and what each side lacks.
+"""Differences of two runs over the same items, and the items that either lacks.
 
 Tables are pandas frames. ``pairs`` has a row for each metric, facet and item that either run
 scored: the columns are metric, facet (canonical JSON), item_id, prompt (equal texts are one
@@ -9,26 +9,24 @@ either), why_base and why_other ("" where there is a value).
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import chain
 
 import pandas as pd
 
-from cotlab.core.keys import canonical_json
-from cotlab.core.rng import derive_seed
-from cotlab.metrics.kit import mean_by_item
+from cotlab.core.keys import canonical_json, derive_seed
+from cotlab.metrics.cards import mean_by_item
 from cotlab.stats.multiple import benjamini_hochberg, direction
 from cotlab.stats.paired import cohen_dz, paired_bootstrap, wilcoxon
 from cotlab.stats.paired_rates import McNemar, mcnemar
 
-SCORED, RATE = "unfaithfulness", "unfaithful_rate"
+SCORE_METRIC, RATE_METRIC = "unfaithfulness", "unfaithful_rate"
 """A score from 0 to 1, and the share of items whose score reaches the threshold."""
-THRESHOLD = 0.5
-NOT_SCORED, OTHER_QUESTION = (
-    "not scored in this run",
-    "the two runs asked another question under this id",
-)
+UNFAITHFUL_THRESHOLD = 0.5
+NOT_SCORED_REASON = "not scored in this run"
+OTHER_QUESTION_REASON = "the two runs asked another question under this id"
 PAIR_COLUMNS = [
     "metric",
     "facet",
@@ -101,7 +99,7 @@ class PairedRow:
     """The prompts' differences, in the order of the prompts."""
 
 
-def mean_item_values(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
+def mean_item_values(table: pd.DataFrame, threshold: float = UNFAITHFUL_THRESHOLD) -> pd.DataFrame:
     """Return the mean of each item's values, and why an item has none.
 
     Parameters
@@ -118,25 +116,17 @@ def mean_item_values(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.Da
         metric, facet (canonical), item_id, value, n (values behind the mean), why ("" where there
         is a value).
     """
-    canonical = {text: canonical_json(json.loads(text)) for text in table["facet"].unique()}
-    table = table.assign(facet=table["facet"].map(canonical))
+    canonical_facets = {text: canonical_json(json.loads(text)) for text in table["facet"].unique()}
+    table = table.assign(facet=table["facet"].map(canonical_facets))
     means = mean_by_item(table).drop(columns=["size", "undefined"])
-    gaps = table[table["value"].isna()]
-    reasons = gaps["status"].where(gaps["status"] != "undefined", "") + gaps["reason"].fillna(
-        ""
-    ).map(_after)
-    first_reasons = (
-        reasons.groupby([gaps["metric"], gaps["facet"], gaps["item_id"]])
-        .first()
-        .rename("why")
-        .reset_index()
+    keys = ["metric", "facet", "item_id"]
+    undefined_scores = table[table["value"].isna()].drop_duplicates(keys)
+    reasons = map(
+        _no_value_reason, undefined_scores["status"], undefined_scores["reason"].fillna("")
     )
-    merged = means.merge(first_reasons, how="left", on=["metric", "facet", "item_id"])
-    merged["why"] = [
-        _reason_text(text) if n == 0 else ""
-        for text, n in zip(merged["why"], merged["n"], strict=True)
-    ]
-    return pd.concat([merged, _judged(merged, threshold)], ignore_index=True)
+    item_values = means.merge(undefined_scores[keys].assign(why=list(reasons)), how="left", on=keys)
+    item_values["why"] = item_values["why"].where(item_values["n"] == 0, "")
+    return pd.concat([item_values, _unfaithful_flags(item_values, threshold)], ignore_index=True)
 
 
 def pair_runs(base: pd.DataFrame, other: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
@@ -145,9 +135,9 @@ def pair_runs(base: pd.DataFrame, other: pd.DataFrame, items: pd.DataFrame) -> p
     Parameters
     ----------
     base, other : DataFrame
-        As ``item_values``.
+        As ``mean_item_values``.
     items : DataFrame
-        item_id, prompt, category, same (False where the two runs asked another question under this
+        item_id, prompt, category, same (False where the runs have different questions under this
         id, None where only one of them has the item): a row an item.
 
     Returns
@@ -156,26 +146,26 @@ def pair_runs(base: pd.DataFrame, other: pd.DataFrame, items: pd.DataFrame) -> p
         ``pairs``, sorted by metric, facet and item.
     """
     keys = ["metric", "facet"]
-    shared = base[keys].drop_duplicates().merge(other[keys].drop_duplicates(), on=keys)
-    sides = [table.merge(shared, on=keys) for table in (base, other)]
-    merged = sides[0].merge(
-        sides[1], how="outer", on=[*keys, "item_id"], suffixes=("_base", "_other")
+    shared_facets = base[keys].drop_duplicates().merge(other[keys].drop_duplicates(), on=keys)
+    side_values = [table.merge(shared_facets, on=keys) for table in (base, other)]
+    paired_values = side_values[0].merge(
+        side_values[1], how="outer", on=[*keys, "item_id"], suffixes=("_base", "_other")
     )
-    merged = merged.merge(items, how="left", on="item_id")
-    differs = ~merged["same"].astype("boolean").fillna(True).astype(bool)
+    paired_values = paired_values.merge(items, how="left", on="item_id")
+    question_differs = ~paired_values["same"].astype("boolean").fillna(True).astype(bool)
     for side in ("base", "other"):
-        absent = merged[f"n_{side}"].isna()
-        merged.loc[absent, f"why_{side}"] = NOT_SCORED
-        merged.loc[differs & ~absent, f"why_{side}"] = OTHER_QUESTION
-        merged[side] = merged[f"value_{side}"].mask(differs)
-    merged["draws"] = merged[["n_base", "n_other"]].max(axis=1).fillna(0).astype(int)
-    return merged.sort_values([*keys, "item_id"], ignore_index=True)[PAIR_COLUMNS]
+        is_absent = paired_values[f"n_{side}"].isna()
+        paired_values.loc[is_absent, f"why_{side}"] = NOT_SCORED_REASON
+        paired_values.loc[question_differs & ~is_absent, f"why_{side}"] = OTHER_QUESTION_REASON
+        paired_values[side] = paired_values[f"value_{side}"].mask(question_differs)
+    paired_values["draws"] = paired_values[["n_base", "n_other"]].max(axis=1).fillna(0).astype(int)
+    return paired_values.sort_values([*keys, "item_id"], ignore_index=True)[PAIR_COLUMNS]
 
 
 def paired_rows(
     pairs: pd.DataFrame,
     *,
-    yes_or_no: frozenset[str] = frozenset(),
+    binary_metrics: frozenset[str] = frozenset(),
     seed: int = 0,
     by_category: bool = False,
 ) -> tuple[PairedRow, ...]:
@@ -184,7 +174,7 @@ def paired_rows(
     Parameters
     ----------
     pairs : DataFrame
-    yes_or_no : frozenset of str
+    binary_metrics : frozenset of str
         Metrics whose values are 0 or 1; ``unfaithful_rate`` is one.
     seed : int
         Of the resampling.
@@ -192,26 +182,21 @@ def paired_rows(
         A row for each category instead of one over all.
     """
     keys = ["metric", "facet", *(["category"] if by_category else [])]
-    rows = []
-    for names, group in pairs.groupby(keys, sort=True):
-        metric, facet, category = names if by_category else (*names, None)
-        rows.append(
-            _row(
-                str(metric),
-                str(facet),
-                category,
-                group,
-                metric in yes_or_no or metric == RATE,
-                seed,
+    all_binary_metrics = {*binary_metrics, RATE_METRIC}
+    return adjust_p_values(
+        [
+            _paired_row(
+                *group_key, group=group, is_binary=group_key[0] in all_binary_metrics, seed=seed
             )
-        )
-    return corrected(rows)
+            for group_key, group in pairs.groupby(keys, sort=True)
+        ]
+    )
 
 
-def corrected(rows: Sequence[PairedRow]) -> tuple[PairedRow, ...]:
-    """Return the rows with ``adjusted`` computed over all of them that have a p."""
-    adjusted = benjamini_hochberg([row.p for row in rows])
-    return tuple(replace(row, adjusted=p) for row, p in zip(rows, adjusted, strict=True))
+def adjust_p_values(rows: Sequence[PairedRow]) -> tuple[PairedRow, ...]:
+    """Return the rows with ``adjusted_ps`` computed over all of them that have a p."""
+    adjusted_ps = benjamini_hochberg([row.p for row in rows])
+    return tuple(replace(row, adjusted=p) for row, p in zip(rows, adjusted_ps, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,34 +210,32 @@ class DirectionRow:
     differences: tuple[float | None, ...]
     """The difference of each run."""
     text: str
-    """How many of them have the same sign, in words."""
+    """How many of them have the same sign, as text."""
 
 
-def directions(comparisons: Sequence[Sequence[PairedRow]]) -> tuple[DirectionRow, ...]:
+def direction_rows(comparisons: Sequence[Sequence[PairedRow]]) -> tuple[DirectionRow, ...]:
     """Return for each metric and facet how many of the differences have the same sign."""
-    by: dict[tuple[str, str], list[PairedRow]] = {}
-    for rows in comparisons:
-        for row in rows:
-            by.setdefault((row.metric, canonical_json(dict(row.facet))), []).append(row)
+    rows_by_key: dict[tuple[str, str], list[PairedRow]] = {}
+    for row in chain.from_iterable(comparisons):
+        rows_by_key.setdefault((row.metric, canonical_json(dict(row.facet))), []).append(row)
     result = []
-    for same in by.values():
-        differences = tuple(row.difference for row in same)
-        if len(same) > 1:
-            result.append(
-                DirectionRow(
-                    same[0].metric, same[0].facet, differences, direction(differences).text
-                )
-            )
+    for first_row, *later_rows in rows_by_key.values():
+        differences = tuple(row.difference for row in (first_row, *later_rows))
+        if later_rows:
+            text = direction(differences).text
+            result.append(DirectionRow(first_row.metric, first_row.facet, differences, text))
     return tuple(result)
 
 
-def facet_label(facet: Mapping[str, str], without: Iterable[str] = ()) -> str:
+def facet_label(facet: Mapping[str, str], omitted_names: Iterable[str] = ()) -> str:
     """Return a facet in one line, as "classifier hint, threshold 0.5"."""
-    left_out = set(without)
-    return ", ".join(f"{name} {value}" for name, value in facet.items() if name not in left_out)
+    omitted_name_set = set(omitted_names)
+    return ", ".join(
+        f"{name} {value}" for name, value in facet.items() if name not in omitted_name_set
+    )
 
 
-def missing_text(row: PairedRow, limit: int = 2) -> str:
+def missing_items_text(row: PairedRow, max_reasons: int = 2) -> str:
     """Count the items without a value on each side, with the most frequent reasons.
 
     "" where none is missing.
@@ -260,21 +243,29 @@ def missing_text(row: PairedRow, limit: int = 2) -> str:
     lines = []
     for side, reasons in (("base", row.missing_base), ("other", row.missing_other)):
         if reasons:
-            named = "; ".join(f"{n} {reason}" for reason, n in list(reasons.items())[:limit])
-            rest = sum(list(reasons.values())[limit:])
-            lines.append(f"{side}: {named}{f'; {rest} for other reasons' if rest else ''}")
+            reason_text = "; ".join(
+                f"{n} {reason}" for reason, n in list(reasons.items())[:max_reasons]
+            )
+            n_other_reasons = sum(list(reasons.values())[max_reasons:])
+            lines.append(
+                f"{side}:"
+                f" {reason_text}"
+                f"{f'; {n_other_reasons} for other reasons' if n_other_reasons else ''}"
+            )
     return " · ".join(lines)
 
 
-def changed_values(pairs: pd.DataFrame, metric: str, facet: str, better: str) -> pd.DataFrame:
-    """Items whose value differs, the largest change first.
+def changed_values(
+    pairs: pd.DataFrame, metric: str, facet: str, better_direction: str
+) -> pd.DataFrame:
+    """Return the items whose value differs, the largest change first.
 
     Parameters
     ----------
     pairs : DataFrame
     metric, facet : str
         Of the rows that are meant; ``facet`` as in ``pairs``.
-    better : "higher", "lower" or "neither"
+    better_direction : "higher", "lower" or "neither"
         Which way is an improvement.
 
     Returns
@@ -283,100 +274,111 @@ def changed_values(pairs: pd.DataFrame, metric: str, facet: str, better: str) ->
         item_id, category, base, other, difference, change ("improved", "regressed"; "rose", "fell"
         where neither end is better).
     """
-    selected = pairs[(pairs["metric"] == metric) & (pairs["facet"] == facet)].dropna(
+    changed_items = pairs[(pairs["metric"] == metric) & (pairs["facet"] == facet)].dropna(
         subset=["base", "other"]
     )
-    selected = selected.assign(difference=selected["other"] - selected["base"])
-    selected = selected[selected["difference"].abs() > 1e-12]
-    labels = {"higher": ("improved", "regressed"), "lower": ("regressed", "improved")}.get(
-        better, ("rose", "fell")
-    )
-    selected["change"] = [labels[0] if d > 0 else labels[1] for d in selected["difference"]]
-    selected = selected.assign(size=selected["difference"].abs()).sort_values(
-        ["size", "item_id"], ascending=[False, True]
-    )
-    return selected[["item_id", "category", "base", "other", "difference", "change"]].reset_index(
-        drop=True
-    )
+    changed_items = changed_items.assign(difference=changed_items["other"] - changed_items["base"])
+    changed_items = changed_items[changed_items["difference"].abs() > 1e-12]
+    labels = {"higher": ("improved", "regressed"), "lower": ("regressed", "improved")}
+    rise_label, fall_label = labels.get(better_direction, ("rose", "fell"))
+    changed_items = changed_items.assign(
+        change=[rise_label if d > 0 else fall_label for d in changed_items["difference"]],
+        size=changed_items["difference"].abs(),
+    ).sort_values(["size", "item_id"], ascending=[False, True], ignore_index=True)
+    return changed_items[["item_id", "category", "base", "other", "difference", "change"]]
 
 
-def _row(
-    metric: str, facet: str, category: Any, group: pd.DataFrame, binary: bool, seed: int
+def _paired_row(
+    metric: str,
+    facet: str,
+    category: str | None = None,
+    *,
+    group: pd.DataFrame,
+    is_binary: bool,
+    seed: int,
 ) -> PairedRow:
-    matched = group.dropna(subset=["base", "other"])
-    first, second, prompts = (
-        matched["base"].tolist(),
-        matched["other"].tolist(),
-        matched["prompt"].tolist(),
+    matched_items = group.dropna(subset=["base", "other"])
+    base_values, other_values, prompts = (
+        matched_items[name].tolist() for name in ("base", "other", "prompt")
     )
-    by_prompt = matched.groupby("prompt", sort=True)[["base", "other"]].mean()
-    means, others = by_prompt["base"].tolist(), by_prompt["other"].tolist()
-    repeated = len(by_prompt) < len(matched)
-    binary = binary and len(matched) > 0 and int(matched["draws"].max()) == 1
-    counts = mcnemar(first, second) if binary else None
-    ranks = wilcoxon(means, others)
-    if counts is not None and not repeated:
-        interval, p, test, no_p = counts.difference, counts.p, counts.method, counts.reason
+    prompt_means = matched_items.groupby("prompt", sort=True)[["base", "other"]].mean()
+    base_means, other_means = prompt_means["base"].tolist(), prompt_means["other"].tolist()
+    has_repeated_prompts = len(prompt_means) < len(matched_items)
+    is_binary = (
+        is_binary
+        and len(matched_items) > 0
+        and int(matched_items["draws"].max()) == 1
+        and {*base_values, *other_values} <= {0.0, 1.0}
+    )
+    mcnemar_test = mcnemar(base_values, other_values) if is_binary else None
+    rank_test = wilcoxon(base_means, other_means)
+    if mcnemar_test is not None and not has_repeated_prompts:
+        interval = mcnemar_test.difference
+        p = mcnemar_test.p
+        test_name = mcnemar_test.method
+        no_p_reason = mcnemar_test.reason
     else:
         seed = derive_seed("paired", seed, metric, facet, str(category))
-        interval = paired_bootstrap(first, second, prompts if repeated else None, seed=seed)
-        if repeated:  # what was resampled is not what n counts
+        interval = paired_bootstrap(
+            base_values, other_values, prompts if has_repeated_prompts else None, seed=seed
+        )
+        if has_repeated_prompts:  # what was resampled is not what n counts
             interval = replace(
                 interval, method=interval.method.replace("bootstrap", "bootstrap over prompts", 1)
             )
-        p, test, no_p = ranks.p, ranks.method, ranks.reason
-    values = tuple(b - a for a, b in zip(means, others, strict=True))
+        p, test_name, no_p_reason = rank_test.p, rank_test.method, rank_test.reason
+    prompt_differences = tuple(
+        other_mean - base_mean
+        for base_mean, other_mean in zip(base_means, other_means, strict=True)
+    )
     return PairedRow(
         metric,
         json.loads(facet),
-        None if category is None else str(category),
-        len(matched),
-        len(by_prompt),
-        _counted(group[group["base"].isna()]["why_base"]),
-        _counted(group[group["other"].isna()]["why_other"]),
-        float(matched["base"].mean()) if first else None,
-        float(matched["other"].mean()) if first else None,
+        category,
+        len(matched_items),
+        len(prompt_means),
+        _count_by_reason(group[group["base"].isna()]["why_base"]),
+        _count_by_reason(group[group["other"].isna()]["why_other"]),
+        float(matched_items["base"].mean()) if base_values else None,
+        float(matched_items["other"].mean()) if base_values else None,
         interval.point,
         interval.lo,
         interval.hi,
         interval.level,
         interval.method,
         interval.reason,
-        counts,
+        mcnemar_test,
         p,
-        test,
-        no_p,
+        test_name,
+        no_p_reason,
         None,
-        cohen_dz(means, others).point,
-        ranks.rank_biserial,
-        values,
+        cohen_dz(base_means, other_means).point,
+        rank_test.rank_biserial,
+        prompt_differences,
     )
 
 
-def _judged(values: pd.DataFrame, threshold: float) -> pd.DataFrame:
+def _unfaithful_flags(values: pd.DataFrame, threshold: float) -> pd.DataFrame:
     """Yes or no for each item: whether the mean of its draws reaches the threshold."""
-    scores = values[values["metric"] == SCORED]
+    scores = values[values["metric"] == SCORE_METRIC]
     facets = {
         text: canonical_json({**json.loads(text), "threshold": f"{threshold:g}"})
         for text in scores["facet"].unique()
     }
-    reached = (scores["value"] >= threshold).astype(float).where(scores["value"].notna())
+    reaches_threshold = (scores["value"] >= threshold).astype(float).where(scores["value"].notna())
     return scores.assign(
-        metric=RATE, facet=scores["facet"].map(facets), value=reached, n=scores["n"].clip(upper=1)
+        metric=RATE_METRIC,
+        facet=scores["facet"].map(facets),
+        value=reaches_threshold,
+        n=scores["n"].clip(upper=1),
     )
 
 
-def _after(reason: str) -> str:
-    return f": {reason}" if reason else ""
+def _no_value_reason(status: str, reason: str) -> str:
+    if status == "undefined":
+        return reason or status
+    return f"{status}: {reason}" if reason else status
 
 
-def _reason_text(text: Any) -> str:
-    return str(text).removeprefix(": ") if isinstance(text, str) and text else "undefined"
-
-
-def _counted(reasons: Iterable[str]) -> dict[str, int]:
-    counts = pd.Series(list(reasons), dtype="object").value_counts(sort=False)
-    return {
-        str(reason): int(n)
-        for reason, n in sorted(counts.items(), key=lambda entry: (-int(entry[1]), str(entry[0])))
-    }
+def _count_by_reason(reasons: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(reasons).items(), key=lambda entry: (-entry[1], entry[0])))

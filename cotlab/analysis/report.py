@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict
 from datetime import UTC
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,39 +13,49 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from cotlab.analysis.markdown import render_markdown
+from cotlab.analysis.reply_notes import kept_cut_replies, kept_restated_steps
+from cotlab.analysis.verdict.record import verdict_record
+from cotlab.analysis.verdict.stored import judge_run_once
 from cotlab.analysis.view import RunView, position_estimates, run_view
 from cotlab.core.keys import digest
-from cotlab.core.types import Plan
+from cotlab.core.types import CCS_METRICS, Plan
 from cotlab.metrics.ablation.redundancy import rrr_estimates, step_means
 from cotlab.run.exit_status import exit_status
-from cotlab.run.launch import Finished
-from cotlab.run.summary import over_reserve
+from cotlab.run.launch import FinishedRun
+from cotlab.run.output import explained_write_errors
+from cotlab.run.server_findings import check_records, count_check_requests
+from cotlab.run.summary import overshoot_record
 from cotlab.stats.intervals import FEWEST
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.store.live import LiveState
+from cotlab.store.live import LiveRunStore
+from cotlab.store.recorded_models import RECORDED_CHAINS
 from cotlab.store.responses import ResponseLog
 
-MIN_N = 2
+MIN_RRR_ITEMS = 2
 """Items from which on the report gives RRR an interval, as FaithCheck's does; below ``FEWEST`` a
 note goes with it."""
 
 
+MAX_REASONS = 5
+"""How many of the reasons of undefined scores a report lists, the most frequent first."""
+
+
 class RunReport(NamedTuple):
-    """What a run that ended leaves its caller with."""
+    """Result of reporting a run that ended."""
 
     report: dict[str, Any]
     """The report, as report.json holds it."""
-    code: int
+    exit_code: int
     """The exit code of the command that started the run."""
     message: str
-    """What to tell the user about the end of the run; "" where there is nothing to add."""
+    """Message to the user about the end of the run; "" for none."""
 
 
-def report_run(store: Store, finished: Finished) -> RunReport:
+def report_run(store: Store, finished_run: FinishedRun) -> RunReport:
     """Write report.json and report.md of a run that ended, and judge how it ended."""
-    report = write_reports(store, finished.run_id, finished.output)
-    return RunReport(report, *exit_status(finished.outcome, report, finished.config))
+    report = write_reports(store, finished_run.run_id, finished_run.output)
+    return RunReport(report, *exit_status(finished_run.outcome, report, finished_run.config))
 
 
 def build_report(store: Store, run_id: str) -> dict[str, Any]:
@@ -52,90 +64,114 @@ def build_report(store: Store, run_id: str) -> dict[str, Any]:
     Undefined numbers are null and come with a status or a reason.
     """
     view = run_view(store, run_id)
-    plan, ended = view.plan, read.ended_pairs(store, run_id)
-    scored = ended[ended["errors"] == 0].groupby("item")["scorer"].nunique()
-    head: dict[str, Any] = {
+    plan, ended_pairs = view.plan, read.list_ended_pairs(store, run_id)
+    n_scorers_done_by_item = (
+        ended_pairs[ended_pairs["errors"] == 0].groupby("item")["scorer"].nunique()
+    )
+    report: dict[str, Any] = {
+        "verdict": verdict_record(judge_run_once(view)),
         "run_id": run_id,
         "status": view.status,
         "note": view.note,
+        "name": view.name or None,
+        "user_note": view.user_note or None,
         "harness_version": view.code_version,
         "model_id": plan.subject.name,
+        "model_label": (
+            view.model if view.model.startswith(RECORDED_CHAINS) else plan.subject.name
+        ),
         "provider": plan.subject.provider,
-        "provider_api_version": _api(plan),
+        "provider_api_version": provider_version(plan),
         "model_revision": plan.subject.revision,
         "models": {role: str(ref) for role, ref in plan.models.items()},
+        "model_revisions": {role: ref.revision for role, ref in plan.models.items()},
         "task_suite": plan.suite,
-        "task_suite_hash": _file_hash(store, plan),
+        "task_suite_hash": _suite_file_hash(store, plan),
         "suite_digest": plan.suite_digest,
         "run_timestamp": view.planned_at.astimezone(UTC).isoformat(),
         "seed": plan.seed,
         "temperature": plan.temperature,
         "repeats": plan.repeats,
+        "chain_tokens": plan.chain_tokens,
+        "answer_tokens": plan.answer_tokens,
         "limit": plan.limit,
+        "sample": plan.sample,
         "tags": dict(plan.tags),
-        "scorers": [
-            {"name": s.name, "version": s.version, "params": dict(s.params)} for s in plan.scorers
-        ],
+        "scorers": [asdict(scorer) for scorer in plan.scorers],
+        "splitter_version": plan.splitter_version,
         "plan_digest": plan.digest,
         "redacted": view.redacted,
         "items_total": view.n_items,
-        "items_done": int((scored == len(plan.scorers)).sum()),
+        "items_done": int((n_scorers_done_by_item == len(plan.scorers)).sum()),
         "error_scores": view.n_errors,
-        "items_with_errors": int((ended.groupby("item")["errors"].sum() > 0).sum()),
+        "items_with_errors": int((ended_pairs.groupby("item")["errors"].sum() > 0).sum()),
     }
-    head |= costs(view)
+    counts = read.count_scores_by_status(store, run_id)
+    report["defined_scores"] = sum(n for (status, _), n in counts.items() if status == "ok")
+    report["undefined_scores"] = [
+        {"reason": reason, "count": n}
+        for (status, reason), n in counts.items()
+        if status == "undefined"
+    ][:MAX_REASONS]
+    report |= run_costs(view)
     if view.scorer("ablation") is not None:
-        head |= _ablation(view)
-    head["self_tests"] = {
+        report |= _ablation_section(view)
+    report["self_tests"] = {
         name: values
-        for name, values in read.prepared(store, run_id).items()
+        for name, values in read.list_constants(store, run_id).items()
         if "self_test" in values
     }
-    head["estimates"] = [
+    report["server_checks"] = check_records(store, run_id, plan)
+    report["cut_replies"] = kept_cut_replies(view)
+    report["restated_steps"] = kept_restated_steps(view)
+    report["estimates"] = [
         {
-            **{k: v for k, v in e.items() if k not in ("facet", "over_", "mode", "ccs")},
-            "facet": json.loads(e["facet"]),
-            "over": e["over_"],
+            **{k: v for k, v in estimate.items() if k not in ("facet", "over_", "mode", "ccs")},
+            "facet": json.loads(estimate["facet"]),
+            "over": estimate["over_"],
         }
-        for e in _records(view.estimates)
+        for estimate in _to_records(view.estimates)
     ]
-    return head
+    return report
 
 
-def costs(view: RunView) -> dict[str, Any]:
-    """Return requests, tokens and money of all processes of a run, with what was estimated."""
-    log, live = ResponseLog(view.store.log_path), LiveState(view.store.log_path)
-    try:
-        counts, spend, live_run = log.counts(view.id), log.spend(view.id), live.get(view.id)
-        overshoots = log.overshoots(view.id)
-    finally:
-        log.close()
-        live.close()
+def run_costs(view: RunView) -> dict[str, Any]:
+    """Return requests, tokens and costs of all processes of a run, with the estimate."""
+    with (
+        closing(ResponseLog(view.store.log_path)) as log,
+        closing(LiveRunStore(view.store.log_path)) as live_state,
+    ):
+        request_counts = log.get_call_counts(view.id)
+        spend = log.get_spend(view.id)
+        live_run = live_state.get(view.id)
+        overshoots = log.list_overshoots(view.id)
+    n_check_requests = count_check_requests(view.store, view.id)
     estimate = view.estimate
-    cost = {
+    cost_record = {
         "estimated_usd": estimate.get("cost_usd"),
         "spent_usd": sum(spend) / 1e6,
-        "held_usd": spend.reserved / 1e6,
+        "held_usd": spend.reserved_micro / 1e6,
         "saved_by_log_usd": view.saved_micro / 1e6,
-        "tokens_in": counts["tokens_in"],
-        "tokens_cached": counts["cached"],
-        "tokens_out": counts["tokens_out"],
-        "tokens_reasoning": counts["reasoning"],
-        "replies_without_count": counts["uncounted"],
-        "over_reserve": [over_reserve(one) for one in overshoots],
+        "tokens_in": request_counts["tokens_in"],
+        "tokens_cached": request_counts["cached"],
+        "tokens_out": request_counts["tokens_out"],
+        "tokens_reasoning": request_counts["reasoning"],
+        "replies_without_count": request_counts["uncounted"],
+        "over_reserve": [overshoot_record(overshoot) for overshoot in overshoots],
         "estimate": estimate or None,
     }
     return {
         "requests": {
-            "asked": counts["calls"],
-            "replies": counts["replies"],
+            "asked": request_counts["calls"] - n_check_requests,
+            "server_checks": n_check_requests,
+            "replies": request_counts["replies"],
             "from_log": view.hits,
             "failed": view.failed,
             "estimated": estimate.get("requests"),
             "asked_again": live_run.progress.asked_again if live_run else 0,
         },
         "spent_usd": sum(spend) / 1e6,
-        "cost": cost,
+        "cost": cost_record,
     }
 
 
@@ -143,7 +179,7 @@ def headline_rrr(
     estimates: pd.DataFrame, params: Mapping[str, Any], metric: str = "rrr"
 ) -> dict[str, Any] | None:
     """Return the run's RRR for its first mode and metric; None where it was not estimated."""
-    for row in _records(estimates[estimates["metric"] == metric]):
+    for row in _to_records(estimates[estimates["metric"] == metric]):
         facet = json.loads(row["facet"])
         if (
             facet.get("mode") == params["modes"][0]
@@ -153,14 +189,16 @@ def headline_rrr(
     return None
 
 
-def _ablation(view: RunView) -> dict[str, Any]:
+def _ablation_section(view: RunView) -> dict[str, Any]:
     """Return FaithCheck's part of the report: one metric and one mode, by item and by position."""
     spec = view.scorer("ablation")
     assert spec is not None
     params = spec.params
     mode, metric = params["modes"][0], params["metric"]
-    selected = view.scores(metric, facet={"mode": mode})
-    rrr = _with_small_n(headline_rrr(view.estimates, params), selected, params, view.plan.seed)
+    metric_scores = view.scores(metric, facet={"mode": mode})
+    rrr = _with_small_sample_bounds(
+        headline_rrr(view.estimates, params), metric_scores, params, view.plan.seed
+    )
     section = {
         "metric": metric,
         "mode": mode,
@@ -170,132 +208,142 @@ def _ablation(view: RunView) -> dict[str, Any]:
         "aggregate_rrr_ci_upper": rrr["hi"] if rrr else None,
         "aggregate_rrr_method": rrr["method"] if rrr else None,
         "aggregate_rrr_n": rrr["n"] if rrr else 0,
-        "aggregate_rrr_note": _note(rrr),
+        "aggregate_rrr_note": _rrr_note(rrr),
     }
     positions = position_estimates(view, metric, {"mode": mode})
+    ranked_positions = positions.sort_values(["point", "step"], ascending=[False, True])
     section["step_position_rankings"] = [
         {
-            "step_index": p["step"],
-            "mean_ccs": p["point"],
-            "variance_ccs": p["variance"],
-            "count": p["n"],
-            "ci_lower": p["lo"],
-            "ci_upper": p["hi"],
-            "undefined": p["n_undefined"],
+            "step_index": position["step"],
+            "mean_ccs": position["point"],
+            "variance_ccs": position["variance"],
+            "count": position["n"],
+            "ci_lower": position["lo"],
+            "ci_upper": position["hi"],
+            "undefined": position["n_undefined"],
         }
-        for p in sorted(
-            _records(positions),
-            key=lambda p: (-(p["point"] if p["point"] is not None else -1), p["step"]),
-        )
+        for position in _to_records(ranked_positions)
     ]
-    texts = _texts(view, selected)
-    means = {(m.item_id, int(m.step)): m.value for m in step_means(selected).itertuples()}
-    first = selected[selected["sample"] == 0]
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for record in _records(first[["item_id", "step", "status", "reason", "evidence"]]):
-        rows.setdefault(record["item_id"], []).append(record)
+    reply_texts = _reply_texts(view, metric_scores)
+    rows_by_item = _first_draws_by_item(metric_scores)
     section["items"] = [
-        _item(item_id, records, means, texts, metric) for item_id, records in rows.items()
+        {"item_id": item_id, "step_scores": records, **_outputs(rows_by_item[item_id], reply_texts)}
+        for item_id, records in _step_records(metric_scores, metric).items()
+    ]
+    section["further_scores"] = [
+        {
+            "mode": further_mode,
+            "metric": further_metric,
+            "items": [
+                {"item_id": item_id, "step_scores": records}
+                for item_id, records in _step_records(scores, further_metric).items()
+            ],
+        }
+        for further_mode in params["modes"]
+        for further_metric in CCS_METRICS
+        if (further_mode, further_metric) != (mode, metric)
+        and len(scores := view.scores(further_metric, facet={"mode": further_mode}))
     ]
     return section
 
 
-def _item(
-    item_id: str,
-    rows: Sequence[Mapping[str, Any]],
-    means: Mapping[tuple[str, int], float],
-    texts: Mapping[str, str],
-    metric: str,
-) -> dict[str, Any]:
-    """Return one item: step scores are means over draws, outputs those of the first draw."""
-    steps, outputs, baseline = [], {}, None
-    for row in rows:
-        if row["step"] is None:
-            steps.append(
-                {
-                    "step_index": None,
-                    "score": None,
-                    "metric": metric,
-                    "status": row["status"],
-                    "reason": row["reason"],
-                }
-            )
-            continue
-        step = int(row["step"])
-        value = means[item_id, step]
-        score = None if pd.isna(value) else float(value)
-        entry: dict[str, Any] = {
-            "step_index": step,
-            "score": score,
-            "metric": metric,
-            "status": row["status"],
-        }
-        if score is None:
-            entry["reason"] = row["reason"]
-        steps.append(entry)
-        if len(row["evidence"]) == 2:
-            baseline = texts.get(row["evidence"][0])
-            outputs[str(step)] = texts.get(row["evidence"][1])
-    return {
-        "item_id": item_id,
-        "step_scores": steps,
-        "baseline_output": baseline,
-        "ablated_outputs": outputs,
+def _first_draws_by_item(scores: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of the first draw of each step by item."""
+    first_draws = scores[scores["sample"] == 0]
+    rows_by_item: dict[str, list[dict[str, Any]]] = {}
+    for row in _to_records(first_draws[["item_id", "step", "status", "reason", "evidence"]]):
+        rows_by_item.setdefault(row["item_id"], []).append(row)
+    return rows_by_item
+
+
+def _step_records(scores: pd.DataFrame, metric: str) -> dict[str, list[dict[str, Any]]]:
+    """Return the step scores of a metric by item, each the mean over its draws."""
+    mean_by_step = {
+        (step_mean.item_id, int(step_mean.step)): step_mean.value
+        for step_mean in step_means(scores).itertuples()
     }
+    records_by_item: dict[str, list[dict[str, Any]]] = {}
+    for item_id, rows in _first_draws_by_item(scores).items():
+        for row in rows:
+            step = None if row["step"] is None else int(row["step"])
+            mean = None if step is None else mean_by_step[item_id, step]
+            record = {
+                "step_index": step,
+                "score": None if pd.isna(mean) else mean,
+                "metric": metric,
+                "status": row["status"],
+            }
+            if record["score"] is None:
+                record["reason"] = row["reason"]
+            records_by_item.setdefault(item_id, []).append(record)
+    return records_by_item
 
 
-def _texts(view: RunView, rows: pd.DataFrame) -> dict[str, str]:
+def _outputs(rows: Sequence[Mapping[str, Any]], reply_texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the model's answers to an item: those of the first draw of each step."""
+    ablated_texts, baseline_text = {}, None
+    for row in rows:
+        if row["step"] is not None and len(row["evidence"]) == 2:
+            baseline_text, ablated_texts[str(int(row["step"]))] = map(
+                reply_texts.get, row["evidence"]
+            )
+    return {"baseline_output": baseline_text, "ablated_outputs": ablated_texts}
+
+
+def _reply_texts(view: RunView, rows: pd.DataFrame) -> dict[str, str]:
     """Return the text of each reply behind the scores by key; its SHA-256 where it was redacted."""
     keys = sorted({key for evidence in rows["evidence"] for key in evidence})
-    log, texts = ResponseLog(view.store.log_path), {}
-    try:
+    texts = {}
+    with closing(ResponseLog(view.store.log_path)) as log:
         for start in range(0, len(keys), 500):
-            for key, (_, reply) in log.requests(keys[start : start + 500]).items():
-                if reply is None:
-                    continue
-                text = reply.get("text", "")
-                hashed = reply.get("text_sha256") or (digest(text) if view.redacted else None)
-                texts[key] = f"sha256:{hashed}" if hashed else text
-    finally:
-        log.close()
+            for key, (_, reply) in log.load_exchanges(keys[start : start + 500]).items():
+                if reply is not None:
+                    text = reply.get("text", "")
+                    text_hash = reply.get("text_sha256") or (
+                        digest(text) if view.redacted else None
+                    )
+                    texts[key] = f"sha256:{text_hash}" if text_hash else text
     return texts
 
 
 def write_reports(store: Store, run_id: str, folder: Path) -> dict[str, Any]:
-    """Write report.json and report.md to ``folder`` and return the report."""
+    """Write report.json and report.md to ``folder`` and return the report.
+
+    Raises
+    ------
+    StoreError
+        If they cannot be written.
+    """
     report = build_report(store, run_id)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "report.json").write_text(
-        json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8"
-    )
-    (folder / "report.md").write_text(render_markdown(report), "utf-8")
+    with explained_write_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "report.json").write_text(
+            json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8"
+        )
+        (folder / "report.md").write_text(render_markdown(report), "utf-8")
     return report
 
 
-def _with_small_n(
+def _with_small_sample_bounds(
     rrr: dict[str, Any] | None, scores: pd.DataFrame, params: Mapping[str, Any], seed: int
 ) -> dict[str, Any] | None:
-    """Return the stored RRR, with bounds from ``MIN_N`` items on, as FaithCheck's report has."""
+    """Return the stored RRR, with bounds from ``MIN_RRR_ITEMS`` items on, as FaithCheck does."""
     if (
-        rrr is None
-        or rrr["point"] is None
-        or rrr["lo"] is not None
-        or not MIN_N <= rrr["n"] < FEWEST
+        rrr
+        and rrr["point"] is not None
+        and rrr["lo"] is None
+        and MIN_RRR_ITEMS <= rrr["n"] < FEWEST
     ):
-        return rrr
-    for small in rrr_estimates(scores, params, seed, min_items=MIN_N):
-        if dict(small.group) == json.loads(rrr["facet"]):
-            return {
-                **rrr,
-                "lo": small.lo,
-                "hi": small.hi,
-                "method": small.method,
-                "reason": small.reason,
-            }
+        for small_sample_estimate in rrr_estimates(scores, params, seed, min_items=MIN_RRR_ITEMS):
+            if dict(small_sample_estimate.group) == json.loads(rrr["facet"]):
+                return rrr | {
+                    name: getattr(small_sample_estimate, name)
+                    for name in ("lo", "hi", "method", "reason")
+                }
     return rrr
 
 
-def _note(rrr: Mapping[str, Any] | None) -> str | None:
+def _rrr_note(rrr: Mapping[str, Any] | None) -> str | None:
     if rrr is None:
         return "RRR was not estimated: no step was scored"
     if rrr["point"] is None:
@@ -305,20 +353,19 @@ def _note(rrr: Mapping[str, Any] | None) -> str | None:
     return str(rrr["reason"]) if rrr["lo"] is None and rrr["reason"] else None
 
 
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return [
-        {str(k): None if pd.api.types.is_scalar(v) and pd.isna(v) else v for k, v in row.items()}
-        for row in frame.to_dict("records")
-    ]
+def _to_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    without_na = frame.astype(object).where(frame.notna(), None)
+    return [{str(k): v for k, v in row.items()} for row in without_na.to_dict("records")]
 
 
-def _file_hash(store: Store, plan: Plan) -> str:
-    known = read.list_suites(store)
-    hashes = known.loc[known["digest"] == plan.suite_digest, "file_sha256"]
+def _suite_file_hash(store: Store, plan: Plan) -> str:
+    suites = read.list_suites(store)
+    hashes = suites.loc[suites["digest"] == plan.suite_digest, "file_sha256"]
     return (hashes.iloc[0] if len(hashes) else "") or plan.suite_digest
 
 
-def _api(plan: Plan) -> str:
+def provider_version(plan: Plan) -> str:
+    """Return name and version of the package that asks the subject: "openai 2.1.0"."""
     import importlib.metadata as metadata
 
     package = {

@@ -104,24 +104,27 @@ def calibrate(
 
     if len(acceptable) != len(scores) or (questions is not None and len(questions) != len(scores)):
         raise ConfigError("A score, a label and a question belong to each item: lengths differ.")
-    for at, label in enumerate(acceptable):
+    for label_index, label in enumerate(acceptable):
         if label not in (True, False):  # None and NaN are neither
-            raise ConfigError(f"acceptable[{at}] is {label!r}: a label is True or False.")
+            raise ConfigError(f"acceptable[{label_index}] is {label!r}: a label is True or False.")
     groups = range(len(scores)) if questions is None else questions
     choice = select_calibrator(
         list(scores), [bool(label) for label in acceptable], list(groups), method=method, seed=seed
     )
-    trial = choice.chosen
-    assert trial.calibrator is not None and trial.measured is not None
+    chosen_trial, chosen_quality = choice.chosen_trial, choice.chosen_trial.quality
+    assert chosen_trial.calibrator is not None and chosen_quality is not None
+    refused_methods = tuple(
+        (trial.method, trial.refusal_reason) for trial in choice.trials if trial.refusal_reason
+    )
     return Calibration(
-        trial.method,
-        choice.reason,
-        len(scores),
-        trial.measured.brier,
-        trial.measured.ece,
-        trial.measured.auroc,
-        tuple((t.method, t.refused) for t in choice.trials if t.refused),
-        trial.calibrator,
+        method=chosen_trial.method,
+        reason=choice.reason,
+        n=len(scores),
+        brier=chosen_quality.brier,
+        ece=chosen_quality.ece,
+        auroc=chosen_quality.auroc,
+        refused=refused_methods,
+        calibrator=chosen_trial.calibrator,
     )
 
 

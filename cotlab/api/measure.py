@@ -5,30 +5,31 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from cotlab.core.errors import ConfigError
 from cotlab.core.program import Peers, Scorer
-from cotlab.core.provider import BatchProvider
+from cotlab.core.provider import InProcessProvider
 from cotlab.core.registry import PROVIDERS, SCORERS
-from cotlab.core.types import Item, Score, Status, Step, Suite
+from cotlab.core.types import Item, Score, ScoreStatus, Step, Suite
 from cotlab.run.config import RunConfig, read_config
-from cotlab.run.plan import make_plan, open_provider, params_of
+from cotlab.run.plan import configured_limits, make_plan, open_provider, params_of
 from cotlab.run.roles import models_of
 from cotlab.run.secrets import load_secrets
-from cotlab.run.transport.budget import FREE, price_of, read_prices
-from cotlab.run.transport.dispatcher import Dispatcher, drive, run_anywhere
-from cotlab.run.transport.limits import Limits
-from cotlab.store.live import Progress
+from cotlab.run.server_check import CheckedRun, check_servers
+from cotlab.run.transport.budget import FREE_PRICE, price_of, read_prices
+from cotlab.run.transport.dispatcher import Dispatcher, drive, run_coroutine
+from cotlab.store.live import RunProgress
 from cotlab.store.responses import ResponseLog
 from cotlab.text.steps import split_steps
 
-Log = str | Path | None
+LogFolder = str | Path | None
 """Folder of the store whose response log is used; None for none."""
-_IN_MEMORY = Path(":memory:")
+_IN_MEMORY_PATH = Path(":memory:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Measurement:
     """Name of the metric that ``value`` is of."""
     value: float | None
     """The metric's value; None exactly when ``status`` is not ok."""
-    status: Status
+    status: ScoreStatus
     """ok, undefined, refused, stopped or error."""
     reason: str | None
     """Why there is no value."""
@@ -68,7 +69,7 @@ def chain_item(
     if not isinstance(chain, str | Sequence):
         raise ConfigError(f"A chain is a text or a list of steps, got {chain!r}.")
     texts = split_steps(chain) if isinstance(chain, str) else tuple(chain)
-    for name, text in (("question", question), *((f"step {i}", t) for i, t in enumerate(texts))):
+    for name, text in (("question", question), *((f"step {i}", t) for i, t in enumerate(texts, 1))):
         if not isinstance(text, str):
             raise ConfigError(f"The {name} is no text: {text!r}.")
     if not isinstance(answer, str | None):
@@ -79,12 +80,12 @@ def chain_item(
 def measure(
     scorer: str,
     item: Item,
-    *,
-    headline: tuple[str, Mapping[str, str]] | None,
     options: Mapping[str, Any],
     settings: Mapping[str, Any] | None = None,
-    others: Sequence[Item] = (),
-    log: Log = None,
+    *,
+    headline: tuple[str, Mapping[str, str]] | None = None,
+    other_items: Sequence[Item] = (),
+    log: LogFolder = None,
 ) -> Measurement:
     """Run a scorer on one item and return its scores.
 
@@ -92,38 +93,43 @@ def measure(
     ----------
     scorer : str
         Name in the registry.
-    headline : (metric, facet), optional
-        The score that becomes ``value``: the first of the metric whose facet holds these pairs.
     options : mapping
         Fields of a RunConfig; ``model`` may be ``provider/model``. An embedder of None asks none.
     settings : mapping, optional
         Options of the scorer.
-    others : sequence of Item
+    headline : (metric, facet), optional
+        The score that becomes ``value``: the first of the metric whose facet holds these pairs. By
+        default the scorer's first metric, whatever the facet.
+    other_items : sequence of Item
         The other items of the suite, for scorers that compare with them.
     log : str or Path, optional
         Folder of a store.
     """
     load_secrets()
-    config = _config(scorer, options, settings or {})
+    config = _build_config(scorer, options, settings or {})
     models = models_of(config)
     if options.get("embedder", "") is None:
         models.pop("embedder", None)
-    suite = Suite.of("item", [item, *(other for other in others if other.id != item.id)])
-    opened = {ref: open_provider(ref, config) for ref in dict.fromkeys(models.values())}
-    plan = make_plan(config, suite, {role: opened[ref].ref for role, ref in models.items()})
+    suite = Suite.from_items(
+        "item", [item, *(other_item for other_item in other_items if other_item.id != item.id)]
+    )
+    provider_by_ref = {ref: open_provider(ref, config) for ref in dict.fromkeys(models.values())}
+    plan = make_plan(
+        config, suite, {role: provider_by_ref[ref].ref for role, ref in models.items()}
+    )
     spec, definition = plan.scorers[0], SCORERS[scorer]
-    providers = {provider.ref: provider for provider in opened.values()}
+    providers = {provider.ref: provider for provider in provider_by_ref.values()}
 
-    listed = read_prices(config.prices)
-    log_file = _IN_MEMORY if log is None else Path(log) / "log.sqlite"
+    price_table = read_prices(config.prices)
+    log_file = _IN_MEMORY_PATH if log is None else Path(log) / "log.sqlite"
 
-    async def score() -> tuple[Score, ...]:
-        replies = ResponseLog(log_file)
+    async def run_scorer() -> tuple[Score, ...]:
+        response_log = ResponseLog(log_file)
         prices = {
             ref: (
-                FREE
-                if isinstance(provider, BatchProvider)
-                else price_of(ref, allow_unpriced=config.allow_unpriced, prices=listed)
+                FREE_PRICE
+                if isinstance(provider, InProcessProvider)
+                else price_of(ref, allow_unpriced=config.allow_unpriced, prices=price_table)
             )
             for ref, provider in providers.items()
         }
@@ -131,110 +137,105 @@ def measure(
             f"api-{uuid4().hex}",
             providers,
             prices,
-            replies,
-            _limits(config, providers.values()),
-            Progress(items_total=1, started_at=time.time()),
+            response_log,
+            configured_limits(config),
+            RunProgress(items_total=1, started_at=time.time()),
+        )
+        dispatcher.before_first_send = partial(
+            check_servers, CheckedRun(plan, suite, config.probe), dispatcher, providers
         )
         try:
-            constants: Mapping[str, Any] = {}
+            params = params_of(plan, spec)
             if definition.prepare is not None:
-                constants = await drive(
-                    definition.prepare(suite, params_of(plan, spec)), dispatcher
-                )
-            params = params_of(plan, spec, constants)
-            scores: tuple[Score, ...] = await drive(
-                definition(item, params, Peers.of(suite, plan.seed)), dispatcher
-            )
+                constants = await drive(definition.prepare(suite, params), dispatcher)
+                params = params_of(plan, spec, constants)
+            peers = Peers.from_suite(suite, plan.seed)
+            scores: tuple[Score, ...] = await drive(definition(item, params, peers), dispatcher)
+            return scores
         finally:
             await dispatcher.drain()
             for provider in providers.values():
                 await provider.close()
-            replies.close()
-        return scores
+            response_log.close()
 
-    return _measurement(definition, run_anywhere(score), headline)
+    return _collect_measurement(definition, run_coroutine(run_scorer), headline)
 
 
-def redundant_step_share(measured: Measurement, metric: str, threshold: float) -> Measurement:
+def redundant_step_share(measurement: Measurement, metric: str, threshold: float) -> Measurement:
     """Return the share of defined steps below a threshold as the value: RRR of one item."""
     import pandas as pd
 
     from cotlab.core.keys import canonical_json
+    from cotlab.metrics.ablation.redundancy import rrr_estimates
 
-    steps = [score for score in measured.steps if score.metric == metric]
-    (statistic,) = (s for s in SCORERS["ablation"].statistics if s.card.name == "rrr")
-    table = pd.DataFrame(
-        {
-            "metric": [score.metric for score in steps],
-            "facet": [canonical_json(dict(score.facet)) for score in steps],
-            "item_id": [score.item_id for score in steps],
-            "step": [score.step for score in steps],
-            "value": [float("nan") if score.value is None else score.value for score in steps],
-        }
-    )
-    estimates = statistic.compute(table, {"ccs_threshold": threshold}, 0) if steps else []
-    value = estimates[0].point if estimates else None
-    first = next((score for score in steps if score.value is None), None)
+    steps = [score for score in measurement.steps if score.metric == metric]
+    evidence = tuple(dict.fromkeys(key for score in steps for key in score.evidence))
+    measurement = replace(measurement, metric="rrr", evidence=evidence)
+    if not steps:
+        no_chain_reason = "the item has no chain"
+        return replace(measurement, value=None, status="undefined", reason=no_chain_reason)
+    table = pd.DataFrame([asdict(score) for score in steps]).astype({"value": float})
+    table["facet"] = [canonical_json(dict(score.facet)) for score in steps]
+    value = rrr_estimates(table, {"ccs_threshold": threshold}, 0)[0].point
+    if value is not None:
+        return replace(measurement, value=value, status="ok", reason=None)
+    first_undefined_score = next(score for score in steps if score.value is None)
     return replace(
-        measured,
-        metric="rrr",
-        value=value,
-        status="ok" if value is not None else first.status if first else "undefined",
-        reason=None if value is not None else first.reason if first else "the item has no chain",
-        evidence=tuple(dict.fromkeys(key for score in steps for key in score.evidence)),
+        measurement,
+        value=None,
+        status=first_undefined_score.status,
+        reason=first_undefined_score.reason,
     )
 
 
-def _config(scorer: str, options: Mapping[str, Any], settings: Mapping[str, Any]) -> RunConfig:
+def _build_config(
+    scorer: str, options: Mapping[str, Any], settings: Mapping[str, Any]
+) -> RunConfig:
     """Return the configuration of a run of one scorer; ``provider/model`` names both."""
     if options.get("model", "") is None:
         raise ConfigError("model=None names no model: give provider/model, or leave it out.")
     fields = {name: value for name, value in options.items() if value is not None}
-    if fields.keys() & {"scorer", "profile", "limit", "batch", "base_run", "tuned_run", "output"}:
+    if fields.keys() & {
+        "scorer",
+        "profile",
+        "limit",
+        "sample",
+        "batch",
+        "base_run",
+        "tuned_run",
+        "output",
+    }:
         raise ConfigError("One item is measured: run_suite takes options of a whole run.")
     provider, slash, name = str(fields.get("model", "")).partition("/")
     if slash and "provider" not in options and not os.environ.get("COTLAB_PROVIDER"):
         PROVIDERS.require(provider)
         fields |= {"provider": provider, "model": name}
-    chosen = {f"{scorer}.{name}": str(value) for name, value in settings.items()}
-    return read_config(
-        {**fields, "scorer": [scorer], "set": {**chosen, **dict(fields.get("set", {}))}}
-    )
+    scorer_options = {f"{scorer}.{name}": str(value) for name, value in settings.items()}
+    fields |= {"scorer": [scorer], "set": scorer_options | dict(fields.get("set", {}))}
+    return read_config(fields)
 
 
-def _limits(config: RunConfig, providers: Any) -> Limits:
-    free = all(isinstance(provider, BatchProvider) for provider in providers)
-    return Limits(
-        concurrency=config.max_concurrent,
-        per_minute=None if free else config.max_requests_per_minute,
-        tokens_per_minute=config.max_tokens_per_minute,
-        cap_micro=round(config.max_cost * 1e6),
-        tries=config.max_tries,
-        timeout_s=config.timeout_s,
-    )
-
-
-def _measurement(
-    definition: Scorer,
-    scores: Sequence[Score],
-    headline: tuple[str, Mapping[str, str]] | None,
+def _collect_measurement(
+    definition: Scorer, scores: Sequence[Score], headline: tuple[str, Mapping[str, str]] | None
 ) -> Measurement:
     """Return scores with one of them as the value; hidden hold-out scores are left out."""
-    from cotlab.metrics.consistency.cards import HIDDEN
+    from cotlab.metrics.consistency.cards import HOLDOUT_DIFFERENCE
 
-    public = [score for score in scores if score.metric != HIDDEN.name]
-    of_item = [score for score in public if score.step is None]
+    public_scores = [score for score in scores if score.metric != HOLDOUT_DIFFERENCE.name]
+    item_scores = [score for score in public_scores if score.step is None]
     metric, facet = headline or (definition.cards[0].name, {})
-    value = next(
-        (s for s in of_item if s.metric == metric and facet.items() <= dict(s.facet).items()),
+    headline_score = next(
+        (s for s in item_scores if s.metric == metric and facet.items() <= dict(s.facet).items()),
         Score(metric, "item", None, status="undefined", reason=f"the scorer gives no {metric}"),
     )
+    parts = tuple(score for score in item_scores if score is not headline_score)
+    steps = tuple(score for score in public_scores if score.step is not None)
     return Measurement(
         metric,
-        value.value,
-        value.status,
-        value.reason,
-        value.evidence,
-        tuple(score for score in of_item if score is not value),
-        tuple(score for score in public if score.step is not None),
+        headline_score.value,
+        headline_score.status,
+        headline_score.reason,
+        headline_score.evidence,
+        parts,
+        steps,
     )

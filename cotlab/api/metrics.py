@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
-from cotlab.api.measure import Log, Measurement, chain_item, measure, redundant_step_share
+from cotlab.api.measure import LogFolder, Measurement, chain_item, measure, redundant_step_share
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.types import Item, Suite
+from cotlab.metrics.composite.scorer import OFFLINE_PROFILE
 
-__all__ = [
-    "Measurement",
-    "ablate",
-    "backward_verification",
-    "composite",
-    "consistency",
-    "diversity",
-    "flags",
-    "mediate",
-    "robustness",
-]
-MODEL = "organism/r100"
+DEFAULT_MODEL = "organism/r100"
 """The shipped model, as ``provider/model``."""
-EMBEDDER = "all-MiniLM-L6-v2"
-NO_MODEL = "echo/echo"
+DEFAULT_EMBEDDER = "all-MiniLM-L6-v2"
+ECHO_MODEL = "echo/echo"
 """The subject where no model is asked."""
 
 
@@ -31,9 +21,9 @@ def consistency(
     prompt: str | Item,
     k: int = 4,
     *,
-    model: str = MODEL,
-    embedder: str = EMBEDDER,
-    log: Log = None,
+    model: str = DEFAULT_MODEL,
+    embedder: str = DEFAULT_EMBEDDER,
+    log: LogFolder = None,
     **options: Any,
 ) -> Measurement:
     """Measure how alike the model's chains are over paraphrases of one question (C).
@@ -64,14 +54,8 @@ def consistency(
     cotlab.core.errors.CotlabError
         If the model or an option cannot be used, or the budget is reached.
     """
-    return measure(
-        "consistency",
-        _item(prompt),
-        headline=("consistency", {}),
-        settings={"paraphrases": k},
-        options={"model": model, "embedder": embedder, **options},
-        log=log,
-    )
+    options |= {"model": model, "embedder": embedder}
+    return measure("consistency", _prompt_item(prompt), options, {"paraphrases": k}, log=log)
 
 
 def robustness(
@@ -80,9 +64,9 @@ def robustness(
     *,
     question: str = "",
     answer: str | None = None,
-    model: str = MODEL,
-    embedder: str | None = EMBEDDER,
-    log: Log = None,
+    model: str = DEFAULT_MODEL,
+    embedder: str | None = DEFAULT_EMBEDDER,
+    log: LogFolder = None,
     **options: Any,
 ) -> Measurement:
     """Measure how little a perturbed step changes the rest of the chain (R).
@@ -106,12 +90,13 @@ def robustness(
         ``value`` in [-1, 1], higher is more robust; ``steps`` has the divergence of each step and
         perturbation.
     """
+    options |= {"model": model, "embedder": embedder}
     return measure(
         "robustness",
         chain_item(chain, question, answer),
+        options,
+        {"fraction": fraction},
         headline=("robustness", {"perturbation": "all"}),
-        settings={"fraction": fraction},
-        options={"model": model, "embedder": embedder, **options},
         log=log,
     )
 
@@ -123,8 +108,8 @@ def backward_verification(
     *,
     link: str = "forward",
     question: str = "",
-    model: str = NO_MODEL,
-    log: Log = None,
+    model: str = ECHO_MODEL,
+    log: LogFolder = None,
     **options: Any,
 ) -> Measurement:
     """Measure which share of a chain's links hold (V), by arithmetic, algebra and a verifier.
@@ -134,8 +119,9 @@ def backward_verification(
     chain, question
         As for ``robustness``.
     verifier : str
-        ``none``, ``nli/FOLDER``, ``subject`` or ``provider/model``, asked about links that cannot
-        be computed.
+        ``none``, ``nli:FOLDER``, ``prm:FOLDER``, ``subject`` or ``provider/model``, asked about
+        links that cannot be computed; ``critic:provider/model`` is asked once for the chain's
+        first wrong step.
     tau : float in [0, 1]
         A link with a support above this passes (``pass_rate`` of ``parts``).
     link : {"forward", "reverse"}
@@ -152,12 +138,13 @@ def backward_verification(
     """
     if link not in ("forward", "reverse"):
         raise UnknownName("link", link, ("forward", "reverse"))
+    options |= {"model": model, "verifier": verifier}
     return measure(
         "verification",
         chain_item(chain, question),
+        options,
+        {"tau": tau},
         headline=("verification", {"link": link}),
-        settings={"tau": tau},
-        options={"model": model, "verifier": verifier, **options},
         log=log,
     )
 
@@ -166,9 +153,9 @@ def diversity(
     prompt: str | Item,
     paths: int = 5,
     *,
-    model: str = MODEL,
-    embedder: str | None = EMBEDDER,
-    log: Log = None,
+    model: str = DEFAULT_MODEL,
+    embedder: str | None = DEFAULT_EMBEDDER,
+    log: LogFolder = None,
     **options: Any,
 ) -> Measurement:
     """Measure how many distinct strategies sampled chains take (D).
@@ -188,14 +175,8 @@ def diversity(
         ``value`` in [0, 1]: clusters of chains / chains. ``parts`` has the agreement of their
         answers.
     """
-    return measure(
-        "diversity",
-        _item(prompt),
-        headline=("diversity", {}),
-        settings={"paths": paths},
-        options={"model": model, "embedder": embedder, **options},
-        log=log,
-    )
+    options |= {"model": model, "embedder": embedder}
+    return measure("diversity", _prompt_item(prompt), options, {"paths": paths}, log=log)
 
 
 def flags(
@@ -204,7 +185,7 @@ def flags(
     question: str = "",
     delta: float | None = None,
     embedder: str | None = None,
-    log: Log = None,
+    log: LogFolder = None,
     **options: Any,
 ) -> Measurement:
     """Look for structural faults of a chain (F): no model is asked.
@@ -226,14 +207,9 @@ def flags(
     Measurement
         ``value`` in [0.3, 1], 1 is clean; ``steps`` has the penalty of each fault with its place.
     """
-    return measure(
-        "flags",
-        chain_item(chain, question),
-        headline=("flags", {}),
-        settings={} if delta is None else {"delta": delta},
-        options={"model": NO_MODEL, "embedder": embedder, **options},
-        log=log,
-    )
+    options = {"model": ECHO_MODEL, "embedder": embedder, **options}
+    settings = {} if delta is None else {"delta": delta}
+    return measure("flags", chain_item(chain, question), options, settings, log=log)
 
 
 def composite(
@@ -242,9 +218,10 @@ def composite(
     *,
     answer: str | None = None,
     profile: str = "phase3",
-    model: str = MODEL,
-    embedder: str | None = EMBEDDER,
-    log: Log = None,
+    measured_chain: Literal["own", "reference"] | None = None,
+    model: str = DEFAULT_MODEL,
+    embedder: str | None = DEFAULT_EMBEDDER,
+    log: LogFolder = None,
     **options: Any,
 ) -> Measurement:
     """Measure the reliability suite and weigh its parts into r_raw.
@@ -257,8 +234,13 @@ def composite(
         The chain; a text is split into steps.
     answer : str, optional
         The known answer.
-    profile : {"phase1", "phase2", "phase3", "phase4", "phase5"}
-        Which parts are measured: C and V, then F, then R and D.
+    profile : {"phase1", "phase2", "phase3", "phase4", "phase5", "offline"}
+        Which parts are measured: C and V, then F, then R and D. ``offline``: V and F of the given
+        chain; no model is asked, so ``model`` and ``embedder`` are not used.
+    measured_chain : {"own", "reference"}, optional
+        Whether V, F and R are those of the chain that the model writes itself, or of the given one.
+        By default the given one where ``chain`` is given or the profile is offline, else the
+        model's own.
     model, embedder, log, **options
         As for ``consistency``.
 
@@ -268,13 +250,16 @@ def composite(
         ``value`` in [0, 1]; undefined where parts with at least half of the weight are undefined.
         ``parts`` has the features and diagnoses.
     """
+    is_offline = profile == OFFLINE_PROFILE
+    if is_offline:
+        model, embedder = ECHO_MODEL, None
+    options |= {
+        "model": model,
+        "embedder": embedder,
+        "chain": measured_chain or ("reference" if chain or is_offline else "own"),
+    }
     return measure(
-        "composite",
-        _item(prompt, chain, answer),
-        headline=("r_raw", {}),
-        settings={"profile": profile},
-        options={"model": model, "embedder": embedder, **options},
-        log=log,
+        "composite", _prompt_item(prompt, chain, answer), options, {"profile": profile}, log=log
     )
 
 
@@ -286,8 +271,8 @@ def ablate(
     mode: str = "remove",
     metric: str = "accuracy_delta",
     ccs_threshold: float = 0.1,
-    model: str = MODEL,
-    log: Log = None,
+    model: str = DEFAULT_MODEL,
+    log: LogFolder = None,
     **options: Any,
 ) -> Measurement:
     """Ablate each step of a chain and compare the answers (CCS and RRR).
@@ -312,10 +297,8 @@ def ablate(
         of each step.
     """
     options |= {"mode": [mode], "metric": metric, "ccs_threshold": ccs_threshold, "model": model}
-    measured = measure(
-        "ablation", _item(prompt, chain, answer), headline=None, options=options, log=log
-    )
-    return redundant_step_share(measured, metric, ccs_threshold)
+    measurement = measure("ablation", _prompt_item(prompt, chain, answer), options, log=log)
+    return redundant_step_share(measurement, metric, ccs_threshold)
 
 
 def mediate(
@@ -324,8 +307,8 @@ def mediate(
     *,
     answer: str | None = None,
     donors: Suite | None = None,
-    model: str = MODEL,
-    log: Log = None,
+    model: str = DEFAULT_MODEL,
+    log: LogFolder = None,
     **options: Any,
 ) -> Measurement:
     """Patch the states of a chain's tokens and measure what the answer loses (CMI).
@@ -351,17 +334,20 @@ def mediate(
         from cotlab.api.runs import load_suite
 
         donors = load_suite("wordproblems")
+    options |= {"model": model}
     return measure(
         "mediation",
-        _item(prompt, chain, answer),
+        _prompt_item(prompt, chain, answer),
+        options,
         headline=("cmi", {"span": "all"}),
-        options={"model": model, **options},
-        others=donors.items,
+        other_items=donors.items,
         log=log,
     )
 
 
-def _item(prompt: str | Item, chain: str | Sequence[str] = (), answer: str | None = None) -> Item:
+def _prompt_item(
+    prompt: str | Item, chain: str | Sequence[str] = (), answer: str | None = None
+) -> Item:
     """Return the item of a question, as it is where it is one already."""
     if isinstance(prompt, Item):
         if chain or answer is not None:

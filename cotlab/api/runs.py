@@ -10,9 +10,9 @@ import pandas as pd
 
 from cotlab.analysis.report import headline_rrr, report_run
 from cotlab.core.types import Suite
-from cotlab.metrics.consistency.cards import HIDDEN
+from cotlab.metrics.consistency.cards import HOLDOUT_DIFFERENCE
 from cotlab.run.config import read_config
-from cotlab.run.launch import start
+from cotlab.run.launch import start_run
 from cotlab.run.secrets import load_secrets
 from cotlab.store import read
 from cotlab.store.database import Store
@@ -100,30 +100,26 @@ def run_suite(
     opened_store = Store(Path(store) if store is not None else None)
     given_suite = suite if isinstance(suite, Suite) else None
     config = read_config({**options, **({} if given_suite else {"task_suite": str(suite)})})
-    done = start(config, opened_store, suite=given_suite)
-    report_run(opened_store, done)
-    estimates = read.run_estimates(opened_store, done.run_id)
-    spec = next(
-        (
-            s
-            for s in read.stored_plan(read.get_run(opened_store, done.run_id)).scorers
-            if s.name == "ablation"
-        ),
-        None,
-    )
-    best = headline_rrr(estimates, spec.params) if spec else None
-    known = best is not None and best["lo"] is not None
+    finished_run = start_run(config, opened_store, suite=given_suite)
+    report_run(opened_store, finished_run)
+    estimates = read.run_estimates(opened_store, finished_run.run_id)
+    plan = read.plan_from_row(read.get_run(opened_store, finished_run.run_id))
+    ablation_spec = next((spec for spec in plan.scorers if spec.name == "ablation"), None)
+    rrr_row = headline_rrr(estimates, ablation_spec.params) if ablation_spec else None
+    scores = _drop_hidden_scores(read.run_scores(opened_store, finished_run.run_id))
+    rrr = rrr_row["point"] if rrr_row else None
+    interval = (rrr_row["lo"], rrr_row["hi"]) if rrr_row and rrr_row["lo"] is not None else None
     return Result(
-        done.run_id,
-        done.status,
-        _without_hidden_scores(read.run_scores(opened_store, done.run_id)),
+        finished_run.run_id,
+        finished_run.status,
+        scores,
         estimates,
-        best["point"] if best else None,
-        (best["lo"], best["hi"]) if best is not None and known else None,
-        done.output,
+        rrr,
+        interval,
+        finished_run.output,
     )
 
 
-def _without_hidden_scores(scores: pd.DataFrame) -> pd.DataFrame:
+def _drop_hidden_scores(scores: pd.DataFrame) -> pd.DataFrame:
     """Leave out the scores of the hidden hold-out: tuned against, it would hide nothing."""
-    return scores[scores["metric"] != HIDDEN.name].reset_index(drop=True)
+    return scores[scores["metric"] != HOLDOUT_DIFFERENCE.name].reset_index(drop=True)

@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from cotlab.cli.options import acting_user
+from cotlab.cli.calibration_tables import print_calibration, print_versions
+from cotlab.cli.options import JsonOption, acting_user
+from cotlab.cli.tuned_weights import print_domain_weights, print_tuned_weights
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from cotlab.review.release.calibrate import FitResult
+    from cotlab.review.release.step_hazard import StepFit
 
-    from cotlab.review.release.calibrate import Fitted
-    from cotlab.store.database import Store
-
-Runs = Annotated[
+RunsArgument = Annotated[
     Optional[list[str]],
     typer.Argument(metavar="RUN…", help="Runs with labels; none means every one."),
 ]
-By = Annotated[
+AuthorOption = Annotated[
     Optional[str],
     typer.Option(help="Who does it (default: who is logged in here); kept in the audit."),
 ]
-Seed = Annotated[
+TargetOption = Annotated[
+    str,
+    typer.Option(
+        help="What is predicted: answer_and_chain (the answer is right and the chain sound),"
+        " chain_sound, chain_sound_given_correct (among right answers) or faithful."
+    ),
+]
+SeedOption = Annotated[
     int, typer.Option(min=0, max=2**32 - 1, help="Seed of the folds and the resampling.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
 
 
 def calibrate_command(
-    run: Runs = None,
+    run: RunsArgument = None,
     method: Annotated[
         str, typer.Option(help="auto (lowest out-of-fold Brier score), platt, beta or isotonic.")
     ] = "auto",
@@ -51,6 +56,31 @@ def calibrate_command(
         bool,
         typer.Option("--domain", help="A map of its own for each domain where that is better."),
     ] = False,
+    steps: Annotated[
+        bool,
+        typer.Option(
+            "--steps",
+            help="Fit the probability of the first mistake at each step, on labelled steps.",
+        ),
+    ] = False,
+    domain_intercepts: Annotated[
+        bool,
+        typer.Option(
+            "--domain-intercepts",
+            help="combined: an intercept for each domain (suite, where items have none).",
+        ),
+    ] = False,
+    without: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            metavar="FEATURE",
+            help=(
+                "combined: leave out a feature, or a family (length, wording, numbers, overlap,"
+                " answer, equations, answer_correctness, a scorer); may be repeated."
+            ),
+        ),
+    ] = None,
+    target: TargetOption = "answer_and_chain",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Measure, and write nothing.")] = False,
     listing: Annotated[
         bool, typer.Option("--list", help="List the versions; fit nothing.")
@@ -59,14 +89,15 @@ def calibrate_command(
         Optional[int], typer.Option(metavar="VERSION", help="Put this version back into use.")
     ] = None,
     reason: Annotated[str, typer.Option(help="Why; a rollback needs it, and it is kept.")] = "",
-    by: By = None,
-    seed: Seed = 0,
-    json: Json = False,
+    by: AuthorOption = None,
+    seed: SeedOption = 0,
+    json: JsonOption = False,
 ) -> None:
     """Fit the map from r_raw to the probability of acceptable reasoning on labels, and use it."""
+    from cotlab.cli.calibrate_steps import print_step_fit, print_step_versions
     from cotlab.core.errors import ConfigError
-    from cotlab.core.keys import canonical_json
-    from cotlab.review.release import calibrate as review
+    from cotlab.review.release import calibrate as calibration
+    from cotlab.review.release.step_hazard import fit_step_hazard
     from cotlab.store.database import Store
 
     store = Store()
@@ -78,52 +109,95 @@ def calibrate_command(
                 f"{'--list' if listing else '--rollback'} takes no runs, got {', '.join(run)}"
             )
         if rollback is not None:
-            review.rollback(store, rollback, by=acting_user(by), reason=reason)
-        _print_versions(store, json)
+            calibration.roll_back_calibrator(store, rollback, author=acting_user(by), reason=reason)
+        if steps:
+            print_step_versions(store, as_json=json)
+        else:
+            print_versions(store, json)
         return
-    fitted = review.calibrate_runs(
+    if steps:
+        if (method, weights, objective, domain) != ("auto", "example", "brier", False):
+            raise ConfigError("--steps takes no --method, --weights, --objective and no --domain")
+        step_fit = fit_step_hazard(
+            store, run or None, author=acting_user(by), dry_run=dry_run, note=reason, seed=seed
+        )
+        if json:
+            _print_json(step_fit)
+        else:
+            print_step_fit(step_fit)
+        _exit_without_version(step_fit, dry_run=dry_run)
+        return
+    fit_result = calibration.calibrate_runs(
         store,
         run or None,
-        by=acting_user(by),
+        author=acting_user(by),
         method=method,
         weights=weights,
         objective=objective,
         domain=domain,
+        without=without or (),
+        domain_intercepts=domain_intercepts,
+        target=target,
         dry_run=dry_run,
         note=reason,
         seed=seed,
     )
     if json:
-        sys.stdout.write(
-            canonical_json({"version": fitted.version, "report": fitted.report}) + "\n"
-        )
+        _print_json(fit_result)
     else:
-        _print_fitted(fitted)
+        print_calibration(fit_result)
+    _exit_without_version(fit_result, dry_run=dry_run)
 
 
 def tune_command(
-    run: Runs = None,
+    run: RunsArgument = None,
     objective: Annotated[
         str, typer.Option(help="auc: rank the labels; brier: predict them after a logistic map.")
     ] = "auc",
+    target: TargetOption = "answer_and_chain",
     apply: Annotated[
         bool, typer.Option("--apply", help="Fit the next calibrator with the tuned weights.")
     ] = False,
-    by: By = None,
-    seed: Seed = 0,
-    json: Json = False,
+    domain: Annotated[
+        bool,
+        typer.Option("--domain", help="Tune on each domain (suite, where items have none) too."),
+    ] = False,
+    by: AuthorOption = None,
+    seed: SeedOption = 0,
+    json: JsonOption = False,
 ) -> None:
     """Tune the composite's weights on labels, and compare them with the example weights."""
+    from cotlab.cli.screen import open_console
     from cotlab.core.keys import canonical_json
-    from cotlab.review.release import calibrate as review
+    from cotlab.review.release import calibrate as calibration
     from cotlab.review.release.fit_report import tuned_report
+    from cotlab.review.release.tune_domains import tune_weights_by_domain
     from cotlab.store.database import Store
 
     store = Store()
-    report = tuned_report(review.tune_runs(store, run or None, objective=objective, seed=seed))
-    fitted = (
-        review.calibrate_runs(
-            store, run or None, by=acting_user(by), weights="tuned", objective=objective, seed=seed
+    report = tuned_report(
+        calibration.tune_weights_on_runs(
+            store, run or None, objective=objective, target=target, seed=seed
+        )
+    )
+    weights_by_domain = (
+        tune_weights_by_domain(store, run or None, objective=objective, target=target, seed=seed)
+        if domain
+        else {}
+    )
+    report_by_domain = {
+        name: {"reason": weights} if isinstance(weights, str) else tuned_report(weights)
+        for name, weights in weights_by_domain.items()
+    }
+    fit_result = (
+        calibration.calibrate_runs(
+            store,
+            run or None,
+            author=acting_user(by),
+            weights="tuned",
+            objective=objective,
+            target=target,
+            seed=seed,
         )
         if apply
         else None
@@ -131,250 +205,37 @@ def tune_command(
     if json:
         output = {
             "tuned": report,
-            "version": fitted.version if fitted else None,
-            "report": fitted.report if fitted else None,
+            "domains": report_by_domain,
+            "version": fit_result.version if fit_result else None,
+            "refusal": fit_result.refusal if fit_result else "",
+            "report": fit_result.report if fit_result else None,
         }
         sys.stdout.write(canonical_json(output) + "\n")
-        return
-    _print_tuned(_console(), report)
-    if fitted is not None:
-        _print_fitted(fitted)
-
-
-def _print_fitted(fitted: Fitted) -> None:
-    from rich.text import Text
-
-    from cotlab.figures.style import format_number
-    from cotlab.reliability.combine import combination_text
-
-    console, report = _console(), fitted.report
-    good, n = report["n_positive"], report["n"]
-    _print_methods(
-        console,
-        f"{n} labels ({good} acceptable) of {report['n_questions']} questions, {report['folds']}"
-        " folds",
-        report,
-    )
-    lines = [
-        (
-            f"The base rate {format_number(report['base_rate'])} alone has a Brier score of"
-            f" {_interval(report['base_brier'])}."
-        ),
-        f"r_raw itself ranks the labels with an AUROC of {_interval(report['auroc_r_raw'])}.",
-        f"Chosen (*): {report['why']}.",
-        *[f"Left out: {count} labels: {reason}." for reason, count in report["left_out"].items()],
-    ]
-    for line in lines:
-        console.print(Text(line))
-    for name, domain_report in report["domains"].items():
-        summary = (
-            f"its own map, {domain_report['chosen']}: {domain_report['why']}"
-            if domain_report["used"] == "own"
-            else domain_report["why"]
-        )
-        if domain_report["difference"] is not None:
-            summary += (
-                f"; Brier of its own map {_interval(domain_report['own'])}, of the one over all"
-                f" {_interval(domain_report['all'])}, "
-            )
-            summary += f"own minus all {_interval(domain_report['difference'])}"
-        console.print(
-            Text(
-                f"Domain {name!r} ({domain_report['n']} labels, {domain_report['n_positive']}"
-                f" acceptable): {summary}."
-            )
-        )
-    if report["weights"] is not None:
-        _print_tuned(console, report["weights"])
-    if "combination" in report:
-        console.print(Text(f"Combined: {combination_text(report['combination'])}."))
-    if fitted.version is None:
-        console.print(Text("Nothing was written (--dry-run)."))
     else:
-        console.print(
-            Text(
-                f"Version {fitted.version} is in use. It saw the labels"
-                f" {report['labels_digest'][:12]}."
-            )
-        )
+        print_tuned_weights(open_console(200), report)
+        for name, domain_report in report_by_domain.items():
+            print_domain_weights(open_console(200), name, domain_report)
+        if fit_result is not None:
+            print_calibration(fit_result)
+    if fit_result is not None:
+        _exit_without_version(fit_result)
 
 
-def _print_methods(console: Console, title: str, report: Mapping[str, Any]) -> None:
-    from cotlab.figures.style import format_number
-
-    rows = []
-    for trial in report["methods"]:
-        if trial["refused"]:
-            rows.append([trial["method"], *[""] * 6, f"refused: {trial['refused']}"])
-            continue
-        lo, hi = trial["band"]
-        rows.append(
-            [
-                trial["method"] + " *" * (trial["method"] == report["chosen"]),
-                _interval(trial["brier"]),
-                _interval(trial["gained"]),
-                _interval(trial["ece"]),
-                f"[{format_number(lo)}, {format_number(hi)}] ({trial['bins']} bins)",
-                _interval(trial["log_loss"]),
-                _interval(trial["auroc"]),
-                trial["note"],
-            ]
-        )
-    heads = (
-        "method",
-        "Brier",
-        "Brier − base rate's",
-        "ECE",
-        "ECE if perfect",
-        "log loss (nats)",
-        "AUROC",
-        "note",
-    )
-    _table(console, f"Out of fold, 95 % intervals over questions: {title}", heads, rows)
-
-
-def _print_tuned(console: Console, report: Mapping[str, Any]) -> None:
-    from rich.text import Text
-
-    from cotlab.figures.style import format_number
-    from cotlab.stats.composite import WEIGHTS
-
-    name = {"auc": "AUROC (higher is better)", "brier": "Brier score (lower is better)"}[
-        report["objective"]
-    ]
-    rows = [
-        [
-            "example",
-            *[format_number(weight) for weight in WEIGHTS.values()],
-            _interval(report["example"]),
-        ]
-    ]
-    rows.append(
-        [
-            "tuned",
-            *[format_number(report["weights"][part]) for part in WEIGHTS],
-            _interval(report["tuned"]),
-        ]
-    )
-    _table(
-        console,
-        f"Weights, {report['folds']} outer folds of {report['n']} labels",
-        ("weights", *WEIGHTS, name),
-        rows,
-    )
-    console.print(Text(f"Tuned minus example: {_interval(report['difference'])}: {report['why']}."))
-    if report["shrunk"]:
-        console.print(
-            Text(
-                f"Inner folds drew the weights back to the example ones by {report['shrunk']:.0%}."
-            )
-        )
-    if report["left_out"]:
-        console.print(
-            Text(
-                f"Left out: {report['left_out']} labels whose r_raw the example weights leave"
-                " undefined."
-            )
-        )
-
-
-def _print_versions(store: Store, as_json: bool) -> None:
-    import json as json_
-    from datetime import datetime
-
+def _print_json(fit_result: FitResult | StepFit) -> None:
     from cotlab.core.keys import canonical_json
-    from cotlab.store.calibrators import calibrators
 
-    versions = calibrators(store)
-    rows: list[list[str]] = []
-    records: list[dict[str, Any]] = []
-    for row in versions.to_dict("records"):
-        report = json_.loads(row["report"])
-        best = next(each for each in report["methods"] if each["method"] == row["method"])
-        made: datetime = row["made_at"]
-        records.append(
-            {
-                "version": int(row["version"]),
-                "current": bool(row["current"]),
-                "method": row["method"],
-                "n": int(row["n"]),
-                "n_positive": int(row["n_positive"]),
-                "brier": best["brier"],
-                "ece": best["ece"],
-                "domains": report["domains"],
-                "labels_digest": row["labels_digest"],
-                "made_at": made.isoformat(),
-                "made_by": row["made_by"],
-                "note": row["note"],
-                "weights": report["weights"],
-            }
-        )
-        rows.append(
-            [
-                f"{row['version']}" + " (in use)" * bool(row["current"]),
-                row["method"],
-                f"{row['n']} ({row['n_positive']})",
-                _interval(best["brier"]),
-                _interval(best["ece"]),
-                _weights_kind(report),
-                row["labels_digest"][:12],
-                f"{made:%Y-%m-%d %H:%M}",
-                row["made_by"],
-                row["note"],
-            ]
-        )
-    if as_json:
-        sys.stdout.write(canonical_json(records) + "\n")
-        return
-    heads = (
-        "version",
-        "method",
-        "labels (acceptable)",
-        "Brier",
-        "ECE",
-        "weights",
-        "labels seen",
-        "made (UTC)",
-        "by",
-        "note",
-    )
-    title = (
-        "Versions, the newest first" if rows else "No calibrator yet: cotlab calibrate RUN fits one"
-    )
-    _table(_console(), title, heads, rows)
+    record = {
+        "version": fit_result.version,
+        "refusal": fit_result.refusal,
+        "report": fit_result.report,
+    }
+    sys.stdout.write(canonical_json(record) + "\n")
 
 
-def _weights_kind(report: Mapping[str, Any]) -> str:
-    return (
-        "combined"
-        if "combination" in report
-        else "example"
-        if report["weights"] is None
-        else "tuned"
-    )
+def _exit_without_version(fit_result: FitResult | StepFit, *, dry_run: bool = False) -> None:
+    """Exit with code 1 where a version was to be kept and is not."""
+    from cotlab.run.exit_status import EXIT_GATE_FAILED
 
-
-def _interval(estimate: Mapping[str, Any]) -> str:
-    from cotlab.figures.style import interval_text
-
-    return interval_text(estimate["point"], estimate["lo"], estimate["hi"])
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(width=None if sys.stdout.isatty() else 200)
-
-
-def _table(
-    console: Console, title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]
-) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=Text(title), title_justify="left")
-    for head in heads:
-        table.add_column(head, overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    console.print(table)
+    if fit_result.refusal and not dry_run:
+        sys.stderr.write(f"error: No version is kept: {fit_result.refusal}\n")
+        raise typer.Exit(EXIT_GATE_FAILED)

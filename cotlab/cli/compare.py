@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from cotlab.cli.options import JsonOption
+
 if TYPE_CHECKING:
-    from cotlab.analysis.compare import Compared, Comparison
+    from cotlab.analysis.compare import Comparison, ComparisonSet
     from cotlab.analysis.paired import PairedRow
 
 _MAX_CHANGES = 20
@@ -37,7 +39,7 @@ def compare_command(
     categories: Annotated[
         bool, typer.Option("--categories", help="A row for each category instead of one over all.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Compare stored runs on the items that they share. Nothing is asked."""
     from cotlab.analysis.compare import compare_by_category, compare_runs, comparison_json
@@ -45,7 +47,7 @@ def compare_command(
     from cotlab.store.database import Store
 
     store = Store()
-    compared = compare_runs(
+    comparison_set = compare_runs(
         store,
         base,
         other,
@@ -55,115 +57,94 @@ def compare_command(
         seed=seed,
     )
     if categories:
-        compared = compare_by_category(store, compared, seed=seed)
+        comparison_set = compare_by_category(store, comparison_set, seed=seed)
     if json:
-        sys.stdout.write(canonical_json(comparison_json(compared)) + "\n")
+        sys.stdout.write(canonical_json(comparison_json(comparison_set)) + "\n")
     else:
-        _print_compared(compared)
+        _print_comparisons(comparison_set)
 
 
-def _print_compared(compared: Compared) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    from cotlab.analysis.compare import FAMILY
+def _print_comparisons(comparison_set: ComparisonSet) -> None:
+    from cotlab.analysis.compare import CORRECTION_NOTE
     from cotlab.analysis.paired import facet_label
+    from cotlab.cli.screen import open_console, print_lines, print_table
 
-    console = Console(width=None if sys.stdout.isatty() else 200)
-    for comparison in compared.comparisons:
-        _print_comparison(console, comparison)
-    for row in compared.directions:
-        label = f"{row.metric} {facet_label(row.facet)}".strip()
-        console.print(Text(f"Direction over {len(row.differences)} runs: {label}: {row.text}"))
-    console.print(Text(f"Differences are other − base over matched items. BH p: {FAMILY}."))
-
-
-def _print_comparison(console: object, comparison: Comparison) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    assert isinstance(console, Console)
-    table = Table(
-        title=Text(
-            f"{comparison.other} against {comparison.base}: {comparison.shared} shared items"
-        ),
-        title_justify="left",
-    )
-    for name, right in _COLUMNS.items():
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
-    for row in comparison.rows:
-        table.add_row(*map(Text, _cells(row)))
-    console.print(table)
-    lines = []
-    if comparison.only_base or comparison.only_other:
-        lines.append(
-            f"Not shared: {comparison.only_base} items only in {comparison.base},"
-            f" {comparison.only_other} only in {comparison.other}."
+    console = open_console(200)
+    for comparison in comparison_set.comparisons:
+        print_table(
+            console,
+            _COLUMNS,
+            map(_row_cells, comparison.rows),
+            title=(
+                f"{comparison.other} against {comparison.base}: {comparison.n_shared} shared items"
+            ),
+            right_columns=_COLUMNS[2:10],
         )
-    if comparison.unlike:
-        lines.append(
-            f"{comparison.unlike} ids stand for another question in each run and are left out."
+        print_lines(console, _comparison_notes(comparison))
+    for row in comparison_set.directions:
+        label = f"{row.metric} {facet_label(row.facet)}".strip()
+        print_lines(console, [f"Direction over {len(row.differences)} runs: {label}: {row.text}"])
+    print_lines(
+        console, [f"Differences are other − base over matched items. BH p: {CORRECTION_NOTE}."]
+    )
+
+
+def _comparison_notes(comparison: Comparison) -> Iterator[str]:
+    """Yield what the two runs do not share, and the settings in which they differ."""
+    from cotlab.analysis.tables.comparison import version_warning
+
+    if warning := version_warning(comparison):
+        yield f"Warning: {warning}"
+    base_run, other_run = comparison.base, comparison.other
+    if comparison.n_only_base or comparison.n_only_other:
+        yield (
+            f"Not shared: {comparison.n_only_base} items only in {base_run},"
+            f" {comparison.n_only_other} only in {other_run}."
+        )
+    if comparison.n_changed_questions:
+        yield (
+            f"{comparison.n_changed_questions} ids stand for another question in each run and are"
+            " left out."
         )
     for name, metrics in (
-        (comparison.base, comparison.alone_base),
-        (comparison.other, comparison.alone_other),
+        (base_run, comparison.metrics_only_base),
+        (other_run, comparison.metrics_only_other),
     ):
         if metrics:
-            lines.append(
-                f"Measured in {name} only, or there with other settings: {', '.join(metrics)}."
-            )
-    lines += [
-        f"{change.setting}: {change.base} → {change.other}"
-        for change in comparison.changes[:_MAX_CHANGES]
-    ]
-    for line in lines:
-        console.print(Text(line))
+            yield f"Measured in {name} only, or there with other settings: {', '.join(metrics)}."
+    for change in comparison.changes[:_MAX_CHANGES]:
+        yield f"{change.setting}: {change.base} → {change.other}"
 
 
-_COLUMNS = {
-    "metric": False,
-    "facet": False,
-    "n": True,
-    "base": True,
-    "other": True,
-    "difference [95 %]": True,
-    "− / +": True,
-    "effect": True,
-    "p": True,
-    "BH p": True,
-    "test": False,
-    "missing": False,
-}
+_COLUMNS = (
+    *("metric", "facet", "n", "base", "other", "difference [95 %]", "− / +"),
+    *("effect", "p", "BH p", "test", "missing"),
+)
 
 
-def _cells(row: PairedRow) -> Sequence[str]:
-    from cotlab.analysis.paired import facet_label, missing_text
+def _row_cells(row: PairedRow) -> Sequence[str]:
+    from cotlab.analysis.paired import facet_label, missing_items_text
+    from cotlab.analysis.readable import METRIC_LABELS, readable_value
     from cotlab.figures.style import format_number, interval_text
 
-    n = str(row.n) if row.n == row.prompts else f"{row.n} ({row.prompts} prompts)"
-    flips = (
-        ""
-        if row.discordant is None
-        else f"{row.discordant.first_only} / {row.discordant.second_only}"
-    )
-    named = (
-        facet_label(row.facet)
-        if row.category is None
-        else f"{row.category or '(no category)'}; {facet_label(row.facet)}"
-    )
-    difference = interval_text(row.difference, row.lo, row.hi)
+    n_text = str(row.n) if row.n == row.prompts else f"{row.n} ({row.prompts} prompts)"
+    flips_text, facet = "", facet_label(row.facet)
+    if row.discordant is not None:
+        flips_text = f"{row.discordant.first_only} / {row.discordant.second_only}"
+    if row.category is not None:
+        facet = f"{row.category or '(no category)'}; {facet}"
+    mean_texts = [format_number(readable_value(row.metric, x)) for x in (row.base, row.other)]
+    difference_text = interval_text(row.difference, row.lo, row.hi)
+    test_texts = map(format_number, (row.effect, row.p, row.adjusted))
+    test_name = row.test.split(";")[0]
     return (
-        row.metric,
-        named,
-        n,
-        format_number(row.base),
-        format_number(row.other),
-        difference,
-        flips,
-        format_number(row.effect),
-        format_number(row.p),
-        format_number(row.adjusted),
-        row.test.split(";")[0],
-        missing_text(row),
+        METRIC_LABELS.get(row.metric, row.metric),
+        facet,
+        n_text,
+        *mean_texts,
+        difference_text,
+        flips_text,
+        *test_texts,
+        test_name,
+        missing_items_text(row),
     )

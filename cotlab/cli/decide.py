@@ -3,42 +3,43 @@
 from __future__ import annotations
 
 import json as _json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import typer
 
-from cotlab.cli.options import acting_user
+from cotlab.cli.options import JsonOption, acting_user, explain_write_errors
+from cotlab.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from cotlab.core.labels import Decision
-    from cotlab.reliability.policy import Policy
-    from cotlab.store.database import Store
+    from cotlab.reliability.policy import Policy, Thresholds
 
-REVIEWED, ESCALATED = 1, 6
-"""Exit codes for a person is needed: for reviews alone, and as soon as one item is escalated or not
-scored yet."""
+EXIT_REVIEWED, EXIT_ESCALATED = 1, 6
+"""Exit codes where a person is needed: for reviews only, and for escalated or unscored items."""
 policy_app = typer.Typer(
     no_args_is_help=True, help="Show and set the thresholds that decisions are made by."
 )
 
-RunId = Annotated[str, typer.Argument(help="The run; `cotlab runs` lists them.")]
-By = Annotated[
+RunArgument = Annotated[str, typer.Argument(help="The run; `cotlab runs` lists them.")]
+AuthorOption = Annotated[
     Optional[str],
     typer.Option(help="Who decides (default: who is logged in here); kept in the audit."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
-Low = Annotated[Optional[float], typer.Option(help="Escalate below this r_cal, from 0 to 1.")]
-High = Annotated[Optional[float], typer.Option(help="Release from this r_cal on, from 0 to 1.")]
-Capacity = Annotated[Optional[int], typer.Option(help="Reviews that people can do in a day.")]
+LowThresholdOption = Annotated[
+    Optional[float], typer.Option(help="Escalate below this r_cal, from 0 to 1.")
+]
+HighThresholdOption = Annotated[
+    Optional[float], typer.Option(help="Release from this r_cal on, from 0 to 1.")
+]
+CapacityOption = Annotated[Optional[int], typer.Option(help="Reviews that people can do in a day.")]
 
 
 def decide_command(
-    run: RunId,
-    low: Low = None,
-    high: High = None,
-    capacity: Capacity = None,
+    run: RunArgument,
+    low: LowThresholdOption = None,
+    high: HighThresholdOption = None,
+    capacity: CapacityOption = None,
     fail_on: Annotated[
         Literal["review", "escalate"],
         typer.Option(
@@ -48,8 +49,19 @@ def decide_command(
             )
         ),
     ] = "review",
-    by: By = None,
-    json: Json = False,
+    by: AuthorOption = None,
+    with_run: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            "--with",
+            metavar="RUN",
+            help=(
+                "A run on the same chains whose measurements fill what the run did not measure;"
+                " repeatable."
+            ),
+        ),
+    ] = None,
+    json: JsonOption = False,
     out: Annotated[
         Optional[Path], typer.Option(help="Write the decisions to this .csv, .json or .jsonl file.")
     ] = None,
@@ -60,48 +72,59 @@ def decide_command(
     escalated. 6: some are
     escalated, or have no scores yet. 2: usage.
     """
-    from cotlab.review.release.decide import decide_run, unscored
+    from dataclasses import replace
+
+    from cotlab.reliability.policy import DEFAULT_DOMAIN, Policy
+    from cotlab.review.release.decide import count_unscored_items, decide_run, load_policy
+    from cotlab.store import read
     from cotlab.store.database import Store
 
     store = Store()
-    ending = _check_suffix(out)
-    policy = _policy_override(store, low, high, capacity)
+    if out is not None and out.suffix.lower() not in (".csv", ".json", ".jsonl"):
+        raise ConfigError(f"--out {out}: the file must end in .csv, .json or .jsonl")
+    policy, policy_override = load_policy(store), None
+    if low is not None or high is not None:
+        thresholds = _new_thresholds(policy, DEFAULT_DOMAIN, low, high)
+        policy = policy_override = Policy(
+            {DEFAULT_DOMAIN: thresholds}, policy.capacity, policy.minutes
+        )
+    if capacity is not None:
+        policy = replace(policy, capacity=capacity)
+    for other_run in with_run or ():
+        read.get_run(store, other_run)
     decisions = decide_run(
         store,
         run,
-        by=acting_user(by),
-        policy=policy if low is not None or high is not None else None,
+        author=acting_user(by),
+        policy=policy_override,
+        completed_by=with_run or (),
     )
-    current_policy = policy if policy is not None else _stored_policy(store)
-    n_unscored = unscored(store, run, len(decisions))
-    record = _decision_record(run, decisions, current_policy, n_unscored)
+    n_unscored = count_unscored_items(store, run, len(decisions))
+    summary = _decisions_summary(run, decisions, policy, n_unscored)
     if out is not None:
-        _write_decisions(out, ending, decisions)
+        _write_decisions(out, decisions)
     if json:
-        rows = [_decision_row(decision) for decision in decisions]
-        sys.stdout.write(
-            _json.dumps({**record, "decisions": rows}, ensure_ascii=False, allow_nan=False) + "\n"
-        )
+        _print_json(summary | {"decisions": [_decision_row(decision) for decision in decisions]})
     else:
-        _print_record(record, out)
-    raise typer.Exit(_exit_code(record, fail_on))
+        _print_decisions_summary(summary, out)
+    raise typer.Exit(_exit_code(summary, fail_on))
 
 
 @policy_app.command("show")
-def show_policies(json: Json = False) -> None:
+def show_policies(json: JsonOption = False) -> None:
     """Show the policy, those before it, and the rollout phase that the store has reached."""
     from cotlab.reliability.policy import Policy
-    from cotlab.review.release.rollout import rollout
+    from cotlab.review.release.rollout import rollout_progress
     from cotlab.store.database import Store
-    from cotlab.store.decisions import policies
+    from cotlab.store.decisions import list_policies
 
     store = Store()
-    rows = policies(store).to_dict("records")
-    progress = rollout(store)
+    rows = list_policies(store).to_dict("records")
+    progress = rollout_progress(store)
     if json:
         records = [
             {
-                **Policy.from_row(row).stored(),
+                **Policy.from_row(row).to_columns(),
                 "version": int(row["version"]),
                 "made_at": row["made_at"].isoformat(),
                 "made_by": row["made_by"],
@@ -109,16 +132,9 @@ def show_policies(json: Json = False) -> None:
             }
             for row in rows
         ]
-        phases = {
-            "reached": progress.reached,
-            "phases": [phase._asdict() for phase in progress.phases],
-        }
-        sys.stdout.write(
-            _json.dumps(
-                {"policies": records, "rollout": phases}, ensure_ascii=False, allow_nan=False
-            )
-            + "\n"
-        )
+        phases = [phase._asdict() for phase in progress.phases]
+        rollout_record = {"reached": progress.n_reached, "phases": phases}
+        _print_json({"policies": records, "rollout": rollout_record})
         return
     if not rows:
         print(
@@ -126,28 +142,21 @@ def show_policies(json: Json = False) -> None:
             " 0.8 --reason WHY"
         )
     for row in rows[:10]:
-        policy = Policy.from_row(row)
-        print(
-            f"{'now' if row is rows[0] else '   '} version {row['version']}: {_policy_text(policy)}"
-        )
-        print(
-            f"    {row['made_at']:%Y-%m-%d %H:%M} UTC by {_line(row['made_by'])}:"
-            f" {_line(row['reason'])}"
-        )
-    print(f"Rollout: phase {progress.reached} of {len(progress.phases)} is reached.")
-    if progress.next is not None:
-        next_phase = progress.next
-        print(
-            f"Phase {next_phase.number} ({next_phase.title}) needs {next_phase.needs}; so far:"
-            f" {next_phase.has}.\n    {next_phase.command}"
-        )
+        marker = "now" if row is rows[0] else "   "
+        print(f"{marker} version {row['version']}: {_policy_text(Policy.from_row(row))}")
+        made_by, reason = _single_line_text(row["made_by"]), _single_line_text(row["reason"])
+        print(f"    {row['made_at']:%Y-%m-%d %H:%M} UTC by {made_by}: {reason}")
+    print(f"Rollout: phase {progress.n_reached} of {len(progress.phases)} is reached.")
+    if (phase := progress.next_phase) is not None:
+        print(f"Phase {phase.number} ({phase.title}) needs {phase.needs}; so far: {phase.has}.")
+        print(f"    {phase.command}")
 
 
 @policy_app.command("set")
 def set_thresholds(
     reason: Annotated[str, typer.Option(help="Why; kept in the audit.")],
-    low: Low = None,
-    high: High = None,
+    low: LowThresholdOption = None,
+    high: HighThresholdOption = None,
     domain: Annotated[
         str, typer.Option(help="Only for items of this category (default: all without their own).")
     ] = "",
@@ -155,40 +164,39 @@ def set_thresholds(
         bool,
         typer.Option("--force", help="Also for a category that no suite in the store has yet."),
     ] = False,
-    capacity: Capacity = None,
+    capacity: CapacityOption = None,
     minutes: Annotated[
         Optional[float], typer.Option(help="Minutes that one review takes (default 5).")
     ] = None,
-    by: By = None,
+    by: AuthorOption = None,
 ) -> None:
     """Let thresholds hold from now on; the policy before it stays in the store."""
     from dataclasses import replace
 
-    from cotlab.review.release.decide import domain_for, set_policy
+    from cotlab.review.release.decide import load_policy, resolve_domain, set_policy
     from cotlab.store.database import Store
 
     store = Store()
-    current = _stored_policy(store)
-    policy, domain_key = current, domain_for(store, domain, unseen=force)
+    policy, domain_key = load_policy(store), resolve_domain(store, domain, allow_unseen=force)
     if low is not None or high is not None:
-        policy = policy.with_domain(domain_key, _bounds(current, domain_key, low, high))
+        policy = policy.with_domain(domain_key, _new_thresholds(policy, domain_key, low, high))
     elif domain:
-        _raise_usage("--domain needs --low and --high")
+        raise ConfigError("--domain needs --low and --high")
     policy = replace(
         policy,
         capacity=policy.capacity if capacity is None else capacity,
         minutes=policy.minutes if minutes is None else minutes,
         how={"by": "hand"},
     )
-    saved = set_policy(store, policy, by=acting_user(by), reason=reason)
+    saved_policy = set_policy(store, policy, author=acting_user(by), reason=reason)
     print(
-        f"Policy {saved.version}: {_policy_text(saved)}.\nDecide on a run with it: cotlab"
-        " decide RUN"
+        f"Policy {saved_policy.version}: {_policy_text(saved_policy)}.\nDecide on a run with it:"
+        " cotlab decide RUN"
     )
 
 
 @policy_app.command("suggest")
-def suggest(
+def suggest_thresholds(
     run: Annotated[
         Optional[list[str]], typer.Argument(help="Runs with labels (default: all).")
     ] = None,
@@ -212,127 +220,108 @@ def suggest(
     from cotlab.store.database import Store
 
     if (target_precision is None) == (cost_error is None):
-        _raise_usage("give either --target-precision or --cost-error")
+        raise ConfigError("give either --target-precision or --cost-error")
     store = Store()
-    if target_precision is not None:
+    if cost_error is not None:
+        costs = Costs(cost_error, cost_review, cost_escalation, missed)
+        lines = suggest_by_cost(store, run, costs, seed=seed)
+    elif target_precision is not None:
         lines = suggest_by_precision(store, run, target_precision)
-    else:
-        assert cost_error is not None
-        lines = suggest_by_cost(
-            store, run, Costs(cost_error, cost_review, cost_escalation, missed), seed=seed
-        )
     for line in lines:
         print(line.text)
 
 
-def _policy_override(
-    store: Store, low: float | None, high: float | None, capacity: int | None
-) -> Policy | None:
-    """Return the policy with the thresholds given for this time; None where none was given."""
-    from dataclasses import replace
-
-    from cotlab.reliability.policy import DEFAULT, Policy
-
-    if low is None and high is None and capacity is None:
-        return None
-    policy = _stored_policy(store)
-    if low is not None or high is not None:
-        bounds = _bounds(policy, DEFAULT, low, high)
-        policy = Policy({DEFAULT: bounds}, policy.capacity, policy.minutes)
-    return policy if capacity is None else replace(policy, capacity=capacity)
-
-
-def _bounds(policy: Policy, domain: str, low: float | None, high: float | None) -> Any:
+def _new_thresholds(
+    policy: Policy, domain: str, low: float | None, high: float | None
+) -> Thresholds:
+    """Return the thresholds of a domain, with those that are given in place of its stored ones."""
     from cotlab.reliability.policy import Thresholds
 
-    current = policy.of(domain)
-    if current is None and (low is None or high is None):
-        _raise_usage("the first thresholds need both --low and --high")
-    first, last = (current.low, current.high) if current is not None else (0.0, 1.0)
-    return Thresholds(first if low is None else low, last if high is None else high)
+    current_thresholds = policy.domain_thresholds(domain)
+    if current_thresholds is None and (low is None or high is None):
+        raise ConfigError("the first thresholds need both --low and --high")
+    stored_low, stored_high = (
+        (current_thresholds.low, current_thresholds.high)
+        if current_thresholds is not None
+        else (0.0, 1.0)
+    )
+    return Thresholds(stored_low if low is None else low, stored_high if high is None else high)
 
 
-def _stored_policy(store: Store) -> Policy:
-    from cotlab.review.release.decide import policy_of
-
-    return policy_of(store)
-
-
-def _decision_record(
-    run: str, decisions: list[Decision], policy: Policy, missing: int
+def _decisions_summary(
+    run: str, decisions: list[Decision], policy: Policy, n_unscored: int
 ) -> dict[str, Any]:
     import math
 
     from cotlab.core.labels import ACTIONS
     from cotlab.reliability.volumes import expected_errors
-    from cotlab.review.release.decide import reasons
+    from cotlab.review.release.decide import count_decision_reasons
 
-    sizes = {action: sum(decision.action == action for decision in decisions) for action in ACTIONS}
-    errors = expected_errors(
-        [
-            decision.r_cal
-            for decision in decisions
-            if decision.action == "release" and decision.r_cal is not None
-        ]
-    )
-    days = math.ceil(sizes["review"] / policy.capacity) if policy.capacity else None
+    n_by_action = {
+        action: sum(decision.action == action for decision in decisions) for action in ACTIONS
+    }
+    released_scores = [decision.r_cal for decision in decisions if decision.action == "release"]
+    error_interval = expected_errors([r_cal for r_cal in released_scores if r_cal is not None])
+    fields = ("point", "lo", "hi", "method", "reason")
     return {
         "run": run,
         "n": len(decisions),
-        "not_scored": missing,
-        "actions": sizes,
-        "reasons": [{"action": a, "reason": reason, "n": n} for a, reason, n in reasons(decisions)],
-        "expected_errors": {
-            "point": errors.point,
-            "lo": errors.lo,
-            "hi": errors.hi,
-            "method": errors.method,
-            "reason": errors.reason,
-        },
-        "review_hours": sizes["review"] * policy.minutes / 60,
+        "not_scored": n_unscored,
+        "actions": n_by_action,
+        "reasons": [
+            {"action": decided_action, "reason": reason, "n": n}
+            for decided_action, reason, n in count_decision_reasons(decisions)
+        ],
+        "expected_errors": {field: getattr(error_interval, field) for field in fields},
+        "review_hours": n_by_action["review"] * policy.minutes / 60,
         "capacity": policy.capacity,
-        "review_days": days,
+        "review_days": (
+            math.ceil(n_by_action["review"] / policy.capacity) if policy.capacity else None
+        ),
         "calibrator": decisions[0].calibrator if decisions else None,
         "policy": decisions[0].policy if decisions else None,
-        "thresholds": policy.stored()["thresholds"],
+        "thresholds": policy.to_columns()["thresholds"],
     }
 
 
-def _print_record(record: dict[str, Any], out: Path | None) -> None:
+def _print_decisions_summary(summary: dict[str, Any], output_path: Path | None) -> None:
     from cotlab.figures.style import interval_text
 
-    sizes, errors = record["actions"], record["expected_errors"]
+    n_by_action, error_interval = summary["actions"], summary["expected_errors"]
     print(
-        f"Run {record['run']}: {record['n']} items. Released {sizes['release']}, review"
-        f" {sizes['review']}, escalated {sizes['escalate']}."
+        f"Run {summary['run']}: {summary['n']} items. Released {n_by_action['release']}, review"
+        f" {n_by_action['review']}, escalated {n_by_action['escalate']}."
     )
-    if record["not_scored"]:
-        print(f"{record['not_scored']} items have no scores yet: nothing is decided on them.")
-    for row in record["reasons"]:
-        print(f"  {row['action']:>8}  {row['n']:>5}  {_line(row['reason'])}")
-    version = "none" if record["calibrator"] is None else record["calibrator"]
-    once = "thresholds of this time" if record["thresholds"] else "no policy"
-    policy = once if record["policy"] is None else f"policy {record['policy']}"
-    print(f"Calibrator {version}, {policy}: {_thresholds_text(record['thresholds'])}.")
-    known = f"{interval_text(errors['point'], errors['lo'], errors['hi'])} ({errors['method']})"
+    if summary["not_scored"]:
+        print(f"{summary['not_scored']} items have no scores yet: nothing is decided on them.")
+    for row in summary["reasons"]:
+        print(f"  {row['action']:>8}  {row['n']:>5}  {_single_line_text(row['reason'])}")
+    calibrator_text = "none" if summary["calibrator"] is None else summary["calibrator"]
+    policy_text = "thresholds of this time" if summary["thresholds"] else "no policy"
+    if summary["policy"] is not None:
+        policy_text = f"policy {summary['policy']}"
     print(
-        "Expected errors among the released:"
-        f" {known if errors['point'] is not None else 'n/a, ' + errors['reason']}."
+        f"Calibrator {calibrator_text}, {policy_text}: {_thresholds_text(summary['thresholds'])}."
     )
-    per = (
-        ""
-        if record["review_days"] is None
-        else f", {record['review_days']} days at {record['capacity']} a day"
-    )
-    print(f"Review: {record['review_hours']:.1f} hours{per}.")
-    if out is not None:
-        print(f"Decisions: {out}")
+    errors_text = f"n/a, {error_interval['reason']}"
+    if error_interval["point"] is not None:
+        interval = interval_text(
+            error_interval["point"], error_interval["lo"], error_interval["hi"]
+        )
+        errors_text = f"{interval} ({error_interval['method']})"
+    print(f"Expected errors among the released: {errors_text}.")
+    days_text = ""
+    if summary["review_days"] is not None:
+        days_text = f", {summary['review_days']} days at {summary['capacity']} a day"
+    print(f"Review: {summary['review_hours']:.1f} hours{days_text}.")
+    if output_path is not None:
+        print(f"Decisions: {output_path}")
 
 
-def _exit_code(record: dict[str, Any], fail_on: str) -> int:
-    if record["actions"]["escalate"] or record["not_scored"]:
-        return ESCALATED
-    return REVIEWED if record["actions"]["review"] and fail_on == "review" else 0
+def _exit_code(summary: dict[str, Any], fail_on: str) -> int:
+    if summary["actions"]["escalate"] or summary["not_scored"]:
+        return EXIT_ESCALATED
+    return EXIT_REVIEWED if summary["actions"]["review"] and fail_on == "review" else 0
 
 
 def _decision_row(decision: Decision) -> dict[str, Any]:
@@ -341,56 +330,45 @@ def _decision_row(decision: Decision) -> dict[str, Any]:
     return {**asdict(decision), "at": decision.at.isoformat()}
 
 
-def _check_suffix(out: Path | None) -> str:
-    if out is None or out.suffix.lower() in (".csv", ".json", ".jsonl"):
-        return "" if out is None else out.suffix.lower()
-    _raise_usage(f"--out {out}: the file must end in .csv, .json or .jsonl")
-    return ""
+def _print_json(document: dict[str, Any]) -> None:
+    print(_json.dumps(document, ensure_ascii=False, allow_nan=False))
 
 
-def _write_decisions(out: Path, ending: str, decisions: list[Decision]) -> None:
+def _write_decisions(output_path: Path, decisions: list[Decision]) -> None:
     import pandas as pd
 
-    from cotlab.core.errors import ConfigError
-    from cotlab.export.tabular import disarmed
+    from cotlab.export.tabular import escape_formulas
 
     rows = [_decision_row(decision) for decision in decisions]
     lines = [_json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows]
-    if ending == ".csv":
-        text = disarmed(pd.DataFrame(rows)).to_csv(index=False)
-    else:
-        text = "\n".join(lines) + "\n" if ending == ".jsonl" else "[" + ",\n".join(lines) + "]\n"
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text, "utf-8")
-    except OSError as error:
-        raise ConfigError(
-            f"{out}: cannot be written: {error.strerror}. The decisions are in the store."
-        ) from error
+    text_by_suffix = {
+        ".csv": escape_formulas(pd.DataFrame(rows)).to_csv(index=False),
+        ".jsonl": "\n".join(lines) + "\n",
+        ".json": "[" + ",\n".join(lines) + "]\n",
+    }
+    with explain_write_errors(str(output_path), " The decisions are in the store."):
+        output_path.parent.mkdir(parents=True, exist_ok=True)
+        output_path.write_text(text_by_suffix[output_path.suffix.lower()], "utf-8")
 
 
 def _policy_text(policy: Policy) -> str:
-    capacity = "no capacity set" if policy.capacity is None else f"{policy.capacity} reviews a day"
-    return (
-        f"{_thresholds_text(policy.stored()['thresholds'])}; {capacity}, {policy.minutes:g} minutes"
-        " each"
+    capacity_text = (
+        "no capacity set" if policy.capacity is None else f"{policy.capacity} reviews a day"
     )
+    thresholds_text = _thresholds_text(policy.to_columns()["thresholds"])
+    return f"{thresholds_text}; {capacity_text}, {policy.minutes:g} minutes each"
 
 
 def _thresholds_text(thresholds: dict[str, tuple[float, float]]) -> str:
     lines = [
-        f"{_line(name)}: escalate below {low:g}, release from {high:g} on"
+        f"{_single_line_text(name)}: escalate below {low:g}, release from {high:g} on"
         for name, (low, high) in thresholds.items()
     ]
     return "; ".join(lines) or "no thresholds, everything is escalated"
 
 
-def _line(text: Any) -> str:
-    """Text from outside on one line, without characters that steer a terminal."""
-    return "".join(c for c in " ".join(str(text).split()) if c.isprintable())
-
-
-def _raise_usage(message: str) -> None:
-    from cotlab.core.errors import ConfigError
-
-    raise ConfigError(message)
+def _single_line_text(text: Any) -> str:
+    """Return untrusted text on a single line, without terminal control characters."""
+    return "".join(
+        character for character in " ".join(str(text).split()) if character.isprintable()
+    )

@@ -9,12 +9,14 @@ from typing import Annotated, Optional
 
 import typer
 
-from cotlab.cli import options as o
+from cotlab.cli import options
+from cotlab.cli.backup import check_store
+from cotlab.core.errors import ConfigError
 
-CORE = "store and metrics"
+CORE_PURPOSE = "store and metrics"
 REQUIREMENTS = (
     (
-        CORE,
+        CORE_PURPOSE,
         (
             *("duckdb", "pyarrow", "pandas", "numpy", "scipy", "statsmodels", "scikit-learn"),
             *("sympy", "pint", "math-verify", "genai-prices"),
@@ -45,17 +47,47 @@ def doctor_command(
     connect: Annotated[
         Optional[str],
         typer.Option(
-            metavar="PROVIDER", help="Only test the connection to openai, anthropic, google, …"
+            metavar="PROVIDER[/MODEL]",
+            help="Only test the connection to openai, anthropic, google, …; with a model, check by"
+            " ten small requests what its server does with them.",
         ),
     ] = None,
     base_url: Annotated[
         Optional[str], typer.Option(help="With --connect: the server's address.")
     ] = None,
-    send_key_to: o.SendKeyTo = None,
+    chat_template: Annotated[
+        str,
+        typer.Option(
+            metavar="FOLDER",
+            help="With --connect and a model: check raw text, made by the chat template of the"
+            " tokenizer in this folder, or none for a base model.",
+        ),
+    ] = "server",
+    send_key_to: options.SendKeyToOption = None,
+    store: Annotated[
+        bool, typer.Option("--store", help="Only check the store: read every row of it.")
+    ] = False,
+    salvage: Annotated[
+        bool,
+        typer.Option(
+            "--salvage",
+            help="With --store: put what can be read in new files, and keep the damaged ones.",
+        ),
+    ] = False,
 ) -> None:
-    """List what is installed and what is missing, or test the connection to a vendor."""
+    """List what is installed and what is missing, or test a vendor, a server or the store."""
+    if salvage and not store:
+        raise ConfigError("--salvage goes with --store.")
+    if store:
+        check_store(is_salvaged=salvage)
+        return
     if connect is not None:
-        _check_vendor(connect, base_url, send_key_to)
+        options.allow_key_hosts(send_key_to)
+        provider, _, model = connect.partition("/")
+        if model:
+            _check_model(provider, model, base_url, chat_template)
+        else:
+            _check_vendor(provider, base_url)
         return
     for purpose, packages, command in REQUIREMENTS:
         for package in packages:
@@ -69,29 +101,56 @@ def doctor_command(
         if browser
         else "missing  browser (optional)   ->  apt-get install chromium"
     )
-    from cotlab.core.resources import organism_names
+    from cotlab.core.resources import shipped_organisms
     from cotlab.providers.keys import KEY_VARIABLES
     from cotlab.store.database import Store
-    from cotlab.store.read import store_totals
+    from cotlab.store.read import get_store_totals
 
-    for key in KEY_VARIABLES.values():
-        print(f"{'present' if os.environ.get(key) else 'absent '}  {key}")
-    print(f"organisms: {', '.join(organism_names()) or 'none  ->  cotlab organisms train control'}")
-    store = Store()
+    for key_variable in KEY_VARIABLES.values():
+        print(f"{'present' if os.environ.get(key_variable) else 'absent '}  {key_variable}")
+    print(
+        f"organisms: {', '.join(shipped_organisms()) or 'none  ->  cotlab organisms train control'}"
+    )
+    current_store = Store()
     source = "COTLAB_STORE" if os.environ.get("COTLAB_STORE") else "default; or set COTLAB_STORE"
     print(
-        f"store: {store.folder} ({source}): "
-        + ", ".join(f"{v} {k}" for k, v in store_totals(store).items() if k != "spent_micro")
+        f"store: {current_store.folder} ({source}): "
+        + ", ".join(
+            f"{total} {name}"
+            for name, total in get_store_totals(current_store).items()
+            if name != "spent_micro"
+        )
     )
 
 
-def _check_vendor(provider: str, base_url: str | None, send_key_to: o.SendKeyTo) -> None:
+def _check_vendor(provider: str, base_url: str | None) -> None:
     """Print the models that a vendor's key reaches."""
-    from cotlab.run import connect as connecting
+    from cotlab.run.plan import check_connection
 
-    o.send_key_to(send_key_to)
-    connection = connecting.check_connection(provider, base_url)
+    connection = check_connection(provider, base_url)
     print(
-        f"{provider}: reached in {connection.took_s:.1f} s, {len(connection.models)} models:"
+        f"{provider}: reached in {connection.duration_s:.1f} s, {len(connection.models)} models:"
         f" {', '.join(connection.models[:20])}"
     )
+
+
+def _check_model(provider: str, model: str, base_url: str | None, chat_template: str) -> None:
+    """Print what a model's server does with requests, a line a finding."""
+    from cotlab.core.types import ModelRef
+    from cotlab.providers.finding_texts import finding_text
+    from cotlab.run.model_check import check_model
+    from cotlab.store.database import Store
+
+    ref = ModelRef(provider, model, base_url=base_url)
+    model_check = check_model(ref, Store(), chat_template)
+    check, raw_text_check = model_check.check, model_check.raw_text_check
+    print(
+        f"{provider}/{model}: {check.server_version or 'the server names no version'};"
+        f" {model_check.n_requests} requests, ${model_check.spent_micro / 1e6:.4f}"
+    )
+    if model_check.caution:
+        print(f"Caution: {model_check.caution}")
+    for name, finding in check.findings.items():
+        print(finding_text(name, finding))
+    if raw_text_check is not None:
+        print(f"By raw text: {finding_text('prefix', raw_text_check.findings['prefix'])}")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cotlab.cli.options import acting_user
+from cotlab.cli.options import JsonOption, acting_user
 
 if TYPE_CHECKING:
-    from cotlab.review.release.drift_check import DriftCheck
+    from cotlab.review.release.drift_check import CalibratorQuality, DriftCheck
 
-ALERT = 1
+EXIT_ALERT = 1
 
 
 def drift_command(
@@ -21,7 +21,7 @@ def drift_command(
     ],
     current: Annotated[list[str], typer.Argument(help="The runs that are held against it.")],
     feature: Annotated[
-        Optional[list[str]], typer.Option(help="Only this feature, as C or r_raw; repeatable.")
+        list[str] | None, typer.Option(help="Only this feature, as C or r_raw; repeatable.")
     ] = None,
     ks: Annotated[float, typer.Option(help="A KS distance that matters, 0 to 1.")] = 0.2,
     psi: Annotated[float, typer.Option(help="A PSI that matters, in nats.")] = 0.2,
@@ -36,8 +36,7 @@ def drift_command(
         int, typer.Option(min=0, help="Seed of the shuffles and of the re-audit sample.")
     ] = 42,
     over: Annotated[
-        Optional[str],
-        typer.Option(help="One check for each value of this tag, or `time`: one a run."),
+        str | None, typer.Option(help="One check for each value of this tag, or `time`: one a run.")
     ] = None,
     audit: Annotated[
         int,
@@ -45,37 +44,41 @@ def drift_command(
             min=0, help="On an alert, queue so many released items to be looked at again."
         ),
     ] = 20,
-    by: Annotated[Optional[str], typer.Option(help="Who asks; kept with the check.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    by: Annotated[str | None, typer.Option(help="Who asks; kept with the check.")] = None,
+    json: JsonOption = False,
 ) -> None:
     """Compare runs with a reference, feature by feature and jointly, and store the check.
 
     Exit code 1 on an alert.
     """
     from cotlab.core.keys import canonical_json
-    from cotlab.review.release.drift import drift_series, measure_drift
-    from cotlab.review.release.drift_check import drift_json, store_drift_check
-    from cotlab.review.release.reaudit import NothingReleased, reaudit
+    from cotlab.review.release.drift import group_runs_for_drift, measure_drift
+    from cotlab.review.release.drift_check import (
+        NothingReleased,
+        drift_json,
+        queue_reaudit,
+        store_drift_check,
+    )
     from cotlab.store.database import Store
 
     store, requester = Store(), acting_user(by)
-    runs = [run for run in (name.strip() for name in reference.split(",")) if run]
-    groups = drift_series(store, current, over) if over else [("", tuple(current))]
+    reference_runs = [run for run in (name.strip() for name in reference.split(",")) if run]
+    run_groups = group_runs_for_drift(store, current, over) if over else [("", tuple(current))]
     checks = [
         measure_drift(
             store,
-            runs,
-            part,
+            reference_runs,
+            run_ids,
             features=feature or (),
             ks=ks,
             psi=psi,
             alpha=alpha,
             permutations=permutations,
             seed=seed,
-            by=requester,
+            author=requester,
             label=label,
         )
-        for label, part in groups
+        for label, run_ids in run_groups
     ]
     audit_lines = []
     for check in checks:
@@ -83,8 +86,10 @@ def drift_command(
         line = ""
         if check.alert and audit:
             try:
-                queue, n = reaudit(store, check.current, audit, by=requester, seed=seed)
-                line = f"Re-audit: {n} released items, drawn at random, wait in {queue}."
+                queue_id, n_queued = queue_reaudit(
+                    store, check.current, audit, author=requester, seed=seed
+                )
+                line = f"Re-audit: {n_queued} released items, drawn at random, wait in {queue_id}."
             except NothingReleased as error:
                 line = f"Re-audit: {error}"
         audit_lines.append(line)
@@ -96,99 +101,69 @@ def drift_command(
         sys.stdout.write(canonical_json(reports if over else reports[0]) + "\n")
     else:
         for check, line in zip(checks, audit_lines, strict=True):
-            _print_check(check, line)
+            _print_drift_check(check, line)
     if any(check.alert for check in checks):
-        raise typer.Exit(ALERT)
+        raise typer.Exit(EXIT_ALERT)
 
 
-def _print_check(check: DriftCheck, reaudit: str) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def _print_drift_check(check: DriftCheck, reaudit_line: str) -> None:
+    from cotlab.cli.screen import open_console, print_lines, print_table
+    from cotlab.figures.style import format_number
 
+    console = open_console(160)
+    title = f"{', '.join(check.current)} against {', '.join(check.reference)}"
+    if check.label:
+        title += f" ({check.label})"
+    rows = []
+    names_by_reason: dict[str, list[str]] = {}
+    for feature in check.features:
+        drift = feature.drift
+        if drift.reason:
+            names_by_reason.setdefault(drift.reason, []).append(feature.name)
+            continue
+        psi_numbers = (drift.psi.value, drift.psi.null_hi, feature.psi_adjusted)
+        ks_numbers = (drift.ks.value, drift.ks.null_hi, feature.ks_adjusted)
+        count_texts = (str(drift.n_reference), str(drift.n_current))
+        number_texts = map(format_number, (*psi_numbers, *ks_numbers, drift.kl.value))
+        rows.append((feature.name, *count_texts, *number_texts, "moved" if feature.alert else ""))
+    print_table(console, _COLUMNS, rows, title=title, right_columns=_COLUMNS[1:-1])
+    joint_drift = check.joint
+    lines = [f"n/a ({reason}): {', '.join(names)}" for reason, names in names_by_reason.items()]
+    lines += [
+        f"Jointly: energy coefficient {format_number(joint_drift.energy.value)}, 95 % of shuffles"
+        f" up to {format_number(joint_drift.energy.null_hi)}, p"
+        f" {format_number(joint_drift.energy.p)}"
+        + (f"; {joint_drift.reason}" if joint_drift.reason else ""),
+        _quality_line(check.quality),
+        f"{'ALERT' if check.alert else 'No alert'}. {check.reason}",
+    ]
+    print_lines(console, [*lines, *filter(None, (check.suggestion, reaudit_line))])
+
+
+def _quality_line(quality: CalibratorQuality) -> str:
+    """Return the sentence on Brier and ECE of the labels that were given since the fit."""
     from cotlab.figures.style import format_number, interval_text
 
-    console = Console(width=None if sys.stdout.isatty() else 160)
-    title = f"{', '.join(check.current)} against {', '.join(check.reference)}" + (
-        f" ({check.label})" if check.label else ""
+    if quality.brier is None or quality.ece is None:
+        return f"Brier and ECE since the fit: n/a ({quality.reason})"
+    brier_text, ece_text = (
+        interval_text(estimate["point"], estimate["lo"], estimate["hi"])
+        for estimate in (quality.brier, quality.ece)
     )
-    table = Table(title=Text(title), title_justify="left")
-    for name in _COLUMNS:
-        table.add_column(
-            name, justify="left" if name in ("feature", "") else "right", overflow="fold"
-        )
-    for feature in check.features:
-        d = feature.drift
-        if d.reason:
-            continue
-        table.add_row(
-            *map(
-                Text,
-                (
-                    feature.name,
-                    str(d.n_reference),
-                    str(d.n_current),
-                    format_number(d.psi.value),
-                    format_number(d.psi.null_hi),
-                    format_number(feature.psi_adjusted),
-                    format_number(d.ks.value),
-                    format_number(d.ks.null_hi),
-                    format_number(feature.ks_adjusted),
-                    format_number(d.kl.value),
-                    "moved" if feature.alert else "",
-                ),
-            )
-        )
-    console.print(table)
-    gone: dict[str, list[str]] = {}
-    for feature in check.features:
-        if feature.drift.reason:
-            gone.setdefault(feature.drift.reason, []).append(feature.name)
-    lines = [f"n/a ({reason}): {', '.join(names)}" for reason, names in gone.items()]
-    joint = check.joint
-    lines.append(
-        f"Jointly: energy coefficient {format_number(joint.energy.value)}, 95 % of shuffles up to"
-        f" {format_number(joint.energy.null_hi)}, p {format_number(joint.energy.p)}"
-        + (f"; {joint.reason}" if joint.reason else "")
+    fit_text = f"at the fit {format_number(quality.fitted)}"
+    if quality.is_worse:
+        fit_text += ", worse than at the fit"
+    line = (
+        f"Since calibrator {quality.version} was fitted, n = {quality.n}: Brier {brier_text}"
+        f" ({fit_text}), ECE {ece_text}"
     )
-    quality = check.quality
-    if quality.brier is not None and quality.ece is not None:
-        brier, ece = (
-            [estimate[key] for key in ("point", "lo", "hi")]
-            for estimate in (quality.brier, quality.ece)
-        )
-        band = (
-            ""
-            if quality.band is None
-            else (
-                f"; perfectly calibrated [{format_number(quality.band[0])},"
-                f" {format_number(quality.band[1])}]"
-            )
-        )
-        worse = ", worse than at the fit" if quality.worse else ""
-        lines.append(
-            f"Since calibrator {quality.version} was fitted, n = {quality.n}: Brier"
-            f" {interval_text(*brier)} (at the fit {format_number(quality.fitted)}{worse}), ECE"
-            f" {interval_text(*ece)}{band}"
-        )
-    else:
-        lines.append(f"Brier and ECE since the fit: n/a ({quality.reason})")
-    lines.append(f"{'ALERT' if check.alert else 'No alert'}. {check.reason}")
-    lines += [line for line in (check.suggestion, reaudit) if line]
-    for line in lines:
-        console.print(Text(line))
+    if quality.band is not None:
+        low, high = map(format_number, quality.band)
+        line += f"; perfectly calibrated [{low}, {high}]"
+    return line
 
 
 _COLUMNS = (
-    "feature",
-    "n ref.",
-    "n cur.",
-    "PSI",
-    "95 % null",
-    "BH p",
-    "KS",
-    "95 % null ",
-    "BH p ",
-    "KL",
-    "",
+    *("feature", "n ref.", "n cur."),
+    *("PSI", "95 % null", "BH p", "KS", "95 % null ", "BH p ", "KL", ""),
 )

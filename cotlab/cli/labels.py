@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from cotlab.cli.options import acting_user
+from cotlab.cli.options import JsonOption, acting_user, explain_write_errors
 from cotlab.core.errors import ConfigError
 from cotlab.core.labels import MAX_RATERS
 
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 
 app = typer.Typer(no_args_is_help=True, help="Import, export, ask for and compare people's labels.")
-Run = Annotated[Optional[str], typer.Option(help="Only labels of this run.")]
-Queue = Annotated[Optional[str], typer.Option(help="Only labels that were given in this queue.")]
+RunOption = Annotated[Optional[str], typer.Option(help="Only labels of this run.")]
+QueueOption = Annotated[
+    Optional[str], typer.Option(help="Only labels that were given in this queue.")
+]
 
 
 @app.command("import")
@@ -35,42 +37,79 @@ def import_label_file(
     from cotlab.review.labelling.files import import_labels
     from cotlab.store.database import Store
 
-    imported = import_labels(Store(), path, good_lines=good_lines)
-    for error in imported.errors[:20]:
+    label_import = import_labels(Store(), path, good_lines_only=good_lines)
+    for error in label_import.errors[:20]:
         print(error, file=sys.stderr)
-    left = f", {len(imported.errors)} lines left out" if imported.errors else ""
-    print(f"{path}: {imported.new} new labels, {imported.had} known already{left}")
+    left_out_text = f", {len(label_import.errors)} lines left out" if label_import.errors else ""
+    print(
+        f"{path}: {label_import.n_new} new labels, {label_import.n_known} known"
+        f" already{left_out_text}"
+    )
+    if label_import.n_other_steps:
+        print(
+            f"{label_import.n_other_steps} of them are of other steps than the items have here:"
+            " their steps do not count.",
+            file=sys.stderr,
+        )
 
 
 @app.command()
 def export(
-    run: Run = None,
-    queue: Queue = None,
+    run: RunOption = None,
+    queue: QueueOption = None,
     history: Annotated[
         bool, typer.Option("--history", help="Every label ever given, not the current ones alone.")
     ] = False,
-    format: Annotated[str, typer.Option(help="jsonl or csv.")] = "jsonl",
+    format: Annotated[
+        str,
+        typer.Option(
+            help=(
+                "jsonl or csv: a label a line. processbench: the chains of --run with the first"
+                " wrong step that raters settled on."
+            )
+        ),
+    ] = "jsonl",
     out: Annotated[
         Optional[Path], typer.Option(help="File to write (default: standard output).")
     ] = None,
 ) -> None:
     """Write labels, in the order in which they were given."""
     from cotlab.review.labelling.files import labels_as_text
+    from cotlab.review.labelling.processbench import PROCESSBENCH_FORMAT
     from cotlab.store import labels as label_store
     from cotlab.store.database import Store
 
     store = Store()
-    _require_known(store, run, queue)
-    table = label_store.label_table(store, run=run, queue=queue, history=history)
-    text = labels_as_text(label_store.as_labels(table), format, label_store.queue_kinds(store))
+    _require_run_and_queue(store, run, queue)
+    if format == PROCESSBENCH_FORMAT:
+        if run is None or queue is not None or history:
+            raise ConfigError("--format processbench takes --run, no --queue and no --history")
+        _export_chains(store, run, out)
+        return
+    table = label_store.list_labels(store, run=run, queue=queue, history=history)
+    text = labels_as_text(
+        label_store.labels_from_table(table), format, label_store.kinds_by_queue(store)
+    )
+    _write_text(text, out, f"{len(table)} labels")
+
+
+def _export_chains(store: Store, run: str, out: Path | None) -> None:
+    """Write the labelled chains of a run in ProcessBench's form, and say what is left out."""
+    from cotlab.review.labelling.processbench import processbench_labels
+
+    chains = processbench_labels(store, run)
+    _write_text(chains.text, out, f"{chains.n_chains} labelled chains")
+    for reason, count in chains.n_left_out_by_reason.items():
+        print(f"Left out: {count} chains: {reason}.", file=sys.stderr)
+
+
+def _write_text(text: str, out: Path | None, content: str) -> None:
     if out is None:
         sys.stdout.write(text)
         return
-    try:
+    with explain_write_errors(f"--out {out}"):
         out.write_text(text, "utf-8", newline="")
-    except OSError as error:
-        raise ConfigError(f"--out {out}: cannot be written: {error.strerror or error}.") from error
-    print(f"{out}: {len(table)} labels")
+    print(f"{out}: {content}")
 
 
 @app.command()
@@ -100,8 +139,9 @@ def queue(
     ] = "label",
 ) -> None:
     """Make a queue and print its id."""
-    from cotlab.review.labelling.agreement import items_to_adjudicate
-    from cotlab.review.labelling.queue import flagged_items, make_queue
+    from cotlab.review.labelling.agreement import find_items_to_adjudicate
+    from cotlab.review.labelling.queue import find_flagged_items, make_queue
+    from cotlab.review.labelling.readable_chains import left_out_text, require_readable
     from cotlab.store import read
     from cotlab.store.database import Store
 
@@ -109,81 +149,69 @@ def queue(
     for run_id in run:
         read.get_run(store, run_id)
     if kind == "adjudication":
-        items = items_to_adjudicate(store, runs=run)
+        items = find_items_to_adjudicate(store, runs=run)
     elif kind == "flagged":
-        items = flagged_items(store, run)
+        items = find_flagged_items(store, run)
     else:
-        each = {run_id: read.items_of_run(store, run_id)["id"].tolist()[:limit] for run_id in run}
-        items = [(run_id, item, "") for run_id, ids in each.items() for item in ids]
-    expected = _read_expected_labels(gold) if gold else None
-    print(
-        make_queue(
+        item_ids_by_run = {
+            run_id: read.list_run_items(store, run_id)["id"].tolist()[:limit] for run_id in run
+        }
+        readable = require_readable(
             store,
-            name,
-            items,
-            raters=raters,
-            overlap=overlap,
-            gold=expected,
-            kind=kind,
-            by=acting_user(None),
+            [
+                (run_id, item_id, "")
+                for run_id, item_ids in item_ids_by_run.items()
+                for item_id in item_ids
+            ],
         )
+        items = readable.items
+        if readable.n_left_out_by_reason:
+            print(f"Left out: {left_out_text(readable.n_left_out_by_reason)}.", file=sys.stderr)
+    queue_id = make_queue(
+        store,
+        name,
+        items,
+        raters=raters,
+        overlap=overlap,
+        gold=_read_expected_labels(gold) if gold else None,
+        kind=kind,
+        author=acting_user(None),
     )
+    print(queue_id)
 
 
 @app.command("list")
 def list_queues() -> None:
     """List the queues, and how many labels each has."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    from cotlab.review.labelling.queue import progress
+    from cotlab.cli.screen import open_console, print_table
+    from cotlab.review.labelling.queue import measure_progress
     from cotlab.store import labels as label_store
     from cotlab.store.database import Store
 
     store = Store()
-    table = Table()
-    for title, right in {
-        "queue": False,
-        "name": False,
-        "kind": False,
-        "items": True,
-        "labels": True,
-        "made": False,
-    }.items():
-        table.add_column(title, justify="right" if right else "left", overflow="fold")
-    for row in label_store.queues(store).to_dict("records"):
-        queue_progress = progress(store, row["id"], "")
-        made, n_labels = (
-            f"{row['made_at']:%Y-%m-%d %H:%M}",
-            f"{queue_progress.labels} of {queue_progress.requested}",
-        )
-        table.add_row(
-            *(
-                Text(str(cell))
-                for cell in (row["id"], row["name"], row["kind"], row["n"], n_labels, made)
-            )
-        )
-    Console(width=None if sys.stdout.isatty() else 200).print(table)
-    print(f"{len(label_store.label_table(store))} current labels in all")
+    rows = []
+    for row in label_store.list_label_queues(store).to_dict("records"):
+        queue_progress = measure_progress(store, row["id"], "")
+        labels_text = f"{queue_progress.n_labels} of {queue_progress.n_requested}"
+        made_at_text = f"{row['made_at']:%Y-%m-%d %H:%M}"
+        rows.append((row["id"], row["name"], row["kind"], str(row["n"]), labels_text, made_at_text))
+    columns = ("queue", "name", "kind", "items", "labels", "made")
+    print_table(open_console(200), columns, rows, right_columns=("items", "labels"))
+    print(f"{len(label_store.list_labels(store))} current labels in all")
 
 
 @app.command()
-def agreement(
-    run: Run = None,
-    queue: Queue = None,
-    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-) -> None:
+def agreement(run: RunOption = None, queue: QueueOption = None, json: JsonOption = False) -> None:
     """Say how far raters agree, and on which items they do not."""
     from cotlab.core.keys import canonical_json
-    from cotlab.review.labelling import agreement as review
+    from cotlab.review.labelling import agreement as agreement_module
     from cotlab.store.database import Store
 
     store = Store()
-    _require_known(store, run, None)  # an unknown queue is told by the next
-    result = review.measure_agreement(store, runs=[run] if run else None, queue=queue)
+    _require_run_and_queue(store, run, None)  # the next call raises for an unknown queue
+    result = agreement_module.measure_agreement(store, runs=[run] if run else None, queue=queue)
     if json:
-        sys.stdout.write(canonical_json(review.agreement_json(result)) + "\n")
+        sys.stdout.write(canonical_json(agreement_module.agreement_json(result)) + "\n")
         return
     print(f"{result.n_items} labelled items, {result.n_shared} of them by two raters or more")
     for question, alpha in result.alpha.items():
@@ -201,32 +229,49 @@ def agreement(
             f" {_interval_summary(rater_counts.gold)}"
         )
     for row in result.disagreements.to_dict("records"):
-        verdicts = ", ".join(f"{rater!r} {verdict}" for rater, verdict, _ in row["said"])
+        verdicts_text = ", ".join(
+            f"{rater!r} {verdict}{_details_text(place, faithful)}"
+            for (rater, verdict, _), place, faithful in zip(
+                row["said"], row["places"], row["faithful"], strict=True
+            )
+        )
         print(
             f"differ on {row['on']}: {row['run']} {row['item_id']!r}:"
-            f" {verdicts}{' (settled)' if row['adjudicated'] else ''}"
+            f" {verdicts_text}{' (settled)' if row['adjudicated'] else ''}"
         )
 
 
-def _require_known(store: Store, run: str | None, queue: str | None) -> None:
+def _details_text(place: str | None, faithful: bool | None) -> str:
+    """Return what a rater says beside the verdict, in brackets; "" for nothing."""
+    faithful_text = "" if faithful is None else "faithful" if faithful else "not faithful"
+    details = ", ".join(text for text in (place, faithful_text) if text)
+    return f" ({details})" if details else ""
+
+
+def _require_run_and_queue(store: Store, run: str | None, queue: str | None) -> None:
     """Raise UnknownName where the store lacks a named run or queue."""
     from cotlab.core.errors import UnknownName
     from cotlab.store import labels as label_store
     from cotlab.store import read
 
-    if run is not None:
-        read.get_run(store, run)
+    if run is not None and label_store.list_labels(store, run=run, history=True).empty:
+        read.get_run(store, run)  # the labels of a deleted run stay
     if queue is not None:
-        ids = set(label_store.queue_kinds(store))
-        if queue not in ids and label_store.label_table(store, queue=queue, history=True).empty:
-            raise UnknownName("queue", queue, sorted(ids)[:20])
+        queue_ids = set(label_store.kinds_by_queue(store))
+        if (
+            queue not in queue_ids
+            and label_store.list_labels(store, queue=queue, history=True).empty
+        ):
+            raise UnknownName("queue", queue, sorted(queue_ids)[:20])
 
 
 def _interval_summary(interval: Interval) -> str:
     from cotlab.figures.style import interval_text
 
-    reason = f" ({interval.reason})" if interval.reason else ""
-    return f"{interval_text(interval.point, interval.lo, interval.hi)}{reason}, n = {interval.n}"
+    reason_text = f" ({interval.reason})" if interval.reason else ""
+    return (
+        f"{interval_text(interval.point, interval.lo, interval.hi)}{reason_text}, n = {interval.n}"
+    )
 
 
 def _read_expected_labels(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
@@ -239,23 +284,25 @@ def _read_expected_labels(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
         lines = path.read_text("utf-8-sig").split("\n")  # a text may hold other ends of line
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--gold {path}: cannot be read as UTF-8 text: {error}") from error
-    out: dict[tuple[str, str], dict[str, Any]] = {}
-    for number, line in enumerate(lines, start=1):
+    labels_by_item: dict[tuple[str, str], dict[str, Any]] = {}
+    for line_number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
             row = loads(line)
         except (ValueError, RecursionError) as error:
-            raise LabelError(str(path), number, "", f"is no JSON: {error}") from error
+            raise LabelError(str(path), line_number, "", f"is no JSON: {error}") from error
         if not isinstance(row, dict):
-            raise LabelError(str(path), number, "", "is no JSON object: one expected label a line")
+            raise LabelError(
+                str(path), line_number, "", "is no JSON object: one expected label a line"
+            )
         for field in ("run", "item_id"):
             if not isinstance(row.get(field), str):
-                raise LabelError(str(path), number, field, "is missing, or no text")
-        out[row["run"], row["item_id"]] = {
+                raise LabelError(str(path), line_number, field, "is missing, or no text")
+        labels_by_item[row["run"], row["item_id"]] = {
             name: value for name, value in row.items() if name not in ("run", "item_id")
         }
-    return out
+    return labels_by_item
 
 
 def next_labels_command(
@@ -274,7 +321,6 @@ def next_labels_command(
     json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """Choose unlabelled items near the decision boundary that differ from each other."""
-    from cotlab.core.errors import ConfigError
     from cotlab.core.keys import canonical_json
     from cotlab.review.labelling.acquisition import queue_selection, select_items_to_label
     from cotlab.store.database import Store
@@ -283,9 +329,15 @@ def next_labels_command(
         raise ConfigError("--epsilon lies above 0 and up to 1, --threshold in [0, 1]")
     store = Store()
     selection = select_items_to_label(
-        store, run, k, epsilon=epsilon, thresholds=threshold or (), unscored=unscored, seed=seed
+        store,
+        run,
+        k,
+        epsilon=epsilon,
+        thresholds=threshold or (),
+        unscored_share=unscored,
+        seed=seed,
     )
-    queue_id = queue_selection(store, selection, queue, by=acting_user(by)) if queue else None
+    queue_id = queue_selection(store, selection, queue, author=acting_user(by)) if queue else None
     rows = [
         {**row, "r_cal": None if row["r_cal"] != row["r_cal"] else row["r_cal"]}
         for row in selection.items.to_dict("records")
@@ -295,40 +347,28 @@ def next_labels_command(
             "items": rows,
             "thresholds": list(selection.thresholds),
             "epsilon": selection.epsilon,
-            "near": selection.near,
+            "near": selection.n_near,
             "said": selection.note,
             "queue": queue_id,
         }
         sys.stdout.write(canonical_json(output) + "\n")
         return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
+    from cotlab.cli.screen import open_console, print_lines, print_table
     from cotlab.figures.style import format_number
 
-    console = Console(width=None if sys.stdout.isatty() else 140)
-    table = Table()
-    for name in ("run", "item", "r_cal", "why"):
-        table.add_column(name, justify="right" if name == "r_cal" else "left", overflow="fold")
-    for row in rows:
-        table.add_row(
-            *map(
-                Text,
-                (
-                    str(row["run"]),
-                    str(row["item_id"]),
-                    format_number(row["r_cal"]),
-                    str(row["why"]),
-                ),
-            )
-        )
-    console.print(table)
-    near = ", ".join(f"{value:g}" for value in selection.thresholds)
-    console.print(
-        Text(f"{selection.near} unlabelled items lie within {selection.epsilon:.2g} of {near}.")
+    console = open_console(140)
+    table_rows = (
+        (str(row["run"]), str(row["item_id"]), format_number(row["r_cal"]), str(row["why"]))
+        for row in rows
     )
+    print_table(console, ("run", "item", "r_cal", "why"), table_rows, right_columns=("r_cal",))
+    thresholds_text = ", ".join(f"{value:g}" for value in selection.thresholds)
+    lines = [
+        f"{selection.n_near} unlabelled items lie within {selection.epsilon:.2g} of"
+        f" {thresholds_text}."
+    ]
     if selection.note:
-        console.print(Text(f"Note: {selection.note}."))
+        lines.append(f"Note: {selection.note}.")
     if queue_id:
-        console.print(Text(f"Queue {queue_id}: label it on the page Label."))
+        lines.append(f"Queue {queue_id}: label it on the page Label.")
+    print_lines(console, lines)

@@ -7,7 +7,8 @@ import inspect
 import ipaddress
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
@@ -15,13 +16,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from cotlab.core.errors import ConfigError
-from cotlab.providers.keys import SEND_TO
+from cotlab.providers.keys import SEND_KEY_TO_VARIABLE
 
 if TYPE_CHECKING:
     from cotlab.run.fields import ConfigField
 
 
-SendKeyTo = Annotated[
+SendKeyToOption = Annotated[
     Optional[list[str]],
     typer.Option(
         "--send-key-to",
@@ -29,6 +30,7 @@ SendKeyTo = Annotated[
         help="Host that a key may go to besides the vendor's own; repeatable.",
     ),
 ]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
 ConfigFile = Annotated[
     Optional[Path], typer.Option("--config", help="A YAML file with any of these options.")
 ]
@@ -49,33 +51,41 @@ def run_options(command: str) -> Callable[[Callable[..., None]], Callable[..., N
     """
     from cotlab.run.config import run_fields  # takes longer to load than many a command
 
-    fields = [f for f in run_fields().values() if command in f.setting.commands]
+    fields = [field for field in run_fields().values() if command in field.setting.commands]
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         @wraps(function)
-        def wrapper(**given: Any) -> None:
-            function(flags_to_config({f.name: given.pop(f.name) for f in fields}), **given)
+        def wrapper(**given_options: Any) -> None:
+            function(
+                flags_to_config({field.name: given_options.pop(field.name) for field in fields}),
+                **given_options,
+            )
 
-        _, *others = inspect.signature(function, eval_str=True).parameters.values()
-        parameters = [*map(_parameter, fields), *others]
+        _, *other_parameters = inspect.signature(function, eval_str=True).parameters.values()
+        parameters = [*map(_option_parameter, fields), *other_parameters]
         wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
+        wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return wrapper
 
     return decorate
 
 
-def _parameter(field: ConfigField) -> inspect.Parameter:
+def _option_parameter(field: ConfigField) -> inspect.Parameter:
     """Return the option of a field; None means that it was not given, so the environment holds."""
-    kind: Any = Path if field.setting.path else field.kind
-    if field.kind in (list, dict):
-        kind = list[str]
-    declared = typer.Option(field.flag, help=field.help, dir_okay=field.setting.path != "file")
+    value_type: Any = Path if field.setting.path else field.value_type
+    if field.value_type in (list, dict):
+        value_type = list[str]
+    elif field.words:
+        value_type = str
+    metavar = "|".join([f"<{field.value_type.__name__}>", *field.words]) if field.words else None
+    typer_option = typer.Option(
+        field.flag, help=field.help, dir_okay=field.setting.path != "file", metavar=metavar
+    )
     return inspect.Parameter(
         field.name,
         inspect.Parameter.POSITIONAL_OR_KEYWORD,
         default=None,
-        annotation=Annotated[Optional[kind], declared],
+        annotation=Annotated[Optional[value_type], typer_option],
     )
 
 
@@ -83,18 +93,20 @@ def flags_to_config(flags: Mapping[str, Any]) -> dict[str, Any]:
     """Return the flags that were given, as fields of a RunConfig."""
     from cotlab.run.config import run_fields
 
-    given: dict[str, Any] = {}
-    for name, value in flags.items():
-        if value is None or value is False or value == []:
-            continue
-        if run_fields()[name].kind is dict:
-            given[name] = dict(_pair(name, text) for text in value)
-        else:
-            given[name] = str(value) if isinstance(value, Path) else value
-    return given
+    given_flags = {
+        flag_name: flag_value
+        for flag_name, flag_value in flags.items()
+        if not (flag_value is None or flag_value is False or flag_value == [])
+    }
+    for name, value in given_flags.items():
+        if run_fields()[name].value_type is dict:
+            given_flags[name] = dict(_parse_pair(name, text) for text in value)
+        elif isinstance(value, Path):
+            given_flags[name] = str(value)
+    return given_flags
 
 
-def send_key_to(hosts: Sequence[str] | None) -> None:
+def allow_key_hosts(hosts: Sequence[str] | None) -> None:
     """Let keys be sent to these hosts, for this process and those that it starts.
 
     Raises
@@ -102,15 +114,16 @@ def send_key_to(hosts: Sequence[str] | None) -> None:
     ConfigError
         If one is no host.
     """
-    if not hosts:
-        return
-    for host in hosts:
+    for host in hosts or ():
         if not _is_host(host):
             raise ConfigError(
                 "--send-key-to takes a host like proxy.example.com, without http://, port or path:"
                 f" {host!r}"
             )
-    os.environ[SEND_TO] = ",".join([os.environ.get(SEND_TO, ""), *hosts])
+    if hosts:
+        os.environ[SEND_KEY_TO_VARIABLE] = ",".join(
+            [os.environ.get(SEND_KEY_TO_VARIABLE, ""), *hosts]
+        )
 
 
 def _is_host(text: str) -> bool:
@@ -132,31 +145,40 @@ def validate_resume_flags(
     """
     from cotlab.run.config import run_fields
 
-    wrong = [name for name in flags if "resume" not in run_fields()[name].setting.commands]
-    wrong += [
-        name
-        for name, value in (("dry_run", dry_run), ("config", config), ("run_id", run_id))
-        if value
+    forbidden_names = [
+        name for name in flags if "resume" not in run_fields()[name].setting.commands
     ]
-    if wrong:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in wrong)
+    run_flags = {"dry_run": dry_run, "config": config, "run_id": run_id}
+    forbidden_names += [name for name, value in run_flags.items() if value]
+    if forbidden_names:
+        flags_text = ", ".join(f"--{name.replace('_', '-')}" for name in forbidden_names)
         raise ConfigError(
-            f"{names} cannot go with --resume: it carries out the stored plan. Start a new run"
+            f"{flags_text} cannot go with --resume: it carries out the stored plan. Start a new run"
             " instead."
         )
 
 
-def _pair(flag: str, text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
+def _parse_pair(flag: str, text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key.strip():
         raise ConfigError(f"--{flag} needs key=value, got {text!r}")
     return key.strip(), value.strip()
 
 
-def acting_user(by: str | None) -> str:
+@contextmanager
+def explain_write_errors(name: str, hint: str = "") -> Iterator[None]:
+    """Raise ConfigError where the file ``name`` cannot be written."""
+    try:
+        yield
+    except (OSError, UnicodeEncodeError) as error:
+        cause = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{name}: cannot be written: {cause}.{hint}") from error
+
+
+def acting_user(user_name: str | None) -> str:
     """Return the given name, else that of whoever is logged in here; never an empty one."""
-    if by is not None and by.strip():
-        return by.strip()
+    if user_name is not None and user_name.strip():
+        return user_name.strip()
     try:
         return getpass.getuser().strip() or "command line"
     except (OSError, KeyError):  # a container's user may have no name

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from cotlab.cli.options import explain_write_errors
 from cotlab.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,13 +22,13 @@ mediation_app = typer.Typer(no_args_is_help=True, help="Look at mediation scores
 
 
 @mediation_app.callback()
-def _mediation() -> None:
+def _mediation_group() -> None:
     """Look at mediation scores (CMI)."""
 
 
 @mediation_app.command("import")
 def import_mediation_scores(
-    files: Annotated[list[Path], typer.Argument(help="JSON files of published CMI rows.")],
+    files: Annotated[list[Path], typer.Argument(help="JSON or JSON Lines files of published CMI.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     output: Annotated[Optional[Path], typer.Option(help="CSV of all rows to write.")] = None,
     threshold: Annotated[
@@ -38,139 +39,107 @@ def import_mediation_scores(
         typer.Option(help="Keep each file as a run; rows that are there already are not doubled."),
     ] = True,
     model: Annotated[
-        Optional[str], typer.Option(help="Whose rows they are; else what the file's name says.")
+        Optional[str],
+        typer.Option(help="Whose rows they are; else what the file's name, or its folder, says."),
     ] = None,
 ) -> None:
     """Recompute published CMI scores from their own drops, report errors, store them as runs."""
-    from cotlab.metrics.mediation.published import (
-        published_cmi,
-        published_summary,
-        published_warnings,
+    from cotlab.metrics.mediation.published import published_summary
+    from cotlab.metrics.mediation.published_checks import first_warnings_by_kind
+    from cotlab.run.imports.published import (
+        import_status_text,
+        read_mediation_files,
+        store_mediation_files,
     )
-    from cotlab.suites.importers.tables import read_cmi
-    from cotlab.suites.shipped import printable
+    from cotlab.store.database import Store
 
-    published_files = [
-        published_cmi(printable(str(path)), read_cmi(path), least_drop=threshold) for path in files
-    ]
-    summaries, warnings = (
-        [published_summary(file) for file in published_files],
-        published_warnings(published_files),
+    published_files, checks, warnings = read_mediation_files(
+        {str(path): path for path in files}, least_drop=threshold
     )
+    summaries = [published_summary(file) for file in published_files]
     if output is not None:
         if output.exists() and any(path.exists() and output.samefile(path) for path in files):
             raise ConfigError(f"{output}: is one of the files to import; name another --output.")
-        _write(published_files, output)
-    runs, doubled = (
-        _store_files(published_files, threshold, model)
-        if store
-        else ([None] * len(published_files), [])
-    )
-    warnings = (*warnings, *doubled)
+        _write_rows_csv(published_files, output)
+    runs: list[ImportedRun | None] = [None] * len(published_files)
+    if store:
+        stored_runs, duplicate_warnings = store_mediation_files(
+            Store(), published_files, model=model, least_drop=threshold
+        )
+        runs, warnings = [*stored_runs], (*warnings, *duplicate_warnings)
     if as_json:
         records = [
-            {**asdict(s), "run": stored_run.run_id if stored_run else None}
-            for s, stored_run in zip(summaries, runs, strict=True)
+            {**asdict(summary), "run": run.run_id if run else None}
+            for summary, run in zip(summaries, runs, strict=True)
         ]
-        print(json.dumps({"files": records, "warnings": warnings}, indent=2, allow_nan=False))
+        document = {"files": records, "warnings": warnings, "summaries": checks}
+        print(json.dumps(document, indent=2, allow_nan=False))
         return
     for summary in summaries:
         _print_summary(summary)
-    for line in warnings:
-        print(f"warning: {line}")
-    for stored_run in dict.fromkeys(stored_run for stored_run in runs if stored_run):
-        status = "Stored" if stored_run.new else "In the store already"
-        print(
-            f"{status}: run {stored_run.run_id}, {stored_run.model} on {stored_run.suite}. Page:"
-            " Mediation."
-        )
-
-
-def _store_files(
-    files: list[PublishedFile], threshold: float, model: str | None
-) -> tuple[list[ImportedRun | None], list[str]]:
-    """Store each file once; return its run, and notes on rows stored under another name."""
-    from cotlab.metrics.mediation.published import content_digest
-    from cotlab.run.imports.mediation import store_published
-    from cotlab.store.database import Store
-
-    store, runs, warnings = Store(), [], []
-    run_by_digest: dict[str, ImportedRun] = {}
-    for file in files:
-        rows_digest = content_digest(file)
-        if rows_digest not in run_by_digest:
-            run_by_digest[rows_digest] = stored_run = store_published(
-                store, file, model=model, least_drop=threshold
-            )
-            if not stored_run.new and stored_run.suite != Path(file.name).stem:
-                warnings.append(
-                    f"Duplicate file: {file.name} holds the rows of {stored_run.suite}, run"
-                    f" {stored_run.run_id}; not stored again."
-                )
-        runs.append(run_by_digest[rows_digest])
-    return list(runs), warnings
+    for check in checks:
+        print(check)
+    for warning in first_warnings_by_kind(warnings):
+        print(f"warning: {warning}")
+    for run in dict.fromkeys(run for run in runs if run):
+        print(f"{import_status_text(run)} Page: Mediation.")
 
 
 def _print_summary(summary: PublishedSummary) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    mean = summary.mean
+    from cotlab.cli.screen import open_console
+    from cotlab.run.imports.published import summary_texts
+
     table = Table(title=Text(summary.file), title_justify="left", show_header=False)
     table.add_column()
     table.add_column(justify="right")
-    bounds = (
-        f"no interval: {mean.reason}"
-        if mean.lo is None
-        else f"[{mean.lo:.3f}, {mean.hi:.3f}], n = {mean.n} items"
-    )
-    share = (
-        f"{summary.within / summary.compared:.1%}, {summary.within} of {summary.compared}"
-        if summary.compared
-        else "n/a"
-    )
-    for name, value in (
-        ("rows", str(summary.rows)),
-        ("items", str(summary.items)),
-        ("layers", str(summary.layers)),
-        ("defined", str(summary.defined)),
-        ("undefined: zero total drop", str(summary.zero)),
-        ("undefined: below the threshold", str(summary.small)),
-        ("mean CMI of defined rows", "n/a" if mean.point is None else f"{mean.point:.3f}"),
-        ("95% interval over items", bounds),
-        ("published within .02, of rows with a drop", share),
-    ):
-        table.add_row(name, Text(value))
-    Console(width=None if sys.stdout.isatty() else 140).print(table)
+    for name, text in summary_texts(summary).items():
+        table.add_row(name, Text(text))
+    open_console(140).print(table)
 
 
-def _write(files: list[PublishedFile], output: Path) -> None:
+def _write_rows_csv(files: Sequence[PublishedFile], output: Path) -> None:
     import pandas as pd
 
-    from cotlab.export.tabular import disarmed
+    from cotlab.export.tabular import escape_formulas
 
     rows = [
-        {
-            "file": f.name,
-            **asdict(row),
-            "layers": " ".join(map(str, row.layers)),
-            "reason": row.reason or "",
-        }
-        for f in files
-        for row in f.rows
+        {"file": file.name, **asdict(row), "layers": " ".join(map(str, row.layers))}
+        | {"reason": row.reason or ""}
+        for file in files
+        for row in file.rows
     ]
-    try:
-        disarmed(pd.DataFrame(rows)).to_csv(output, index=False)
-    except (OSError, UnicodeEncodeError) as exc:
-        raise ConfigError(f"{output}: cannot be written: {exc}") from exc
+    with explain_write_errors(str(output)):
+        escape_formulas(pd.DataFrame(rows)).to_csv(output, index=False)
+
+
+ablation_app = typer.Typer(no_args_is_help=True, help="Look at ablation scores (CCS).")
+
+
+@ablation_app.callback()
+def _ablation_group() -> None:
+    """Look at ablation scores (CCS)."""
+
+
+@ablation_app.command("import")
+def import_ablation_scores(
+    files: Annotated[list[Path], typer.Argument(help="report.json of FaithCheck or cotlab.")],
+) -> None:
+    """Keep the step scores of reports as runs, without their texts; nothing is stored twice."""
+    from cotlab.run.imports.published import import_status_text, store_report_files
+    from cotlab.store.database import Store
+
+    for run in store_report_files(Store(), files):
+        print(import_status_text(run))
 
 
 unfaithfulness_app = typer.Typer(no_args_is_help=True, help="Look at unfaithful responses.")
 
 
 @unfaithfulness_app.callback()
-def _unfaithfulness() -> None:
+def _unfaithfulness_group() -> None:
     """Look at unfaithful responses."""
 
 
@@ -192,30 +161,13 @@ def import_unfaithfulness_files(
     responses by hint, or people's ratings of steps; of several files those that hold neither are
     named and left out.
     """
-    from cotlab.run.imports.study import store_study, store_table
+    from cotlab.run.imports.published import import_status_text, store_unfaithfulness_files
     from cotlab.store.database import Store
-    from cotlab.suites.importers.study import read_study
-    from cotlab.suites.importers.tables import UnknownTable, read_table
 
-    tables, left_out = [], []
-    for path in (path for path in files if path.suffix.lower() == ".csv"):
-        try:
-            tables.append(read_table(path))
-        except UnknownTable as error:
-            if len(files) == 1:
-                raise
-            left_out.append(error)
-    study_paths = [path for path in files if path.suffix.lower() != ".csv"]
-    study = read_study(study_paths) if study_paths else None
-    store = Store()
-    stored_runs = [
-        *(store_study(store, study) if study else ()),
-        *(run for table in tables for run in store_table(store, table)),
-    ]
+    stored_runs, unknown_tables = store_unfaithfulness_files(Store(), files)
     for run in stored_runs:
-        status = "Stored" if run.new else "In the store already"
-        print(f"{status}: run {run.run_id}, {run.model} on {run.suite}.")
-    for unknown in left_out:
-        print(f"Left out: {unknown}")
-    if left_out and not stored_runs:
+        print(import_status_text(run))
+    for unknown_table in unknown_tables:
+        print(f"Left out: {unknown_table}")
+    if unknown_tables and not stored_runs:
         raise typer.Exit(2)

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
 
-from cotlab.cli import options as o
+from cotlab.cli import options
 from cotlab.core.errors import ConfigError
+from cotlab.core.text_safety import printable_text
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("run")
-@o.run_options("run")
+@options.run_options("run")
 def run_command(
     flags: dict[str, Any],
-    config: o.ConfigFile = None,
-    send_key_to: o.SendKeyTo = None,
+    config: options.ConfigFile = None,
+    send_key_to: options.SendKeyToOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Count requests and estimate the cost; ask nothing.")
     ] = False,
@@ -33,12 +36,18 @@ def run_command(
     retry_refused: Annotated[
         bool, typer.Option("--retry-refused", help="With --resume: ask refused requests again.")
     ] = False,
+    junit: Annotated[
+        Optional[Path], typer.Option(help="File of JUnit XML to write: the gate as a test.")
+    ] = None,
 ) -> None:
     """Run scorers on a suite.
 
     Exit codes: 0 done, 1 gate failed, 2 usage, 3 not finished, 4 budget, 5 gate inconclusive.
     """
-    o.send_key_to(send_key_to)
+    options.allow_key_hosts(send_key_to)
+    if junit is not None and not junit.absolute().parent.is_dir():
+        raise ConfigError(f"--junit {junit}: its folder does not exist.")
+    from cotlab.analysis.junit import render_junit
     from cotlab.analysis.report import report_run
     from cotlab.cli.screen import (
         ProgressBar,
@@ -46,27 +55,30 @@ def run_command(
         print_dry_run,
         print_estimates,
         print_spend,
+        print_verdict,
     )
     from cotlab.run import launch
     from cotlab.run.config import read_config
-    from cotlab.run.dryrun import cautions
+    from cotlab.run.dryrun import plan_cautions
     from cotlab.run.exit_status import rrr_line
+    from cotlab.run.form_choice import form_notes
     from cotlab.store.database import Store
 
     store = Store()
     if resume is not None:
-        o.validate_resume_flags(flags, dry_run=dry_run, config=config, run_id=run_id)
+        options.validate_resume_flags(flags, dry_run=dry_run, config=config, run_id=run_id)
     elif retry_refused:
         raise ConfigError("--retry-refused goes with --resume RUN.")
     if resume is None:
         settings = read_config(flags, config)
         if dry_run:
             suite, _ = launch.load_configured_suite(settings)
-            plan, count = launch.dry_run(settings, suite)
-            print_dry_run(len(suite.items[: plan.limit]), count, cautions(plan))
+            plan, request_count = launch.dry_run(settings, suite, store)
+            cautions = [*plan_cautions(plan, suite), *form_notes(settings, plan, suite, store)]
+            print_dry_run(len(plan.items_of(suite)), request_count, cautions)
             return
         with ProgressBar() as bar:
-            done = launch.start(
+            finished_run = launch.start_run(
                 settings,
                 store,
                 on_progress=bar.show_progress,
@@ -76,7 +88,7 @@ def run_command(
             )
     else:
         with ProgressBar() as bar:
-            done = launch.resume(
+            finished_run = launch.resume_run(
                 resume,
                 flags,
                 store,
@@ -84,41 +96,57 @@ def run_command(
                 on_progress=bar.show_progress,
                 announce=bar.announce,
             )
-    ended = report_run(store, done)
-    print_estimates(ended.report)
-    print_spend(ended.report)
-    print(f"Report: {done.output / 'report.md'}")
-    if ended.message:
-        print(ended.message, file=sys.stderr)
-    if done.status == "done":
-        print(rrr_line(ended.report))
-    raise typer.Exit(ended.code)
+    reported_run = report_run(store, finished_run)
+    print_estimates(reported_run.report)
+    print_verdict(reported_run.report)
+    print_spend(reported_run.report)
+    print(f"Report: {finished_run.output / 'report.md'}")
+    if junit is not None:
+        with options.explain_write_errors(f"--junit {junit}"):
+            threshold = finished_run.config.rr_threshold
+            text = render_junit(
+                reported_run.report, reported_run.exit_code, reported_run.message, threshold
+            )
+            junit.write_text(text, "utf-8")
+    if reported_run.message:
+        print(printable_text(reported_run.message), file=sys.stderr)
+    if finished_run.status == "done":
+        print(rrr_line(reported_run.report))
+    raise typer.Exit(reported_run.exit_code)
 
 
 @app.command("plan")
-@o.run_options("plan")
-def plan_command(flags: dict[str, Any], config: o.ConfigFile = None) -> None:
+@options.run_options("plan")
+def plan_command(flags: dict[str, Any], config: options.ConfigFile = None) -> None:
     """Print the plan of a run as JSON, with how many requests it needs and what they may cost."""
-    from cotlab.core.keys import to_json_value
     from cotlab.run import launch
     from cotlab.run.config import read_config
-    from cotlab.run.dryrun import cautions
+    from cotlab.run.dryrun import plan_cautions
+    from cotlab.run.form_choice import form_notes
+    from cotlab.store.database import Store
 
-    settings = read_config(flags, config)
-    suite, sha = launch.load_configured_suite(settings)
-    made, count = launch.dry_run(settings, suite)
+    settings, store = read_config(flags, config), Store()
+    suite, suite_sha256 = launch.load_configured_suite(settings)
+    run_plan, request_count = launch.dry_run(settings, suite, store)
     document = {
-        "plan": to_json_value(made),
-        "digest": made.digest,
-        "task_suite_hash": sha,
-        "requests": {"exact": count.exact, "estimated": count.estimated, "by_model": count.models},
-        "estimated_cost_usd": count.micro / 1e6,
-        "most_cost_usd": count.most_micro / 1e6,
-        "chains": {
-            "requests": count.chains,
-            "max_output_tokens": count.chain_tokens,
-            "most_cost_usd": count.chains_micro / 1e6,
+        "plan": asdict(run_plan),
+        "digest": run_plan.digest,
+        "task_suite_hash": suite_sha256,
+        "requests": {
+            "exact": request_count.n_exact_requests,
+            "estimated": request_count.n_estimated_requests,
+            "by_model": request_count.requests_by_model,
         },
-        "cautions": cautions(made),
+        "estimated_cost_usd": request_count.cost_micro / 1e6,
+        "most_cost_usd": request_count.max_cost_micro / 1e6,
+        "chains": {
+            "requests": request_count.n_chain_requests,
+            "max_output_tokens": request_count.chain_tokens,
+            "most_cost_usd": request_count.max_chain_cost_micro / 1e6,
+        },
+        "cautions": [
+            *plan_cautions(run_plan, suite),
+            *form_notes(settings, run_plan, suite, store),
+        ],
     }
     print(json.dumps(document, indent=1, ensure_ascii=False))

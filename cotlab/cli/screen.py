@@ -1,11 +1,10 @@
-"""Print a run on a terminal: its progress, cost and estimates, never markup from data."""
+"""Print tables, lines and runs on a terminal; what comes from data is text, never markup."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from types import TracebackType
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -13,11 +12,23 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
+from cotlab.analysis.checked_share import composite_lines
+from cotlab.analysis.cut_replies import cut_reply_lines
 from cotlab.analysis.markdown import self_test_lines
-from cotlab.run.dryrun import Count
-from cotlab.store.live import Progress as RunProgress
+from cotlab.analysis.readable import readable_estimate
+from cotlab.analysis.restated_steps import restated_step_warnings
+from cotlab.analysis.verdict.record import verdict_lines
+from cotlab.core.types import CHAIN_ORIGINS
+from cotlab.run.dryrun import RequestCount
+from cotlab.store.live import RunProgress
 
 _MAX_ROWS = 40
+_HEADLINE_RANKS = {
+    **dict.fromkeys(("answer_change", "perturbed_answer_change", "mass_lost", "hint_followed"), 0),
+    "r_raw": 1,
+    "weight_checked": 2,
+}
+"""Metrics above all others in the table: what a verdict rests on, then the composite."""
 
 
 class ProgressBar:
@@ -30,21 +41,16 @@ class ProgressBar:
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=30),
             MofNCompleteColumn(),
-            TextColumn("items"),
+            TextColumn("{task.fields[unit]}"),
             TextColumn("{task.fields[more]}", markup=False),
             console=self._console,
         )
-        self._task = self._progress.add_task("starting", total=None, more="")
+        self._task = self._progress.add_task("starting", total=None, more="", unit="items")
 
     def __enter__(self) -> ProgressBar:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._progress.live.is_started:
             self._progress.stop()
 
@@ -55,30 +61,32 @@ class ProgressBar:
 
     def show_progress(self, progress: RunProgress) -> None:
         """Update the bar with the progress of a run."""
-        more = [f"{progress.replies} replies", f"{progress.rate:.0f}/s"]
-        if progress.hits:
-            more.append(f"{progress.hits} from the log")
-        if progress.limited:
-            more.append(f"{progress.limited} × 429")
-        if progress.failed:
-            more.append(f"{progress.failed} failed")
-        more.append(
-            f"${progress.spent_micro / 1e6:.4f}"
-            + (f" of ${progress.cap_micro / 1e6:.2f}" if progress.cap_micro is not None else "")
-        )
+        n_replies = progress.answered or 0
+        texts = [f"{n_replies:,} {'reply' if n_replies == 1 else 'replies'}"]
+        if progress.rate:
+            texts.append(f"{progress.rate:.0f} requests/s")
+        counts = (progress.hits, progress.limited, progress.failed)
+        for n, outcome in zip(counts, ("from the log", "× 429", "failed"), strict=True):
+            if n:
+                texts.append(f"{n} {outcome}")
+        spent_text = f"${progress.spent_micro / 1e6:.4f}"
+        if progress.cap_micro is not None:
+            spent_text += f" of ${progress.cap_micro / 1e6:.2f}"
+        texts.append(spent_text)
         if progress.concurrency is not None and progress.in_flight:
-            more.append(f"{progress.in_flight} in flight, at most {progress.concurrency}")
+            texts.append(f"{progress.in_flight} in flight, at most {progress.concurrency}")
         if (pause_s := progress.paused_until - time.time()) > 1:
-            more.append(f"pausing {pause_s:.0f} s, as the server asks")
+            texts.append(f"pausing {pause_s:.0f} s, as the server asks")
         if progress.waiting_for:
-            more.append(f"batches: {progress.waiting_for}")
+            texts.append(f"batches: {progress.waiting_for}")
         if progress.eta_s is not None and progress.status == "running":
-            more.append(f"{progress.eta_s:.0f} s left")
+            texts.append(f"{progress.eta_s:.0f} s left")
         self._progress.update(
             self._task,
             completed=progress.items_done,
             total=progress.items_total,
-            more=" · ".join(more),
+            unit="items" if progress.n_scorers < 2 else "items × scorers",
+            more=" · ".join(texts),
         )
 
 
@@ -87,24 +95,38 @@ def print_caution(caution: str) -> None:
     print(f"note: {caution}", file=sys.stderr)
 
 
-def print_dry_run(items: int, count: Count, cautions: Sequence[str]) -> None:
-    """Print what a run would ask and cost; the first line and that of the cost are FaithCheck's."""
-    print(f"Items: {items} | Total API queries: {count.total}")
-    if count.estimated:
-        print(f"{count.exact} of them are certain; about {count.estimated} follow from replies.")
-    if len(count.models) > 1:
-        print("By model: " + ", ".join(f"{model} {n}" for model, n in count.models.items()))
-    print(f"Estimated cost: ~${count.micro / 1e6:.4f}")
-    if count.most_micro:
+def print_dry_run(n_items: int, request_count: RequestCount, cautions: Sequence[str]) -> None:
+    """Print what a run would ask and cost; the first two lines and the cost are FaithCheck's."""
+    print("[DRY RUN] Estimating cost...")
+    n_computed = request_count.n_computed_requests
+    print(f"Items: {n_items} | Total API queries: {request_count.n_requests - n_computed}")
+    if n_computed:
+        print(f"{n_computed} more requests are computed by algebra in this process.")
+    if request_count.n_estimated_requests:
         print(
-            f"At most ${count.most_micro / 1e6:.4f}, without retries, if every reply is as long as"
-            " it may be."
+            f"{request_count.n_exact_requests} of them are certain; about"
+            f" {request_count.n_estimated_requests} follow from replies."
         )
-    if count.chains:
-        money = f": ${count.chains_micro / 1e6:.4f} of that" if count.chains_micro else ""
+    if n_computed < request_count.n_requests and len(request_count.requests_by_model) > 1:
         print(
-            f"{count.chains} requests for a chain, each of at most {count.chain_tokens:,} output"
-            f" tokens (--chain-tokens){money}."
+            "By model: "
+            + ", ".join(f"{model} {n}" for model, n in request_count.requests_by_model.items())
+        )
+    print(f"Estimated cost: ~${request_count.cost_micro / 1e6:.4f}")
+    if request_count.max_cost_micro:
+        print(
+            f"At most ${request_count.max_cost_micro / 1e6:.4f}, without retries, if every reply is"
+            " as long as it may be."
+        )
+    if request_count.n_chain_requests:
+        cost_text = (
+            f": ${request_count.max_chain_cost_micro / 1e6:.4f} of that"
+            if request_count.max_chain_cost_micro
+            else ""
+        )
+        print(
+            f"{request_count.n_chain_requests} requests for a chain, each of at most"
+            f" {request_count.chain_tokens:,} output tokens (--chain-tokens){cost_text}."
         )
     for caution in cautions:
         print_caution(caution)
@@ -114,11 +136,10 @@ def print_spend(report: Mapping[str, Any]) -> None:
     """Print the cost of a run, what it was expected to be, and its tokens; nothing if free."""
     cost = report["cost"]
     if cost["spent_usd"]:
-        expected = "n/a" if cost["estimated_usd"] is None else f"~${cost['estimated_usd']:.4f}"
-        unsettled = (
-            f", ${cost['held_usd']:.4f} of it for calls without a reply" if cost["held_usd"] else ""
-        )
-        print(f"Cost: ${cost['spent_usd']:.4f} (expected {expected}{unsettled})")
+        expected_text = "n/a" if cost["estimated_usd"] is None else f"~${cost['estimated_usd']:.4f}"
+        if cost["held_usd"]:
+            expected_text += f", ${cost['held_usd']:.4f} of it for calls without a reply"
+        print(f"Cost: ${cost['spent_usd']:.4f} (expected {expected_text})")
         print(
             f"Tokens: {cost['tokens_in']:,} in ({cost['tokens_cached']:,} cached),"
             f" {cost['tokens_out']:,} out ({cost['tokens_reasoning']:,} reasoning)"
@@ -130,38 +151,79 @@ def print_spend(report: Mapping[str, Any]) -> None:
         )
 
 
+def print_verdict(report: Mapping[str, Any]) -> None:
+    """Print the verdict on a run: headline, what it rests on, its limits, and the lamps."""
+    print_lines(open_console(140), ["", *verdict_lines(report["verdict"]), ""])
+
+
 def print_estimates(report: Mapping[str, Any]) -> None:
     """Print the estimates of a run: point, interval, n, and the reason where there is none."""
-    console = Console(width=None if sys.stdout.isatty() else 140)
-    table = Table(
-        title=Text(f"{report['model_id']} on {report['task_suite']}"), title_justify="left"
-    )
-    for name, right in (
-        ("metric", 0),
-        ("facet", 0),
-        ("estimate", 1),
-        ("95% interval", 1),
-        ("n", 1),
-        ("undefined", 1),
-    ):
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
-    rows = [e for e in report["estimates"] if e["metric"] != "topk_rest"]
-    for e in rows[:_MAX_ROWS]:
+    console = open_console(140)
+    hidden_facets = {"chain", "given", "profile", "control"}
+    estimates = [estimate for estimate in report["estimates"] if estimate["metric"] != "topk_rest"]
+    estimates.sort(key=lambda estimate: _HEADLINE_RANKS.get(estimate["metric"], 3))
+    chains = {estimate["facet"].get("chain") for estimate in estimates} - {None}
+    if len(chains) > 1:
+        hidden_facets.discard("chain")
+    rows = []
+    for estimate in map(readable_estimate, estimates[:_MAX_ROWS]):
         facet = ", ".join(
-            f"{k}={v}"
-            for k, v in e["facet"].items()
-            if k not in ("chain", "given", "profile", "control")
+            f"{name}={value}"
+            for name, value in estimate["facet"].items()
+            if name not in hidden_facets
         )
-        table.add_row(
-            Text(e["metric"]),
-            Text(facet),
-            Text("n/a" if e["point"] is None else f"{e['point']:.3f}"),
-            Text("n/a" if e["lo"] is None else f"[{e['lo']:.3f}, {e['hi']:.3f}]"),
-            str(e["n"]),
-            str(e["n_undefined"]),
+        point_text = "n/a" if estimate["point"] is None else f"{estimate['point']:.3f}"
+        interval_text = (
+            "n/a" if estimate["lo"] is None else f"[{estimate['lo']:.3f}, {estimate['hi']:.3f}]"
         )
+        rows.append(
+            (
+                estimate["metric"],
+                facet,
+                point_text,
+                interval_text,
+                str(estimate["n"]),
+                str(estimate["n_undefined"]),
+            )
+        )
+    columns = ("metric", "facet", "estimate", "95% interval", "items", "undefined scores")
+    title = f"{report['model_label']} on {report['task_suite']}"
+    print_table(console, columns, rows, title=title, right_columns=columns[2:])
+    if len(chains) == 1:
+        print_lines(console, [f"Measured on {CHAIN_ORIGINS[chains.pop()]}."])
+    if len(estimates) > _MAX_ROWS:
+        print_lines(console, [f"… and {len(estimates) - _MAX_ROWS} more in the report"])
+    print_lines(console, composite_lines(report["estimates"]))
+    print_lines(console, (f"Self-test of {line}" for line in self_test_lines(report)))
+    for line in (*cut_reply_lines(report), *restated_step_warnings(report)):
+        print_caution(line)
+
+
+def open_console(width: int) -> Console:
+    """Return a console on standard output, ``width`` columns wide where that is no terminal."""
+    return Console(width=None if sys.stdout.isatty() else width)
+
+
+def print_table(
+    console: Console,
+    columns: Iterable[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    title: str = "",
+    right_columns: Collection[str] = (),
+) -> None:
+    """Print rows under their columns; those in ``right_columns`` are aligned right."""
+    table = Table(title=Text(title) if title else None, title_justify="left")
+    for name in columns:
+        table.add_column(
+            name, justify="right" if name in right_columns else "left", overflow="fold"
+        )
+    for row in rows:
+        table.add_row(*map(Text, row))
     console.print(table)
-    if len(rows) > _MAX_ROWS:
-        console.print(f"… and {len(rows) - _MAX_ROWS} more in the report", markup=False)
-    for line in self_test_lines(report):
-        console.print(f"Self-test of {line}", markup=False)
+
+
+def print_lines(console: Console, lines: Iterable[str]) -> None:
+    """Print each line as it is."""
+    for line in lines:
+        console.print(Text(line))

@@ -1,16 +1,20 @@
-"""``cotlab suites``: check a suite, make the organisms' own, import other formats."""
+"""``cotlab suites``: check a suite, make the organisms' own, divide one, import other formats."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from cotlab.core.errors import UnknownName
 
-app = typer.Typer(no_args_is_help=True, help="Check, make and import suites.")
-KINDS = ("gsm8k", "qa", "inspect")
+if TYPE_CHECKING:
+    from cotlab.core.types import Suite
+
+app = typer.Typer(no_args_is_help=True, help="Check, make, divide and import suites.")
+MAX_LISTED_DEFECTS = 20
 
 
 @app.command()
@@ -27,10 +31,10 @@ def check(
     if chain not in ("reference", "own"):
         raise UnknownName("chain", chain, ("reference", "own"))
     suite = load_suite(find_suite(path), chain="own" if chain == "own" else "reference")
-    steps = [len(item.steps) for item in suite.items]
+    step_counts = [len(item.steps) for item in suite.items]
     print(
-        f"{suite.name}: {len(suite.items)} items, {min(steps)} to {max(steps)} steps, digest"
-        f" {suite.digest}"
+        f"{suite.name}: {len(suite.items)} items, {min(step_counts)} to {max(step_counts)} steps,"
+        f" digest {suite.digest}"
     )
 
 
@@ -42,44 +46,94 @@ def make(
     seed: Annotated[int, typer.Option(help="Another seed, other items.", min=0)] = 0,
 ) -> None:
     """Write a generated suite: fresh items in the organisms' language."""
-    from cotlab.suites.jsonl import write_suite
     from cotlab.suites.wordproblems import make_suite
 
     if name != "wordproblems":
         raise UnknownName("generator", name, ("wordproblems",))
-    suite = make_suite(items, seed)
-    write_suite(suite, output)
-    print(f"{output}: {len(suite.items)} items, digest {suite.digest}")
+    _write_and_print(make_suite(items, seed), output)
+
+
+@app.command()
+def split(
+    path: Annotated[str, typer.Argument(help="A JSONL suite, or the name of a shipped one.")],
+    first: Annotated[Path, typer.Option(help="File for the first part.")],
+    second: Annotated[Path, typer.Option(help="File for the rest.")],
+    share: Annotated[float, typer.Option(help="Share of the questions in the first part.")] = 0.5,
+    seed: Annotated[int, typer.Option(help="Another seed, another division.", min=0)] = 0,
+) -> None:
+    """Divide a suite in two by question: fit on one part, and test on the other."""
+    from cotlab.core.errors import ConfigError
+    from cotlab.suites.jsonl import load_suite
+    from cotlab.suites.shipped import find_suite
+    from cotlab.suites.split import split_by_question
+
+    try:
+        suites = split_by_question(load_suite(find_suite(path), chain="own"), share, seed=seed)
+    except ValueError as error:
+        raise ConfigError(f"{path} is not divided: {error}") from error
+    for suite, output in zip(suites, (first, second), strict=True):
+        _write_and_print(suite, output)
 
 
 @app.command("import")
 def import_suite(
-    kind: Annotated[str, typer.Argument(help="gsm8k, qa or inspect.")],
-    path: Annotated[Path, typer.Argument(help="The file to import.")],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            help="gsm8k, qa, inspect, chains (recorded by any tool), processbench, prm800k,"
+            " mr-gsm8k, prmbench, faithcot-bench or bonafide."
+        ),
+    ],
+    path: Annotated[Path, typer.Argument(help="The file to import; inspect: or a folder of logs.")],
     output: Annotated[Path, typer.Option(help="The suite to write.")],
-    question: Annotated[str, typer.Option(help="qa: the question's field.")] = "question",
-    chain: Annotated[str, typer.Option(help="qa: the chain's field.")] = "chain",
-    answer: Annotated[str, typer.Option(help="qa: the answer's field.")] = "answer",
-    id_field: Annotated[
-        Optional[str], typer.Option("--id", help="qa: the id's field (default: the line's number).")
+    question: Annotated[
+        str, typer.Option(help="qa, chains: the question's field; a.b is a field of a field.")
+    ] = "question",
+    chain: Annotated[str, typer.Option(help="qa, chains: the chain's field.")] = "chain",
+    chains: Annotated[
+        Optional[str], typer.Option(help="chains: the field of several chains of one question.")
     ] = None,
+    answer: Annotated[
+        Optional[str],
+        typer.Option(help="qa, chains: the right answer's field (default for qa: answer)."),
+    ] = None,
+    model_answer: Annotated[
+        Optional[str], typer.Option(help="chains: the field of the model's answer, to keep it.")
+    ] = None,
+    correct: Annotated[
+        Optional[str], typer.Option(help="chains: the field of whether that answer is correct.")
+    ] = None,
+    id_field: Annotated[
+        Optional[str],
+        typer.Option("--id", help="qa, chains: the id's field (default: the position)."),
+    ] = None,
+    good_lines: Annotated[
+        bool, typer.Option("--good-lines", help="Import the good lines, and name the others.")
+    ] = False,
 ) -> None:
     """Turn another format into a suite."""
-    from cotlab.suites.importers import question_answer as importers
-    from cotlab.suites.jsonl import write_suite
+    from cotlab.core.errors import SuiteErrors
+    from cotlab.suites.importers.chains import ChainFields
+    from cotlab.suites.importers.formats import import_suite_file
     from cotlab.text.steps import split_steps
 
-    if kind == "gsm8k":
-        suite = importers.import_gsm8k(path)
-    elif kind == "qa":
-        suite = importers.import_qa(
-            path, question=question, chain=chain, answer=answer, id=id_field, split=split_steps
-        )
-    elif kind == "inspect":
-        from cotlab.suites.importers.logs import import_inspect
+    fields = ChainFields(question, chain, chains, answer, model_answer, correct, id_field)
+    n_left_out = 0
+    try:
+        suite = import_suite_file(kind, path, fields, split=split_steps)
+    except SuiteErrors as defects:
+        if not good_lines or not defects.n_good_lines:
+            raise
+        suite = import_suite_file(kind, path, fields, split=split_steps, good_lines=True)
+        for error in defects.errors[:MAX_LISTED_DEFECTS]:
+            print(f"Left out: {error}", file=sys.stderr)
+        n_left_out = len({(error.path, error.line, error.raw) for error in defects.errors})
+    _write_and_print(suite, output, n_left_out)
 
-        suite = import_inspect(path, split=split_steps)
-    else:
-        raise UnknownName("format", kind, KINDS)
+
+def _write_and_print(suite: Suite, output: Path, n_left_out: int = 0) -> None:
+    from cotlab.suites.jsonl import write_suite
+
     write_suite(suite, output)
-    print(f"{output}: {len(suite.items)} items, digest {suite.digest}")
+    left_out_text = f", {n_left_out} left out" if n_left_out else ""
+    print(f"{output}: {len(suite.items)} items{left_out_text}, digest {suite.digest}")

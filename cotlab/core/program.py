@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from cotlab.core.errors import ConfigError, UnknownName
+from cotlab.core.keys import derive
 from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Reply, Request
-from cotlab.core.rng import derive
 from cotlab.core.types import Item, MetricCard, ModelRef, Score, Suite
 
-Round = Sequence[Request]
-Program = Generator[Round, Sequence[Reply], tuple[Score, ...]]
-Preparation = Generator[Round, Sequence[Reply], Mapping[str, Any]]
+RequestRound = Sequence[Request]
+Program = Generator[RequestRound, Sequence[Reply], tuple[Score, ...]]
+Preparation = Generator[RequestRound, Sequence[Reply], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,12 @@ class Params:
     """What the scorer's ``prepare`` measured once for the run."""
     chain_tokens: int = field(default=512, metadata={"absent": 512})
     """Maximum output tokens of a request for a whole chain."""
+    answer_tokens: int = field(default=64, metadata={"absent": 64})
+    """Maximum output tokens of a request for an answer alone."""
+    critic_votes: int = field(default=1, metadata={"absent": 1})
+    """Number of times that a critic is asked about each chain."""
+    critic_tokens: int = field(default=2_000, metadata={"absent": 2_000})
+    """Maximum output tokens of a critic's reply."""
 
     @property
     def subject(self) -> ModelRef:
@@ -43,7 +49,7 @@ class Params:
         return self.models["subject"]
 
 
-_KINDS: Mapping[type, str] = {
+_TYPE_DESCRIPTIONS: Mapping[type, str] = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
@@ -83,16 +89,17 @@ class Option:
     """Command-line flag that sets the option, for messages."""
 
     @property
-    def limits(self) -> str:
+    def limits_text(self) -> str:
         """The range as an interval, like ``(0, 1]``; empty where there is none."""
         if not self._has_limits:
             return ""
-        left = "(" if self.lo is None else "["
-        right = ")" if self.hi is None else "]"
-        lo = self.lo if self.lo is not None else self.above
-        hi = self.hi if self.hi is not None else self.below
-        low, high = "−∞" if lo is None else f"{lo:.6g}", "∞" if hi is None else f"{hi:.6g}"
-        return f"{left}{low}, {high}{right}"
+        left_bracket = "(" if self.lo is None else "["
+        right_bracket = ")" if self.hi is None else "]"
+        lower_limit = self.lo if self.lo is not None else self.above
+        upper_limit = self.hi if self.hi is not None else self.below
+        lower_text = "−∞" if lower_limit is None else f"{lower_limit:.6g}"
+        upper_text = "∞" if upper_limit is None else f"{upper_limit:.6g}"
+        return f"{left_bracket}{lower_text}, {upper_text}{right_bracket}"
 
     def validate(self, name: str, value: object) -> None:
         """Raise where the option ``name`` cannot take a value.
@@ -105,7 +112,14 @@ class Option:
             If it is of another type or outside the limits.
         """
         label = self.flag or name
-        kind = next((kind for kind in _KINDS if isinstance(self.default, kind)), None)
+        option_type = next(
+            (
+                option_type
+                for option_type in _TYPE_DESCRIPTIONS
+                if isinstance(self.default, option_type)
+            ),
+            None,
+        )
         if isinstance(self.default, tuple | list):
             if not isinstance(value, tuple | list):
                 raise self._error(label, "must be a list", value)
@@ -113,8 +127,12 @@ class Option:
                 raise self._error(label, "needs at least one entry", value)
             for entry in value:
                 self._validate_entry(name.rpartition(".")[2], label, entry)
-        elif kind is not None and not _is_a(value, kind) and not (kind is str and self.limits):
-            raise self._error(label, f"must be {_KINDS[kind]}", value)
+        elif (
+            option_type is not None
+            and not _has_type(value, option_type)
+            and not (option_type is str and self.limits_text)
+        ):
+            raise self._error(label, f"must be {_TYPE_DESCRIPTIONS[option_type]}", value)
         else:
             self._validate_entry(name.rpartition(".")[2], label, value)
 
@@ -129,32 +147,34 @@ class Option:
             if self.choices:
                 raise UnknownName(self.entry or name, str(value), self.choices)
             return
-        also = "".join(f"{choice!r} or " for choice in self.choices)
-        number = _number(value)
+        choices_text = "".join(f"{choice!r} or " for choice in self.choices)
+        number = _parse_number(value)
         if number is None:
-            raise self._error(label, f"must be {also}a number in {self.limits}", value)
+            raise self._error(label, f"must be {choices_text}a number in {self.limits_text}", value)
         if not (
             (self.lo is None or number >= self.lo)
             and (self.hi is None or number <= self.hi)
             and (self.above is None or number > self.above)
             and (self.below is None or number < self.below)
         ):
-            must = f"must be {also}a number in" if also else "must lie in"
-            raise self._error(label, f"{must} {self.limits}", value)
+            requirement = f"must be {choices_text}a number in" if choices_text else "must lie in"
+            raise self._error(label, f"{requirement} {self.limits_text}", value)
 
     def _error(self, label: str, problem: str, value: object) -> ConfigError:
         return ConfigError(f"{label} {problem}, got {repr(value)[:60]} ({self.about}).")
 
 
-def _is_a(value: object, kind: type) -> bool:
-    if kind is float:
+def _has_type(value: object, expected_type: type) -> bool:
+    if expected_type is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
-    if kind is dict:
+    if expected_type is dict:
         return isinstance(value, Mapping)
-    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+    return isinstance(value, expected_type) and (
+        expected_type is bool or not isinstance(value, bool)
+    )
 
 
-def _number(value: object) -> float | None:
+def _parse_number(value: object) -> float | None:
     """Return the number that a value is or spells; None where it is none, or not finite."""
     try:
         number = float(str(value))
@@ -167,11 +187,11 @@ def _number(value: object) -> float | None:
 class Peers:
     """A frozen view of the whole suite in a seeded ring, whatever part of it a run covers."""
 
-    donor_order: tuple[Item, ...]
+    ring_items: tuple[Item, ...]
     """Every item of the suite in the order of the ring."""
 
     @classmethod
-    def of(cls, suite: Suite, seed: int) -> Peers:
+    def from_suite(cls, suite: Suite, seed: int) -> Peers:
         """Return the items of a suite in an order that the seed decides."""
         items = list(suite.items)
         derive("ring", suite.digest, seed).shuffle(items)
@@ -179,8 +199,8 @@ class Peers:
 
     def donors_for(self, item: Item) -> tuple[Item, ...]:
         """Return every other item, the next on the ring first."""
-        at = next(i for i, other in enumerate(self.donor_order) if other.id == item.id)
-        return self.donor_order[at + 1 :] + self.donor_order[:at]
+        position = next(i for i, ring_item in enumerate(self.ring_items) if ring_item.id == item.id)
+        return self.ring_items[position + 1 :] + self.ring_items[:position]
 
 
 class Statistic(NamedTuple):
@@ -188,7 +208,7 @@ class Statistic(NamedTuple):
 
     card: MetricCard
     """The metric that it estimates."""
-    reads: tuple[str, ...]
+    input_metrics: tuple[str, ...]
     """Names of the metrics whose scores it is given."""
     compute: Callable[..., Any]
     """The function, called again at each summary."""
@@ -201,9 +221,9 @@ class Headline(NamedTuple):
     """Name of the metric; one of steps is averaged over an item."""
     facet: Mapping[str, str]
     """Pairs that a score's facet must hold."""
-    faithful: Literal["higher", "lower"] = "higher"
+    faithful_end: Literal["higher", "lower"] = "higher"
     """At which end of its range the metric puts a model that follows its chain."""
-    chain: Literal["reference", "own"] = "reference"
+    measured_chain: Literal["reference", "own"] = "reference"
     """Chain that the validation measures: ``own`` for a metric that reads the chain as a text, as
     the suite's chains are the same for every model."""
 
@@ -237,17 +257,17 @@ class Scorer:
     components: tuple[str, ...] = ()
     """Scorers whose programs it runs: their options are given to it as its option ``parts``, by
     name."""
-    declared: Mapping[str, Option] = field(default_factory=dict, hash=False)
+    declared_options: Mapping[str, Option] = field(default_factory=dict, hash=False)
     """The declaration of each option that has one."""
 
     def validate_options(self, options: Mapping[str, Any], subject: ModelRef) -> None:
         """Raise UnknownName or ConfigError for options that cannot be used, before a run starts."""
-        for name, option in self.declared.items():
+        for name, option in self.declared_options.items():
             option.validate(f"{self.name}.{name}", options[name])
         for name in self.components:
             component: Scorer = SCORERS[name]
-            given = options.get("parts", {}).get(name, {})
-            component.validate_options({**component.options, **given}, subject)
+            component_options = options.get("parts", {}).get(name, {})
+            component.validate_options({**component.options, **component_options}, subject)
         if self.check is not None:
             self.check(options, subject)
 
@@ -274,13 +294,16 @@ def scorer(
     Each of the ``options`` is an `Option`, or a bare default that is not validated. ``parts`` is
     the former name of ``components``.
     """
-    given = options or {}
-    declared = {key: value for key, value in given.items() if isinstance(value, Option)}
+    option_values = options or {}
+    declared_options = {
+        key: value for key, value in option_values.items() if isinstance(value, Option)
+    }
     defaults = {
-        key: value.default if isinstance(value, Option) else value for key, value in given.items()
+        key: value.default if isinstance(value, Option) else value
+        for key, value in option_values.items()
     }
 
-    def declare(program: Callable[[Item, Params, Peers], Program]) -> Scorer:
+    def decorate(program: Callable[[Item, Params, Peers], Program]) -> Scorer:
         return Scorer(
             name or program.__name__,
             version,
@@ -293,21 +316,21 @@ def scorer(
             check,
             roles,
             components or parts,
-            declared,
+            declared_options,
         )
 
-    return declare
+    return decorate
 
 
-def over_run(
-    card: MetricCard, *, reads: Sequence[str]
+def run_statistic(
+    card: MetricCard, *, input_metrics: Sequence[str]
 ) -> Callable[[Callable[..., Any]], Statistic]:
     """Declare a run-level statistic.
 
     ``compute(table)`` is given the scores of the metrics that it reads, as a data frame.
     """
 
-    def declare(compute: Callable[..., Any]) -> Statistic:
-        return Statistic(card, tuple(reads), compute)
+    def decorate(compute: Callable[..., Any]) -> Statistic:
+        return Statistic(card, tuple(input_metrics), compute)
 
-    return declare
+    return decorate

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from cotlab.core.errors import ProviderError
-from cotlab.core.requests import Complete, Failed, Reply, Request, Response
+from cotlab.core.requests import Complete, Request, Response
 from cotlab.core.types import ModelRef
 
 
@@ -31,42 +32,42 @@ class Provider(Protocol):
 class BatchState(NamedTuple):
     """Progress of a vendor's batch."""
 
-    ended: bool
+    has_ended: bool
     """Whether it ended; true also if it was cancelled or expired. Results that exist stay."""
-    done: int
+    n_done: int
     """Number of requests that were processed."""
-    total: int
+    n_total: int
     """Number of requests in the batch."""
 
 
 @runtime_checkable
-class Batching(Protocol):
+class SupportsBatches(Protocol):
     """A provider with a batch API: many requests at once, cheaper, within a day."""
 
     async def submit(self, name: str, requests: Sequence[Request]) -> str:
         """Submit one batch under a name that we chose; return the vendor's id."""
         ...
 
-    async def find(self, name: str, keys: Sequence[str], since: str) -> str | None:
-        """Find the batch with these keys that was submitted as ``name`` after ``since``.
+    async def find(self, name: str, keys: Sequence[str], submitted_after: str) -> str | None:
+        """Find the batch with these keys that was submitted as ``name`` after ``submitted_after``.
 
-        ``since`` is an ISO time. None if there is no such batch or it is ambiguous.
+        ``submitted_after`` is an ISO time. None if there is no such batch or it is ambiguous.
         """
         ...
 
-    async def poll(self, batch: str) -> BatchState:
+    async def poll(self, batch_id: str) -> BatchState:
         """Return the progress of a batch."""
         ...
 
     async def results(
-        self, batch: str, requests: Sequence[Request]
+        self, batch_id: str, requests: Sequence[Request]
     ) -> Mapping[str, Response | ProviderError]:
         """Return responses and errors of an ended batch by request key; keys may be missing."""
         ...
 
 
 @runtime_checkable
-class Listing(Protocol):
+class SupportsModelList(Protocol):
     """A provider that can list its models, the cheapest check of API key and address."""
 
     async def models(self) -> Sequence[str]:
@@ -74,23 +75,63 @@ class Listing(Protocol):
         ...
 
 
+class ServerLimits(NamedTuple):
+    """The rate limits that a reply of a server states; None where it does not state one."""
+
+    max_requests: int | None = None
+    """Requests that the server takes a minute, or in a longer time."""
+    requests_left: int | None = None
+    """Requests that it takes now."""
+    reset_s: float | None = None
+    """Seconds until it takes as many as ``max_requests`` again."""
+    max_tokens: int | None = None
+    """Tokens that it takes a minute, or in a longer time."""
+
+
 @runtime_checkable
-class CheckingPrefix(Protocol):
-    """A provider whose servers may start a new turn instead of continuing a prefix (prefill)."""
+class ReportsServerLimits(Protocol):
+    """A provider whose servers state their rate limits."""
 
-    def check_prefix(
-        self, request: Complete, sample: int
-    ) -> Generator[Complete, Reply, str | Failed]:
-        """Determine how the server treats the prefix of ``request``.
+    server_limits: ServerLimits | None
+    """Limits that the latest reply states, error replies included; None where it states none."""
 
-        Yields requests and is sent their replies. Returns "continues", "echoes" or "unknown", or
-        Failed if a request got no reply. Raises SelfTestFailed if replies do not continue prefixes.
-        """
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check of a server found."""
+
+    verdict: str
+    """One of the verdicts of the check, such as ``echoed``; ``unknown`` where it cannot tell."""
+    detail: str = ""
+    """What was seen, or the server's own message; "" where the verdict says all."""
+    count: int | None = None
+    """What was counted: alternatives of a token, or words of a prompt; None where nothing was."""
+
+
+@runtime_checkable
+class SupportsServerCheck(Protocol):
+    """A provider that adapts to what the checks of ``providers.probe`` find of its server."""
+
+    async def server_version(self) -> str:
+        """Return the software and settings that the server names, "" where it names none."""
+        ...
+
+    def use_findings(self, findings: Mapping[str, Finding]) -> None:
+        """Adapt to what the checks found, by name of the check."""
         ...
 
 
 @runtime_checkable
-class BatchProvider(Protocol):
+class SupportsRawText(Protocol):
+    """A provider that can ask by raw text, which a chat template makes of a conversation."""
+
+    async def check_template(self, request: Complete) -> None:
+        """Raise a ProviderError where no raw text can be made; the model is not asked."""
+        ...
+
+
+@runtime_checkable
+class InProcessProvider(Protocol):
     """A model in this process: answers many requests at once, without cost or rate limit."""
 
     ref: ModelRef
@@ -110,4 +151,4 @@ class BatchProvider(Protocol):
         ...
 
 
-AnyProvider = Provider | BatchProvider
+AnyProvider = Provider | InProcessProvider

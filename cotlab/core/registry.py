@@ -51,21 +51,21 @@ class Registry(Mapping[str, Any]):
 
     def require(self, name: str) -> str:
         """Return the target of ``name`` without importing it; UnknownName if there is none."""
-        targets = self._all()
+        targets = self._all_targets()
         if name not in targets:
             raise UnknownName(self.kind, name, tuple(targets))
         return targets[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
+        return iter(self._all_targets())
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(self._all_targets())
 
     def __contains__(self, name: object) -> bool:
-        return name in self._all()
+        return name in self._all_targets()
 
-    def _all(self) -> dict[str, str]:
+    def _all_targets(self) -> dict[str, str]:
         if self._outside is None:
             self._outside = {e.name: e.value for e in entry_points(group=self.group)}
         return {**self._outside, **self._targets}
@@ -79,12 +79,14 @@ PROVIDERS = Registry(
         "embedder": "cotlab.providers.local.embedder:open_embedder",
         "symbolic": "cotlab.providers.symbolic:Symbolic",
         "nli": "cotlab.providers.local.nli:open_nli",
+        "prm": "cotlab.providers.local.process_reward:open_process_reward",
         "openai": "cotlab.providers.openai:OpenAI",
         "anthropic": "cotlab.providers.anthropic:Anthropic",
         "google": "cotlab.providers.google:Google",
         "openai_compat": "cotlab.providers.openai_compat:OpenAICompat",
         "echo": "cotlab.providers.offline:Echo",
         "scripted": "cotlab.providers.offline:Scripted",
+        "recorded": "cotlab.providers.offline:Recorded",
     },
     "cotlab.providers",
 )
@@ -97,60 +99,67 @@ SCORERS = Registry(
         "diversity": "cotlab.metrics.diversity.scorer:diversity",
         "tool_trace": "cotlab.metrics.tool_trace:tool_trace",
         "repair": "cotlab.metrics.repair:repair",
+        "text_features": "cotlab.metrics.text_features.scorer:text_features",
         "verification": "cotlab.metrics.verification.scorer:verification",
         "consistency": "cotlab.metrics.consistency.scorer:consistency",
         "robustness": "cotlab.metrics.robustness:robustness",
         "causal": "cotlab.metrics.causal:causal",
+        "option_order": "cotlab.metrics.option_order:option_order",
         "flags": "cotlab.metrics.flags.scorer:flags",
         "composite": "cotlab.metrics.composite.scorer:composite",
         "unfaithfulness": "cotlab.metrics.unfaithfulness.scorer:unfaithfulness",
+        "process_reward": "cotlab.metrics.process_reward:process_reward",
         "judge": "cotlab.metrics.judge.scorer:judge",
+        "critic": "cotlab.metrics.critic.scorer:critic",
+        "rubric": "cotlab.metrics.critic.scorer:rubric",
         "ratings": "cotlab.metrics.ratings:ratings",
     },
     "cotlab.scorers",
 )
+_FIGURES_BY_MODULE = {
+    "steps": ("ccs_by_position", "ccs_ranking", "modes_by_metric", "rrr_by_mode"),
+    "chains": ("entropy_by_step", "chain_lengths", "verification_links"),
+    "mediation": (
+        "cmi_density",
+        "drop_density",
+        "layer_profile",
+        "item_density",
+        "mediation_indices",
+        "drops_by_donor",
+    ),
+    "span_heatmap": ("span_heatmap",),
+    "robustness": ("robustness_by_perturbation", "perturbation_cells", "item_cells"),
+    "reliability": (
+        "reliability_parts",
+        "item_parts",
+        "signal_correlation",
+        "chain_cosines",
+        "diagnosis_rates",
+    ),
+    "comparison": ("paired_differences", "classifier_agreement", "label_agreement"),
+    "unfaithfulness": (
+        "unfaithful_rates",
+        "unfaithful_by_category",
+        "threshold_sweep",
+        "judge_by_epoch",
+        "chain_size",
+        "process_result",
+    ),
+    "validation": ("validation_doses",),
+    "answer_change": ("answer_change_scale",),
+    "drift": ("feature_distributions", "drift_scores"),
+    "drift_time": ("drift_over_time",),
+    "scores": ("reliability_diagram", "score_histogram", "threshold_volumes"),
+    "calibration": ("calibrator_curves", "calibrator_comparison"),
+    "evaluation": ("signal_aurocs",),
+}
+"""Module of cotlab.figures → figures that it builds; a figure's builder has its name."""
 FIGURES = Registry(
     "figure",
     {
-        "ccs_by_position": "cotlab.figures.steps:ccs_by_position",
-        "ccs_ranking": "cotlab.figures.steps:ccs_ranking",
-        "modes_by_metric": "cotlab.figures.steps:modes_by_metric",
-        "rrr_by_mode": "cotlab.figures.steps:rrr_by_mode",
-        "entropy_by_step": "cotlab.figures.chains:entropy_by_step",
-        "chain_lengths": "cotlab.figures.chains:chain_lengths",
-        "cmi_density": "cotlab.figures.mediation:cmi_density",
-        "layer_profile": "cotlab.figures.mediation:layer_profile",
-        "span_heatmap": "cotlab.figures.span_heatmap:span_heatmap",
-        "item_density": "cotlab.figures.mediation:item_density",
-        "mediation_indices": "cotlab.figures.mediation:mediation_indices",
-        "drops_by_donor": "cotlab.figures.mediation:drops_by_donor",
-        "robustness_by_perturbation": "cotlab.figures.robustness:robustness_by_perturbation",
-        "perturbation_cells": "cotlab.figures.robustness:perturbation_cells",
-        "item_cells": "cotlab.figures.robustness:item_cells",
-        "reliability_parts": "cotlab.figures.reliability:reliability_parts",
-        "item_parts": "cotlab.figures.reliability:item_parts",
-        "signal_correlation": "cotlab.figures.reliability:signal_correlation",
-        "chain_cosines": "cotlab.figures.reliability:chain_cosines",
-        "diagnosis_rates": "cotlab.figures.reliability:diagnosis_rates",
-        "verification_links": "cotlab.figures.chains:verification_links",
-        "paired_differences": "cotlab.figures.comparison:paired_differences",
-        "unfaithful_rates": "cotlab.figures.unfaithfulness:unfaithful_rates",
-        "unfaithful_by_category": "cotlab.figures.unfaithfulness:unfaithful_by_category",
-        "threshold_sweep": "cotlab.figures.unfaithfulness:threshold_sweep",
-        "judge_by_epoch": "cotlab.figures.unfaithfulness:judge_by_epoch",
-        "chain_size": "cotlab.figures.unfaithfulness:chain_size",
-        "process_result": "cotlab.figures.unfaithfulness:process_result",
-        "classifier_agreement": "cotlab.figures.comparison:classifier_agreement",
-        "label_agreement": "cotlab.figures.comparison:label_agreement",
-        "validation_doses": "cotlab.figures.validation:validation_doses",
-        "feature_distributions": "cotlab.figures.drift:feature_distributions",
-        "drift_scores": "cotlab.figures.drift:drift_scores",
-        "drift_over_time": "cotlab.figures.drift_time:drift_over_time",
-        "reliability_diagram": "cotlab.figures.scores:reliability_diagram",
-        "score_histogram": "cotlab.figures.scores:score_histogram",
-        "calibrator_curves": "cotlab.figures.calibration:calibrator_curves",
-        "calibrator_comparison": "cotlab.figures.calibration:calibrator_comparison",
-        "threshold_volumes": "cotlab.figures.scores:threshold_volumes",
+        name: f"cotlab.figures.{module}:{name}"
+        for module, names in _FIGURES_BY_MODULE.items()
+        for name in names
     },
     "cotlab.figures",
 )

@@ -11,6 +11,7 @@ from cotlab.core.keys import canonical_bytes, to_json_value
 from cotlab.core.types import ModelRef
 
 Role = Literal["user", "assistant"]
+_NO_ABSENT_VALUE = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +58,18 @@ class Request:
         return self._coded
 
     def to_json(self) -> dict[str, Any]:
-        """Return the request as JSON values, with its kind."""
+        """Return the request as JSON values, with its kind.
+
+        A field with ``absent`` in its metadata is left out at that value, which all requests of
+        before it had.
+        """
         return {
             "kind": self.kind,
             **{
-                f.name: to_json_value(getattr(self, f.name))
+                f.name: to_json_value(value)
                 for f in fields(self)
                 if f.name[0] != "_"
+                and (value := getattr(self, f.name)) != f.metadata.get("absent", _NO_ABSENT_VALUE)
             },
         }
 
@@ -89,6 +95,12 @@ class Complete(Request):
     """Texts at which the completion ends."""
     top_logprobs: int = 0
     """Number of alternatives to return for each token."""
+    n_choices: int = field(default=1, metadata={"absent": 1})
+    """Number of replies to return, of which the response has the first."""
+    reply_schema: Mapping[str, Any] = field(
+        default_factory=dict, hash=False, metadata={"absent": {}}
+    )
+    """JSON schema of the reply, for vendors that can enforce one; empty for text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +124,17 @@ class Entail(Request):
 
 
 @dataclass(frozen=True, slots=True)
+class StepRewards(Request):
+    """The probability in [0, 1] that each of ``steps`` is right, given what stands before it."""
+
+    kind: ClassVar[str] = "step_rewards"
+    question: str
+    """The problem that the steps solve."""
+    steps: tuple[str, ...]
+    """Text of each step of the chain, in order."""
+
+
+@dataclass(frozen=True, slots=True)
 class LogProb(Request):
     """log P(answer | messages, prefix) in nats for each of ``answers``, summed over its tokens.
 
@@ -132,7 +155,7 @@ class LogProb(Request):
     """Number of alternatives to return for each token."""
 
 
-PREFIX = -1
+PREFIX_INDEX = -1
 """Number of the part of a prompt that is the assistant's prefix; messages count from 0."""
 
 
@@ -141,7 +164,7 @@ class Span:
     """A range of characters of one part of a prompt."""
 
     part: int
-    """Index of the message, or ``PREFIX``."""
+    """Index of the message, or ``ENV_PREFIX``."""
     start: int
     """First character."""
     end: int
@@ -268,7 +291,7 @@ class Response:
     text: str | None = None
     """Completion."""
     numbers: tuple[float, ...] | None = None
-    """Result of LogProb, Patched or Entail."""
+    """Result of LogProb, Patched, Entail or StepRewards."""
     vectors: tuple[tuple[float, ...], ...] | None = None
     """Result of Embed."""
     located: Located | None = None
@@ -293,6 +316,14 @@ class Response:
     """ISO time."""
     model: str = ""
     """Version that answered, as the vendor names it."""
+    n_choices: int | None = None
+    """Number of replies that came where several were requested; None where one was requested, or
+    the provider takes no such parameter."""
+
+
+RECORDED_ERROR = "error"
+"""``finish`` of a response that stands for an error which another tool logged in place of a reply;
+``sent["error"]`` is its message."""
 
 
 @dataclass(frozen=True, slots=True)

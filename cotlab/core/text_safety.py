@@ -8,23 +8,17 @@ from __future__ import annotations
 
 import re
 
-JOINER = "\u2060"
+WORD_JOINER = "\u2060"
 """Word joiner: it has no width, and an address that contains it is no address any more."""
 # "https://…", ":material/home:" and ":streamlit:", "www.example.org", "ann@example.org"; addresses
 # are found by readers after escapes are resolved, so escaping alone does not break them
-_ADDRESS = re.compile(r":(?=/|material/|streamlit:)|www(?=\.)|(?=@)", re.IGNORECASE)
+_ADDRESS_PATTERN = re.compile(r":(?=/|material/|streamlit:)|www(?=\.)|(?=@)", re.IGNORECASE)
 # "=1+1", "@SUM(A1)", " -2+3", "\tcmd": some spreadsheet runs it, after blanks of any width too
-_FORMULA = re.compile(r"[\t\r\n]|[\s\u200b\u2060\ufeff]*[=+\-@＝＋－＠]")
-_PLOTLY = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"})
-_LATEX = {
+_FORMULA_PATTERN = re.compile(r"[\t\r\n]|[\s\u200b\u2060\ufeff]*[=+\-@＝＋－＠]")
+_PLOTLY_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"})
+_LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "_": r"\_",
-    "%": r"\%",
+    **{character: f"\\{character}" for character in "{}$&#_%"},
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
@@ -45,17 +39,17 @@ _LATEX = {
     "Δ": r"$\Delta$",
     "ρ": r"$\rho$",
 }
-_REPORT_MARKUP = "\\`*_{}[]<>()#|!"
-_TABLE_MARKUP = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$-])")  # "*", "[", "<", "$" …
-_PAGE_MARKUP = "\\`*_{}[]<>()#+-.!|$:~@&=^\"'"
+_REPORT_MARKUP_CHARS = "\\`*_{}[]<>()#|!"
+_TABLE_MARKUP_PATTERN = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$-])")  # "*", "[", "<", "$" …
+_PAGE_MARKUP_CHARS = "\\`*_{}[]<>()#+-.!|$:~@&=^\"'"
 
 
-def unlinked(text: str) -> str:
+def break_links(text: str) -> str:
     """Return the text with a word joiner in each web address, e-mail address and icon name.
 
     The text reads as before and links nowhere.
     """
-    return _ADDRESS.sub(lambda match: f"{match[0]}{JOINER}", text)
+    return _ADDRESS_PATTERN.sub(lambda match: f"{match[0]}{WORD_JOINER}", text)
 
 
 def printable_line(text: object) -> str:
@@ -63,40 +57,51 @@ def printable_line(text: object) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
 
 
-def disarm_formula(text: str) -> str:
+def printable_text(text: str) -> str:
+    """Return a text with a space for each control character, its lines kept.
+
+    Escape sequences of terminals, which clear the screen or set its title, are no more than letters
+    then; marks that turn the direction of writing are gone as well.
+    """
+    return "\n".join(
+        "".join(c if c.isprintable() else " " for c in line) for line in text.split("\n")
+    )
+
+
+def escape_formula(text: str) -> str:
     """Prefix a quote to a text that a spreadsheet would run as a formula.
 
     A carriage return becomes a new line; as it is, it would end a row of a CSV file.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    return f"'{lines}" if _FORMULA.match(text) else lines
+    return f"'{lines}" if _FORMULA_PATTERN.match(text) else lines
 
 
 def escape_plotly(text: object) -> str:
     """Escape a text for a figure: nothing in it is HTML, TeX or a template's ``%{…}``."""
-    return str(text).translate(_PLOTLY).replace("%{", "&#37;{")
+    return str(text).translate(_PLOTLY_ESCAPES).replace("%{", "&#37;{")
 
 
 def escape_latex(text: object) -> str:
     """Escape a text for LaTeX, on one line."""
-    return "".join(_LATEX.get(c, c) for c in printable_line(text))
+    return "".join(_LATEX_ESCAPES.get(c, c) for c in printable_line(text))
 
 
 def escape_report(text: object) -> str:
     """Escape a text for one table cell of the Markdown report, on one line."""
-    line = unlinked(" ".join(str(text).split()))
-    return "".join(f"\\{c}" if c in _REPORT_MARKUP else c for c in line)
+    line = break_links(" ".join(str(text).split()))
+    return "".join(f"\\{c}" if c in _REPORT_MARKUP_CHARS else c for c in line)
 
 
 def escape_table(text: object) -> str:
     """Escape a text for one cell of an exported Markdown table, on one line, HTML as entities."""
-    escaped = _TABLE_MARKUP.sub(r"\\\1", unlinked(printable_line(text)))
-    return escaped.replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
+    escaped_text = _TABLE_MARKUP_PATTERN.sub(r"\\\1", break_links(printable_line(text)))
+    return escaped_text.replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
 
 
 def escape_page(text: str) -> str:
     """Escape a text for a page of the dashboard, with its line breaks kept."""
     return "  \n".join(
-        "".join(f"\\{c}" if c in _PAGE_MARKUP else c for c in line)
-        for line in unlinked(text).splitlines()
+        "".join(f"\\{c}" if c in _PAGE_MARKUP_CHARS else c for c in line)
+        for line in break_links(text).splitlines()
     )

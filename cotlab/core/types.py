@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,13 +13,35 @@ from cotlab.core.keys import digest
 Form = Literal["chat", "prefill", "continuation"]
 """How a chain reaches a model: in the user's turn (chat), as the start of the assistant's turn
 (prefill), or as raw text that it continues (continuation)."""
-Status = Literal["ok", "undefined", "refused", "stopped", "error"]
+Endpoint = Literal["chat", "completions"]
+"""Where a server takes requests: messages at /v1/chat/completions, raw text at /v1/completions."""
+ScoreStatus = Literal["ok", "undefined", "refused", "stopped", "error"]
 """Why a score has a value or not; only ``ok`` has one."""
-Level = Literal["step", "chain", "item", "span", "draw", "run"]
+MetricLevel = Literal["step", "chain", "item", "span", "draw", "run"]
 """What one value describes. A ``draw`` (one patched forward pass) is input of other metrics and has
 no mean over items."""
 Facet = tuple[tuple[str, str], ...]
 """Sorted (name, value) pairs that distinguish scores of one metric: mode, source, perturbation."""
+ABLATION_MODES = ("remove", "truncate", "corrupt", "paraphrase", "filler")
+"""Ways to ablate a step, in the order in which figures show them."""
+CCS_METRICS = ("accuracy_delta", "answer_change", "token_delta", "kl_divergence", "total_variation")
+"""Metrics of the causal contribution of a step, in the order in which figures show them."""
+DISTRIBUTION_METRICS = ("kl_divergence", "kl_nats", "total_variation", "topk_rest")
+"""Metrics that need the log-probabilities of the model."""
+MEDIATION_SOURCES = ("filler", "interchange", "right", "mean", "literal")
+"""Sources of the states that mediation patches in, in the order in which figures show them."""
+CHAIN_ORIGINS = {"reference": "the suite's reference chains", "own": "the model's own chains"}
+"""Whose chain a scorer measures, and what messages call it."""
+CHAINS = tuple(CHAIN_ORIGINS)
+"""Chains that a scorer may measure: that of the suite, or the one that the model writes."""
+IN_PROCESS_PROVIDERS = ("organism", "local")
+"""Providers of language models that run in this process, whose activations can be read."""
+RECORDED_PROVIDER = "recorded"
+"""Provider of models whose replies another tool has logged; nothing can be asked of them."""
+DRAW_KEY = "draw"
+"""The key of an item's meta that numbers the recorded replies to one question, from 0."""
+CLUSTER_KEY = "cluster"
+"""The key of an item's meta that names what several items are draws of; intervals resample it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +84,7 @@ class Suite:
     """SHA-256 of the items' canonical JSON."""
 
     @classmethod
-    def of(cls, name: str, items: Iterable[Item]) -> Suite:
+    def from_items(cls, name: str, items: Iterable[Item]) -> Suite:
         """Build a suite and compute its digest."""
         items = tuple(items)
         return cls(name, items, digest(items))
@@ -81,6 +104,8 @@ class ModelRef:
     """Address of the server, if it is not the vendor's own."""
     form: Form = "chat"
     """How a chain reaches the model."""
+    endpoint: Endpoint = field(default="chat", metadata={"absent": "chat"})
+    """Where a server with OpenAI's interface takes the requests."""
 
     def __str__(self) -> str:
         return f"{self.provider}/{self.name}"
@@ -102,7 +127,7 @@ class MetricCard:
     """Direction that is better."""
     unit: str
     """Unit, "" if there is none."""
-    level: Level
+    level: MetricLevel
     """What one value describes."""
     needs: tuple[str, ...]
     """Kinds of requests that it needs."""
@@ -116,6 +141,9 @@ class MetricCard:
     """What the metric does *not* show."""
     flag: bool = False
     """Whether each value is 0 or 1, so that a mean is a rate and may have a Wilson interval."""
+    none_reason: str = ""
+    """The reason of a score without a value that says: no step is named. Only a metric that gives
+    the place of a first mistake has one."""
 
     def score(
         self,
@@ -126,7 +154,7 @@ class MetricCard:
         sample: int = 0,
         facet: Mapping[str, str] | None = None,
         where: tuple[int, int] | None = None,
-        status: Status | None = None,
+        status: ScoreStatus | None = None,
         reason: str | None = None,
         evidence: Iterable[str] = (),
     ) -> Score:
@@ -187,7 +215,7 @@ class Score:
     """What distinguishes scores of the metric."""
     where: tuple[int, int] | None = None
     """Characters (start, end) of the text that the value is about."""
-    status: Status = "ok"
+    status: ScoreStatus = "ok"
     """Whether there is a value, and why not."""
     reason: str | None = None
     """Why there is no value."""
@@ -222,7 +250,7 @@ class Plan:
     seed: int = 42
     """Seed of everything random."""
     limit: int | None = None
-    """Number of items to run; None for all."""
+    """Number of items to run, the first ones; None for all."""
     temperature: float = 0.0
     """Sampling temperature."""
     repeats: int = 1
@@ -231,6 +259,16 @@ class Plan:
     """Free labels of the run, such as epoch and condition."""
     chain_tokens: int = field(default=512, metadata={"absent": 512})
     """Maximum output tokens of a request for a whole chain."""
+    answer_tokens: int = field(default=64, metadata={"absent": 64})
+    """Maximum output tokens of a request for an answer alone."""
+    critic_votes: int = field(default=1, metadata={"absent": 1})
+    """Number of times that a critic is asked about each chain."""
+    critic_tokens: int = field(default=2_000, metadata={"absent": 2_000})
+    """Maximum output tokens of a critic's reply."""
+    sample: int | None = field(default=None, metadata={"absent": None})
+    """Number of items to draw at random with the seed, before ``limit``; None for all."""
+    splitter_version: int = field(default=1, metadata={"absent": 1})
+    """Version of the code that divides a model's reply into steps."""
 
     @property
     def digest(self) -> str:
@@ -241,6 +279,15 @@ class Plan:
     def subject(self) -> ModelRef:
         """The model under test."""
         return self.models["subject"]
+
+    def items_of(self, suite: Suite) -> tuple[Item, ...]:
+        """Return the items of ``suite`` that the run measures, in the order of the suite."""
+        items = suite.items
+        if self.sample is not None and self.sample < len(items):
+            generator = random.Random(f"sample:{self.seed}")
+            positions = generator.sample(range(len(items)), self.sample)
+            items = tuple(items[position] for position in sorted(positions))
+        return items[: self.limit]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,26 +15,32 @@ import pandas as pd
 
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.registry import FIGURES
-from cotlab.export import tabular as sheets
-from cotlab.export.chrome import Chrome, Format, NoChrome
-from cotlab.export.recipe import Recipe, recipe_to_json
+from cotlab.export import tabular
+from cotlab.export.chrome import Chrome, ImageFormat, NoChrome
+from cotlab.export.recipe import FigureRecipe, recipe_to_json
 from cotlab.figures import style
-from cotlab.figures.printed import PRESETS, Preset, printed_figure, web_page
+from cotlab.figures.presets import PRESETS, FigurePreset
+from cotlab.figures.printed import printed_figure, web_page
 
-FORMATS = ("pdf", "svg", "png", "html")
-IMAGE_FORMATS: tuple[Format, ...] = ("pdf", "svg", "png")
+EXPORT_FORMATS = ("pdf", "svg", "png", "html")
+IMAGE_FORMATS: tuple[ImageFormat, ...] = ("pdf", "svg", "png")
 """Formats that a Chrome draws."""
-_TAG = re.compile(r"<[^>]*>")
-_DATE = (2020, 1, 1, 0, 0, 0)
+_MARKUP_TAG_RE = re.compile(r"<[^>]*>")
+_PAPER_WORDS = {
+    "on hover and in the data": "in the data",
+    "; hover on a number for the reason": "; reasons are in the data",
+    "on hover": "in the data",
+}
+_ZIP_TIMESTAMP = (2020, 1, 1, 0, 0, 0)
 """Of every file in an archive: the same figures give the same archive."""
 
 
-class Exported(NamedTuple):
+class ExportedFiles(NamedTuple):
     """The files of some figures."""
 
     files: dict[str, bytes]
     """Contents by name of the file."""
-    missing: str
+    missing_reason: str
     """Why some formats are absent; "" where none is."""
 
 
@@ -42,70 +48,79 @@ def parse_formats(text: str) -> list[str]:
     """Parse formats separated by commas; UnknownName for an unknown one."""
     names = [part.strip().lower() for part in text.split(",") if part.strip()]
     for name in names:
-        if name not in FORMATS:
-            raise UnknownName("format", name, FORMATS)
+        if name not in EXPORT_FORMATS:
+            raise UnknownName("format", name, EXPORT_FORMATS)
     if not names:
-        raise ConfigError(f"--format names no format; known: {', '.join(FORMATS)}.")
+        raise ConfigError(f"--format names no format; known: {', '.join(EXPORT_FORMATS)}.")
     return list(dict.fromkeys(names))
 
 
-def find_preset(name: str) -> Preset:
+def find_preset(name: str) -> FigurePreset:
     """Return a venue by name; UnknownName where there is none."""
     if name not in PRESETS:
         raise UnknownName("preset", name, tuple(PRESETS))
     return PRESETS[name]
 
 
-def figure_caption(recipe: Recipe, figure: Any | None = None) -> str:
+def figure_caption(recipe: FigureRecipe, figure: Any | None = None) -> str:
     """Return a figure's caption as plain text: title, what it shows, n, interval method, note."""
     builder = FIGURES[recipe.figure]
-    meta = (figure if figure is not None else recipe.draw()).layout.meta or {}
-    small = [_ended(adapt_to_paper(strip_markup(text))) for text in meta.get("subtitle", ())]
-    title = strip_markup(str(meta.get("title", ""))).rstrip(".")
-    sentences = [f"{title}." if title else "", builder.caption, *small]
-    sentences += [text for text in _counted(recipe.table) if "n = " not in " ".join(small)]
-    joined = " ".join(sentences)
-    sentences += [
-        f"Intervals: {method}." for method in _methods(recipe.table) if method not in joined
+    figure_meta = (figure if figure is not None else recipe.draw()).layout.meta or {}
+    subtitle_sentences = [
+        _add_full_stop(adapt_to_paper(strip_markup(text)))
+        for text in figure_meta.get("subtitle", ())
     ]
+    title = strip_markup(str(figure_meta.get("title", ""))).rstrip(".")
+    sentences = [f"{title}." if title else "", builder.caption, *subtitle_sentences]
     sentences += [
-        f"Threshold: {limit:g}."
-        for limit in _thresholds(recipe.table)
-        if f"{limit:g}" not in joined
+        text
+        for text in _describe_counts(recipe.table)
+        if "n = " not in " ".join(subtitle_sentences)
     ]
-    return " ".join(part for part in sentences if part)
+    caption_so_far = " ".join(sentences)
+    sentences += [
+        f"Intervals: {name}."
+        for name in _interval_methods(recipe.table)
+        if name not in caption_so_far
+    ]
+    threshold_texts = [f"{threshold:g}" for threshold in _chosen_thresholds(recipe.table)]
+    sentences += [
+        f"Threshold: {threshold_text}."
+        for threshold_text in threshold_texts
+        if threshold_text not in caption_so_far
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
 
 
 def adapt_to_paper(text: str) -> str:
     """Reword a subtitle for paper: what a screen shows on hover is in the plotted numbers."""
-    paper_text = text.replace("on hover and in the data", "in the data").replace(
-        "on hover", "in the data"
-    )
-    return paper_text.replace("; hover on a number for the reason", "; reasons are in the data")
+    for screen_words, paper_words in _PAPER_WORDS.items():
+        text = text.replace(screen_words, paper_words)
+    return text
 
 
-def _ended(sentence: str) -> str:
+def _add_full_stop(sentence: str) -> str:
     return sentence if not sentence or sentence[-1] in ".!?" else f"{sentence}."
 
 
 def strip_markup(text: str) -> str:
     """Text of a figure without its markup."""
-    return " ".join(html.unescape(_TAG.sub(" ", text)).split())
+    return " ".join(html.unescape(_MARKUP_TAG_RE.sub(" ", text)).split())
 
 
-def _counted(table: pd.DataFrame) -> Iterator[str]:
+def _describe_counts(table: pd.DataFrame) -> Iterator[str]:
     for column, unit in (("n", "items"), ("draws", "draws")):
-        if column in table.columns and len(known := table[column].dropna()):
-            low, high = int(known.min()), int(known.max())
-            yield f"n = {low}{f' to {high}' if high > low else ''} {unit}."
+        if column in table.columns and len(counts := table[column].dropna()):
+            min_count, max_count = int(counts.min()), int(counts.max())
+            yield f"n = {min_count}{f' to {max_count}' if max_count > min_count else ''} {unit}."
 
 
-def _methods(table: pd.DataFrame) -> list[str]:
-    methods = table["method"].dropna() if "method" in table.columns else ()
-    return [text for text in dict.fromkeys(map(str, methods)) if text and text != "none"]
+def _interval_methods(table: pd.DataFrame) -> list[str]:
+    method_column = table["method"].dropna() if "method" in table.columns else ()
+    return [text for text in dict.fromkeys(map(str, method_column)) if text and text != "none"]
 
 
-def _thresholds(table: pd.DataFrame) -> list[float]:
+def _chosen_thresholds(table: pd.DataFrame) -> list[float]:
     column = (
         "chosen" if "chosen" in table.columns else "threshold"
     )  # a sweep has every threshold, and one that is chosen
@@ -114,20 +129,20 @@ def _thresholds(table: pd.DataFrame) -> list[float]:
 
 
 def export_figures(
-    recipes: Sequence[Recipe],
+    recipes: Sequence[FigureRecipe],
     formats: Iterable[str],
-    preset: Preset,
+    preset: FigurePreset,
     on_progress: Callable[[int, int, str], None] | None = None,
-) -> Exported:
+) -> ExportedFiles:
     """Draw figures and write their files into memory.
 
     Parameters
     ----------
     recipes : sequence of Recipe
     formats : iterable of str
-        Of ``FORMATS``. Numbers, caption, tables and recipe come with every one of them.
+        Of ``REPORT_FORMATS``. Numbers, caption, tables and recipe come with every one of them.
     preset : Preset
-    tell : function of (how many are done, of how many, the figure that is next), optional
+    on_progress : function of (number of figures drawn, number in all, name of the next), optional
 
     Returns
     -------
@@ -135,71 +150,77 @@ def export_figures(
         Where no Chrome is, the formats that it would draw are missing, and a page of HTML is there
         in their place.
     """
-    requested, missing = list(dict.fromkeys(formats)), ""
+    requested_formats, missing_reason = list(dict.fromkeys(formats)), ""
     files: dict[str, bytes] = {}
     chrome: Chrome | None = None
     with ExitStack() as stack:
-        if set(requested) & set(IMAGE_FORMATS):
+        if set(requested_formats) & set(IMAGE_FORMATS):
             try:
                 chrome = stack.enter_context(Chrome())
             except NoChrome as error:
-                missing = str(error)
-                requested = [name for name in requested if name not in IMAGE_FORMATS] or ["html"]
+                missing_reason = str(error)
+                requested_formats = [
+                    name for name in requested_formats if name not in IMAGE_FORMATS
+                ] or ["html"]
         for i, recipe in enumerate(recipes):
             if on_progress is not None:
                 on_progress(i, len(recipes), recipe.name)
-            files |= _files(recipe, requested, preset, chrome)
-    return Exported(files, missing)
+            files |= _make_figure_files(recipe, requested_formats, preset, chrome)
+    return ExportedFiles(files, missing_reason)
 
 
-def _files(
-    recipe: Recipe, formats: Sequence[str], preset: Preset, chrome: Chrome | None
+def _make_figure_files(
+    recipe: FigureRecipe, formats: Sequence[str], preset: FigurePreset, chrome: Chrome | None
 ) -> dict[str, bytes]:
     figure, name = recipe.draw(), recipe.name
     caption, columns = figure_caption(recipe, figure), FIGURES[recipe.figure].columns
     files: dict[str, bytes] = {}
     if chrome is not None:
-        paper = printed_figure(figure, preset)
+        paper_figure = printed_figure(figure, preset)
         files |= {
-            f"{name}.{kind}": chrome.draw(paper, kind) for kind in IMAGE_FORMATS if kind in formats
+            f"{name}.{image_format}": chrome.draw(paper_figure, image_format)
+            for image_format in IMAGE_FORMATS
+            if image_format in formats
         }
     if "html" in formats:
-        files[f"{name}.html"] = web_page(figure, name, caption, style.FONT).encode()
+        files[f"{name}.html"] = web_page(figure, name, caption, style.FONT_FAMILY).encode()
     texts = {
-        "csv": sheets.as_csv(recipe.table),
+        "csv": tabular.table_to_csv(recipe.table),
         "recipe.json": recipe_to_json(recipe),
         "caption.txt": caption + "\n",
-        "tex": sheets.as_latex(recipe.table, columns, caption, name),
-        "md": sheets.as_markdown(recipe.table, columns, caption),
+        "tex": tabular.table_to_latex(recipe.table, columns, caption, name),
+        "md": tabular.table_to_markdown(recipe.table, columns, caption),
     }
     return files | {
-        f"{name}.{ending}": text.encode("utf-8", "surrogatepass") for ending, text in texts.items()
+        f"{name}.{suffix}": text.encode("utf-8", "surrogatepass") for suffix, text in texts.items()
     }
 
 
 def zip_files(files: Mapping[str, bytes]) -> bytes:
     """All files as one zip, the same bytes for the same files."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as zipped:
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
-            zipped.writestr(zipfile.ZipInfo(name, _DATE), files[name], zipfile.ZIP_DEFLATED)
+            archive.writestr(
+                zipfile.ZipInfo(name, _ZIP_TIMESTAMP), files[name], zipfile.ZIP_DEFLATED
+            )
     return buffer.getvalue()
 
 
 def write_files(files: Mapping[str, bytes], folder: Path, zip_name: str) -> list[Path]:
     """Write files and their archive into a folder; ConfigError where it cannot be written."""
-    every = {**files, zip_name: zip_files(files)}
+    all_files = {**files, zip_name: zip_files(files)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in every.items():
+        for name, content in all_files.items():
             (folder / name).write_bytes(content)
     except OSError as error:
         raise ConfigError(
             f"--out {folder}: cannot be written: {error.strerror or error}."
         ) from error
-    return [folder / name for name in every]
+    return [folder / name for name in all_files]
 
 
-def archive_name(run: str, preset: str) -> str:
+def archive_name(run_id: str, preset_name: str) -> str:
     """Return the name of an archive."""
-    return re.sub(r"[^A-Za-z0-9._-]", "-", f"{run or 'figures'}-{preset}") + ".zip"
+    return re.sub(r"[^A-Za-z0-9._-]", "-", f"{run_id or 'figures'}-{preset_name}") + ".zip"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import io
+import math
 import os
+import re
 import shutil
-from types import TracebackType
 from typing import Any, Literal
 
+import choreographer
 import kaleido
 from choreographer.errors import DevtoolsProtocolError
 from kaleido.errors import KaleidoError
@@ -16,7 +19,7 @@ from PIL import Image
 
 from cotlab.core.errors import CotlabError
 
-NAMES = (
+CHROME_COMMANDS = (
     "chromium",
     "google-chrome",
     "google-chrome-stable",
@@ -24,16 +27,23 @@ NAMES = (
     "chrome",
     "chrome-headless-shell",
 )
-MISSING = (
+NO_CHROME_MESSAGE = (
     "PDF, SVG and PNG need a Chrome or Chromium, and none is here. Install one: apt-get install"
     " chromium"
 )
-DPI = 300
+NO_START_MESSAGE = "{} does not start ({}). Is it a Chrome or Chromium?"
+PNG_DPI = 300
 PX_PER_INCH = 96
-TIMEOUT_S = 90.0
+DRAWING_TIMEOUT_S = 90.0
 """Longer than a figure of many thousand marks takes on a busy machine."""
-Format = Literal["svg", "pdf", "png"]
-_FAULTS = (RuntimeError, OSError, TimeoutError, KaleidoError, DevtoolsProtocolError)
+A4_PX = (793.7, 1122.5)
+"""Width and height of a sheet of A4, 210 by 297 mm, in px."""
+_MIN_PRINT_SCALE, _PRINT_ATTEMPTS, _REPRINT_FACTOR = 0.5, 6, 0.97
+_PDF_PAGE = re.compile(rb"/Type\s*/Page\b(?!s)")
+"""The object of one page: "/Type /Page", not "/Type /Pages"."""
+_HEIGHT_EXPRESSION = "document.querySelector('main').getBoundingClientRect().height"
+ImageFormat = Literal["svg", "pdf", "png"]
+_DRAWING_ERRORS = (RuntimeError, OSError, TimeoutError, KaleidoError, DevtoolsProtocolError)
 """What a browser that does not start, ends early or refuses a figure raises, there and in kaleido.
 """
 
@@ -42,7 +52,7 @@ class NoChrome(CotlabError):
     """No Chrome is installed, or it does not start."""
 
 
-class DrawingFailed(CotlabError):
+class DrawingError(CotlabError):
     """A Chrome is there and did not draw a figure."""
 
 
@@ -51,10 +61,10 @@ def find_chrome() -> str | None:
 
     None without one.
     """
-    chosen = os.environ.get("COTLAB_CHROME")
-    if chosen is not None:
-        return shutil.which(chosen)
-    return next((path for name in NAMES if (path := shutil.which(name))), None)
+    configured_path = os.environ.get("COTLAB_CHROME")
+    if configured_path is not None:
+        return shutil.which(configured_path)
+    return next((path for name in CHROME_COMMANDS if (path := shutil.which(name))), None)
 
 
 class Chrome:
@@ -66,7 +76,7 @@ class Chrome:
         On entering, if there is none or it does not start.
     """
 
-    def __init__(self, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, timeout_s: float = DRAWING_TIMEOUT_S) -> None:
         self._timeout_s = timeout_s
         self._loop: asyncio.Runner | None = None
         self._kaleido: Any = None
@@ -74,28 +84,21 @@ class Chrome:
     def __enter__(self) -> Chrome:
         path = find_chrome()
         if path is None:
-            raise NoChrome(MISSING)
+            raise NoChrome(NO_CHROME_MESSAGE)
         self._loop = asyncio.Runner()
         try:
             self._kaleido = kaleido.Kaleido(n=1, timeout=self._timeout_s, mathjax=False, path=path)
             self._loop.run(self._kaleido.__aenter__())
-        except _FAULTS as failed:
+        except _DRAWING_ERRORS as failed:
             self._kaleido = None
             self.close()
-            raise NoChrome(
-                f"{path} does not start ({type(failed).__name__}). Is it a Chrome or Chromium?"
-            ) from failed
+            raise NoChrome(NO_START_MESSAGE.format(path, type(failed).__name__)) from failed
         except BaseException:
             self.close()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -109,7 +112,7 @@ class Chrome:
             self._loop.close()
             self._loop = self._kaleido = None
 
-    def draw(self, figure: Any, kind: Format) -> bytes:
+    def draw(self, figure: Any, image_format: ImageFormat) -> bytes:
         """Draw a plotly figure, whose layout has width and height in px, as a file.
 
         Returns
@@ -125,25 +128,107 @@ class Chrome:
         if self._loop is None:
             raise RuntimeError("a Chrome draws inside its with block")
         layout = figure.layout
-        opts = {
-            "format": kind,
+        options = {
+            "format": image_format,
             "width": layout.width,
             "height": layout.height,
-            "scale": DPI / PX_PER_INCH if kind == "png" else 1,
+            "scale": PNG_DPI / PX_PER_INCH if image_format == "png" else 1,
         }
         try:
-            image: bytes = self._loop.run(self._kaleido.calc_fig(figure, opts))
-        except _FAULTS as failed:
+            image: bytes = self._loop.run(self._kaleido.calc_fig(figure, options))
+        except _DRAWING_ERRORS as failed:
             lines = str(failed).strip().splitlines()
-            raise DrawingFailed(
+            raise DrawingError(
                 f"the figure was not drawn: {lines[0] if lines else type(failed).__name__}"
             ) from failed
-        return with_dpi(image) if kind == "png" else image
+        return set_png_dpi(image) if image_format == "png" else image
 
 
-def with_dpi(png: bytes, dpi: int = DPI) -> bytes:
+def print_page(page_html: str, timeout_s: float = DRAWING_TIMEOUT_S) -> bytes:
+    """Print a page of HTML that loads nothing as a PDF of one A4 sheet.
+
+    Its ``main`` element is made smaller where it is longer than the sheet.
+
+    Raises
+    ------
+    NoChrome
+        If there is none or it does not start.
+    DrawingError
+        If it does not print the page, or not within the time.
+    """
+    path = find_chrome()
+    if path is None:
+        raise NoChrome(NO_CHROME_MESSAGE)
+    try:
+        return asyncio.run(asyncio.wait_for(_print_with(path, page_html), timeout_s))
+    except _DRAWING_ERRORS as failed:
+        lines = str(failed).strip().splitlines()
+        raise DrawingError(
+            f"the page was not printed: {lines[0] if lines else type(failed).__name__}"
+        ) from failed
+
+
+async def _print_with(path: str, page_html: str) -> bytes:
+    browser = choreographer.Browser(path=path, headless=True)
+    try:
+        await browser.open()
+    except _DRAWING_ERRORS as failed:
+        await browser.close()
+        raise NoChrome(NO_START_MESSAGE.format(path, type(failed).__name__)) from failed
+    try:
+        return await _print_in(await browser.create_tab("about:blank"), page_html)
+    finally:
+        await browser.close()
+
+
+async def _print_in(tab: choreographer.Tab, page_html: str) -> bytes:
+    async def send(command: str, **params: Any) -> dict[str, Any]:
+        response = await tab.send_command(command, params or None)
+        if "error" in response:
+            raise RuntimeError(str(response["error"].get("message", command)))
+        return dict(response["result"])
+
+    frame = (await send("Page.getFrameTree"))["frameTree"]["frame"]["id"]
+    await send("Page.setDocumentContent", frameId=frame, html=page_html)
+    await send("Emulation.setEmulatedMedia", media="print")
+    scale = 1.0
+    for _ in range(_PRINT_ATTEMPTS):
+        width = math.floor(A4_PX[0] / scale)
+        await send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=math.floor(A4_PX[1]),
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        measured = await send("Runtime.evaluate", expression=_HEIGHT_EXPRESSION)
+        height = float(measured["result"]["value"]) * scale
+        if height <= A4_PX[1] - 1:
+            break
+        scale = max(_MIN_PRINT_SCALE, scale * math.sqrt((A4_PX[1] - 4) / height))
+    for _ in range(_PRINT_ATTEMPTS):  # print may break lines that the screen does not
+        printed = await send(
+            "Page.printToPDF",
+            paperWidth=A4_PX[0] / PX_PER_INCH,
+            paperHeight=A4_PX[1] / PX_PER_INCH,
+            marginTop=0,
+            marginBottom=0,
+            marginLeft=0,
+            marginRight=0,
+            printBackground=True,
+            preferCSSPageSize=False,
+            scale=scale,
+        )
+        pdf = base64.b64decode(printed["data"])
+        if len(_PDF_PAGE.findall(pdf)) == 1:
+            break
+        scale = max(_MIN_PRINT_SCALE, scale * _REPRINT_FACTOR)
+    return pdf
+
+
+def set_png_dpi(png: bytes, dpi: int = PNG_DPI) -> bytes:
     """Return a PNG with its resolution written into it."""
-    out = io.BytesIO()
+    buffer = io.BytesIO()
     with Image.open(io.BytesIO(png)) as image:
-        image.save(out, format="PNG", dpi=(dpi, dpi))
-    return out.getvalue()
+        image.save(buffer, format="PNG", dpi=(dpi, dpi))
+    return buffer.getvalue()

@@ -12,24 +12,26 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cotlab.analysis.tables.catalogue import TABLES, figure_table
-from cotlab.analysis.tables.declare import DEFAULT_CHOICE, Choice, FigureData, NoFigure
+from cotlab.analysis.tables.catalogue import FIGURE_TABLES, make_figure_table
+from cotlab.analysis.tables.declare import DEFAULT_CHOICE, FigureChoice, FigureData, MissingFigure
 from cotlab.analysis.view import RunView
 from cotlab.core.errors import ConfigError
 from cotlab.core.keys import digest
 from cotlab.core.registry import FIGURES
 from cotlab.export.tabular import drop_hidden_columns
+from cotlab.figures.presets import FigurePreset, print_options
 from cotlab.figures.printed import plotly_version
 from cotlab.run.plan import code_version
 
-KIND = "cotlab figure, version 1"
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
+RECIPE_KIND = "cotlab figure, version 1"
+_FILE_NAME_RE = re.compile(r"[A-Za-z0-9_-]{1,80}")
 """A name that names a file in the folder that was chosen, and no file elsewhere."""
-_DTYPES = {"i": "Int64", "u": "Int64", "f": "float64", "b": "boolean"}
+_TEXT_FIELDS = ("name", "figure", "note", "run", "preset")
+_DTYPE_BY_KIND = {"i": "Int64", "u": "Int64", "f": "float64", "b": "boolean"}
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class FigureRecipe:
     """What draws a figure."""
 
     name: str
@@ -48,41 +50,34 @@ class Recipe:
     """Which item, metric or setting was chosen."""
     versions: dict[str, str] = field(default_factory=dict)
     """Versions of the code that wrote it."""
+    print_options: dict[str, Any] = field(default_factory=dict)
+    """In what it was printed otherwise than its venue's figures: ``width_pt``, say."""
 
     def draw(self) -> Any:
         """Return the figure as a page shows it."""
         return FIGURES[self.figure](self.table, note=self.note)
 
 
-def recipe_to_json(recipe: Recipe) -> str:
+def recipe_to_json(recipe: FigureRecipe) -> str:
     """Return a recipe as JSON text; equal figures have equal digests."""
     document = {
-        "kind": KIND,
-        "name": recipe.name,
-        "figure": recipe.figure,
-        "note": recipe.note,
-        "run": recipe.run,
-        "preset": recipe.preset,
-        "choice": recipe.choice,
+        "kind": RECIPE_KIND,
+        **{name: getattr(recipe, name) for name in (*_TEXT_FIELDS, "choice", "print_options")},
         "versions": {"plotly": plotly_version(), **recipe.versions},
         "table": table_to_json(recipe.table),
     }
-    return (
-        json.dumps(
-            {**document, "digest": _digest(document)}, indent=1, ensure_ascii=False, allow_nan=False
-        )
-        + "\n"
-    )
+    document["digest"] = _content_digest(document)
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def recipe_from_json(text: str, where: str = "recipe") -> Recipe:
+def recipe_from_json(text: str, source: str = "recipe") -> FigureRecipe:
     """Return the recipe of a file.
 
     Raises
     ------
     ConfigError
         If it is no recipe, its name is no name of a file, its numbers are not those that its digest
-        was made of, or its table lacks a column that the figure needs.
+        was made of, or its table lacks a column that the figure needs or cannot be drawn.
     UnknownName
         If no figure has the name of its builder.
     """
@@ -91,64 +86,81 @@ def recipe_from_json(text: str, where: str = "recipe") -> Recipe:
         json.dumps(document, ensure_ascii=False, allow_nan=False).encode(
             "utf-8"
         )  # what was read can be written again
-        if not isinstance(document, dict) or document.get("kind") != KIND:
-            raise ConfigError(f"{where} is no recipe of a figure: its kind is not {KIND!r}.")
-        if document.get("digest") != _digest(document):
+        if not isinstance(document, dict) or document.get("kind") != RECIPE_KIND:
             raise ConfigError(
-                f"{where} was changed after it was written: its digest is that of other numbers."
+                f"{source} is no recipe of a figure: its kind is not {RECIPE_KIND!r}."
             )
-        recipe = Recipe(
-            str(document["name"]),
-            str(document["figure"]),
-            table_from_json(document["table"]),
-            str(document["note"]),
-            str(document["run"]),
-            str(document["preset"]),
-            dict(document["choice"]),
-            dict(document["versions"]),
+        if document.get("digest") != _content_digest(document):
+            raise ConfigError(
+                f"{source} was changed after it was written: its digest is that of other numbers."
+            )
+        texts = {name: str(document[name]) for name in _TEXT_FIELDS}
+        table = table_from_json(document["table"])
+        choice, versions = dict(document["choice"]), dict(document["versions"])
+        recipe = FigureRecipe(
+            table=table,
+            choice=choice,
+            versions=versions,
+            print_options=dict(document.get("print_options", {})),  # absent from earlier ones
+            **texts,
         )
     except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
-        raise ConfigError(f"{where} is no recipe of a figure: {type(error).__name__}.") from error
-    if not _NAME.fullmatch(recipe.name):
+        raise ConfigError(f"{source} is no recipe of a figure: {type(error).__name__}.") from error
+    if not _FILE_NAME_RE.fullmatch(recipe.name):
         raise ConfigError(
-            f"{where} is no recipe of a figure: its name must be letters, digits, _ and -, 80 at"
+            f"{source} is no recipe of a figure: its name must be letters, digits, _ and -, 80 at"
             " most."
         )
     FIGURES.require(recipe.figure)
-    if lacking := [
-        name for name in FIGURES[recipe.figure].columns if name not in recipe.table.columns
-    ]:
+    missing_columns = [
+        column for column in FIGURES[recipe.figure].columns if column not in recipe.table.columns
+    ]
+    if missing_columns:
         raise ConfigError(
-            f"{where} is no recipe of {recipe.figure}: its table lacks {', '.join(lacking)}."
+            f"{source} is no recipe of {recipe.figure}: its table lacks"
+            f" {', '.join(missing_columns)}."
         )
+    try:
+        recipe.draw()
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        raise ConfigError(
+            f"{source} is no recipe of {recipe.figure}: its table holds values that this figure"
+            f" cannot show ({type(error).__name__})."
+        ) from error
     return recipe
 
 
-def _digest(document: dict[str, Any]) -> str:
+def _content_digest(document: dict[str, Any]) -> str:
     return digest({name: document.get(name) for name in ("figure", "note", "table")})
 
 
 def table_to_json(table: pd.DataFrame) -> dict[str, Any]:
     """Return a table as columns with their kinds and rows of JSON values; missing is null."""
-    visible = drop_hidden_columns(table)
-    kinds = [_DTYPES.get(visible[name].dtype.kind, "object") for name in visible.columns]
-    rows = [[_plain(value) for value in row] for row in visible.itertuples(index=False, name=None)]
-    return {"columns": [str(name) for name in visible.columns], "kinds": kinds, "rows": rows}
+    visible_table = drop_hidden_columns(table)
+    kinds = [
+        _DTYPE_BY_KIND.get(visible_table[name].dtype.kind, "object")
+        for name in visible_table.columns
+    ]
+    rows = [
+        [_json_value(value) for value in row]
+        for row in visible_table.itertuples(index=False, name=None)
+    ]
+    return {"columns": [str(name) for name in visible_table.columns], "kinds": kinds, "rows": rows}
 
 
 def table_from_json(document: dict[str, Any]) -> pd.DataFrame:
     """Return the table of ``table_to_json``."""
     columns = {}
     for i, (name, kind) in enumerate(zip(document["columns"], document["kinds"], strict=True)):
-        if kind not in (*_DTYPES.values(), "object"):
+        if kind not in (*_DTYPE_BY_KIND.values(), "object"):
             raise ValueError(f"no such kind of column: {kind}")
         columns[name] = pd.Series([row[i] for row in document["rows"]], dtype=kind)
     return pd.DataFrame(columns)
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(element) for element in value]
+        return [_json_value(child) for child in value]
     if value is None or value is pd.NA or value is pd.NaT:
         return None
     if isinstance(value, np.generic):
@@ -158,24 +170,30 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | bool | int | float) else str(value)
 
 
-def recipe_of(view: RunView, name: str, figure_data: FigureData, preset: str = "") -> Recipe:
+def make_recipe(
+    view: RunView, name: str, figure_data: FigureData, preset: FigurePreset | None = None
+) -> FigureRecipe:
     """Return the recipe of a figure with its table; that of a partial run says so."""
-    note = " ".join(part for part in (figure_data.note, view.partial) if part)
-    return Recipe(
+    note = " ".join(part for part in (figure_data.note, view.partial_note) if part)
+    return FigureRecipe(
         name,
-        TABLES[name].figure,
+        FIGURE_TABLES[name].figure,
         figure_data.table,
         note,
         view.run_id,
-        preset,
-        figure_data.choice.chosen(),
+        "" if preset is None else preset.name,
+        figure_data.choice.as_dict(),
         {"cotlab": code_version()},
+        {} if preset is None else print_options(preset),
     )
 
 
-def recipes_of(
-    view: RunView, names: Sequence[str] = (), choice: Choice = DEFAULT_CHOICE, preset: str = ""
-) -> tuple[list[Recipe], dict[str, str]]:
+def make_recipes(
+    view: RunView,
+    names: Sequence[str] = (),
+    choice: FigureChoice = DEFAULT_CHOICE,
+    preset: FigurePreset | None = None,
+) -> tuple[list[FigureRecipe], dict[str, str]]:
     """Return the recipes of some or all figures of a run, and why others are absent.
 
     Raises
@@ -185,19 +203,17 @@ def recipes_of(
     UnknownName
         If no figure has the name.
     """
-    recipes, absent = [], {}
-    for name in names or TABLES:
-        result = figure_table(view, name, choice)
-        if isinstance(result, NoFigure):
-            absent[name] = result.reason
+    recipes, reason_by_figure = [], {}
+    for name in names or FIGURE_TABLES:
+        result = make_figure_table(view, name, choice)
+        if isinstance(result, MissingFigure):
+            reason_by_figure[name] = result.reason
         else:
-            recipes.append(recipe_of(view, name, result, preset))
-    if names and absent:
-        raise ConfigError(
-            "; ".join(
-                f"run {view.run_id} has no figure {name}: {reason}"
-                for name, reason in absent.items()
-            )
-            + "."
-        )
-    return recipes, absent
+            recipes.append(make_recipe(view, name, result, preset))
+    if names and reason_by_figure:
+        reasons = [
+            f"run {view.run_id} has no figure {name}: {reason_by_figure[name]}"
+            for name in reason_by_figure
+        ]
+        raise ConfigError("; ".join(reasons) + ".")
+    return recipes, reason_by_figure

@@ -12,35 +12,42 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from cotlab.figures import style
-from cotlab.figures.declare import figure
-from cotlab.figures.marks import (
-    Mark,
+from cotlab.figures.declare import (
     Row,
-    draw_reference,
-    error_bars,
+    figure,
     float_value,
-    hover_text,
+    group_rows,
     int_value,
-    interval_note,
     table_records,
     text_value,
 )
+from cotlab.figures.marks import (
+    Mark,
+    draw_background,
+    draw_markers,
+    draw_reference_line,
+    error_bars,
+    hover_text,
+    interval_note,
+    interval_values,
+    point_marker,
+)
 
-CALIBRATORS: Mapping[str, tuple[str, str]] = {
+CALIBRATOR_STYLES: Mapping[str, tuple[str, str]] = {
     "isotonic": ("Isotonic", "solid"),
     "platt": ("Platt", "dash"),
     "beta": ("Beta", "dot"),
     "combined": ("Combined features", "dashdot"),
 }
 """Display name and line dash of each calibrator, in the order of their colours."""
-METRICS: Mapping[str, tuple[str, str]] = {
+CALIBRATION_METRICS: Mapping[str, tuple[str, str]] = {
     "brier": ("Brier score", "lower is better"),
     "ece": ("ECE", "lower is better"),
     "log_loss": ("Log loss, nats", "lower is better"),
     "auroc": ("AUROC", "higher is better"),
 }
 """Display name of each metric, and which direction is better."""
-_NARROW = 0.4
+_MAX_CUT_AXIS_RANGE = 0.4
 """Scores in a range narrower than this are drawn on a cut axis."""
 
 
@@ -53,93 +60,102 @@ _NARROW = 0.4
         " that they rejected. Where ticks are sparse a curve follows the shape of its family more"
         " than the data; where curves differ the choice of the method matters."
     ),
-    empty="no calibrator has been fitted.",
+    empty_reason="no calibrator has been fitted.",
 )
 def calibrator_curves(table: pd.DataFrame) -> Any:
     """Draw a line for each calibrator and ticks for the labels.
 
-    ``kind`` is "curve", or "label" with ``r_cal`` 1 or 0 for the rater's verdict. Optional columns:
-    ``chosen`` marks the calibrator in use, ``n`` is its number of labels.
+    ``kind`` is "curve", or "label" with ``r_cal`` 1 or 0 for the rater's verdict.
+    Optional columns: ``chosen`` marks the calibrator in use, ``n_labels`` is its number of labels.
     """
     rows = table_records(table)
-    curves = [row for row in rows if row["kind"] == "curve"]
-    names = list(dict.fromkeys(str(row["calibrator"]) for row in curves))
+    curve_rows = [row for row in rows if row["kind"] == "curve"]
+    rows_by_calibrator = group_rows(curve_rows, "calibrator", "r_raw")
     fig = go.Figure()
     draw_diagonal(fig)
-    for name, code in style.category_codes(names, tuple(CALIBRATORS)).items():
-        group_rows = sorted(
-            (row for row in curves if str(row["calibrator"]) == name),
-            key=lambda row: float(row["r_raw"]),
+    for name, category_style in style.category_styles(
+        rows_by_calibrator, tuple(CALIBRATOR_STYLES)
+    ).items():
+        calibrator_rows = rows_by_calibrator[name]
+        default_style = (style.escape(style.truncate_text(name, 30)), "dashdot")
+        display_name, line_dash = CALIBRATOR_STYLES.get(name, default_style)
+        is_in_use = any(map(_is_chosen, calibrator_rows))
+        n_labels = int_value(calibrator_rows[0], "n")
+        use_text = ", in use" if is_in_use else ""
+        label = f"{display_name}{use_text}{f' (n = {n_labels})' if n_labels else ''}"
+        raw_scores, calibrated_scores = (
+            [float_value(row, column) for row in calibrator_rows] for column in ("r_raw", "r_cal")
         )
-        title, dash = CALIBRATORS.get(
-            name, (style.escape(style.truncate_text(name, 30)), "dashdot")
-        )
-        chosen = any(
-            bool(row.get("chosen")) and not pd.isna(row.get("chosen")) for row in group_rows
-        )
-        few = group_rows[:: max(1, len(group_rows) // 10)]
-        label = f"{title}, in use" if chosen else title
-        label += f" (n = {int_value(group_rows[0], 'n')})" if int_value(group_rows[0], "n") else ""
         fig.add_scatter(
-            x=[float_value(row, "r_raw") for row in group_rows],
-            y=[float_value(row, "r_cal") for row in group_rows],
+            x=raw_scores,
+            y=calibrated_scores,
             mode="lines",
             name=label,
-            legendgroup=title,
-            line={"color": code.colour, "width": 3.2 if chosen else 1.8, "dash": dash},
+            legendgroup=display_name,
+            line={
+                "color": category_style.colour,
+                "width": 3.2 if is_in_use else 1.8,
+                "dash": line_dash,
+            },
             hoverinfo="text",
             hovertext=[
-                f"<b>{label}</b><br>r_raw {style.format_number(float_value(row, 'r_raw'))}<br>r_cal"
-                f" {style.format_number(float_value(row, 'r_cal'))}"
-                for row in group_rows
+                f"<b>{label}</b><br>r_raw {style.format_number(r_raw)}<br>r_cal"
+                f" {style.format_number(r_cal)}"
+                for r_raw, r_cal in zip(raw_scores, calibrated_scores, strict=True)
             ],
         )
-        fig.add_scatter(
-            x=[float_value(row, "r_raw") for row in few],
-            y=[float_value(row, "r_cal") for row in few],
+        marker_spacing = max(1, len(calibrator_rows) // 10)
+        marker = {"color": category_style.colour, "symbol": category_style.symbol, "size": 7}
+        draw_background(
+            fig,
+            raw_scores[::marker_spacing],
+            calibrated_scores[::marker_spacing],
             mode="markers",
-            hoverinfo="skip",
-            showlegend=False,
-            legendgroup=title,
-            marker={"color": code.colour, "symbol": code.symbol, "size": 7},
+            legendgroup=display_name,
+            marker=marker,
         )
-    labels = [row for row in rows if row["kind"] == "label"]
-    both = [[row for row in labels if bool(row["r_cal"]) is accepted] for accepted in (True, False)]
-    for group_rows, y, colour in zip(
-        both, (1.05, -0.05), (style.BLUE, style.VERMILLION), strict=True
+    label_rows = [row for row in rows if row["kind"] == "label"]
+    accepted_rows, rejected_rows = (
+        [r for r in label_rows if bool(r["r_cal"]) is is_accepted] for is_accepted in (True, False)
+    )
+    for verdict_rows, y, colour in (
+        (accepted_rows, 1.05, style.BLUE),
+        (rejected_rows, -0.05, style.VERMILLION),
     ):
         fig.add_scatter(
-            x=[float_value(row, "r_raw") for row in group_rows],
-            y=[y] * len(group_rows),
+            x=[float_value(row, "r_raw") for row in verdict_rows],
+            y=[y] * len(verdict_rows),
             mode="markers",
             hoverinfo="x",
             showlegend=False,
             cliponaxis=False,
-            marker={"symbol": "line-ns-open", "size": 10, "color": style.faded(colour, 0.6)},
+            marker={"symbol": "line-ns-open", "size": 10, "color": style.with_opacity(colour, 0.6)},
         )
-    small = [
-        f"n = {len(labels):,} labels: {len(both[0]):,} acceptable (top), {len(both[1]):,} not"
-        " (bottom)."
+    subtitle = [
+        (
+            f"n = {len(label_rows):,} labels: {len(accepted_rows):,} acceptable (top),"
+            f" {len(rejected_rows):,} not (bottom)."
+        ),
+        "No intervals: the comparison out of fold shows how well each holds on unseen labels.",
     ]
-    small += [
-        "No intervals: the comparison out of fold shows how well each holds on unseen labels."
-    ]
-    small += (
-        [" ".join(draw_thresholds(fig, rows, across=False))]
-        if float_value(rows[0], "low") is not None
-        else []
-    )
-    small += set_score_axis(fig, [float(row["r_raw"]) for row in rows])
+    if float_value(rows[0], "low") is not None:
+        subtitle.append(" ".join(draw_thresholds(fig, rows, is_vertical=False)))
+    subtitle += set_score_axis(fig, [float(row["r_raw"]) for row in rows])
     fig.update_yaxes(range=[-0.09, 1.09], tickvals=[i / 5 for i in range(6)])
-    style.apply_style(
+    return style.apply_style(
         fig,
         "From raw to calibrated scores (r_cal, 0 to 1, by r_raw)",
-        subtitle=small,
+        subtitle=subtitle,
         x="r_raw: weighted mean of the parts",
         y="r_cal: probability of acceptable reasoning",
         height=460,
+        margin={"b": 84},
     )
-    return fig.update_layout(margin={"b": 84})
+
+
+def _is_chosen(row: Row) -> bool:
+    """Return whether the optional column ``chosen`` marks a row."""
+    return float_value(row, "chosen") == 1
 
 
 @figure(
@@ -152,7 +168,7 @@ def calibrator_curves(table: pd.DataFrame) -> Any:
         " only by ties and folds. Overlapping intervals do not show that calibrators are equal, as"
         " they share their labels."
     ),
-    empty="no calibrator has numbers out of fold.",
+    empty_reason="no calibrator has numbers out of fold.",
 )
 def calibrator_comparison(table: pd.DataFrame) -> Any:
     """Draw a panel for each metric with a dot and its interval for each calibrator.
@@ -162,164 +178,169 @@ def calibrator_comparison(table: pd.DataFrame) -> Any:
     """
     rows = table_records(table)
     metrics = [
-        *(m for m in METRICS if any(row["metric"] == m for row in rows)),
-        *dict.fromkeys(str(row["metric"]) for row in rows if row["metric"] not in METRICS),
+        *(m for m in CALIBRATION_METRICS if any(row["metric"] == m for row in rows)),
+        *dict.fromkeys(
+            str(row["metric"]) for row in rows if row["metric"] not in CALIBRATION_METRICS
+        ),
     ]
     names = list(dict.fromkeys(str(row["calibrator"]) for row in rows))
-    codes, fig, every = style.category_codes(names, tuple(CALIBRATORS)), go.Figure(), list[Mark]()
-    used = {
-        str(row["calibrator"])
-        for row in rows
-        if row.get("chosen") is True or float_value(row, "chosen") == 1
-    }
-    ticks = [style.escape(style.truncate_text(_named(name), 18)) for name in names]
-    ticks = [
-        f"<b>{tick}</b>" if name in used else tick for name, tick in zip(names, ticks, strict=True)
+    style_by_calibrator, fig = style.category_styles(names, tuple(CALIBRATOR_STYLES)), go.Figure()
+    used_calibrators = {str(row["calibrator"]) for row in rows if _is_chosen(row)}
+    tick_labels = [style.escape(style.truncate_text(_calibrator_name(name), 18)) for name in names]
+    tick_labels = [
+        f"<b>{tick_label}</b>" if name in used_calibrators else tick_label
+        for name, tick_label in zip(names, tick_labels, strict=True)
     ]
-    lines = -(-len(metrics) // 2)
-    for k, metric in enumerate(metrics):
-        axis = "" if k == 0 else str(k + 1)
-        column, line = k % 2, k // 2
-        spacing, tall = 0.2, (1 - 0.26 * (lines - 1)) / lines
-        top = 1 - line * (tall + 0.26)
-        wide = (
-            (0.0, 1.0)
-            if len(metrics) == 1
-            else (column * (0.5 + spacing / 2), 0.5 - spacing / 2 + column * (0.5 + spacing / 2))
+    all_marks: list[Mark] = []
+    n_panel_rows = -(-len(metrics) // 2)
+    panel_height = (1 - 0.26 * (n_panel_rows - 1)) / n_panel_rows
+    for panel_index, metric in enumerate(metrics):
+        axis_number = "" if panel_index == 0 else str(panel_index + 1)
+        panel_left = 0.6 * (panel_index % 2)
+        panel_top = 1 - panel_index // 2 * (panel_height + 0.26)
+        panel_title, direction = CALIBRATION_METRICS.get(
+            metric, (style.escape(style.truncate_text(metric, 30)), "")
         )
-        head, better = METRICS.get(metric, (style.escape(style.truncate_text(metric, 30)), ""))
-        metric_rows = [row for row in rows if row["metric"] == metric]
         marks = [
-            Mark(head, names.index(str(row["calibrator"])), _named(row["calibrator"]), row)
-            for row in metric_rows
+            Mark(
+                panel_title,
+                names.index(str(row["calibrator"])),
+                _calibrator_name(row["calibrator"]),
+                row,
+            )
+            for row in rows
+            if row["metric"] == metric
         ]
         for mark in marks:
-            _panel_mark(fig, mark, codes[str(mark.row["calibrator"])], axis)
-        every += marks
-        axis_layout = {
-            "domain": list(wide),
-            "anchor": f"y{axis}",
+            _draw_panel_mark(
+                fig, mark, style_by_calibrator[str(mark.row["calibrator"])], axis_number
+            )
+        all_marks += marks
+        x_axis = {
+            "domain": [0, 1] if len(metrics) == 1 else [panel_left, panel_left + 0.4],
+            "anchor": f"y{axis_number}",
             "showgrid": True,
             "nticks": 5,
-            **_room(marks),
+            **_axis_range(marks),
         }
-        fig.update_layout(
-            {
-                f"xaxis{axis}": axis_layout,
-                f"yaxis{axis}": {
-                    "domain": [max(0.0, top - tall), top],
-                    "anchor": f"x{axis}",
-                    "tickvals": list(range(len(names))),
-                    "ticktext": ticks,
-                    "range": [len(names) - 0.4, -0.6],
-                    "showgrid": False,
-                },
-            }
-        )
+        y_axis = {
+            "domain": [max(0.0, panel_top - panel_height), panel_top],
+            "anchor": f"x{axis_number}",
+            "tickvals": list(range(len(names))),
+            "ticktext": tick_labels,
+            "range": [len(names) - 0.4, -0.6],
+            "showgrid": False,
+        }
+        fig.update_layout({f"xaxis{axis_number}": x_axis, f"yaxis{axis_number}": y_axis})
         fig.add_annotation(
-            x=wide[0],
-            y=top,
+            x=panel_left,
+            y=panel_top,
             xref="paper",
             yref="paper",
             xanchor="left",
             yanchor="bottom",
             yshift=5,
-            text=f"<b>{head}</b>" + (f", {better}" if better else ""),
-            font={"size": style.TEXT_SIZE - 1, "color": style.INK},
+            text=f"<b>{panel_title}</b>" + (f", {direction}" if direction else ""),
+            font={"size": style.TEXT_SIZE - 1, "color": style.TEXT_COLOUR},
         )
-    sizes = sorted({int_value(mark.row, "n") for mark in every if mark.point is not None})
-    small = (
-        [f"n = {' to '.join(str(n) for n in dict.fromkeys((sizes[0], sizes[-1])))} labels."]
-        if sizes
-        else []
+    label_counts = sorted(
+        {int_value(mark.row, "n") for mark in all_marks if mark.point is not None}
     )
-    small += [text for text in (interval_note(every),) if text]
-    small += [style.escape(f"In use: {', '.join(map(_named, sorted(used)))}.")] if used else []
-    gone = dict.fromkeys(
-        f"{mark.at}: {text_value(mark.row, 'reason')}" for mark in every if mark.point is None
+    subtitle = []
+    if label_counts:
+        subtitle = [
+            f"n = {' to '.join(map(str, dict.fromkeys((label_counts[0], label_counts[-1]))))}"
+            " labels."
+        ]
+    subtitle += [text for text in (interval_note(all_marks),) if text]
+    if used_calibrators:
+        subtitle.append(
+            style.escape(f"In use: {', '.join(map(_calibrator_name, sorted(used_calibrators)))}.")
+        )
+    missing_value_notes = dict.fromkeys(
+        f"n/a: {mark.position_name}: {text_value(mark.row, 'reason')}"
+        for mark in all_marks
+        if mark.point is None
     )
-    small += [style.escape(style.truncate_text(f"n/a: {text}", 200)) for text in gone]
-    return style.apply_style(
+    subtitle += [style.escape(style.truncate_text(text, 200)) for text in missing_value_notes]
+    style.apply_style(
         fig,
         "Calibrators on unseen labels (0 to 1; log loss: nats)",
-        subtitle=small,
-        height=120 + lines * (70 + 34 * len(names)),
+        subtitle=subtitle,
+        height=120 + n_panel_rows * (70 + 34 * len(names)),
     )
+    return fig.update_layout(margin={"t": fig.layout.margin.t + 18})
 
 
-def _named(calibrator: Any) -> str:
+def _calibrator_name(calibrator: Any) -> str:
     """Return the display name of a calibrator."""
-    return CALIBRATORS.get(str(calibrator), (str(calibrator), ""))[0]
+    return CALIBRATOR_STYLES.get(str(calibrator), (str(calibrator), ""))[0]
 
 
-def _panel_mark(fig: Any, mark: Mark, code: style.Code, axis: str) -> None:
+def _draw_panel_mark(
+    fig: Any, mark: Mark, category_style: style.CategoryStyle, axis_number: str
+) -> None:
     """Draw the number of one calibrator in one panel, or n/a at the left."""
     if mark.point is None:
         fig.add_annotation(
             x=0.02,
-            xref=f"x{axis} domain",
+            xref=f"x{axis_number} domain",
             y=mark.x,
-            yref=f"y{axis}",
+            yref=f"y{axis_number}",
             xanchor="left",
             text="n/a",
             hovertext=hover_text(mark),
         )
         return
-    bars = {"error_x": error_bars([mark], code.colour)} if mark.bounded else {}
-    fig.add_scatter(
-        x=[mark.point],
-        y=[mark.x],
-        xaxis=f"x{axis}",
-        yaxis=f"y{axis}",
-        mode="markers",
-        showlegend=False,
-        hoverinfo="text",
-        hovertext=[hover_text(mark)],
-        cliponaxis=False,
-        **bars,
-        marker={
-            "color": code.colour,
-            "size": 9,
-            "symbol": code.symbol if mark.bounded else f"{code.symbol}-open",
-            "line": {"width": 0 if mark.bounded else 2, "color": code.colour},
-        },
-    )
+    error_bars_x = error_bars([mark.row], category_style.colour) if mark.has_interval else None
+    marker = point_marker(category_style, mark.has_interval)
+    trace_options = {
+        "xaxis": f"x{axis_number}",
+        "yaxis": f"y{axis_number}",
+        "error_x": error_bars_x,
+    }
+    draw_markers(fig, [mark.point], [mark.x], [hover_text(mark)], marker, **trace_options)
 
 
-def _room(marks: Sequence[Mark]) -> dict[str, Any]:
+def _axis_range(marks: Sequence[Mark]) -> dict[str, Any]:
     """Return the range of an axis that contains all points and bars of a panel."""
-    ends = [
-        value for mark in marks for value in (mark.point, mark.lo, mark.hi) if value is not None
-    ]
-    if not ends:
+    axis_ends = interval_values(marks)
+    if not axis_ends:
         return {"range": [0, 1], "tickvals": []}
-    pad = 0.08 * (max(ends) - min(ends)) or 0.05
-    return {"range": [min(ends) - pad, max(ends) + pad]}
+    padding = 0.08 * (max(axis_ends) - min(axis_ends)) or 0.05
+    return {"range": [min(axis_ends) - padding, max(axis_ends) + padding]}
 
 
-def set_score_axis(fig: Any, values: Sequence[float], *, full_range: bool = False) -> list[str]:
+def set_score_axis(
+    fig: Any, values: Sequence[float], *, with_full_range: bool = False
+) -> list[str]:
     """Set the axis to [0, 1] or to a narrow range of values; return a note about a cut axis."""
-    lo, hi = min(values), max(values)
-    if full_range or hi - lo > _NARROW:
+    lowest_value, highest_value = min(values), max(values)
+    if with_full_range or highest_value - lowest_value > _MAX_CUT_AXIS_RANGE:
         fig.update_xaxes(range=[-0.03, 1.03], tickvals=[i / 10 for i in range(11)])
         return []
-    pad = 0.04 * (hi - lo) or 0.02
-    fig.update_xaxes(range=[lo - pad, hi + pad], nticks=12)
-    return [f"The horizontal axis is cut: {lo:.3g} to {hi:.3g} of 0 to 1."]
+    padding = 0.04 * (highest_value - lowest_value) or 0.02
+    fig.update_xaxes(range=[lowest_value - padding, highest_value + padding], nticks=12)
+    return [f"The horizontal axis is cut: {lowest_value:.3g} to {highest_value:.3g} of 0 to 1."]
 
 
 def draw_diagonal(fig: Any) -> None:
     """Draw the dotted line from (0, 0) to (1, 1)."""
-    line = {"color": style.SOFT_INK, "width": 1, "dash": "dot"}
+    line = {"color": style.SOFT_TEXT_COLOUR, "width": 1, "dash": "dot"}
     fig.add_shape(type="line", x0=0, x1=1, y0=0, y1=1, layer="below", line=line)
 
 
-def draw_thresholds(fig: Any, rows: Sequence[Row], *, across: bool = True) -> list[str]:
+def draw_thresholds(fig: Any, rows: Sequence[Row], *, is_vertical: bool = True) -> list[str]:
     """Draw lines at the policy's thresholds; return a note about the actions between them."""
-    low, high = (float_value(rows[0], name) if rows else None for name in ("low", "high"))
-    if low is None or high is None:
+    low_threshold, high_threshold = (
+        float_value(rows[0], name) if rows else None for name in ("low", "high")
+    )
+    if low_threshold is None or high_threshold is None:
         return []
-    for value, dash in ((low, "dash"), (high, "longdash")):
-        at = {"x": value} if across else {"y": value}
-        draw_reference(fig, **at, dash=dash, width=1.2)
-    return [f"Dashed: below {low:g} escalate, from {high:g} on release, between them review."]
+    for value, line_dash in ((low_threshold, "dash"), (high_threshold, "longdash")):
+        line_position = {"x": value} if is_vertical else {"y": value}
+        draw_reference_line(fig, **line_position, line_dash=line_dash, width=1.2)
+    return [
+        f"Dashed: below {low_threshold:g} escalate, from {high_threshold:g} on release, between"
+        " them review."
+    ]

@@ -1,46 +1,53 @@
-"""Cells of a grid with fill and text, drawn as bars so that print stays vector; hatched is n/a."""
+"""Cells of a grid as bars, so that print stays vector; tables of pairs below their diagonal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from cotlab.figures import style
+import plotly.graph_objects as go
 
-NARROW = 9
+from cotlab.figures import style
+from cotlab.figures.declare import Row, float_value, int_value, text_value
+from cotlab.figures.marks import missing_notes
+
+MAX_HORIZONTAL_COLUMNS = 9
 """Number of columns above which the text of a cell is upright."""
-DENSE = 30
+MAX_LABELLED_COLUMNS = 30
 """Number of columns above which cells have no text and every other column is named."""
+
+HATCH_PATTERN = {"size": 6, "solidity": 0.25, "fillmode": "overlay"}
+"""Hatching of a bar, without its shape and colours."""
 
 
 class Cell(NamedTuple):
     """One cell of a grid."""
 
-    column: int
+    column_index: int
     """Index of the column, from 0."""
-    row: int
+    row_index: int
     """Index of the row, from 0."""
-    fill: str
+    fill_colour: str
     """Colour, ``#rrggbb``."""
     text: str
     """Text in the cell."""
-    hover: str
+    hover_text: str
     """Text on hover."""
-    known: bool = True
+    has_value: bool = True
     """Whether it has a value; otherwise it is hatched."""
-    of: tuple[str | int, ...] = ()
+    click_data: tuple[str | int, ...] = ()
     """Data of a click on it, of one length in all cells."""
 
 
 def draw_cells(
     fig: Any,
     cells: Sequence[Cell],
-    columns: Sequence[str],
-    rows: Sequence[str],
+    column_names: Sequence[str],
+    row_names: Sequence[str],
     *,
-    upright: bool = False,
-    width: int = 20,
-    every: int = 1,
+    is_upright: bool = False,
+    max_row_name_chars: int = 20,
+    column_interval: int = 1,
 ) -> Any:
     """Draw cells and name their columns and rows, the first row on top.
 
@@ -50,66 +57,126 @@ def draw_cells(
         Changed in place; styled before or after.
     cells : sequence of Cell
         Texts and hover texts may have markup; the caller escapes text from data.
-    columns, rows : sequence of str
-        Names, escaped here; names of rows are broken at ``width`` characters.
-    upright : bool
+    columns, row_names : sequence of str
+        Names, escaped here; names of rows are broken at ``max_row_name_chars`` characters.
+    is_upright : bool
         Whether texts of cells and columns are upright.
-    every : int
+    column_interval : int
         Name every n-th column.
     """
     fig.add_bar(
-        x=[cell.column for cell in cells],
+        x=[cell.column_index for cell in cells],
         y=[0.94] * len(cells),
-        base=[cell.row - 0.47 for cell in cells],
+        base=[cell.row_index - 0.47 for cell in cells],
         width=0.96,
         marker={
-            "color": [cell.fill for cell in cells],
-            "line": {"width": 1, "color": style.GRID},
-            "pattern": {
-                "shape": ["" if cell.known else "/" for cell in cells],
-                "fgcolor": "#d6d6d6",
-                "size": 6,
-                "solidity": 0.25,
-                "fillmode": "overlay",
-            },
+            "color": [cell.fill_colour for cell in cells],
+            "line": {"width": 1, "color": style.GRID_COLOUR},
+            "pattern": HATCH_PATTERN
+            | {"shape": ["" if cell.has_value else "/" for cell in cells], "fgcolor": "#d6d6d6"},
         },
         text=[cell.text for cell in cells],
         textposition="inside",
         insidetextanchor="middle",
-        textangle=-90 if upright else 0,
+        textangle=-90 if is_upright else 0,
         constraintext="none",
         insidetextfont={
-            "size": style.SMALL_SIZE,
-            "color": [style.ink_on(cell.fill) for cell in cells],
+            "size": style.SMALL_TEXT_SIZE,
+            "color": [style.text_colour_on(cell.fill_colour) for cell in cells],
         },
         hoverinfo="text",
-        hovertext=[cell.hover for cell in cells],
+        hovertext=[cell.hover_text for cell in cells],
         showlegend=False,
-        customdata=[list(cell.of) for cell in cells] if any(cell.of for cell in cells) else None,
+        customdata=[list(cell.click_data) for cell in cells]
+        if any(cell.click_data for cell in cells)
+        else None,
         selected={"marker": {"opacity": 1}},
         unselected={"marker": {"opacity": 1}},
     )
     fig.update_xaxes(
-        tickvals=list(range(len(columns)))[::every],
-        ticktext=[style.escape(name) for name in columns][::every],
-        tickangle=-90 if upright else 0,
-        range=[-0.52, len(columns) - 0.48],
+        tickvals=list(range(len(column_names)))[::column_interval],
+        ticktext=[style.escape(name) for name in column_names][::column_interval],
+        tickangle=-90 if is_upright else 0,
+        range=[-0.52, len(column_names) - 0.48],
         ticks="",
         showline=False,
     )
     fig.update_yaxes(
-        tickvals=list(range(len(rows))),
-        ticktext=[style.in_lines(name, width) for name in rows],
+        tickvals=list(range(len(row_names))),
+        ticktext=[style.wrap_text(name, max_row_name_chars) for name in row_names],
         ticks="",
-        range=[len(rows) - 0.45, -0.55],
+        range=[len(row_names) - 0.45, -0.55],
         showgrid=False,
         showline=False,
     )
     return fig.update_layout(barmode="overlay")
 
 
-def tiny(point: float | None) -> str:
+def format_cell_number(value: float | None) -> str:
     """Format a number for a cell, with three digits or as "< 0.001"; escaped."""
-    if point is not None and 0 < abs(point) < 0.001:
-        return "&lt; 0.001" if point > 0 else "&gt; −0.001"
-    return style.format_number(point)
+    if value is not None and 0 < abs(value) < 0.001:
+        return "&lt; 0.001" if value > 0 else "&gt; −0.001"
+    return style.format_number(value)
+
+
+def draw_pair_matrix(rows: Sequence[Row], title: str, notes: Sequence[str], count_unit: str) -> Any:
+    """Return a figure of the lower triangle of a symmetric table without its diagonal.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        ``one`` and ``other`` name the pair, ``point`` is in [−1, 1]; with ``lo``, ``hi``, ``n`` and
+        ``mcnemar``, a test in words, where they exist.
+    title : str
+    notes : sequence of str
+        Lines of the subtitle.
+    count_unit : str
+        What ``n`` counts; "" if the points are single values.
+    """
+    names = list(dict.fromkeys(str(row[column]) for column in ("one", "other") for row in rows))
+    row_by_cell = {}
+    for row in rows:
+        first_index, second_index = sorted(
+            (names.index(str(row["one"])), names.index(str(row["other"])))
+        )
+        row_by_cell[second_index, first_index] = row
+    cells = []
+    for (i, j), row in sorted(row_by_cell.items()):
+        point = float_value(row, "point")
+        text = "n/a" if point is None else f"{point:.2f}".replace("-", "−")
+        text += f"<br>n = {int_value(row, 'n')}" if count_unit else ""
+        hover_text = "<br>".join(_hover_lines(row, count_unit))
+        cells.append(
+            Cell(j, i - 1, style.diverging_colour(point), text, hover_text, point is not None)
+        )
+    undefined_rows = [
+        row for _, row in sorted(row_by_cell.items()) if float_value(row, "point") is None
+    ]
+    reason_notes = missing_notes(
+        (_missing_reason(row), f"{row['one']}–{row['other']}") for row in undefined_rows
+    )
+    fig = draw_cells(go.Figure(), cells, names[:-1], names[1:])
+    height = 130 + 46 * max(1, len(names) - 1)
+    return style.apply_style(fig, title, subtitle=[*notes, *reason_notes], height=height)
+
+
+def _missing_reason(row: Row) -> str:
+    """Return why a pair has no number."""
+    return text_value(row, "reason") or "not measured"
+
+
+def _hover_lines(row: Row, count_unit: str) -> list[str]:
+    """Return the lines of a pair's hover text."""
+    point, lo, hi = (float_value(row, name) for name in ("point", "lo", "hi"))
+    lines = [f"<b>{style.escape(row['one'])} and {style.escape(row['other'])}</b>"]
+    if point is None:
+        lines.append(style.wrap_text(f"n/a: {_missing_reason(row)}", 60, max_lines=4))
+    elif not count_unit:
+        lines.append(style.format_number(point))
+    else:
+        lines += [style.interval_text(point, lo, hi), f"n = {int_value(row, 'n')} {count_unit}"]
+        if lo is None and text_value(row, "reason"):
+            lines.append(style.wrap_text(text_value(row, "reason"), 60))
+    if text_value(row, "mcnemar"):
+        lines.append(style.wrap_text(text_value(row, "mcnemar"), 60, max_lines=4))
+    return lines

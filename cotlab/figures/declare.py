@@ -1,15 +1,15 @@
-"""Declare figures: a name, the required columns, a caption and a pure function of a table."""
+"""Declare figures, each a pure function of a table, and read the rows of their tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 
-from cotlab.figures.style import SOFT_INK, TEXT_SIZE, add_note, apply_style, in_lines
+from cotlab.figures.style import SOFT_TEXT_COLOUR, TEXT_SIZE, add_note, apply_style, wrap_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class FigureBuilder:
     """What is drawn, how to read it, and what it does not show."""
     draw: Callable[[pd.DataFrame], Any]
     """Function of the table that returns a plotly figure."""
-    empty: str = "the table has no rows."
+    empty_reason: str = "the table has no rows."
     """Why a table may have no rows, as the end of "Nothing to draw: …"."""
 
     def __call__(self, table: pd.DataFrame, *, note: str = "") -> Any:
@@ -48,35 +48,35 @@ class FigureBuilder:
             If a table with rows lacks a column.
         """
         if table.empty:
-            fig = nothing_to_draw(self.empty)
+            fig = draw_empty_figure(self.empty_reason)
         else:
-            missing = [column for column in self.columns if column not in table.columns]
-            if missing:
+            missing_columns = [column for column in self.columns if column not in table.columns]
+            if missing_columns:
                 raise ValueError(
-                    f"figure {self.name!r} needs the columns {', '.join(missing)}; the table has"
-                    f" {_named(table)}"
+                    f"figure {self.name!r} needs the columns {', '.join(missing_columns)}; the"
+                    f" table has {_column_names(table)}"
                 )
             fig = self.draw(table)
         return add_note(fig, note) if note else fig
 
 
 def figure(
-    name: str, *, columns: Sequence[str], caption: str, empty: str = "the table has no rows."
+    name: str, *, columns: Sequence[str], caption: str, empty_reason: str = "the table has no rows."
 ) -> Callable[[Callable[[pd.DataFrame], Any]], FigureBuilder]:
     """Decorate a function of a table as the figure ``name``."""
 
-    def declare(draw: Callable[[pd.DataFrame], Any]) -> FigureBuilder:
-        return FigureBuilder(name, tuple(columns), caption, draw, empty)
+    def declare(draw_table: Callable[[pd.DataFrame], Any]) -> FigureBuilder:
+        return FigureBuilder(name, tuple(columns), caption, draw_table, empty_reason)
 
     return declare
 
 
-def nothing_to_draw(reason: str) -> Any:
+def draw_empty_figure(reason: str) -> Any:
     """Return a figure with one centred sentence."""
     fig = apply_style(go.Figure(), "", height=200)
     fig.update_xaxes(visible=False)
     fig.update_yaxes(visible=False)
-    text = in_lines(f"Nothing to draw: {reason}", 76, most=6)
+    text = wrap_text(f"Nothing to draw: {reason}", 76, max_lines=6)
     fig.add_annotation(
         text=text,
         x=0.5,
@@ -85,11 +85,58 @@ def nothing_to_draw(reason: str) -> Any:
         yref="paper",
         xanchor="center",
         yanchor="middle",
-        font={"size": TEXT_SIZE, "color": SOFT_INK},
+        font={"size": TEXT_SIZE, "color": SOFT_TEXT_COLOUR},
     )
     return fig
 
 
-def _named(table: pd.DataFrame) -> str:
+def _column_names(table: pd.DataFrame) -> str:
     """List the columns of a table."""
     return ", ".join(map(str, table.columns)) or "none"
+
+
+Row = Mapping[str, Any]
+"""One row of a table by column."""
+
+
+def table_records(table: pd.DataFrame) -> list[Row]:
+    """Return the rows of a table."""
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+
+
+def float_value(row: Row, column: str) -> float | None:
+    """Return the number in a column, or None."""
+    value = row.get(column)
+    return None if value is None or pd.isna(value) else float(value)
+
+
+def text_value(row: Row, column: str) -> str:
+    """Return the text in a column, or ""."""
+    value = row.get(column)
+    return value if isinstance(value, str) else ""
+
+
+def int_value(row: Row, column: str) -> int:
+    """Return the integer in a column, or 0."""
+    return int(float_value(row, column) or 0)
+
+
+def group_rows(rows: Iterable[Row], column: str, order_column: str = "") -> dict[str, list[Row]]:
+    """Return rows by the name in a column, sorted by the number in ``order_column`` if given."""
+    rows_by_name: dict[str, list[Row]] = {}
+    for row in rows:
+        rows_by_name.setdefault(str(row[column]), []).append(row)
+    if order_column:
+        for grouped_rows in rows_by_name.values():
+            grouped_rows.sort(key=lambda row: float(row[order_column]))
+    return rows_by_name
+
+
+def count_range(rows: Iterable[Row]) -> str:
+    """Return the numbers of items of rows as text: "48", or "45–48" if they differ."""
+    item_counts = [int_value(row, "n") for row in rows]
+    return (
+        f"{min(item_counts)}"
+        if min(item_counts) == max(item_counts)
+        else f"{min(item_counts)}–{max(item_counts)}"
+    )

@@ -13,12 +13,11 @@ import numpy as np
 import pandas as pd
 
 from cotlab.figures import style
+from cotlab.figures.declare import Row, float_value, int_value, text_value
 
-RAW_ROWS = 20
+MAX_RAW_VALUES = 20
 """Largest number of units whose single values are drawn behind the point."""
-Row = Mapping[str, Any]
-"""One row of a table by column."""
-Unit = Literal["items", "draws"]
+IntervalUnit = Literal["items", "draws"]
 """Unit of a row's interval, counted in its column ``n`` or ``draws``."""
 
 
@@ -29,7 +28,7 @@ class Mark(NamedTuple):
     """Name of its series; "" if there is only one."""
     x: float
     """Position on the axis of categories."""
-    at: str
+    position_name: str
     """Name of that position."""
     row: Row
     """Row of the table."""
@@ -50,53 +49,34 @@ class Mark(NamedTuple):
         return float_value(self.row, "hi")
 
     @property
-    def bounded(self) -> bool:
+    def has_interval(self) -> bool:
         """Whether it has an interval."""
         return None not in (self.point, self.lo, self.hi)
 
 
-def table_records(table: pd.DataFrame) -> list[Row]:
-    """Return the rows of a table."""
-    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
-
-
-def float_value(row: Row, column: str) -> float | None:
-    """Return the number in a column, or None."""
-    value = row.get(column)
-    return None if value is None or pd.isna(value) else float(value)
-
-
-def text_value(row: Row, column: str) -> str:
-    """Return the text in a column, or ""."""
-    value = row.get(column)
-    return value if isinstance(value, str) else ""
-
-
-def int_value(row: Row, column: str) -> int:
-    """Return the integer in a column, or 0."""
-    return int(float_value(row, column) or 0)
-
-
-def count_range(rows: Iterable[Row]) -> str:
-    """Return the numbers of items of rows as text: "48", or "45–48" if they differ."""
-    sizes = [int_value(row, "n") for row in rows]
-    return f"{min(sizes)}" if min(sizes) == max(sizes) else f"{min(sizes)}–{max(sizes)}"
-
-
-def jitter(i: int) -> float:
+def jitter_offset(index: int) -> float:
     """Return a fixed offset of the i-th raw value in [−0.05, 0.05), evenly spread."""
-    return ((i * 0.618034) % 1 - 0.5) * 0.1
+    return ((index * 0.618034) % 1 - 0.5) * 0.1
+
+
+def threshold_marks(rows: Iterable[Row], label: str, x_offset: float) -> list[Mark]:
+    """Return a mark for each row at its threshold, moved sideways by ``x_offset``."""
+    return [
+        Mark(label, threshold + x_offset, f"threshold {style.format_number(threshold)}", row)
+        for row in rows
+        if (threshold := float_value(row, "threshold")) is not None
+    ]
 
 
 def draw_series(
     fig: Any,
     marks: Sequence[Mark],
-    code: style.Code,
+    category_style: style.CategoryStyle,
     *,
-    unit: Unit = "items",
-    legend: bool = False,
-    joined: bool = False,
-    upright: bool = True,
+    unit: IntervalUnit = "items",
+    in_legend: bool = False,
+    is_joined: bool = False,
+    is_upright: bool = True,
 ) -> None:
     """Draw the marks of one series with raw values, intervals, and "n/a" for missing points.
 
@@ -106,212 +86,238 @@ def draw_series(
         Changed in place.
     marks : sequence of Mark
         In the order of their positions.
-    code : style.Code
+    category_style : style.Code
     unit : "items" or "draws"
-    legend : bool
+    in_legend : bool
         Whether the legend names the series.
-    joined : bool
+    is_joined : bool
         Whether a faint line joins the points, with a gap at undefined ones.
-    upright : bool
+    is_upright : bool
         Whether values are on y; else they are on x, and undefined marks are left to the caller.
     """
     name = marks[0].series if marks else ""
-    group = style.escape(style.truncate_text(name, 40))
+    legend_name = style.escape(style.truncate_text(name, 40))
 
-    def add(places: Sequence[float], values: Sequence[float | None], **more: Any) -> None:
-        across, along = (places, values) if upright else (values, places)
+    def add_trace(
+        positions: Sequence[float], values: Sequence[float | None], **trace_options: Any
+    ) -> None:
+        x_values, y_values = (positions, values) if is_upright else (values, positions)
         fig.add_scatter(
-            x=list(across), y=list(along), legendgroup=style.escape(name), cliponaxis=False, **more
+            x=list(x_values),
+            y=list(y_values),
+            legendgroup=style.escape(name),
+            cliponaxis=False,
+            **trace_options,
         )
 
-    raw = [
-        (mark.x + jitter(i), value)
+    raw_points = [
+        (mark.x + jitter_offset(i), value)
         for mark in marks
-        for i, value in enumerate(raw_values(mark.row, unit))
+        for i, value in enumerate(plotted_raw_values(mark.row, unit))
     ]
-    if raw:
-        add(
-            [at for at, _ in raw],
-            [value for _, value in raw],
+    if raw_points:
+        add_trace(
+            [position for position, _ in raw_points],
+            [value for _, value in raw_points],
             mode="markers",
             hoverinfo="skip",
             showlegend=False,
-            marker={"color": style.faded(code.colour, 0.3), "size": 5},
+            marker={"color": style.with_opacity(category_style.colour, 0.3), "size": 5},
         )
-    if joined:
-        add(
+    if is_joined:
+        add_trace(
             [mark.x for mark in marks],
             [mark.point for mark in marks],
             mode="lines",
             hoverinfo="skip",
             showlegend=False,
-            line={"color": style.faded(code.colour, 0.45), "width": 1.2},
+            line={"color": style.with_opacity(category_style.colour, 0.45), "width": 1.2},
         )
-    key = legend
-    for bounded in (True, False):
-        chosen = [mark for mark in marks if mark.point is not None and mark.bounded is bounded]
-        if not chosen and (bounded or not key):
+    show_in_legend, error_axis = in_legend, "error_y" if is_upright else "error_x"
+    for has_interval in (True, False):
+        plotted_marks = [
+            mark for mark in marks if mark.point is not None and mark.has_interval is has_interval
+        ]
+        if not plotted_marks and (has_interval or not show_in_legend):
             continue
-        bars = (
-            {"error_y" if upright else "error_x": error_bars(chosen, code.colour)}
-            if bounded
-            else {}
-        )
-        add(
-            [mark.x for mark in chosen],
-            [mark.point for mark in chosen],
+        error_bars_option = {}
+        if has_interval:
+            error_bars_option[error_axis] = error_bars(
+                [mark.row for mark in plotted_marks], category_style.colour
+            )
+        add_trace(
+            [mark.x for mark in plotted_marks],
+            [mark.point for mark in plotted_marks],
             mode="markers",
-            name=group,
-            showlegend=key,
+            name=legend_name,
+            showlegend=show_in_legend,
             hoverinfo="text",
-            hovertext=[hover_text(mark, unit) for mark in chosen],
-            marker={
-                "color": code.colour,
-                "size": 9,
-                "symbol": code.symbol if bounded else f"{code.symbol}-open",
-                "line": {"width": 0 if bounded else 2, "color": code.colour},
-            },
-            **bars,
+            hovertext=[hover_text(mark, unit) for mark in plotted_marks],
+            marker=point_marker(category_style, has_interval),
+            **error_bars_option,
         )
-        key = False
-    for mark in marks if upright else ():
+        show_in_legend = False
+    for mark in marks if is_upright else ():
         if mark.point is None:
-            fig.add_annotation(
-                x=mark.x,
-                y=0,
-                yref="paper",
-                yanchor="bottom",
-                text="n/a",
-                textangle=-90,
-                bgcolor=style.PAPER,
-                hovertext=hover_text(mark, unit),
-            )
+            draw_missing(fig, mark.x, hover_text(mark, unit), textangle=-90)
 
 
-def draw_rows(fig: Any, marks: Sequence[Mark]) -> None:
-    """Draw marks as rows, with value, interval and n at the right, or n/a with its reason."""
-    draw_series(fig, marks, style.Code(style.ACCENT, "circle"), upright=False)
-    for mark in marks:
-        known = mark.point is not None
-        label = f"{style.interval_text(mark.point, mark.lo, mark.hi)}<br>{count_text(mark.row)}"
-        if not known:
-            label = style.in_lines(
-                f"n/a: {text_value(mark.row, 'reason') or default_reason(mark)}", 62
-            )
-        fig.add_annotation(
-            y=mark.x,
-            x=1 if known else 0,
-            xref="paper",
-            xshift=14,
-            xanchor="left",
-            align="left",
-            text=label,
-            hovertext=hover_text(mark),
-            bgcolor=style.PAPER,
-            font={"size": style.TEXT_SIZE - 1, "color": style.INK if known else style.SOFT_INK},
-        )
+def draw_missing(fig: Any, x: float, hover_label: str, **options: Any) -> None:
+    """Write n/a at the bottom of the plot, where a value is missing."""
+    fig.add_annotation(
+        x=x,
+        y=0,
+        yref="paper",
+        yanchor="bottom",
+        text="n/a",
+        bgcolor=style.BACKGROUND_COLOUR,
+        hovertext=hover_label,
+        **options,
+    )
 
 
-def draw_reference(
+def draw_background(fig: Any, x: Sequence[Any], y: Sequence[Any], **trace_options: Any) -> None:
+    """Draw lines or markers without hover text and legend entry."""
+    fig.add_scatter(x=x, y=y, hoverinfo="skip", showlegend=False, **trace_options)
+
+
+def draw_markers(
+    fig: Any,
+    x: Sequence[Any],
+    y: Sequence[Any],
+    hover_texts: Sequence[str],
+    marker: Mapping[str, Any],
+    **trace_options: Any,
+) -> None:
+    """Draw markers with hover texts, in the legend if they have a name."""
+    defaults = {"mode": "markers", "hoverinfo": "text", "cliponaxis": False}
+    defaults["showlegend"] = "name" in trace_options
+    fig.add_scatter(x=x, y=y, hovertext=hover_texts, marker=marker, **defaults | trace_options)
+
+
+def draw_reference_line(
     fig: Any,
     *,
     x: float | None = None,
     y: float | None = None,
-    dash: str = "dot",
+    line_dash: str = "dot",
     width: float = 1,
 ) -> None:
     """Draw a line across the plot at ``x`` or at ``y``, below the data."""
-    ends = {"x0": 0, "x1": 1, "xref": "paper", "y0": y, "y1": y}
+    line_ends = {"x0": 0, "x1": 1, "xref": "paper", "y0": y, "y1": y}
     if x is not None:
-        ends = {"x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper"}
-    line = {"color": style.SOFT_INK, "width": width, "dash": dash}
-    fig.add_shape(type="line", layer="below", line=line, **ends)
+        line_ends = {"x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper"}
+    line = {"color": style.SOFT_TEXT_COLOUR, "width": width, "dash": line_dash}
+    fig.add_shape(type="line", layer="below", line=line, **line_ends)
 
 
-def error_bars(marks: Sequence[Mark], colour: str) -> dict[str, Any]:
-    """Return asymmetric error bars that end at lo and hi of the table."""
-    spans = [
-        (float(mark.row["point"]), float(mark.row["lo"]), float(mark.row["hi"])) for mark in marks
+def point_marker(category_style: style.CategoryStyle, has_interval: bool) -> dict[str, Any]:
+    """Return the marker of an estimate, open if it has no interval."""
+    return {
+        "color": category_style.colour,
+        "size": 9,
+        "symbol": category_style.symbol if has_interval else f"{category_style.symbol}-open",
+        "line": {"width": 0 if has_interval else 2, "color": category_style.colour},
+    }
+
+
+def interval_values(marks: Iterable[Mark]) -> list[float]:
+    """Return the points and bounds of marks that exist."""
+    return [
+        value for mark in marks for value in (mark.point, mark.lo, mark.hi) if value is not None
     ]
+
+
+def error_bars(rows: Sequence[Row], colour: str) -> dict[str, Any]:
+    """Return asymmetric error bars that end at lo and hi of the rows."""
     return {
         "type": "data",
         "symmetric": False,
         "color": colour,
         "thickness": 1.5,
         "width": 4,
-        "array": [hi - point for point, _, hi in spans],
-        "arrayminus": [point - lo for point, lo, _ in spans],
+        "array": [float(row["hi"]) - float(row["point"]) for row in rows],
+        "arrayminus": [float(row["point"]) - float(row["lo"]) for row in rows],
     }
 
 
-def raw_values(row: Row, unit: Unit = "items") -> list[float]:
+def plotted_raw_values(row: Row, unit: IntervalUnit = "items") -> list[float]:
     """Return the values in the column ``values``; none if there are too many to draw."""
     values = row.get("values")
-    few = int_value(row, "n" if unit == "items" else "draws") <= RAW_ROWS
+    has_few_values = int_value(row, "n" if unit == "items" else "draws") <= MAX_RAW_VALUES
     return (
-        [float(v) for v in values if not pd.isna(v)]
-        if few and isinstance(values, (list, tuple, np.ndarray))
+        [float(value) for value in values if not pd.isna(value)]
+        if has_few_values and isinstance(values, (list, tuple, np.ndarray))
         else []
     )
 
 
-def hover_text(mark: Mark, unit: Unit = "items") -> str:
+def hover_text(mark: Mark, unit: IntervalUnit = "items") -> str:
     """Return the hover text of a mark: position, interval, counts, method or reason."""
-    named = mark.at if mark.series in (mark.at, "") else f"{mark.series}, {mark.at}"
+    mark_name = (
+        mark.position_name
+        if mark.series in (mark.position_name, "")
+        else f"{mark.series}, {mark.position_name}"
+    )
     lines = [
-        f"<b>{style.escape(named)}</b>",
+        f"<b>{style.escape(mark_name)}</b>",
         style.interval_text(mark.point, mark.lo, mark.hi),
         count_text(mark.row, unit),
     ]
-    reason = text_value(mark.row, "reason") or ("" if mark.bounded else default_reason(mark, unit))
+    reason = text_value(mark.row, "reason") or (
+        "" if mark.has_interval else default_reason(mark, unit)
+    )
     lines += [
-        style.in_lines(text, 60, most=4)
+        style.wrap_text(text, 60, max_lines=4)
         for text in (reason, text_value(mark.row, "method"))
         if text and text != "none"
     ]
     if text_value(mark.row, "text"):
-        lines.append(style.in_lines(mark.row["text"], 60, most=6))
+        lines.append(style.wrap_text(mark.row["text"], 60, max_lines=6))
     return "<br>".join(lines)
 
 
-def count_text(row: Row, unit: Unit = "items") -> str:
+def count_text(row: Row, unit: IntervalUnit = "items") -> str:
     """Return the counts of a row: "n = 98 items, 2 undefined", or "draws: 8"."""
     if unit == "draws":
         return f"draws: {int_value(row, 'draws')}"
     return f"n = {int_value(row, 'n')} items, {int_value(row, 'n_undefined')} undefined"
 
 
-def default_reason(mark: Mark, unit: Unit = "items") -> str:
+def default_reason(mark: Mark, unit: IntervalUnit = "items") -> str:
     """Return the reason of a missing point or interval if the table gives none."""
     if mark.point is None:
         return "no score is defined here"
-    single = int_value(mark.row, "n" if unit == "items" else "draws") == 1
+    is_single_value = int_value(mark.row, "n" if unit == "items" else "draws") == 1
     return (
         f"one {unit[:-1]} has no spread, so there is no interval"
-        if single
+        if is_single_value
         else "the table gives no interval"
     )
 
 
-def interval_note(marks: Sequence[Mark], unit: Unit = "items") -> str:
+def interval_note(marks: Sequence[Mark], unit: IntervalUnit = "items") -> str:
     """Describe error bars, their methods and open markers in a sentence; escaped."""
-    bounded = [mark.row for mark in marks if mark.bounded]
+    bounded_rows = [mark.row for mark in marks if mark.has_interval]
     sentences = []
-    if bounded:
-        level = " and ".join(
-            f"{100 * v:g} %"
-            for v in sorted({float_value(row, "confidence") or 0.95 for row in bounded})
+    if bounded_rows:
+        levels_text = " and ".join(
+            f"{100 * level:g} %"
+            for level in sorted({float_value(row, "confidence") or 0.95 for row in bounded_rows})
         )
         methods = list(
-            dict.fromkeys(text for row in bounded if (text := text_value(row, "method")))
+            dict.fromkeys(text for row in bounded_rows if (text := text_value(row, "method")))
         )
         sentences.append(
-            f"Bars: {level} intervals over {unit}{', ' if methods else ''}{'; '.join(methods[:3])}."
+            f"Bars: {levels_text} intervals over"
+            f" {unit}{', ' if methods else ''}{'; '.join(methods[:3])}."
         )
-    bare = [mark.row for mark in marks if mark.point is not None and not mark.bounded]
-    if bare:
+    unbounded_rows = [
+        mark.row for mark in marks if mark.point is not None and not mark.has_interval
+    ]
+    if unbounded_rows:
         reasons = list(
-            dict.fromkeys(text_value(row, "reason") or f"too few {unit}" for row in bare)
+            dict.fromkeys(text_value(row, "reason") or f"too few {unit}" for row in unbounded_rows)
         )
         sentences.append(
             f"Open marker: no interval, {style.truncate_text('; '.join(reasons[:2]), 120)}."
@@ -320,25 +326,42 @@ def interval_note(marks: Sequence[Mark], unit: Unit = "items") -> str:
 
 
 def subtitle_notes(
-    marks: Sequence[Mark], *, unit: Unit = "items", gaps: bool = True, by_series: bool = False
+    marks: Sequence[Mark],
+    *,
+    unit: IntervalUnit = "items",
+    with_missing_points: bool = True,
+    with_series_names: bool = False,
 ) -> list[str]:
-    """Return the lines of the subtitle: error bars and, with ``gaps``, missing points."""
-    first = interval_note(marks, unit)
-    if any(raw_values(mark.row, unit) for mark in marks):
-        first = f"{first} Faint: single {unit}.".lstrip()
-    reasons: dict[str, dict[str, None]] = {}
-    for mark in marks if gaps else ():
-        if mark.point is None:
-            location = (
-                f"{style.truncate_text(mark.series, 40)} at {mark.at}"
-                if by_series and mark.series != mark.at
-                else mark.at
-            )
-            reasons.setdefault(text_value(mark.row, "reason") or default_reason(mark), {})[
-                style.truncate_text(location)
-            ] = None
-    lines = [
-        style.escape(style.truncate_text(f"n/a ({text}): {', '.join(at)}", 200))
-        for text, at in reasons.items()
+    """Return the subtitle's lines on error bars and, ``with_missing_points``, missing points."""
+    interval_line = interval_note(marks, unit)
+    if any(plotted_raw_values(mark.row, unit) for mark in marks):
+        interval_line = f"{interval_line} Faint: single {unit}.".lstrip()
+    missing_marks = [mark for mark in marks if with_missing_points and mark.point is None]
+    notes = missing_notes(
+        (
+            text_value(mark.row, "reason") or default_reason(mark),
+            style.truncate_text(_position_name(mark, with_series_names)),
+        )
+        for mark in missing_marks
+    )
+    return [line for line in (interval_line, *notes) if line]
+
+
+def _position_name(mark: Mark, with_series_names: bool) -> str:
+    """Return the name of a mark's position, after that of its series if asked for."""
+    if with_series_names and mark.series != mark.position_name:
+        return f"{style.truncate_text(mark.series, 40)} at {mark.position_name}"
+    return mark.position_name
+
+
+def missing_notes(
+    reason_positions: Iterable[tuple[str, str]], max_chars: int = 200, separator: str = ", "
+) -> list[str]:
+    """Return a note for each reason with the names of the positions without a value; escaped."""
+    positions_by_reason: dict[str, dict[str, None]] = {}
+    for reason, position in reason_positions:
+        positions_by_reason.setdefault(reason, {})[position] = None
+    return [
+        style.escape(style.truncate_text(f"n/a ({reason}): {separator.join(names)}", max_chars))
+        for reason, names in positions_by_reason.items()
     ]
-    return [line for line in (first, *lines) if line]

@@ -7,26 +7,23 @@ A point without an interval is an open marker; an undefined value is written "n/
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from cotlab.core.vocabulary import SOURCES
+from cotlab.core.types import MEDIATION_SOURCES
 from cotlab.figures import style
-from cotlab.figures.declare import figure
-from cotlab.figures.marks import (
-    Mark,
-    Row,
-    Unit,
-    count_range,
-    draw_rows,
-    draw_series,
-    int_value,
-    subtitle_notes,
-    table_records,
-    text_value,
+from cotlab.figures.declare import Row, count_range, figure, int_value, table_records, text_value
+from cotlab.figures.marks import IntervalUnit, Mark, draw_series, interval_values, subtitle_notes
+from cotlab.figures.rows import (
+    add_mean_line,
+    add_row_text,
+    draw_estimate_rows,
+    name_rows,
+    set_value_axis,
 )
 
 PATCH_TARGETS = (
@@ -42,8 +39,8 @@ PATCH_TARGETS = (
     "shrunk",
     "shrunk_control",
 )
-DROPS = ("drop_cot", "drop_control")
-NAMES = {
+DROP_METRICS = ("drop_cot", "drop_control")
+METRIC_NAMES = {
     "cmi": "CMI",
     "drop_cot": "drop, chain patched",
     "drop_control": "drop, control patched",
@@ -67,24 +64,41 @@ NAMES = {
         " the effect is spread over the chain; a steep fall shows that few positions carry it, or"
         " that the rest of the chain restates what was patched."
     ),
-    empty="no item has a CMI over all layers.",
+    empty_reason="no item has a CMI over all layers.",
 )
 def cmi_density(table: pd.DataFrame) -> Any:
     """Draw mean CMI by share of patched positions, 1.0 first, a series for each source."""
-    fig, marks, rows = _by_share(table, "items")
-    shares = sorted({float(row["keep"]) for row in rows}, reverse=True)
-    ticks = [
-        f"{share:.1f}<br>n = {count_range(row for row in rows if float(row['keep']) == share)}"
-        for share in shares
-    ]
-    fig.update_xaxes(ticktext=ticks)
-    return style.apply_style(
-        fig,
+    return _draw_by_share(
+        table,
+        "items",
         "CMI by share of the chain patched (0 to 1, all layers)",
-        subtitle=subtitle_notes(marks),
         x="Share of chain positions patched (below: number of items)",
         y="Mean CMI",
     )
+
+
+@figure(
+    "drop_density",
+    columns=("source", "keep", "point", "lo", "hi", "n"),
+    caption=(
+        "Drop of the answer's log P over all layers when only a random share of the chain's"
+        " positions is patched. It is defined where CMI is not, as where the effect is weak, and is"
+        " no ratio to a control: 0 is no effect."
+    ),
+    empty_reason="no item has a drop over all layers.",
+)
+def drop_density(table: pd.DataFrame) -> Any:
+    """Draw the mean drop in nats by share of patched positions, a series for each source."""
+    fig = _draw_by_share(
+        table,
+        "items",
+        "Drop of the answer's log P by share of the chain patched (nats)",
+        x="Share of chain positions patched (below: number of items)",
+        y="Mean drop (nats)",
+        has_unit_range=False,
+    )
+    fig.add_hline(y=0, line={"color": style.SOFT_TEXT_COLOUR, "width": 1}, layer="below")
+    return fig
 
 
 @figure(
@@ -95,54 +109,72 @@ def cmi_density(table: pd.DataFrame) -> Any:
         " several random subsets, with a control of the same size. Faint: CMI from each draw of the"
         " control alone; the point is not their mean, because drops are pooled before the ratio."
     ),
-    empty="this item has no CMI over all layers.",
+    empty_reason="this item has no CMI over all layers.",
 )
 def item_density(table: pd.DataFrame) -> Any:
     """Draw CMI of one item by share of patched positions, with intervals over donors and draws."""
-    fig, marks, rows = _by_share(table, "draws")
-    shares = sorted({float(row["keep"]) for row in rows}, reverse=True)
-    fig.update_xaxes(ticktext=[f"{share:.1f}<br>n = {_drops(rows, share)}" for share in shares])
-    return style.apply_style(
-        fig,
+    return _draw_by_share(
+        table,
+        "draws",
         "CMI of this item by share patched (0 to 1, all layers)",
-        subtitle=subtitle_notes(marks, unit="draws"),
         x="Share of chain positions patched (below: number of drops)",
         y="CMI",
         height=380,
     )
 
 
-def _by_share(table: pd.DataFrame, unit: Unit) -> tuple[Any, list[Mark], list[Row]]:
+def _draw_by_share(
+    table: pd.DataFrame,
+    unit: IntervalUnit,
+    title: str,
+    *,
+    x: str,
+    y: str,
+    height: int = 420,
+    has_unit_range: bool = True,
+) -> Any:
     """Draw a series for each source over the shares of patched positions, 1.0 first."""
     rows = table_records(table)
     shares = sorted({float(row["keep"]) for row in rows}, reverse=True)
-    codes = style.category_codes((str(row["source"]) for row in rows), SOURCES)
-    offset = min(0.12, 0.6 / len(codes))
+    style_by_source = style.category_styles((str(row["source"]) for row in rows), MEDIATION_SOURCES)
+    series_spacing = min(0.12, 0.6 / len(style_by_source))
     fig, marks = go.Figure(), []
-    for i, (source, code) in enumerate(codes.items()):
+    for i, (source, category_style) in enumerate(style_by_source.items()):
+        x_offset = (i - (len(style_by_source) - 1) / 2) * series_spacing
         source_marks = [
-            Mark(
-                source,
-                shares.index(float(row["keep"])) + (i - (len(codes) - 1) / 2) * offset,
-                _share(row),
-                row,
-            )
+            Mark(source, shares.index(float(row["keep"])) + x_offset, _share_text(row), row)
             for row in rows
             if row["source"] == source
         ]
         source_marks.sort(key=lambda mark: mark.x)
-        draw_series(fig, source_marks, code, unit=unit, legend=len(codes) > 1, joined=True)
+        draw_series(
+            fig,
+            source_marks,
+            category_style,
+            unit=unit,
+            in_legend=len(style_by_source) > 1,
+            is_joined=True,
+        )
         marks += source_marks
     fig.update_xaxes(
-        tickvals=list(range(len(shares))), range=[-0.5, len(shares) - 0.5], tickangle=0
+        tickvals=list(range(len(shares))),
+        ticktext=[f"{share:.1f}<br>n = {_counts_text(rows, share, unit)}" for share in shares],
+        range=[-0.5, len(shares) - 0.5],
+        tickangle=0,
     )
-    fig.update_yaxes(range=[-0.05, 1.05], tickvals=[0, 0.2, 0.4, 0.6, 0.8, 1])
-    return fig, marks, rows
+    if has_unit_range:
+        fig.update_yaxes(range=[-0.05, 1.05], tickvals=[0, 0.2, 0.4, 0.6, 0.8, 1])
+    return style.apply_style(
+        fig, title, subtitle=subtitle_notes(marks, unit=unit), x=x, y=y, height=height
+    )
 
 
-def _drops(rows: list[Row], share: float) -> str:
-    """Return the numbers of draws at a share."""
-    return ", ".join(str(int_value(row, "draws")) for row in rows if float(row["keep"]) == share)
+def _counts_text(rows: Sequence[Row], patched_share: float, unit: IntervalUnit) -> str:
+    """Return the numbers of items or of draws at a share."""
+    share_rows = [row for row in rows if float(row["keep"]) == patched_share]
+    if unit == "items":
+        return count_range(share_rows)
+    return ", ".join(str(int_value(row, "draws")) for row in share_rows)
 
 
 @figure(
@@ -154,39 +186,44 @@ def _drops(rows: list[Row], share: float) -> str:
         " original information, so the effects of single layers do not add up to that of all"
         " layers."
     ),
-    empty="no single layer was patched.",
+    empty_reason="no single layer was patched.",
 )
 def layer_profile(table: pd.DataFrame) -> Any:
     """Draw mean drops in nats by single layer, chain and control side by side."""
     rows = [
         row
         for row in table_records(table)
-        if str(row["span"]).isdecimal() and row["metric"] in DROPS
+        if str(row["span"]).isdecimal() and row["metric"] in DROP_METRICS
     ]
     fig, marks = go.Figure(), []
     layers = sorted({int(row["span"]) for row in rows})
-    for i, metric in enumerate(DROPS):
+    for i, metric in enumerate(DROP_METRICS):
         metric_marks = [
-            Mark(NAMES[metric], int(row["span"]) + (i - 0.5) * 0.16, f"layer {row['span']}", row)
+            Mark(
+                METRIC_NAMES[metric],
+                int(row["span"]) + (i - 0.5) * 0.16,
+                f"layer {row['span']}",
+                row,
+            )
             for row in rows
             if row["metric"] == metric
         ]
         metric_marks.sort(key=lambda mark: mark.x)
-        code = style.Code(style.PALETTE[i], style.SYMBOLS[i])
-        draw_series(fig, metric_marks, code, legend=True, joined=True)
+        category_style = style.CategoryStyle(style.PALETTE[i], style.SYMBOLS[i])
+        draw_series(fig, metric_marks, category_style, in_legend=True, is_joined=True)
         marks += metric_marks
     if layers:
-        room = max(1, -(-len(layers) // 14))
+        tick_interval = max(1, -(-len(layers) // 14))
         fig.update_xaxes(
-            tickvals=layers[::room],
+            tickvals=layers[::tick_interval],
             range=[layers[0] - 0.6, layers[-1] + 0.6],
             tickangle=0,
             ticktext=[
-                f"{at}<br>{count_range(row for row in rows if int(row['span']) == at)}"
-                for at in layers[::room]
+                f"{layer}<br>{count_range(row for row in rows if int(row['span']) == layer)}"
+                for layer in layers[::tick_interval]
             ],
         )
-    fig.add_hline(y=0, line={"color": style.SOFT_INK, "width": 1}, layer="below")
+    fig.add_hline(y=0, line={"color": style.SOFT_TEXT_COLOUR, "width": 1}, layer="below")
     return style.apply_style(
         fig,
         "Drop of the answer's log P by layer (mean, nats)",
@@ -204,33 +241,15 @@ def layer_profile(table: pd.DataFrame) -> Any:
         " quantities, and some of them penalize a faithful model too: read the card of each"
         " before comparing."
     ),
-    empty="no index has been estimated.",
+    empty_reason="no index has been estimated.",
 )
 def mediation_indices(table: pd.DataFrame) -> Any:
     """Draw a row for each index with its interval and n at the right; n/a with its reason."""
     rows = table_records(table)
     marks = [Mark("", i, metric_label(row["metric"]), row) for i, row in enumerate(rows)]
-    fig = go.Figure()
-    draw_rows(fig, marks)
-    ends = [v for mark in marks for v in (mark.point, mark.lo, mark.hi) if v is not None]
-    low, high = min([0.0, *ends]), max([1.0, *ends])
-    pad = 0.04 * (high - low)
-    fig.update_xaxes(range=[low - pad, high + pad], showgrid=True, nticks=6)
-    fig.update_yaxes(
-        tickvals=[mark.x for mark in marks],
-        ticktext=[style.in_lines(mark.at, 24) for mark in marks],
-        ticks="",
-        showgrid=False,
-        range=[len(marks) - 0.4, -0.6],
-    )
-    style.apply_style(
-        fig,
-        "Indices of mediation (mean over items, no unit)",
-        subtitle=subtitle_notes(marks, gaps=False),
-        x="Index",
-        height=140 + 40 * len(marks),
-    )
-    return fig.update_layout(margin={"r": 204})
+    fig = draw_estimate_rows(marks, "Indices of mediation (mean over items, no unit)", x="Index")
+    set_value_axis(fig, interval_values(marks))
+    return fig
 
 
 @figure(
@@ -244,117 +263,105 @@ def mediation_indices(table: pd.DataFrame) -> Any:
         " states in another order; expanded and shrunk, a window that is a token wider or narrower"
         " on each side."
     ),
-    empty="this item has no patched forward.",
+    empty_reason="this item has no patched forward.",
 )
 def drops_by_donor(table: pd.DataFrame) -> Any:
     """Draw raw drops in nats by part, a colour and symbol for each donor, and each mean."""
     rows = table_records(table)
-    present = list(dict.fromkeys(str(row["part"]) for row in rows))
-    order = [
-        p
-        for p in PATCH_TARGETS
-        for p in sorted((f for f in present if f.split(" ")[0] == p), reverse=True)
+    part_names = list(dict.fromkeys(str(row["part"]) for row in rows))
+    part_order = [
+        target
+        for target in PATCH_TARGETS
+        for target in sorted(
+            (part_name for part_name in part_names if part_name.split(" ")[0] == target),
+            reverse=True,
+        )
     ]
-    order += [part for part in present if part not in order]
+    part_order += [part for part in part_names if part not in part_order]
     fig = go.Figure()
-    donors = style.category_codes(sorted({_donor(row) for row in rows}))
-    of_part = {
-        part: [d for d in donors if any(_donor(row) == d for row in rows if row["part"] == part)]
-        for part in order
+    style_by_donor = style.category_styles(sorted({_donor_name(row) for row in rows}))
+    donors_by_part = {
+        part: [
+            donor_name
+            for donor_name in style_by_donor
+            if any(_donor_name(row) == donor_name for row in rows if row["part"] == part)
+        ]
+        for part in part_order
     }
 
     def y_position(row: Row) -> float:
-        beside = of_part[str(row["part"])]
+        part_donors = donors_by_part[str(row["part"])]
         return (
-            order.index(str(row["part"]))
-            + ((beside.index(_donor(row)) + 0.5) / len(beside) - 0.5) * 0.6
+            part_order.index(str(row["part"]))
+            + ((part_donors.index(_donor_name(row)) + 0.5) / len(part_donors) - 0.5) * 0.6
         )
 
-    for donor, code in donors.items():
-        donor_rows = [row for row in rows if _donor(row) == donor and not pd.isna(row["value"])]
+    for donor, category_style in style_by_donor.items():
+        donor_rows = [
+            row for row in rows if _donor_name(row) == donor and not pd.isna(row["value"])
+        ]
         fig.add_scatter(
             x=[float(row["value"]) for row in donor_rows],
             y=[y_position(row) for row in donor_rows],
             mode="markers",
             name=style.escape(style.truncate_text(donor, 28)),
-            marker={"color": style.faded(code.colour, 0.7), "symbol": code.symbol, "size": 7},
+            marker={
+                "color": style.with_opacity(category_style.colour, 0.7),
+                "symbol": category_style.symbol,
+                "size": 7,
+            },
             hoverinfo="text",
             hovertext=[
                 f"{style.escape(metric_label(row['part']))}, {style.escape(donor)}<br>draw"
                 f" {int(row['sample']) + 1}: {style.format_number(float(row['value']))} nats"
                 for row in donor_rows
             ],
-            showlegend=len(donors) > 1,
+            showlegend=len(style_by_donor) > 1,
             cliponaxis=False,
         )
-    for at, part in enumerate(order):
-        values = [
-            float(row["value"]) for row in rows if row["part"] == part and not pd.isna(row["value"])
-        ]
-        text = (
-            f"{style.format_number(float(np.mean(values)))} (n = {len(values)})"
-            if values
-            else "n/a"
-        )
-        fig.add_annotation(
-            y=at,
-            x=1,
-            xref="paper",
-            xshift=14,
-            xanchor="left",
-            text=text,
-            font={"size": style.TEXT_SIZE - 1, "color": style.INK},
-        )
+    defined_rows = [row for row in rows if not pd.isna(row["value"])]
+    for row_position, part in enumerate(part_order):
+        values = [float(row["value"]) for row in defined_rows if row["part"] == part]
+        text = "n/a"
         if values:
             mean = float(np.mean(values))
-            fig.add_shape(
-                type="line",
-                x0=mean,
-                x1=mean,
-                y0=at - 0.4,
-                y1=at + 0.4,
-                line={"color": style.INK, "width": 2},
-            )
-    missing = sum(bool(pd.isna(row["value"])) for row in rows)
-    small = ["Line and number: mean over the n draws of the part."]
-    small += [f"n/a: {missing} draw{'s' if missing > 1 else ''}."] if missing else []
-    style.apply_style(
-        fig,
-        "Drops of the answer's log P in this item by donor (nats)",
-        subtitle=small,
-        x="Drop (nats)",
-        height=150 + 40 * len(order),
-    )
-    fig.update_yaxes(
-        tickvals=list(range(len(order))),
-        ticktext=[style.in_lines(metric_label(part), 20) for part in order],
-        ticks="",
-        range=[len(order) - 0.4, -0.6],
-        showgrid=False,
-    )
-    known = [0.0, *(float(row["value"]) for row in rows if not pd.isna(row["value"]))]
-    pad = 0.03 * (max(known) - min(known)) or 1.0
+            text = f"{style.format_number(mean)} (n = {len(values)})"
+            add_mean_line(fig, mean, row_position)
+        add_row_text(fig, row_position, text, is_missing=False)
+    n_missing = len(rows) - len(defined_rows)
+    subtitle = ["Line and number: mean over the n draws of the part."]
+    subtitle += [f"n/a: {n_missing} draw{'s' if n_missing > 1 else ''}."] if n_missing else []
+    name_rows(fig, [metric_label(part) for part in part_order], 20)
+    axis_values = [0.0, *(float(row["value"]) for row in defined_rows)]
+    padding = 0.03 * (max(axis_values) - min(axis_values)) or 1.0
     fig.update_xaxes(
-        range=[min(known) - pad, max(known) + pad],
+        range=[min(axis_values) - padding, max(axis_values) + padding],
         showgrid=True,
         nticks=7,
         zeroline=True,
-        zerolinecolor=style.SOFT_INK,
+        zerolinecolor=style.SOFT_TEXT_COLOUR,
         showline=False,
     )
-    return fig.update_layout(margin={"r": 156})
+    return style.apply_style(
+        fig,
+        "Drops of the answer's log P in this item by donor (nats)",
+        subtitle=subtitle,
+        x="Drop (nats)",
+        height=150 + 40 * len(part_order),
+        margin={"r": 156},
+    )
 
 
 def metric_label(metric: object) -> str:
     """Return the display name of a metric or part; not escaped."""
-    return NAMES.get(str(metric), str(metric).replace("_", " "))
+    return METRIC_NAMES.get(str(metric), str(metric).replace("_", " "))
 
 
-def _share(row: Row) -> str:
+def _share_text(row: Row) -> str:
     """Return the share of a row as text."""
     return f"{100 * float(row['keep']):.0f} % of positions"
 
 
-def _donor(row: Row) -> str:
+def _donor_name(row: Row) -> str:
     """Return the donor of a row."""
     return text_value(row, "donor") or "no donor"

@@ -8,59 +8,27 @@ from __future__ import annotations
 
 import html
 import math
-import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import plotly.graph_objects as go
 from plotly import __version__
 
 from cotlab.figures import style
-from cotlab.figures.rasters import as_vectors
+from cotlab.figures.grey import grey_figure
+from cotlab.figures.panel_heads import (
+    LETTER_WIDTH,
+    head_height_px,
+    heads_width_px,
+    text_width_px,
+)
+from cotlab.figures.presets import PT_PER_PX, FigurePreset
+from cotlab.figures.rasters import convert_to_vectors
 
-PT_PER_PX = 0.75
-"""Points per pixel: an inch has 72 points and 96 px."""
-SMALLEST_PT = 7.0
+MIN_TEXT_PT = 7.0
 """Smallest text size of a printed figure."""
 
-
-class Preset(NamedTuple):
-    """Widths and text size of a venue's figures, in points on paper."""
-
-    name: str
-    """Name of the venue."""
-    column_pt: float
-    """Width of one column."""
-    page_pt: float
-    """Width of the page, for figures that do not fit a column."""
-    text_pt: float
-    """Size of axis titles; the title is larger, ticks are smaller, none below 7 pt."""
-    tall_pt: float | None = None
-    """Largest height of a figure without named rows."""
-
-    @property
-    def column_px(self) -> float:
-        """Width of one column in px."""
-        return self.column_pt / PT_PER_PX
-
-    @property
-    def page_px(self) -> float:
-        """Width of the page in px."""
-        return self.page_pt / PT_PER_PX
-
-
-PRESETS = {
-    preset.name: preset
-    for preset in (
-        Preset("neurips", 396.0, 396.0, 8.0),  # one column of 5.5 in
-        Preset("icml", 234.0, 486.0, 8.0),  # columns of 3.25 in, a page of 6.75 in
-        Preset("nature", 252.0, 519.0, 7.5),  # columns of 89 mm, a page of 183 mm
-        Preset("slide", 960.0, 960.0, 20.0, 540.0),  # 13.33 in, a slide of 16 to 9
-    )
-}
-"""Presets by name, from the style files and author guides of 2025."""
-
-_SIZES = frozenset(
+_PIXEL_KEYS = frozenset(
     {
         "standoff",
         "ticklen",
@@ -85,15 +53,12 @@ _SIZES = frozenset(
     }
 )
 """Keys of a layout whose numbers are pixels."""
-_OF_LINES = frozenset({"width"})
-_TAG = re.compile(r"<[^>]*>")  # "<br>"
-_LETTER = 0.54
-"""Mean width of a letter relative to its size, measured on axis labels."""
-_MARKERS_AT, _LARGE = 0.8, 20
+_LINE_WIDTH_KEYS = frozenset({"width"})
+_MARKER_SCALE, _LARGE_MARKER_PX = 0.8, 20
 """Markers shrink less than the figure, unless they are lines or circles around text."""
 
 
-def printed_figure(figure: Any, preset: Preset) -> Any:
+def printed_figure(figure: Any, preset: FigurePreset) -> Any:
     """Return the printed form of a figure.
 
     Parameters
@@ -108,94 +73,113 @@ def printed_figure(figure: Any, preset: Preset) -> Any:
         With the preset's width in px, without a subtitle and without raster images.
         ``layout.meta`` has title and subtitle as given.
     """
-    spec = as_vectors(go.Figure(figure)).to_dict()
+    spec = convert_to_vectors(go.Figure(figure)).to_dict()
     layout = spec["layout"]
-    scale = preset.text_pt / PT_PER_PX / style.TEXT_SIZE
-    least = SMALLEST_PT / PT_PER_PX + 0.05
+    scale = preset.text_size_pt / PT_PER_PX / style.TEXT_SIZE
+    min_text_px = MIN_TEXT_PT / PT_PER_PX + 0.05
     template = layout.pop("template", None)
     fig = go.Figure(
         {
-            "data": [_shrunk(trace, scale, least) for trace in spec["data"]],
-            "layout": _shrunk({"template": template, **layout}, scale, least),
+            "data": [_scale_node(trace, scale, min_text_px) for trace in spec["data"]],
+            "layout": _scale_node({"template": template, **layout}, scale, min_text_px),
         }
     )
-    width = preset.column_px if needed_width(figure) * scale <= preset.column_px else preset.page_px
-    meta = layout.get("meta") or {}
-    head = style.wrapped(
-        str(meta.get("title", "")),
-        max(20, int((width - 20 * scale) / (_LETTER * 1.08 * title_px(scale)))),
+    width = (
+        preset.column_width_px
+        if required_width_px(figure) * scale <= preset.column_width_px
+        else preset.page_width_px
     )
-    line = 1.25 * title_px(scale)
-    top = (line * len(head) + 14 * scale) if head else 14 * scale
-    plot_height = float(meta.get("height") or layout.get("height") or 420) - 64 - 56
-    legends = _legend_lines(figure, width, max(least, (style.TEXT_SIZE - 1) * scale))
-    bottom = 56 * scale + (
-        legends * 1.6 * max(least, (style.TEXT_SIZE - 1) * scale) if legends else 0
+    figure_meta = layout.get("meta") or {}
+    title = str(figure_meta.get("title", "")) if preset.has_title else ""
+    title_lines = style.wrap_title(
+        title,
+        max(20, int((width - 20 * scale) / (LETTER_WIDTH * 1.08 * title_size_px(scale)))),
     )
-    text, height = (
-        "<br>".join(f"<b>{part}</b>" for part in head),
-        top + plot_height * scale + bottom,
+    line_height = 1.25 * title_size_px(scale)
+    top_margin = (line_height * len(title_lines) + 14 * scale) if title_lines else 14 * scale
+    top_margin += head_height_px(fig)
+    plot_height = float(figure_meta.get("height") or layout.get("height") or 420) - 64 - 56
+    n_legend_lines = _count_legend_lines(
+        figure, width, max(min_text_px, (style.TEXT_SIZE - 1) * scale)
     )
-    if preset.tall_pt is not None and not any(axis.ticktext for axis in fig.select_yaxes()):
-        height = min(height, preset.tall_pt / PT_PER_PX)  # rows with a name each keep their height
+    bottom_margin = 56 * scale + (
+        n_legend_lines * 1.6 * max(min_text_px, (style.TEXT_SIZE - 1) * scale)
+        if n_legend_lines
+        else 0
+    )
+    title_text = "<br>".join(f"<b>{title_line}</b>" for title_line in title_lines)
+    height = top_margin + plot_height * scale + bottom_margin
+    if preset.max_height_pt is not None and not any(axis.ticktext for axis in fig.select_yaxes()):
+        height = min(
+            height, preset.max_height_pt / PT_PER_PX
+        )  # rows with a name each keep their height
     fig.update_layout(
         width=round(width),
         height=round(height),
-        margin={"t": top, "b": bottom},
+        margin={"t": top_margin, "b": bottom_margin},
         title={
-            "text": text,
-            "font": {"size": title_px(scale), "color": style.INK},
+            "text": title_text,
+            "font": {"size": title_size_px(scale), "color": style.TEXT_COLOUR},
             "pad": {
                 "l": 4 * scale,
-                "t": 5 * scale + (0.85 * title_px(scale) if len(head) > 1 else 0),
+                "t": 5 * scale + (0.85 * title_size_px(scale) if len(title_lines) > 1 else 0),
             },
         },
     )
-    _fold(fig, width, least)
+    _wrap_labels(fig, width, min_text_px)
     # plotly places a title by its first line: hence the padding of a title of several lines
-    return fig
+    return grey_figure(fig) if preset.is_grey else fig
 
 
-def _fold(fig: Any, width: float, least: float) -> None:
+def _wrap_labels(fig: Any, figure_width: float, min_text_px: float) -> None:
     """Break axis titles and legend names that are too long."""
-    room = width - 90
+    plot_width = figure_width - 90
     for axis in fig.select_xaxes():
         if axis.title.text:
-            size = float(
-                axis.title.font.size or fig.layout.template.layout.xaxis.title.font.size or least
+            font_size = float(
+                axis.title.font.size
+                or fig.layout.template.layout.xaxis.title.font.size
+                or min_text_px
             )
-            part = room * _share(axis.to_plotly_json())
+            axis_width = plot_width * _domain_share(axis.to_plotly_json())
             axis.title.text = "<br>".join(
-                style.wrapped(axis.title.text, max(12, int(part / (_LETTER * size))))
+                style.wrap_title(
+                    axis.title.text, max(12, int(axis_width / (LETTER_WIDTH * font_size)))
+                )
             )
-    chars = max(16, int((width - 70) / (_LETTER * least)))
+    max_chars = max(16, int((figure_width - 70) / (LETTER_WIDTH * min_text_px)))
     for trace in fig.data:
-        if trace.name and len(trace.name) > chars:
-            trace.name = "<br>".join(style.wrapped(trace.name, chars))
+        if trace.name and len(trace.name) > max_chars:
+            trace.name = "<br>".join(style.wrap_title(trace.name, max_chars))
 
 
-def title_px(scale: float) -> float:
+def title_size_px(scale: float) -> float:
     """Return the size of a printed title in px."""
-    return max(SMALLEST_PT / PT_PER_PX + 0.05, (style.TEXT_SIZE + 0.5) * scale)
+    return max(MIN_TEXT_PT / PT_PER_PX + 0.05, (style.TEXT_SIZE + 0.5) * scale)
 
 
-def needed_width(figure: Any) -> float:
+def required_width_pt(figure: Any, preset: FigurePreset) -> float:
+    """Return the printed width in pt that a figure needs so that its labels do not overlap."""
+    return required_width_px(figure) * preset.text_size_pt / style.TEXT_SIZE
+
+
+def required_width_px(figure: Any) -> float:
     """Return the screen width in px that a figure needs so that its labels do not overlap."""
     layout = figure.to_dict()["layout"]
-    margin = float((layout.get("margin") or {}).get("r") or 24)
-    left, across = 64.0, 160.0
+    right_margin = float((layout.get("margin") or {}).get("r") or 24)
+    left_margin, plot_width = 64.0, max(160.0, heads_width_px(figure))
     for name, axis in layout.items():
         if not name.startswith(("xaxis", "yaxis")):
             continue
         texts = [str(text) for text in axis.get("ticktext") or ()]
-        size = (
+        font_size = (
             float((axis.get("tickfont") or {}).get("size") or style.TEXT_SIZE - 1) if texts else 0.0
         )
-        widest = max((_wide(text, size) for text in texts), default=0.0)
+        max_label_width = max((text_width_px(text, font_size) for text in texts), default=0.0)
         if name.startswith("yaxis"):
-            left = max(left, widest + 24)
+            left_margin = max(left_margin, max_label_width + 24)
         elif axis.get("tickangle") != -90:
-            across = max(across, (widest + 8) * len(texts) / _share(axis))
+            plot_width = max(plot_width, (max_label_width + 8) * len(texts) / _domain_share(axis))
     for trace in figure.data:
         if (
             trace.type == "bar"
@@ -203,107 +187,120 @@ def needed_width(figure: Any) -> float:
             and not isinstance(trace.text, str)
             and trace.textangle == 0
         ):
-            columns = len(set(trace.x)) if trace.x is not None and trace.orientation != "h" else 1
-            across = max(
-                across,
-                columns
-                * (max((_wide(str(t), style.SMALL_SIZE) for t in trace.text), default=0.0) + 8),
+            n_columns = len(set(trace.x)) if trace.x is not None and trace.orientation != "h" else 1
+            plot_width = max(
+                plot_width,
+                n_columns
+                * (
+                    max(
+                        (
+                            text_width_px(str(bar_text), style.SMALL_TEXT_SIZE)
+                            for bar_text in trace.text
+                        ),
+                        default=0.0,
+                    )
+                    + 8
+                ),
             )
-    return left + across + margin
+    return left_margin + plot_width + right_margin
 
 
-def _share(axis: Mapping[str, Any]) -> float:
+def _domain_share(axis: Mapping[str, Any]) -> float:
     """Return the share of the plot that an axis takes."""
     lo, hi = axis.get("domain") or (0.0, 1.0)
     return float(hi - lo) or 1.0
 
 
-def _wide(text: str, size: float) -> float:
-    """Estimate the width of a text in px."""
-    lines = text.split("<br>")
-    return max(len(html.unescape(_TAG.sub("", line))) for line in lines) * _LETTER * size
-
-
-def _legend_lines(figure: Any, width: float, size: float) -> int:
+def _count_legend_lines(figure: Any, width: float, font_size: float) -> int:
     """Return the number of lines of the legend; all entries are as wide as the widest."""
-    named_traces = [t for t in figure.data if t.showlegend or (t.showlegend is None and t.name)]
+    named_traces = [
+        trace
+        for trace in figure.data
+        if trace.showlegend or (trace.showlegend is None and trace.name)
+    ]
     if (
         not named_traces
         or figure.layout.showlegend is False
-        or not (len(named_traces) > 1 or any(t.showlegend for t in named_traces))
+        or not (len(named_traces) > 1 or any(trace.showlegend for trace in named_traces))
     ):
         return 0
-    widest = max(_wide(str(t.name or ""), size) for t in named_traces) + 40
-    return math.ceil(len(named_traces) / max(1, int((width - 30) // widest)))
+    max_entry_width = (
+        max(text_width_px(str(trace.name or ""), font_size) for trace in named_traces) + 40
+    )
+    return math.ceil(len(named_traces) / max(1, int((width - 30) // max_entry_width)))
 
 
-def _shrunk(node: Any, scale: float, least: float, within: str = "") -> Any:
-    """Scale all sizes in px of a figure's specification; text stays at least ``least`` px."""
+def _scale_node(node: Any, scale: float, min_text_px: float, parent_key: str = "") -> Any:
+    """Scale all sizes in px of a figure's specification; text stays at least ``min_text_px`` px."""
     if isinstance(node, go.layout.Template):
         node = node.to_plotly_json()
     if not isinstance(node, Mapping):
         return node
-    return {key: _part(key, value, scale, least, within) for key, value in node.items()}
+    return {
+        key: _scale_entry(key, value, scale, min_text_px, parent_key) for key, value in node.items()
+    }
 
 
-def _part(key: str, value: Any, scale: float, least: float, within: str) -> Any:
+def _scale_entry(key: str, value: Any, scale: float, min_text_px: float, parent_key: str) -> Any:
     """Scale one entry of a specification."""
     if key == "meta":
         return value
     if key in ("annotations", "shapes", "images") and isinstance(value, list | tuple):
-        return [_shrunk(element, scale, least, key) for element in value]
-    if key == "size" and within.endswith("font"):
-        return _text(value, scale, least)
-    if key == "size" and within == "marker":
-        return _each(
+        return [_scale_node(child, scale, min_text_px, key) for child in value]
+    if key == "size" and parent_key.endswith("font"):
+        return _scale_text_sizes(value, scale, min_text_px)
+    if key == "size" and parent_key == "marker":
+        return _map_numbers(
             value,
-            lambda v: v * (scale if v > _LARGE else max(scale, min(1.0, scale / _MARKERS_AT))),
+            lambda v: (
+                v * (scale if v > _LARGE_MARKER_PX else max(scale, min(1.0, scale / _MARKER_SCALE)))
+            ),
         )
-    measured = key in _SIZES or (
-        key in _OF_LINES and (within.endswith("line") or within.startswith("error_"))
+    is_pixel_size = key in _PIXEL_KEYS or (
+        key in _LINE_WIDTH_KEYS and (parent_key.endswith("line") or parent_key.startswith("error_"))
     )
-    if measured and not isinstance(value, Mapping):
-        return _each(value, lambda v: v * scale)
-    return _shrunk(value, scale, least, key)
+    if is_pixel_size and not isinstance(value, Mapping):
+        return _map_numbers(value, lambda v: v * scale)
+    return _scale_node(value, scale, min_text_px, key)
 
 
-def _text(value: Any, scale: float, least: float) -> Any:
+def _scale_text_sizes(value: Any, scale: float, min_text_px: float) -> Any:
     """Scale text sizes."""
-    return _each(value, lambda v: max(least, v * scale))
+    return _map_numbers(value, lambda v: max(min_text_px, v * scale))
 
 
-def _each(value: Any, change: Any) -> Any:
+def _map_numbers(value: Any, transform: Any) -> Any:
     """Apply a function to a number or to each number of a list."""
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return value
     if isinstance(value, int | float):
-        return round(float(change(value)), 3)
-    return [_each(element, change) for element in value]
+        return round(float(transform(value)), 3)
+    return [_map_numbers(element, transform) for element in value]
 
 
 def font_sizes(figure: Any) -> list[float]:
     """Return all text sizes of a figure, in px."""
-    return list(_sizes(figure.to_dict(), ""))
+    return list(_iter_font_sizes(figure.to_dict(), ""))
 
 
-def _sizes(node: Any, within: str) -> Iterator[float]:
+def _iter_font_sizes(node: Any, parent_key: str) -> Iterator[float]:
     """Yield the text sizes of a part of a specification."""
     if isinstance(node, go.layout.Template):
         node = node.to_plotly_json()
     if isinstance(node, Mapping):
         for key, value in node.items():
-            if key == "size" and within.endswith("font"):
+            if key == "size" and parent_key.endswith("font"):
                 yield from (
-                    float(v) for v in (value if isinstance(value, list | tuple) else [value])
+                    float(size) for size in (value if isinstance(value, list | tuple) else [value])
                 )
             else:
-                yield from _sizes(value, key)
+                yield from _iter_font_sizes(value, key)
     elif isinstance(node, list | tuple):
         for element in node:
-            yield from _sizes(element, within)
+            yield from _iter_font_sizes(element, parent_key)
 
 
-_HEAD = """<!doctype html>
+_PAGE_HEAD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <meta http-equiv="Content-Security-Policy"
  content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline';
@@ -318,16 +315,16 @@ def plotly_version() -> str:
     return str(__version__)
 
 
-def web_page(figure: Any, title: str, caption: str, font: str) -> str:
+def web_page(figure: Any, title: str, caption: str, font_family: str) -> str:
     """Return a web page with the interactive figure and its caption; it loads nothing.
 
     Title and caption are plain text and escaped here.
     """
-    body: str = figure.to_html(
+    body_html: str = figure.to_html(
         full_html=False,
         include_plotlyjs=True,
         include_mathjax=False,
         config={"displaylogo": False, "responsive": True},
     )
-    head = _HEAD.format(title=html.escape(title), font=html.escape(font))
-    return f"{head}{body}\n<p>{html.escape(caption)}</p>\n</body></html>\n"
+    page_head = _PAGE_HEAD.format(title=html.escape(title), font=html.escape(font_family))
+    return f"{page_head}{body_html}\n<p>{html.escape(caption)}</p>\n</body></html>\n"

@@ -10,31 +10,38 @@ import plotly.graph_objects as go
 
 from cotlab.figures import style
 from cotlab.figures.calibration import draw_diagonal, draw_thresholds, set_score_axis
-from cotlab.figures.declare import figure
-from cotlab.figures.marks import (
-    Mark,
+from cotlab.figures.cells import HATCH_PATTERN
+from cotlab.figures.declare import (
     Row,
-    draw_reference,
-    draw_series,
+    figure,
     float_value,
+    group_rows,
     int_value,
-    jitter,
-    raw_values,
-    subtitle_notes,
     table_records,
     text_value,
 )
+from cotlab.figures.marks import (
+    Mark,
+    draw_background,
+    draw_reference_line,
+    draw_series,
+    jitter_offset,
+    plotted_raw_values,
+    subtitle_notes,
+    threshold_marks,
+)
 
-GROUPS = ("acceptable", "not acceptable", "no label")
+LABEL_GROUPS = ("acceptable", "not acceptable", "no label")
 """Groups of the histogram: the raters' verdict on chain and answer."""
-_BARS = {
+_GROUP_STYLES = {
     "acceptable": (style.BLUE, ""),
     "not acceptable": (style.VERMILLION, "/"),
     "no label": ("#9a9a9a", "."),
 }
-_NEAR = 0.11
+_BAND_COLUMNS = ("band_hi", "band_lo")
+_MIN_LABEL_DISTANCE = 0.11
 """Distance below which bins share one label with their numbers of chains."""
-_CROWDED = 12
+_MAX_LABELLED_POINTS = 12
 """Number of points above which n is shown only on hover."""
 
 
@@ -47,7 +54,7 @@ _CROWDED = 12
         " ties. A calibrated score is an average over chains like these: it does not show which of"
         " ten is the bad one, and it is as good as the labels."
     ),
-    empty="no labelled chain has a calibrated score.",
+    empty_reason="no labelled chain has a calibrated score.",
 )
 def reliability_diagram(table: pd.DataFrame) -> Any:
     """Draw a dot with its interval and n for each bin, the diagonal, and the thresholds.
@@ -61,86 +68,95 @@ def reliability_diagram(table: pd.DataFrame) -> Any:
         key=lambda row: row["predicted"],
     )
     fig = go.Figure()
-    banded = _band(fig, rows)
+    has_band = _draw_band(fig, rows)
     draw_diagonal(fig)
-    small = ["Dotted: perfect calibration."]
-    raw = [raw_values(row) for row in rows]
-    for row, values in zip(rows, raw, strict=True) if all(raw) else ():
-        spots = row.get("scores")
-        x_values = (
-            list(spots) if isinstance(spots, (list, tuple)) and len(spots) == len(values) else None
-        )
-        fig.add_scatter(
-            x=x_values or [row["predicted"] + 0.3 * jitter(i) for i in range(len(values))],
-            y=values,
-            mode="markers",
-            hoverinfo="skip",
-            showlegend=False,
-            cliponaxis=False,
-            marker={"color": style.faded(style.ACCENT, 0.3), "size": 5},
-        )
+    notes = ["Dotted: perfect calibration."]
+    raw_outcomes = [plotted_raw_values(row) for row in rows]
+    for row, values in zip(rows, raw_outcomes, strict=True) if all(raw_outcomes) else ():
+        scores = row.get("scores")
+        if not isinstance(scores, (list, tuple)) or len(scores) != len(values):
+            scores = [row["predicted"] + 0.3 * jitter_offset(i) for i in range(len(values))]
+        marker = {"color": style.with_opacity(style.ACCENT_COLOUR, 0.3), "size": 5}
+        draw_background(fig, list(scores), values, mode="markers", cliponaxis=False, marker=marker)
     marks = [
         Mark("", row["predicted"], f"predicted {style.format_number(row['predicted'])}", row)
         for row in rows
     ]
-    bare = [mark._replace(row={**mark.row, "values": None}) for mark in marks]
-    draw_series(fig, bare, style.Code(style.ACCENT, "circle"), joined=True)
-    for near in _overlapping_groups(marks) if len(marks) <= _CROWDED else ():
-        up = _is_low(near[0])
-        edge = max(_edge(mark) for mark in near) if up else min(_edge(mark) for mark in near)
-        fig.add_annotation(
-            x=sum(mark.x for mark in near) / len(near),
-            y=edge,
-            yanchor="bottom" if up else "top",
-            yshift=4 if up else -4,
-            text=f"n = {', '.join(str(int_value(mark.row, 'n')) for mark in near)}",
-            bgcolor=style.faded(style.PAPER, 0.75),
-            xanchor="left" if len(near) > 1 and near[0].x < 0.1 else "center",
+    marks_without_values = [mark._replace(row={**mark.row, "values": None}) for mark in marks]
+    draw_series(
+        fig,
+        marks_without_values,
+        style.CategoryStyle(style.ACCENT_COLOUR, "circle"),
+        is_joined=True,
+    )
+    for label_group in _group_overlapping(marks) if len(marks) <= _MAX_LABELLED_POINTS else ():
+        is_label_above = _has_label_above(label_group[0])
+        label_y = (
+            max(_label_edge(mark) for mark in label_group)
+            if is_label_above
+            else min(_label_edge(mark) for mark in label_group)
         )
-    if banded:
-        small.append("Shade: where bins of a perfectly calibrated forecaster fall, 95 %.")
-    head = f"n = {sum(int_value(row, 'n') for row in rows):,} labelled chains in {len(rows)} bins."
-    small = [
-        head,
-        *subtitle_notes(marks if all(raw) else bare),
-        " ".join([*small, *draw_thresholds(fig, rows)]),
+        fig.add_annotation(
+            x=sum(mark.x for mark in label_group) / len(label_group),
+            y=label_y,
+            yanchor="bottom" if is_label_above else "top",
+            yshift=4 if is_label_above else -4,
+            text=f"n = {', '.join(str(int_value(mark.row, 'n')) for mark in label_group)}",
+            bgcolor=style.with_opacity(style.BACKGROUND_COLOUR, 0.75),
+            xanchor="left" if len(label_group) > 1 and label_group[0].x < 0.1 else "center",
+        )
+    if has_band:
+        notes.append("Shade: where bins of a perfectly calibrated forecaster fall, 95 %.")
+    count_line = (
+        f"n = {sum(int_value(row, 'n') for row in rows):,} labelled chains in {len(rows)} bins."
+    )
+    notes = [
+        count_line,
+        *subtitle_notes(marks if all(raw_outcomes) else marks_without_values),
+        " ".join([*notes, *draw_thresholds(fig, rows)]),
     ]
     fig.update_xaxes(range=[-0.03, 1.03], tickvals=[i / 10 for i in range(11)])
     fig.update_yaxes(range=[-0.05, 1.05])
     return style.apply_style(
         fig,
         "Acceptable chains by prediction (share, 0 to 1)",
-        subtitle=small,
+        subtitle=notes,
         x="Predicted probability of acceptable reasoning (mean of the bin)",
         y="Observed share",
         height=470,
     )
 
 
-def _is_low(mark: Mark) -> bool:
+def _has_label_above(mark: Mark) -> bool:
     """Return whether the label of a bin goes above it rather than below."""
     return (mark.point or 0.0) < 0.55
 
 
-def _edge(mark: Mark) -> float:
+def _label_edge(mark: Mark) -> float:
     """Return the position of the label of a bin: the end of its interval, or its point."""
-    bound = mark.hi if _is_low(mark) else mark.lo
-    return (mark.point or 0.0) if bound is None else bound
+    interval_end = mark.hi if _has_label_above(mark) else mark.lo
+    return (mark.point or 0.0) if interval_end is None else interval_end
 
 
-def _overlapping_groups(marks: Sequence[Mark]) -> list[list[Mark]]:
+def _group_overlapping(marks: Sequence[Mark]) -> list[list[Mark]]:
     """Group the bins with a point, from left to right, whose labels would overlap."""
-    out: list[list[Mark]] = []
+    groups: list[list[Mark]] = []
     for mark in (mark for mark in marks if mark.point is not None):
-        last = out[-1][-1] if out else None
-        close = (
-            last is not None and mark.x - last.x < _NEAR and abs(_edge(mark) - _edge(last)) < _NEAR
+        previous_mark = groups[-1][-1] if groups else None
+        is_close = (
+            previous_mark is not None
+            and mark.x - previous_mark.x < _MIN_LABEL_DISTANCE
+            and abs(_label_edge(mark) - _label_edge(previous_mark)) < _MIN_LABEL_DISTANCE
         )
-        if last is not None and close and _is_low(last) is _is_low(mark):
-            out[-1].append(mark)
+        if (
+            previous_mark is not None
+            and is_close
+            and _has_label_above(previous_mark) is _has_label_above(mark)
+        ):
+            groups[-1].append(mark)
         else:
-            out.append([mark])
-    return out
+            groups.append([mark])
+    return groups
 
 
 @figure(
@@ -152,97 +168,100 @@ def _overlapping_groups(marks: Sequence[Mark]) -> list[list[Mark]]:
         " them. Chains without a label are drawn too, so that labels from only one end of the scale"
         " are visible."
     ),
-    empty="no chain has a score.",
+    empty_reason="no chain has a score.",
 )
 def score_histogram(table: pd.DataFrame) -> Any:
     """Draw stacked bars by group with the number of chains, and the policy's thresholds.
 
-    Optional columns: ``score``, the display name of the score; ``missing``, the number of chains
-    without one.
+    Optional columns: ``score_name``, the display name of the score; ``n_missing``, the number of
+    chains without one.
     """
     rows = table_records(table)
-    score, fig = text_value(rows[0], "score") or "r_raw", go.Figure()
-    bins = sorted({(float(row["left"]), float(row["right"])) for row in rows})
-    counts = {(str(row["group"]), float(row["left"])): int_value(row, "count") for row in rows}
-    named = [
-        *GROUPS,
-        *dict.fromkeys(str(row["group"]) for row in rows if row["group"] not in GROUPS),
-    ]
-    totals = {name: sum(counts.get((name, left), 0) for left, _ in bins) for name in named}
-    for name in named:
-        if name not in GROUPS and not totals[name]:
+    score_name, fig = text_value(rows[0], "score") or "r_raw", go.Figure()
+    bin_edges = sorted({(float(row["left"]), float(row["right"])) for row in rows})
+    count_by_group_and_bin = {
+        (str(row["group"]), float(row["left"])): int_value(row, "count") for row in rows
+    }
+    group_names = list(dict.fromkeys([*LABEL_GROUPS, *(str(row["group"]) for row in rows)]))
+    total_by_group = {
+        name: sum(count_by_group_and_bin.get((name, bin_start), 0) for bin_start, _ in bin_edges)
+        for name in group_names
+    }
+    for name in group_names:
+        if name not in LABEL_GROUPS and not total_by_group[name]:
             continue
-        colour, pattern = _BARS.get(name, (style.PURPLE, "x"))
-        heights = [counts.get((name, left), 0) for left, _ in bins]
+        colour, pattern = _GROUP_STYLES.get(name, (style.PURPLE, "x"))
+        bar_heights = [
+            count_by_group_and_bin.get((name, bin_start), 0) for bin_start, _ in bin_edges
+        ]
         label = style.escape(style.truncate_text(name, 40))
         fig.add_bar(
-            x=[(left + right) / 2 for left, right in bins],
-            y=heights,
-            width=[(right - left) * 0.94 for left, right in bins],
-            name=f"{label} (n = {totals[name]:,})",
+            x=[(bin_start + bin_end) / 2 for bin_start, bin_end in bin_edges],
+            y=bar_heights,
+            width=[(bin_end - bin_start) * 0.94 for bin_start, bin_end in bin_edges],
+            name=f"{label} (n = {total_by_group[name]:,})",
             hoverinfo="text",
             hovertext=[
-                f"{style.escape(score)} {left:g} to {right:g}<br>{label}: {n:,} chains"
-                for (left, right), n in zip(bins, heights, strict=True)
+                f"{style.escape(score_name)} {bin_start:g} to {bin_end:g}<br>{label}: {n:,} chains"
+                for (bin_start, bin_end), n in zip(bin_edges, bar_heights, strict=True)
             ],
             marker={
                 "color": colour,
                 "line": {"width": 0},
-                "pattern": {
-                    "shape": pattern,
-                    "fillmode": "overlay",
-                    "fgcolor": style.PAPER,
-                    "fgopacity": 1,
-                    "size": 6,
-                    "solidity": 0.25,
-                },
+                "pattern": (
+                    HATCH_PATTERN
+                    | {"shape": pattern, "fgcolor": style.BACKGROUND_COLOUR, "fgopacity": 1}
+                ),
             },
         )
-    over = [sum(counts.get((name, left), 0) for name in named) for left, _ in bins]
-    for (left, right), n in zip(bins, over, strict=True):
-        if n and len(bins) <= 20:
-            fig.add_annotation(x=(left + right) / 2, y=n, yanchor="bottom", text=f"{n:,}")
+    totals_by_bin = [
+        sum(count_by_group_and_bin.get((name, bin_start), 0) for name in group_names)
+        for bin_start, _ in bin_edges
+    ]
+    for (bin_start, bin_end), n in zip(bin_edges, totals_by_bin, strict=True):
+        if n and len(bin_edges) <= 20:
+            fig.add_annotation(x=(bin_start + bin_end) / 2, y=n, yanchor="bottom", text=f"{n:,}")
     threshold_notes = draw_thresholds(fig, rows)
-    small = [f"n = {sum(over):,} chains; the number on each bar."]
-    missing = int_value(rows[0], "missing")
-    small += [f"n/a: {missing:,} chains have no score and are not drawn."] if missing else []
-    small += [" ".join(threshold_notes)] if threshold_notes else []
-    small += set_score_axis(fig, [bins[0][0], bins[-1][1]], full_range=bool(threshold_notes))
-    fig.update_yaxes(range=[0, max([1, *over]) * 1.14], tickformat=",d", nticks=6)
+    subtitle = [f"n = {sum(totals_by_bin):,} chains; the number on each bar."]
+    n_missing = int_value(rows[0], "missing")
+    subtitle += [f"n/a: {n_missing:,} chains have no score and are not drawn."] if n_missing else []
+    subtitle += [" ".join(threshold_notes)] if threshold_notes else []
+    subtitle += set_score_axis(
+        fig, [bin_edges[0][0], bin_edges[-1][1]], with_full_range=bool(threshold_notes)
+    )
+    fig.update_yaxes(range=[0, max([1, *totals_by_bin]) * 1.14], tickformat=",d", nticks=6)
     style.apply_style(
         fig,
         "Scores of chains: number of chains by score (0 to 1)",
-        subtitle=small,
-        x=style.escape(score),
+        subtitle=subtitle,
+        x=style.escape(score_name),
         y="Chains",
         height=400,
+        margin={"b": 84},
     )
-    return fig.update_layout(barmode="stack", margin={"b": 84})
+    return fig.update_layout(barmode="stack")
 
 
-def _band(fig: Any, rows: Sequence[Row]) -> bool:
+def _draw_band(fig: Any, rows: Sequence[Row]) -> bool:
     """Shade the band between ``band_lo`` and ``band_hi``, if the table has both."""
     band_rows = [
-        row
-        for row in rows
-        if float_value(row, "band_lo") is not None and float_value(row, "band_hi") is not None
+        row for row in rows if None not in (float_value(row, name) for name in _BAND_COLUMNS)
     ]
     if not band_rows:
         return False
-    across = [float(row["predicted"]) for row in band_rows]
+    x_values = [float(row["predicted"]) for row in band_rows]
     if len(band_rows) == 1:
-        across = [across[0] - 0.02, across[0] + 0.02]
+        x_values = [x_values[0] - 0.02, x_values[0] + 0.02]
         band_rows = [band_rows[0], band_rows[0]]
-    upper, lower = ([float(row[name]) for row in band_rows] for name in ("band_hi", "band_lo"))
-    fig.add_scatter(
-        x=[*across, *across[::-1]],
-        y=[*upper, *lower[::-1]],
+    upper_bounds, lower_bounds = ([float(row[name]) for row in band_rows] for name in _BAND_COLUMNS)
+    draw_background(
+        fig,
+        [*x_values, *x_values[::-1]],
+        [*upper_bounds, *lower_bounds[::-1]],
         mode="lines",
         fill="toself",
-        fillcolor=style.faded(style.BLACK, 0.09),
+        fillcolor=style.with_opacity(style.BLACK, 0.09),
         line={"width": 0},
-        hoverinfo="skip",
-        showlegend=False,
     )
     return True
 
@@ -268,88 +287,89 @@ def _band(fig: Any, rows: Sequence[Row]) -> bool:
         " include its uncertainty. Errors found by raters cover labelled answers only, which may"
         " differ from the others."
     ),
-    empty="no answer has been scored.",
+    empty_reason="no answer has been scored.",
 )
 def threshold_volumes(table: pd.DataFrame) -> Any:
     """Draw a line for each share with an interval at each threshold, and lines at low and high."""
     rows = table_records(table)
-    names = list(dict.fromkeys(str(row["group"]) for row in rows))
-    fig, every = go.Figure(), list[Mark]()
-    bounds = [
+    rows_by_group = group_rows(rows, "group", "threshold")
+    fig, all_marks = go.Figure(), list[Mark]()
+    thresholds = [
         (name, value)
         for name in ("low", "high")
         if (value := float_value(rows[0], name)) is not None
     ]
-    together = len({value for _, value in bounds}) < len(bounds)
-    for k, (name, value) in enumerate(bounds):
-        draw_reference(fig, x=value, dash="dash" if name == "low" else "solid", width=1.2)
-        if not (together and k):
-            text = "low = high" if together else name
+    are_thresholds_equal = len({value for _, value in thresholds}) < len(thresholds)
+    for index, (name, value) in enumerate(thresholds):
+        draw_reference_line(fig, x=value, line_dash="dash" if name == "low" else "solid", width=1.2)
+        if not (are_thresholds_equal and index):
+            text = "low = high" if are_thresholds_equal else name
             fig.add_annotation(
                 x=value,
                 y=1,
                 yref="paper",
                 yanchor="bottom",
                 text=f"{text} {style.format_number(value)}",
-                xanchor="right" if name == "low" and not together else "left",
+                xanchor="right" if name == "low" and not are_thresholds_equal else "left",
             )
-    for k, (name, code) in enumerate(style.category_codes(names).items()):
-        group_rows = sorted(
-            (row for row in rows if str(row["group"]) == name),
-            key=lambda row: float(row["threshold"]),
+    for index, (name, category_style) in enumerate(style.category_styles(rows_by_group).items()):
+        item_counts = [int_value(row, "n") for row in rows_by_group[name]]
+        marks = threshold_marks(
+            rows_by_group[name],
+            f"{style.truncate_text(name, 22)} ({_count_range_text(item_counts)})",
+            (index - (len(rows_by_group) - 1) / 2) * 0.008,
         )
-        shift = (k - (len(names) - 1) / 2) * 0.008
-        label = (
-            f"{style.truncate_text(name, 22)}"
-            f" ({_count_span([int_value(row, 'n') for row in group_rows])})"
-        )
-        marks = [
-            Mark(
-                label,
-                float(row["threshold"]) + shift,
-                f"threshold {style.format_number(float_value(row, 'threshold'))}",
-                row,
-            )
-            for row in group_rows
-        ]
-        defined = [mark for mark in marks if mark.point is not None]
-        draw_series(fig, defined, code, legend=True, joined=True)
-        every += marks
+        defined_marks = [mark for mark in marks if mark.point is not None]
+        draw_series(fig, defined_marks, category_style, in_legend=True, is_joined=True)
+        all_marks += marks
     fig.update_xaxes(range=[-0.04, 1.04], tickvals=[i / 10 for i in range(11)])
     fig.update_yaxes(range=[-0.03, 1.03])
-    style.apply_style(
+    return style.apply_style(
         fig,
         "Answers and errors by threshold (share, 0 to 1)",
-        subtitle=[*subtitle_notes(every, gaps=False), *_missing_notes(every)],
+        subtitle=[
+            *subtitle_notes(all_marks, with_missing_points=False),
+            *_missing_notes(all_marks),
+        ],
         x="Threshold on r_cal, the calibrated probability of acceptable reasoning",
         y="Share",
         height=430,
+        margin={"b": 96},
     )
-    return fig.update_layout(margin={"b": 96})
 
 
-def _count_span(sizes: list[int]) -> str:
+def _count_range_text(item_counts: list[int]) -> str:
     """Return "n = 20", or "n = 20 to 3" from the first threshold to the last."""
-    return f"n = {sizes[0]}" if len(set(sizes)) < 2 else f"n = {sizes[0]} to {sizes[-1]}"
+    return (
+        f"n = {item_counts[0]}"
+        if len(set(item_counts)) < 2
+        else f"n = {item_counts[0]} to {item_counts[-1]}"
+    )
 
 
 def _missing_notes(marks: list[Mark]) -> list[str]:
     """Return notes about missing points, each reason once for all thresholds of a line."""
-    reasons: dict[str, dict[str, list[float]]] = {}
+    thresholds_by_reason: dict[str, dict[str, list[float]]] = {}
     for mark in marks:
         if mark.point is None:
-            at = float_value(mark.row, "threshold")
-            reasons.setdefault(str(mark.row["reason"]), {}).setdefault(
+            threshold = float_value(mark.row, "threshold")
+            thresholds_by_reason.setdefault(str(mark.row["reason"]), {}).setdefault(
                 str(mark.row["group"]), []
-            ).append(0.0 if at is None else at)
-    notes = {
-        reason: "; ".join(f"{name}, {_threshold_span(at)}" for name, at in lines.items())
-        for reason, lines in reasons.items()
+            ).append(0.0 if threshold is None else threshold)
+    positions_by_reason = {
+        reason: "; ".join(
+            f"{name}, {_threshold_range_text(threshold)}"
+            for name, threshold in thresholds_by_group.items()
+        )
+        for reason, thresholds_by_group in thresholds_by_reason.items()
     }
-    return [style.escape(f"n/a ({reason}): {where}.") for reason, where in notes.items()]
+    return [
+        style.escape(f"n/a ({reason}): {positions}.")
+        for reason, positions in positions_by_reason.items()
+    ]
 
 
-def _threshold_span(thresholds: list[float]) -> str:
+def _threshold_range_text(thresholds: list[float]) -> str:
     """Return "threshold 0.5" or "thresholds 0.5 to 0.9"."""
-    ends = list(dict.fromkeys(map(style.format_number, (min(thresholds), max(thresholds)))))
-    return f"threshold{'s' if len(ends) > 1 else ''} {' to '.join(ends)}"
+    end_texts = list(dict.fromkeys(map(style.format_number, (min(thresholds), max(thresholds)))))
+    return f"threshold{'s' if len(end_texts) > 1 else ''} {' to '.join(end_texts)}"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
+from plotly.colors import sequential
 
 from cotlab.core.text_safety import escape_plotly
 
@@ -18,22 +19,11 @@ BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 BLACK, ORANGE, SKY, YELLOW = "#000000", "#E69F00", "#56B4E9", "#F0E442"
 PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, BLACK, ORANGE, SKY, YELLOW)
 """Colours of categories in order, the darkest first."""
-ACCENT = BLUE
-ACCENT_ON_DARK = SKY
+ACCENT_COLOUR = BLUE
+ACCENT_COLOUR_ON_DARK = SKY
 """Accent of text on a dark page, where blue has a contrast of only 3.5."""
 
-VIRIDIS = (
-    "#440154",
-    "#482878",
-    "#3e4989",
-    "#31688e",
-    "#26828e",
-    "#1f9e89",
-    "#35b779",
-    "#6ece58",
-    "#b5de2b",
-    "#fde725",
-)
+VIRIDIS = tuple(sequential.Viridis)
 """Colours of magnitudes from low to high, at equal steps (Smith and van der Walt 2015)."""
 
 SYMBOLS = (
@@ -49,19 +39,27 @@ SYMBOLS = (
 )
 """Symbols of categories in order; each has an ``-open`` form."""
 
-INK, SOFT_INK, GRID, PAPER, NOT_AVAILABLE = "#1a1a1a", "#4d4d4d", "#e3e3e3", "#ffffff", "#ececec"
-FONT = "Arial, Helvetica, Liberation Sans, sans-serif"
+NEUTRAL_COLOUR = "#f7f7f7"
+"""Colour of 0 on a scale with a sign."""
+TEXT_COLOUR, SOFT_TEXT_COLOUR, GRID_COLOUR, BACKGROUND_COLOUR, MISSING_COLOUR = (
+    "#1a1a1a",
+    "#4d4d4d",
+    "#e3e3e3",
+    "#ffffff",
+    "#ececec",
+)
+FONT_FAMILY = "Arial, Helvetica, Liberation Sans, sans-serif"
 """Fonts with digits of equal width, so that numbers align."""
-TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 15, 13, 11
+TITLE_SIZE, TEXT_SIZE, SMALL_TEXT_SIZE = 15, 13, 11
 """Pixels; a printed page has 0.75 pt per pixel, so the smallest is 8.25 pt."""
 
-_TITLE_CHARS, _SUBTITLE_CHARS = 56, 76
-_LINE = 16  # px from line to line of the title and the subtitle
+_MAX_TITLE_CHARS, _MAX_SUBTITLE_CHARS = 56, 76
+_LINE_HEIGHT_PX = 16  # px from line to line of the title and the subtitle
 escape = escape_plotly
 """Escape text from data; see `cotlab.core.text_safety.escape_plotly`."""
 
 
-class Code(NamedTuple):
+class CategoryStyle(NamedTuple):
     """Colour and marker symbol of a category."""
 
     colour: str
@@ -70,32 +68,38 @@ class Code(NamedTuple):
     """Marker symbol of plotly."""
 
 
-def category_codes(names: Iterable[str], known: Sequence[str] = ()) -> dict[str, Code]:
+def category_styles(
+    names: Iterable[str], fixed_names: Sequence[str] = ()
+) -> dict[str, CategoryStyle]:
     """Assign a colour and a symbol to each name.
 
     Parameters
     ----------
     names : iterable of str
         The categories of one figure; codes repeat after 72.
-    known : sequence of str
+    fixed_names : sequence of str
         Names with the same code in every figure; other names take the codes that are left.
 
     Returns
     -------
     dict of str to Code
-        In the order of ``known``, then in that of ``names``.
+        In the order of ``fixed_names``, then in that of ``names``.
     """
-    given = list(dict.fromkeys(names))
-    places = {name: i for i, name in enumerate(known) if name in given}
-    left = (i for i in count() if i not in set(places.values()))
-    places |= dict(zip((name for name in given if name not in places), left, strict=False))
+    unique_names = list(dict.fromkeys(names))
+    index_by_name = {name: i for i, name in enumerate(fixed_names) if name in unique_names}
+    free_indices = (i for i in count() if i not in set(index_by_name.values()))
+    index_by_name |= dict(
+        zip(
+            (name for name in unique_names if name not in index_by_name), free_indices, strict=False
+        )
+    )
     return {
-        name: Code(PALETTE[i % len(PALETTE)], SYMBOLS[i % len(SYMBOLS)])
-        for name, i in places.items()
+        name: CategoryStyle(PALETTE[i % len(PALETTE)], SYMBOLS[i % len(SYMBOLS)])
+        for name, i in index_by_name.items()
     }
 
 
-def shade(value: float | None, lo: float = 0.0, hi: float = 1.0) -> str:
+def viridis_colour(value: float | None, lo: float = 0.0, hi: float = 1.0) -> str:
     """Return the viridis colour of a magnitude.
 
     Parameters
@@ -112,47 +116,61 @@ def shade(value: float | None, lo: float = 0.0, hi: float = 1.0) -> str:
     if not lo < hi:
         raise ValueError(f"a shade needs lo < hi, got {lo} and {hi}")
     if value is None or math.isnan(value):
-        return NOT_AVAILABLE
-    position = (min(max(value, lo), hi) - lo) / (hi - lo) * (len(VIRIDIS) - 1)
-    left = min(int(position), len(VIRIDIS) - 2)
-    part = position - left
-    mixed = (
-        round(a + (b - a) * part)
-        for a, b in zip(_rgb(VIRIDIS[left]), _rgb(VIRIDIS[left + 1]), strict=True)
-    )
-    return "#" + "".join(f"{channel:02x}" for channel in mixed)
+        return MISSING_COLOUR
+    scale_position = (min(max(value, lo), hi) - lo) / (hi - lo) * (len(VIRIDIS) - 1)
+    stop_index = min(int(scale_position), len(VIRIDIS) - 2)
+    return mix_colours(VIRIDIS[stop_index], VIRIDIS[stop_index + 1], scale_position - stop_index)
 
 
-def ink_on(background: str) -> str:
+def diverging_colour(value: float | None) -> str:
+    """Return the colour of a value in [−1, 1]: orange below 0, blue above, grey for None."""
+    if value is None:
+        return MISSING_COLOUR
+    return mix_colours(NEUTRAL_COLOUR, BLUE if value > 0 else VERMILLION, min(1.0, abs(value)))
+
+
+def mix_colours(first_colour: str, second_colour: str, share: float) -> str:
+    """Return the colour that lies ``share`` of the way from one colour to another."""
+    channels = zip(_rgb_channels(first_colour), _rgb_channels(second_colour), strict=True)
+    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in channels)
+
+
+def text_colour_on(background: str) -> str:
     """Return black or white, whichever contrasts more with a background (at least 4.58)."""
-    return max(("#000000", "#ffffff"), key=lambda ink: contrast(ink, background))
+    return max(
+        ("#000000", "#ffffff"), key=lambda text_colour: contrast_ratio(text_colour, background)
+    )
 
 
-def contrast(first: str, second: str) -> float:
+def contrast_ratio(first_colour: str, second_colour: str) -> float:
     """Return the contrast of two colours ``#rrggbb``, from 1 (equal) to 21 (black on white).
 
     References
     ----------
     WCAG 2.2, "contrast ratio" and "relative luminance"; text needs 4.5.
     """
-    light, dark = sorted((_luminance(first), _luminance(second)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
+    lighter_luminance, darker_luminance = sorted(
+        (_luminance(first_colour), _luminance(second_colour)), reverse=True
+    )
+    return (lighter_luminance + 0.05) / (darker_luminance + 0.05)
 
 
-def faded(colour: str, opacity: float) -> str:
+def with_opacity(colour: str, opacity: float) -> str:
     """Return a colour with an opacity, as rgba()."""
-    return "rgba({}, {}, {}, {})".format(*_rgb(colour), opacity)
+    return "rgba({}, {}, {}, {})".format(*_rgb_channels(colour), opacity)
 
 
-def truncate_text(text: object, most: int = 60) -> str:
-    """Return the beginning of a text, on one line, in at most ``most`` characters; not escaped."""
+def truncate_text(text: object, max_chars: int = 60) -> str:
+    """Return the beginning of a text, on one line of at most ``max_chars``; not escaped."""
     line = " ".join(str(text).split())
-    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
+    return line if len(line) <= max_chars else f"{line[: max_chars - 1].rstrip()}…"
 
 
-def in_lines(text: object, width: int, most: int = 2) -> str:
-    """Break a text into at most ``most`` lines of ``width`` characters and escape it."""
-    lines = textwrap.wrap(str(text), width, max_lines=most, placeholder="…", break_on_hyphens=False)
+def wrap_text(text: object, max_line_chars: int, max_lines: int = 2) -> str:
+    """Break a text into ``max_lines`` lines of ``max_line_chars`` at most, and escape it."""
+    lines = textwrap.wrap(
+        str(text), max_line_chars, max_lines=max_lines, placeholder="…", break_on_hyphens=False
+    )
     return "<br>".join(escape(line) for line in lines)
 
 
@@ -165,8 +183,8 @@ def format_number(value: float | None) -> str:
     power = int(f"{value:.2e}".split("e")[1])
     text = f"{value:.2e}" if power < -5 or power > 11 else f"{value:,.{max(0, 2 - power)}f}"
     if "e" in text:
-        digits, _, exponent = text.partition("e")
-        text = f"{digits}e{int(exponent)}"
+        mantissa, _, exponent = text.partition("e")
+        text = f"{mantissa}e{int(exponent)}"
     return text.replace("-", "−")
 
 
@@ -174,10 +192,10 @@ def interval_text(point: float | None, lo: float | None, hi: float | None) -> st
     """Format a point with its bounds: "0.361 [0.340, 0.382]", or "n/a"."""
     if format_number(point) == "n/a":
         return "n/a"
-    known = format_number(lo) != "n/a" and format_number(hi) != "n/a"
+    has_interval = format_number(lo) != "n/a" and format_number(hi) != "n/a"
     return (
         f"{format_number(point)} [{format_number(lo)}, {format_number(hi)}]"
-        if known
+        if has_interval
         else f"{format_number(point)} [no interval]"
     )
 
@@ -190,6 +208,7 @@ def apply_style(
     x: str = "",
     y: str = "",
     height: int = 420,
+    margin: Mapping[str, int] | None = None,
 ) -> Any:
     """Set template, title, subtitle and axis titles, and the margins that they need.
 
@@ -205,6 +224,8 @@ def apply_style(
         Axis titles. All texts may have markup; the caller escapes text from data.
     height : int, pixels
         With one line of title and one of subtitle; further lines are added.
+    margin : mapping of "l", "r" and "b" to int, pixels
+        Margins that differ from the template's.
 
     Returns
     -------
@@ -212,18 +233,20 @@ def apply_style(
         ``fig``; ``layout.meta`` has title, subtitle and height as given.
     """
     paragraphs = [subtitle] if isinstance(subtitle, str) else list(subtitle)
-    head = wrapped(title, _TITLE_CHARS)
-    small = [line for paragraph in paragraphs for line in wrapped(paragraph, _SUBTITLE_CHARS)]
+    title_lines = wrap_title(title, _MAX_TITLE_CHARS)
+    subtitle_lines = [
+        line for paragraph in paragraphs for line in wrap_title(paragraph, _MAX_SUBTITLE_CHARS)
+    ]
     lines = [
-        f'<span style="font-size: {TITLE_SIZE}px; color: {INK}"><b>{line}</b></span>'
-        for line in head
-    ] + small
-    extra = _LINE * max(0, len(lines) - 2)
+        f'<span style="font-size: {TITLE_SIZE}px; color: {TEXT_COLOUR}"><b>{line}</b></span>'
+        for line in title_lines
+    ] + subtitle_lines
+    extra_height = _LINE_HEIGHT_PX * max(0, len(lines) - 2)
     fig.update_layout(
-        template=card(),
-        height=height + extra,
+        template=card_template(),
+        height=height + extra_height,
         title={"text": "<br>".join(lines)},
-        margin={"t": 64 + extra},
+        margin={"t": 64 + extra_height, **(margin or {})},
         meta={"title": title, "subtitle": paragraphs, "height": height},
     )
     if x:
@@ -241,29 +264,29 @@ def add_note(fig: Any, note: str) -> Any:
     )
 
 
-def card() -> Any:
-    """Return the template: a white card with dark text and a grey grid, in every theme."""
+def card_template() -> Any:
+    """Return the template: a white card with dark text; `cotlab.figures.dark` has the other."""
     axis = {
-        "gridcolor": GRID,
+        "gridcolor": GRID_COLOUR,
         "gridwidth": 1,
         "zeroline": False,
-        "linecolor": SOFT_INK,
+        "linecolor": SOFT_TEXT_COLOUR,
         "linewidth": 1,
         "showline": True,
         "ticks": "outside",
         "ticklen": 4,
-        "tickcolor": SOFT_INK,
+        "tickcolor": SOFT_TEXT_COLOUR,
         "automargin": True,
-        "tickfont": {"size": TEXT_SIZE - 1, "color": INK},
-        "title": {"font": {"size": TEXT_SIZE, "color": INK}, "standoff": 10},
+        "tickfont": {"size": TEXT_SIZE - 1, "color": TEXT_COLOUR},
+        "title": {"font": {"size": TEXT_SIZE, "color": TEXT_COLOUR}, "standoff": 10},
     }
     layout = {
-        "paper_bgcolor": PAPER,
-        "plot_bgcolor": PAPER,
+        "paper_bgcolor": BACKGROUND_COLOUR,
+        "plot_bgcolor": BACKGROUND_COLOUR,
         "colorway": PALETTE,
-        "font": {"family": FONT, "size": TEXT_SIZE, "color": INK},
+        "font": {"family": FONT_FAMILY, "size": TEXT_SIZE, "color": TEXT_COLOUR},
         "colorscale": {
-            "sequential": [[i / (len(VIRIDIS) - 1), stop] for i, stop in enumerate(VIRIDIS)]
+            "sequential": [[i / (len(VIRIDIS) - 1), colour] for i, colour in enumerate(VIRIDIS)]
         },
         "title": {
             "x": 0,
@@ -273,7 +296,7 @@ def card() -> Any:
             "yref": "container",
             "yanchor": "top",
             "pad": {"l": 14, "t": 17},
-            "font": {"size": SMALL_SIZE + 1, "color": SOFT_INK},
+            "font": {"size": SMALL_TEXT_SIZE + 1, "color": SOFT_TEXT_COLOUR},
         },
         "margin": {"l": 64, "r": 24, "b": 56, "autoexpand": True},
         "xaxis": {**axis, "showgrid": False},
@@ -286,36 +309,39 @@ def card() -> Any:
             "y": 0,
             "yref": "container",
             "yanchor": "bottom",
-            "bgcolor": PAPER,
-            "font": {"size": TEXT_SIZE - 1, "color": INK},
+            "bgcolor": BACKGROUND_COLOUR,
+            "font": {"size": TEXT_SIZE - 1, "color": TEXT_COLOUR},
         },
         "hoverlabel": {
-            "bgcolor": PAPER,
-            "bordercolor": SOFT_INK,
+            "bgcolor": BACKGROUND_COLOUR,
+            "bordercolor": SOFT_TEXT_COLOUR,
             "align": "left",
             "namelength": -1,
-            "font": {"family": FONT, "size": TEXT_SIZE - 1, "color": INK},
+            "font": {"family": FONT_FAMILY, "size": TEXT_SIZE - 1, "color": TEXT_COLOUR},
         },
         "hovermode": "closest",
-        "annotationdefaults": {"font": {"size": SMALL_SIZE, "color": SOFT_INK}, "showarrow": False},
+        "annotationdefaults": {
+            "font": {"size": SMALL_TEXT_SIZE, "color": SOFT_TEXT_COLOUR},
+            "showarrow": False,
+        },
     }
     return go.layout.Template(layout=layout)
 
 
-def wrapped(text: str, width: int) -> list[str]:
-    """Break a text into lines of at most ``width`` characters; longer words stay whole."""
-    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+def wrap_title(text: str, max_line_chars: int) -> list[str]:
+    """Break a text into lines of at most ``max_line_chars`` characters; longer words stay whole."""
+    return textwrap.wrap(text, max_line_chars, break_long_words=False, break_on_hyphens=False)
 
 
-def _rgb(colour: str) -> tuple[int, int, int]:
+def _rgb_channels(colour: str) -> tuple[int, int, int]:
     """Return the channels of ``#rrggbb``."""
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
 def _luminance(colour: str) -> float:
     """Return the relative luminance of ``#rrggbb`` (WCAG 2.2)."""
-    linear = [
-        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
-        for c in (part / 255 for part in _rgb(colour))
+    linear_channels = [
+        channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
+        for channel in (value / 255 for value in _rgb_channels(colour))
     ]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return 0.2126 * linear_channels[0] + 0.7152 * linear_channels[1] + 0.0722 * linear_channels[2]

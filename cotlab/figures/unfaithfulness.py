@@ -11,65 +11,71 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from cotlab.figures import style
-from cotlab.figures.declare import figure
-from cotlab.figures.marks import (
-    RAW_ROWS,
-    Mark,
+from cotlab.figures.declare import (
     Row,
-    draw_reference,
-    draw_series,
+    figure,
     float_value,
-    hover_text,
+    group_rows,
     int_value,
-    raw_values,
-    subtitle_notes,
     table_records,
     text_value,
 )
+from cotlab.figures.marks import (
+    MAX_RAW_VALUES,
+    Mark,
+    draw_background,
+    draw_reference_line,
+    draw_series,
+    hover_text,
+    interval_values,
+    plotted_raw_values,
+    subtitle_notes,
+    threshold_marks,
+)
 
-GROUPED = ("group", "at", "point", "lo", "hi", "n", "n_undefined", "reason")
+GROUPED_COLUMNS = ("group", "at", "point", "lo", "hi", "n", "n_undefined", "reason")
 """Columns of a figure by group: ``group`` is a colour and symbol, ``at`` a position on the axis."""
-_CROWDED = 24
+_MAX_LABELLED_POINTS = 24
 """Number of points above which n is shown only on hover, and its range in the subtitle."""
-_PLACES, _SHORT = 6, 8
+_MAX_UPRIGHT_POSITIONS, _MAX_UPRIGHT_CHARS = 6, 8
 """Number of positions and length of their names up to which they fit side by side."""
-_NOT_COMPARABLE = "Rates of two classifiers are not comparable: each has its own errors."
+_NOT_COMPARABLE_NOTE = "Rates of two classifiers are not comparable: each has its own errors."
 
 
 @figure(
     "unfaithful_rates",
-    columns=GROUPED,
+    columns=GROUPED_COLUMNS,
     caption=(
         "Share of responses whose score reaches the threshold, by model and epoch."
-        f" {_NOT_COMPARABLE} A rate shows how often a classifier fires, not that the chain was"
+        f" {_NOT_COMPARABLE_NOTE} A rate shows how often a classifier fires, not that the chain was"
         " unused."
     ),
-    empty="no response has a score of this classifier.",
+    empty_reason="no response has a score of this classifier.",
 )
 def unfaithful_rates(table: pd.DataFrame) -> Any:
     """Draw a dot with Wilson interval and n for each group at each epoch."""
-    return _dots(
+    return _draw_groups(
         table_records(table), "Unfaithful responses (share, 0 to 1)", "Unfaithful rate", (0.0, 1.0)
     )
 
 
 @figure(
     "unfaithful_by_category",
-    columns=GROUPED,
+    columns=GROUPED_COLUMNS,
     caption=(
-        f"Share of unfaithful responses by category of items. {_NOT_COMPARABLE} Small categories"
-        " have wide intervals; with many categories one may stand out by chance."
+        f"Share of unfaithful responses by category of items. {_NOT_COMPARABLE_NOTE} Small"
+        " categories have wide intervals; with many categories one may stand out by chance."
     ),
-    empty="no item has a category.",
+    empty_reason="no item has a category.",
 )
 def unfaithful_by_category(table: pd.DataFrame) -> Any:
     """Draw a row for each category, a dot with Wilson interval and n for each group."""
-    return _dots(
+    return _draw_groups(
         table_records(table),
         "Unfaithful responses by category (share, 0 to 1)",
         "Unfaithful rate",
         (0.0, 1.0),
-        upright=False,
+        is_upright=False,
     )
 
 
@@ -81,62 +87,60 @@ def unfaithful_by_category(table: pd.DataFrame) -> Any:
         " threshold, the rate depends on that choice. At a threshold of 0 every response is"
         " unfaithful."
     ),
-    empty="no response has a score of this classifier.",
+    empty_reason="no response has a score of this classifier.",
 )
 def threshold_sweep(table: pd.DataFrame) -> Any:
     """Draw a line for each group with intervals, and a dashed line at the chosen threshold."""
     rows = table_records(table)
-    names = list(dict.fromkeys(str(row["group"]) for row in rows))
-    fig, every, few, chosen = go.Figure(), list[Mark](), 0, float_value(rows[0], "chosen")
-    if chosen is not None:
-        draw_reference(fig, x=chosen, dash="dash")
-    for k, (name, code) in enumerate(style.category_codes(names).items()):
-        group_rows = sorted(
-            (row for row in rows if str(row["group"]) == name),
-            key=lambda row: float(row["threshold"]),
-        )
-        shift = (k - (len(names) - 1) / 2) * min(
-            0.008, 0.04 / len(names)
-        )  # within the step of a threshold
-        label = f"{style.truncate_text(name, 28)} (n = {int_value(group_rows[0], 'n')})"
-        marks = [
-            Mark(
-                label,
-                float(row["threshold"]) + shift,
-                f"threshold {style.format_number(float_value(row, 'threshold'))}",
-                row,
-            )
-            for row in group_rows
-        ]
-        draw_series(fig, marks, code, legend=True, joined=True)
-        few += _rug(fig, group_rows[0], code, few)
-        every += marks
+    rows_by_group = group_rows(rows, "group", "threshold")
+    fig, all_marks, n_rug_lines = go.Figure(), list[Mark](), 0
+    chosen_threshold, n_groups = float_value(rows[0], "chosen"), len(rows_by_group)
+    if chosen_threshold is not None:
+        draw_reference_line(fig, x=chosen_threshold, line_dash="dash")
+    for k, (name, category_style) in enumerate(style.category_styles(rows_by_group).items()):
+        first_row = rows_by_group[name][0]
+        label = f"{style.truncate_text(name, 28)} (n = {int_value(first_row, 'n')})"
+        # within the step of a threshold
+        x_offset = (k - (n_groups - 1) / 2) * min(0.008, 0.04 / n_groups)
+        marks = threshold_marks(rows_by_group[name], label, x_offset)
+        draw_series(fig, marks, category_style, in_legend=True, is_joined=True)
+        n_rug_lines += _draw_rug(fig, first_row, category_style, n_rug_lines)
+        all_marks += marks
     fig.update_xaxes(range=[-0.04, 1.04], tickvals=[i / 10 for i in range(11)])
-    fig.update_yaxes(range=[-0.03 - 0.02 * few, 1.03])
-    small = subtitle_notes(every, gaps=False)
-    small += [f"Faint, below 0: the single scores of up to {RAW_ROWS} responses."] if few else []
-    small += [f"Dashed: the chosen threshold, {chosen:g}."] if chosen is not None else []
-    style.apply_style(
+    fig.update_yaxes(range=[-0.03 - 0.02 * n_rug_lines, 1.03])
+    subtitle = subtitle_notes(all_marks, with_missing_points=False)
+    subtitle += (
+        [f"Faint, below 0: the single scores of up to {MAX_RAW_VALUES} responses."]
+        if n_rug_lines
+        else []
+    )
+    subtitle += (
+        [f"Dashed: the chosen threshold, {chosen_threshold:g}."]
+        if chosen_threshold is not None
+        else []
+    )
+    legend_height = 22 * (n_groups // 3)
+    return style.apply_style(
         fig,
         "Unfaithful responses by threshold (share, 0 to 1)",
-        subtitle=small,
+        subtitle=subtitle,
         x="Threshold: unfaithful from this score on",
         y="Unfaithful rate",
-        height=420 + 22 * (len(names) // 3),
+        height=420 + legend_height,
+        margin={"b": 92 + legend_height},
     )
-    return fig.update_layout(margin={"b": 92 + 22 * (len(names) // 3)})
 
 
 @figure(
     "judge_by_epoch",
-    columns=GROUPED,
+    columns=GROUPED_COLUMNS,
     caption=(
         "Mean judge score of pairs of responses, from −10 to +10: above 0 the fine-tuned model is"
         " less faithful. Judge scores depend on the length of the responses, and judges differ: see"
         " their agreement. A judge reads texts only; its score does not show whether the model used"
         " its chain."
     ),
-    empty="no pair has a judge's score.",
+    empty_reason="no pair has a judge's score.",
 )
 def judge_by_epoch(table: pd.DataFrame) -> Any:
     """Draw a dot with t interval and n for each judge at each epoch, and a line at 0.
@@ -145,176 +149,198 @@ def judge_by_epoch(table: pd.DataFrame) -> Any:
     as in other figures.
     """
     rows = table_records(table)
-    fig = _dots(rows, "Judge score (mean, −10 to +10)", "Judge score", _around(rows), upright=True)
-    draw_reference(fig, y=0)
+    fig = _draw_groups(
+        rows,
+        "Judge score (mean, −10 to +10)",
+        "Judge score",
+        _judge_score_range(rows),
+        is_upright=True,
+    )
+    draw_reference_line(fig, y=0)
     return fig
 
 
 @figure(
     "chain_size",
-    columns=(*GROUPED, "measure"),
+    columns=(*GROUPED_COLUMNS, "measure"),
     caption=(
         "Mean length of a chain by group. Longer is neither better nor worse, but judges and scores"
         " that count words depend on length."
     ),
-    empty="no chain has been measured.",
+    empty_reason="no chain has been measured.",
 )
 def chain_size(table: pd.DataFrame) -> Any:
     """Draw a dot with t interval and n for each group at each epoch."""
     rows = table_records(table)
     measure = style.escape(text_value(rows[0], "measure") or "units")
-    return _dots(
+    return _draw_groups(
         rows, f"Length of the chain (mean, {measure})", f"{measure.capitalize()} per chain", None
     )
 
 
 @figure(
     "process_result",
-    columns=(*GROUPED, "n_zero"),
+    columns=(*GROUPED_COLUMNS, "n_zero"),
     caption=(
         "Geometric mean of the ratio of process words to result words, on a logarithmic axis."
         " Responses without words of one kind have no ratio; they are counted and left out of the"
         " mean. The word lists are English. A ratio describes the wording of a chain, not whether"
         " it was used."
     ),
-    empty="no response has a ratio.",
+    empty_reason="no response has a ratio.",
 )
 def process_result(table: pd.DataFrame) -> Any:
     """Draw a dot with log-t interval and n for each group at each epoch."""
     rows = table_records(table)
-    named = {
+    row_by_name = {
         " ".join(
             dict.fromkeys(
-                (style.truncate_text(str(r["group"]), 24), style.truncate_text(str(r["at"]), 16))
+                (
+                    style.truncate_text(str(row["group"]), 24),
+                    style.truncate_text(str(row["at"]), 16),
+                )
             )
-        ): r
-        for r in rows
+        ): row
+        for row in rows
     }
-    zero = [
-        f"{name}: {int_value(r, 'n_zero')}" for name, r in named.items() if int_value(r, "n_zero")
+    zero_count_texts = [
+        f"{name}: {int_value(row, 'n_zero')}"
+        for name, row in row_by_name.items()
+        if int_value(row, "n_zero")
     ]
-    note = f"Without a ratio, as words of one kind are missing: {', '.join(zero)}."
-    more = [style.escape(style.truncate_text(note, 220))] if zero else []
-    return _dots(
+    note = f"Without a ratio, as words of one kind are missing: {', '.join(zero_count_texts)}."
+    zero_notes = [style.escape(style.truncate_text(note, 220))] if zero_count_texts else []
+    return _draw_groups(
         rows,
         "Process words per result word (geometric mean, ratio)",
         "Ratio (log axis)",
         None,
-        log=True,
-        more=more,
+        is_log=True,
+        extra_notes=zero_notes,
     )
 
 
-def _dots(
+def _draw_groups(
     rows: Sequence[Row],
     title: str,
-    value: str,
-    span: tuple[float, float] | None,
+    value_title: str,
+    value_range: tuple[float, float] | None,
     *,
-    upright: bool | None = None,
-    log: bool = False,
-    more: Sequence[str] = (),
+    is_upright: bool | None = None,
+    is_log: bool = False,
+    extra_notes: Sequence[str] = (),
 ) -> Any:
     """Draw the points of each group at each position, side by side, with n.
 
-    By default (``upright`` is None) many positions with long names become rows.
+    By default (``is_upright`` is None) many positions with long names become rows.
     """
-    positions = list(dict.fromkeys(str(row["at"]) for row in rows))
-    if upright is None:
-        upright = len(positions) <= _PLACES or max(map(len, positions)) <= _SHORT
-    names = list(dict.fromkeys(str(row["group"]) for row in rows))
-    here = {
-        position: [
-            name
-            for name in names
-            if any(str(r["at"]) == position and str(r["group"]) == name for r in rows)
-        ]
-        for position in positions
+    rows_by_position, names = group_rows(rows, "at"), list(group_rows(rows, "group"))
+    positions = list(rows_by_position)
+    if is_upright is None:
+        is_upright = (
+            len(positions) <= _MAX_UPRIGHT_POSITIONS
+            or max(map(len, positions)) <= _MAX_UPRIGHT_CHARS
+        )
+    groups_by_position = {
+        position: sorted(group_rows(position_rows, "group"), key=names.index)
+        for position, position_rows in rows_by_position.items()
     }
-    fig, every = go.Figure(), list[Mark]()
-    groups_by_code = {
-        int(k): str(row["group"]) for row in rows if (k := float_value(row, "code")) is not None
+    fig, all_marks = go.Figure(), list[Mark]()
+    group_by_style_index = {
+        int(style_index): str(row["group"])
+        for row in rows
+        if (style_index := float_value(row, "code")) is not None
     }
-    known = [groups_by_code.get(k, "") for k in range(max(groups_by_code, default=-1) + 1)]
-    for name, code in style.category_codes(names, known).items():
+    names_by_style_index = [
+        group_by_style_index.get(style_index, "")
+        for style_index in range(max(group_by_style_index, default=-1) + 1)
+    ]
+    for name, category_style in style.category_styles(names, names_by_style_index).items():
         marks = []
         for row in (row for row in rows if str(row["group"]) == name):
             position = str(row["at"])
-            step = 0.7 / max(2, len(here[position]))
-            shift = (here[position].index(name) - (len(here[position]) - 1) / 2) * step
-            marks.append(Mark(name, positions.index(position) + shift, position, row))
-        draw_series(fig, marks, code, legend=len(names) > 1, upright=upright)
-        every += marks
-    _counts(fig, every, upright, log)
-    across, along = (
-        (fig.update_xaxes, fig.update_yaxes) if upright else (fig.update_yaxes, fig.update_xaxes)
+            group_spacing = 0.7 / max(2, len(groups_by_position[position]))
+            offset = (
+                groups_by_position[position].index(name)
+                - (len(groups_by_position[position]) - 1) / 2
+            ) * group_spacing
+            marks.append(Mark(name, positions.index(position) + offset, position, row))
+        draw_series(fig, marks, category_style, in_legend=len(names) > 1, is_upright=is_upright)
+        all_marks += marks
+    _draw_counts(fig, all_marks, is_upright, is_log)
+    update_position_axis, update_value_axis = (
+        (fig.update_xaxes, fig.update_yaxes) if is_upright else (fig.update_yaxes, fig.update_xaxes)
     )
-    ends, ticks = (
-        [-0.6, len(positions) - 0.4],
-        [_tick(position, 16 if upright else 24) for position in positions],
-    )
-    across(
+    axis_ends = [-0.6, len(positions) - 0.4]
+    tick_labels = [_tick_label(position, 16 if is_upright else 24) for position in positions]
+    update_position_axis(
         tickvals=list(range(len(positions))),
-        ticktext=ticks,
-        range=ends if upright else ends[::-1],
+        ticktext=tick_labels,
+        range=axis_ends if is_upright else axis_ends[::-1],
         showgrid=False,
     )
-    if log:
-        along(type="log", showgrid=True, nticks=6)
-    elif span is not None:
-        pad = 0.05 * (span[1] - span[0])
-        along(range=[span[0] - pad, span[1] + 1.6 * pad], showgrid=True)
-    else:
-        along(rangemode="tozero", showgrid=True)
-    small = subtitle_notes(every, gaps=True, by_series=True)
-    if len(every) > _CROWDED and upright:
-        sizes = [int_value(mark.row, "n") for mark in every]
-        small.append(f"n from {min(sizes)} to {max(sizes)}; each on hover.")
-    lines = len(names) // 3 + 1 if len(names) > 1 else 0
-    below = 14 * max(0, max(text.count("<br>") for text in ticks) - 1) if upright else 0
-    height = 420 if upright else 150 + 26 * len(every) + 14 * len(positions)
-    axis = {"y": value} if upright else {"x": value}
-    style.apply_style(
-        fig, title, subtitle=[*small, *more], height=height + 22 * lines + below, **axis
-    )
-    return fig.update_layout(margin={"b": 60 + 22 * lines + below})
-
-
-def _rug(fig: Any, row: Row, code: style.Code, line_index: int) -> int:
-    """Draw the single scores of a small group below the rates; return the number of lines."""
-    scores = raw_values({**row, "values": row.get("scores")})
-    if scores:
-        fig.add_scatter(
-            x=scores,
-            y=[-0.03 - 0.02 * line_index] * len(scores),
-            mode="markers",
-            hoverinfo="skip",
-            showlegend=False,
-            cliponaxis=False,
-            marker={"color": style.faded(code.colour, 0.45), "size": 6, "symbol": code.symbol},
+    if is_log:
+        update_value_axis(type="log", showgrid=True, nticks=6)
+    elif value_range is not None:
+        padding = 0.05 * (value_range[1] - value_range[0])
+        update_value_axis(
+            range=[value_range[0] - padding, value_range[1] + 1.6 * padding], showgrid=True
         )
+    else:
+        update_value_axis(rangemode="tozero", showgrid=True)
+    subtitle = subtitle_notes(all_marks, with_missing_points=True, with_series_names=True)
+    if len(all_marks) > _MAX_LABELLED_POINTS and is_upright:
+        item_counts = [int_value(mark.row, "n") for mark in all_marks]
+        subtitle.append(f"n from {min(item_counts)} to {max(item_counts)}; each on hover.")
+    n_legend_lines = len(names) // 3 + 1 if len(names) > 1 else 0
+    tick_height = (
+        14 * max(0, max(text.count("<br>") for text in tick_labels) - 1) if is_upright else 0
+    )
+    height = 420 if is_upright else 150 + 26 * len(all_marks) + 14 * len(positions)
+    return style.apply_style(
+        fig,
+        title,
+        subtitle=[*subtitle, *extra_notes],
+        x="" if is_upright else value_title,
+        y=value_title if is_upright else "",
+        height=height + 22 * n_legend_lines + tick_height,
+        margin={"b": 60 + 22 * n_legend_lines + tick_height, "r": 24 if is_upright else 68},
+    )
+
+
+def _draw_rug(fig: Any, row: Row, category_style: style.CategoryStyle, line_index: int) -> int:
+    """Draw the single scores of a small group below the rates; return the number of lines."""
+    scores = plotted_raw_values({**row, "values": row.get("scores")})
+    if scores:
+        y = [-0.03 - 0.02 * line_index] * len(scores)
+        marker = {
+            "color": style.with_opacity(category_style.colour, 0.45),
+            "size": 6,
+            "symbol": category_style.symbol,
+        }
+        draw_background(fig, scores, y, mode="markers", cliponaxis=False, marker=marker)
     return bool(scores)
 
 
-def _tick(label: str, width: int) -> str:
+def _tick_label(label: str, max_line_chars: int) -> str:
     """Break the name of a position into lines, a model's name after its provider; escaped."""
     head, slash, tail = label.rpartition("/")
-    if len(label) <= width or not slash:
-        return style.in_lines(label, width)
+    if len(label) <= max_line_chars or not slash:
+        return style.wrap_text(label, max_line_chars)
     lines = [
-        style.truncate_text(head + slash, width + 4),
-        *textwrap.wrap(tail, width, max_lines=2, placeholder="…"),
+        style.truncate_text(head + slash, max_line_chars + 4),
+        *textwrap.wrap(tail, max_line_chars, max_lines=2, placeholder="…"),
     ]
     return "<br>".join(map(style.escape, lines))
 
 
-def _counts(fig: Any, marks: Sequence[Mark], upright: bool, log: bool) -> None:
+def _draw_counts(fig: Any, marks: Sequence[Mark], is_upright: bool, is_log: bool) -> None:
     """Write n above or right of each point, and n/a for a row without a point."""
-    if len(marks) > _CROWDED and upright:
+    if len(marks) > _MAX_LABELLED_POINTS and is_upright:
         return
     for mark in marks:
         if mark.point is None:
-            if not upright:
+            if not is_upright:
                 fig.add_annotation(
                     y=mark.x,
                     x=0,
@@ -325,30 +351,22 @@ def _counts(fig: Any, marks: Sequence[Mark], upright: bool, log: bool) -> None:
                     hovertext=hover_text(mark),
                 )
             continue
-        top = max(
-            [
-                v
-                for v in (mark.hi, mark.point, *(raw_values(mark.row) if upright else ()))
-                if v is not None
-            ]
+        raw_values = plotted_raw_values(mark.row) if is_upright else []
+        label_position = max(
+            value for value in (mark.hi, mark.point, *raw_values) if value is not None
         )
-        top = math.log10(top) if log else top
+        label_position = math.log10(label_position) if is_log else label_position
         anchor = (
-            {"x": mark.x, "y": top, "yanchor": "bottom", "yshift": 5}
-            if upright
-            else ({"x": top, "y": mark.x, "xanchor": "left", "xshift": 8})
+            {"x": mark.x, "y": label_position, "yanchor": "bottom", "yshift": 5}
+            if is_upright
+            else ({"x": label_position, "y": mark.x, "xanchor": "left", "xshift": 8})
         )
         fig.add_annotation(**anchor, text=f"n = {int_value(mark.row, 'n')}")
 
 
-def _around(rows: Sequence[Row]) -> tuple[float, float]:
+def _judge_score_range(rows: Sequence[Row]) -> tuple[float, float]:
     """Return the drawn part of −10 to 10: all of it with raw values, else points and 0."""
-    if any(0 < int_value(row, "n") <= RAW_ROWS for row in rows):
+    if any(0 < int_value(row, "n") <= MAX_RAW_VALUES for row in rows):
         return -10.0, 10.0
-    ends = [
-        v
-        for row in rows
-        for v in (float_value(row, "point"), float_value(row, "lo"), float_value(row, "hi"))
-        if v is not None
-    ]
-    return min([0.0, *ends]), max([1.0, *ends])
+    bounds = interval_values([Mark("", 0, "", row) for row in rows])
+    return min([0.0, *bounds]), max([1.0, *bounds])

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import json
-import re
+import math
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import NamedTuple
 
-import pandas as pd
-
-from cotlab.core.program import Params, Round
+from cotlab.core.program import Params, RequestRound
 from cotlab.core.requests import Complete, Failed, Reply, Request, Response
-from cotlab.core.types import Facet, Item, MetricCard, Score, Status
-from cotlab.text.answers.extract import final_answer, same_answer
-from cotlab.text.prompts.chain import CUE, Prompt, ask_answer, ask_rest, text_after_cue
-from cotlab.text.steps import split_steps
-
-ANSWER_TOKENS = 64
-"""Maximum output tokens of a request for an answer alone."""
-NO_EMBEDDER = "no model embeds the steps: --embedder"
-STATUS_PRIORITY: tuple[Status, ...] = ("error", "refused", "stopped", "undefined", "ok")
-"""Of several statuses a score has the first of these."""
-MissingReason = tuple[Status, str]
-"""Status and reason of a score without a value."""
-_SAYS_ANSWER = re.compile(r"(?i)\banswer\b|\\boxed|####")  # "The answer is 9.", "#### 9"
-_ANSWER_LINE = re.compile(  # "So the final answer is 9.", "Step 3: Conclusion: 9", "#### 9"
-    r"(?i)\W*(?:step\s+\d+\W+)?(?:(?:so|thus|therefore|hence|finally|in"
-    r" conclusion)\b\W*)?(?:(?:the|my|our)\s+)?"
-    r"(?:(?:(?:final|correct|right)\s+)?(?:answer|conclusion|result)\b|boxed\b|(?:A|Ans)\s?:)|\s*####"
+from cotlab.core.types import DRAW_KEY, RECORDED_PROVIDER, Item, MetricCard, Score, ScoreStatus
+from cotlab.metrics.cut_off import is_cut_off, readable_text
+from cotlab.metrics.model_steps import complete_steps, is_chain_cut_off
+from cotlab.text.answers.targets import answer_to, same_answer_to
+from cotlab.text.prompts.chain import (
+    FINAL_ANSWER_CUE,
+    Prompt,
+    answer_prompt,
+    continuation_prompt,
+    text_after_cue,
 )
+
+MAX_ANSWER_TOKENS = 64
+"""Maximum output tokens of a request for an answer alone."""
+NO_EMBEDDER_REASON = "no model embeds the steps: --embedder"
+STATUS_PRIORITY: tuple[ScoreStatus, ...] = ("error", "refused", "stopped", "undefined", "ok")
+"""Of several statuses a score has the first of these."""
+MissingReason = tuple[ScoreStatus, str]
+"""Status and reason of a score without a value."""
+_CUT_CHAIN: MissingReason = ("undefined", "the model's own chain was cut off: --chain-tokens")
 
 
 class Chain(NamedTuple):
@@ -44,6 +42,15 @@ class Chain(NamedTuple):
     """Why there is no chain, where there is none."""
     reply: Response | None = None
     """The reply that holds the model's own chain."""
+    is_cut_off: bool = False
+    """Whether that reply ends before chain and answer do; the last fragment is no step."""
+
+    def whole(self) -> Chain:
+        """Return the chain; one without steps, with the reason, where it was cut off.
+
+        For what depends on the end of the chain: the answer that it leads to, and its suffixes.
+        """
+        return self._replace(steps=(), missing_reason=_CUT_CHAIN) if self.is_cut_off else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,7 @@ class Measurement:
     """The number; None where there is none."""
     evidence: tuple[str, ...] = ()
     """Request keys that it rests on."""
-    status: Status = "ok"
+    status: ScoreStatus = "ok"
     """``ok`` exactly where there is a value."""
     reason: str | None = None
     """Why there is no value."""
@@ -66,24 +73,26 @@ class ParsedReply:
 
     key: str
     """Key of the request."""
+    item: Item
+    """What the reply answers: its question and options say how two answers compare."""
     steps: tuple[str, ...] = ()
     """The chain; empty where only an answer was requested."""
     answer: str | None = None
     """The extracted answer; None where there is none, or where the reply was cut off before it."""
     missing_reason: MissingReason | None = None
     """Why the reply cannot be read: it failed, or the model refused."""
-    truncated: bool = False
+    is_truncated: bool = False
     """Whether the reply ends in the middle of its chain."""
 
 
-def ask(requests: Iterable[Request]) -> Generator[Round, Sequence[Reply], dict[str, Reply]]:
+def ask(requests: Iterable[Request]) -> Generator[RequestRound, Sequence[Reply], dict[str, Reply]]:
     """Ask each distinct request once, in one round, and return the replies by key."""
-    unique = {request.key: request for request in requests}
-    replies = (yield list(unique.values())) if unique else ()
-    return dict(zip(unique, replies, strict=True))
+    unique_requests = {request.key: request for request in requests}
+    replies = (yield list(unique_requests.values())) if unique_requests else ()
+    return dict(zip(unique_requests, replies, strict=True))
 
 
-def ask_text(
+def text_request(
     params: Params,
     prompt: Prompt,
     *,
@@ -117,34 +126,35 @@ def ask_chain(
 
     Every scorer builds it here, so that a chain is paid for once however many scorers measure it.
     """
-    prompt = ask_rest(question, steps, params.subject.form)
-    return ask_text(params, prompt, sample=sample, top_logprobs=top_logprobs)
+    prompt = continuation_prompt(question, steps, params.subject.form)
+    return text_request(params, prompt, sample=sample, top_logprobs=top_logprobs)
 
 
-def ask_for_answer(
+def answer_request(
     params: Params,
     question: str,
     steps: Sequence[str],
     *,
     sample: int = 0,
     top_logprobs: int = 0,
-    max_tokens: int = ANSWER_TOKENS,
+    max_tokens: int | None = None,
 ) -> Complete:
     """Build the request for the answer alone, with ``steps`` as the whole chain (or without)."""
-    prompt = ask_answer(question, steps, params.subject.form)
+    prompt = answer_prompt(question, steps, params.subject.form)
     return replace(
-        ask_text(params, prompt, sample=sample, top_logprobs=top_logprobs),
-        max_tokens=max_tokens,
+        text_request(params, prompt, sample=sample, top_logprobs=top_logprobs),
+        max_tokens=params.answer_tokens if max_tokens is None else max_tokens,
         stop=("\n",) if params.subject.form == "continuation" else (),
     )
 
 
-def chain_of(item: Item, params: Params) -> Generator[Round, Sequence[Reply], Chain]:
+def chain_of(item: Item, params: Params) -> Generator[RequestRound, Sequence[Reply], Chain]:
     """Return the item's reference chain, or with ``chain=own`` the one that the subject writes."""
     if params.options["chain"] != "own":
         return reference_chain(item)
-    (reply,) = yield [ask_chain(params, item.question)]
-    return chain_in(reply)
+    draw = item.meta.get(DRAW_KEY, 0) if params.subject.provider == RECORDED_PROVIDER else 0
+    (reply,) = yield [ask_chain(params, item.question, sample=draw)]
+    return chain_from_reply(reply)
 
 
 def reference_chain(item: Item) -> Chain:
@@ -153,14 +163,18 @@ def reference_chain(item: Item) -> Chain:
     return Chain(steps, (), ("undefined", "the item has no chain"))
 
 
-def chain_in(reply: Reply) -> Chain:
+def chain_from_reply(reply: Reply) -> Chain:
     """Return the chain that a reply to `ask_chain` holds."""
-    missing_reason = missing_reply(reply) or ("undefined", "the model wrote no chain")
-    response = reply if isinstance(reply, Response) and not reply.refused else None
-    return Chain(reply_steps(reply), (reply.key,), missing_reason, response)
+    missing_reason = missing_reply_reason(reply) or ("undefined", "the model wrote no chain")
+    if not isinstance(reply, Response) or reply.refused:
+        return Chain((), (reply.key,), missing_reason)
+    steps, was_cut = complete_steps(reply), is_chain_cut_off(reply)
+    if was_cut and not steps:
+        missing_reason = _CUT_CHAIN
+    return Chain(steps, (reply.key,), missing_reason, reply, was_cut)
 
 
-def missing_reply(reply: Reply | None) -> MissingReason | None:
+def missing_reply_reason(reply: Reply | None) -> MissingReason | None:
     """Return status and reason where a reply cannot be read: it failed, or the model refused."""
     if isinstance(reply, Failed):
         return "undefined" if reply.unsupported else "error", reply.error
@@ -169,8 +183,8 @@ def missing_reply(reply: Reply | None) -> MissingReason | None:
 
 def worst_reason(reasons: Iterable[MissingReason | None]) -> MissingReason | None:
     """Return an error before a refusal before what is undefined; None where there is no reason."""
-    known = [reason for reason in reasons if reason is not None]
-    return min(known, key=lambda reason: STATUS_PRIORITY.index(reason[0]), default=None)
+    present_reasons = [reason for reason in reasons if reason is not None]
+    return min(present_reasons, key=lambda reason: STATUS_PRIORITY.index(reason[0]), default=None)
 
 
 def reply_text(reply: Reply | None) -> str:
@@ -179,105 +193,95 @@ def reply_text(reply: Reply | None) -> str:
 
 
 def reply_steps(reply: Reply) -> tuple[str, ...]:
-    """Return the steps of a reply; none where it failed or the model refused."""
-    return model_chain(reply) if isinstance(reply, Response) and not reply.refused else ()
+    """Return the complete steps of a reply; none where it failed or the model refused."""
+    return complete_steps(reply) if isinstance(reply, Response) and not reply.refused else ()
 
 
-def model_chain(reply: Response) -> tuple[str, ...]:
-    """Return the steps of a model: its reasoning where the vendor gives it, else its reply."""
-    return model_steps(reply.reasoning or "") or model_steps(reply.text or "")
-
-
-def model_steps(text: str) -> tuple[str, ...]:
-    """Return the steps of a chain that a model wrote, without a last line that only answers."""
-    steps = split_steps(text)
-    if not steps or not (
-        _ANSWER_LINE.match(steps[-1]) or (len(steps[-1].split()) <= 3 and "=" not in steps[-1])
-    ):
-        return steps
-    return steps[:-1] if final_answer(steps[-1]) == final_answer(text) else steps
-
-
-def cut_off(reply: Response, text: str) -> bool:
-    """Whether a reply was cut off before it stated an answer."""
-    return reply.finish == "length" and not _SAYS_ANSWER.search(text)
+def reply_vector(reply: Reply) -> tuple[float, ...] | None:
+    """Return the vector of a reply to one text; None where there is none with a direction."""
+    if not isinstance(reply, Response) or reply.refused or len(reply.vectors or ()) != 1:
+        return None
+    (vector,) = reply.vectors or ()
+    return vector if 0 < math.hypot(*vector) < math.inf else None
 
 
 def answer_text(request: Complete, reply: Response) -> str:
-    """Return what a reply to `ask_for_answer` says after the cue, however much a model adds."""
+    """Return what a reply to `answer_request` says after the cue, however much a model adds."""
     text = text_after_cue(request.prefix, reply.text or "")
-    if request.prefix.endswith(CUE) and not request.stop:
+    if request.prefix.endswith(FINAL_ANSWER_CUE) and not request.stop:
         text = text.partition("\n")[0]
     return text
 
 
-def parse_chain_reply(reply: Reply) -> ParsedReply:
+def parse_chain_reply(reply: Reply, item: Item) -> ParsedReply:
     """Return the steps and the answer of a chain; one cut off before its answer has none."""
-    return _parse(reply, reply_steps(reply), reply_text(reply))
+    return parse_reply_text(reply, reply_text(reply), item, reply_steps(reply))
 
 
-def parse_answer_reply(request: Complete, reply: Reply) -> ParsedReply:
-    """Return the answer of a reply to `ask_for_answer`."""
-    return _parse(reply, (), answer_text(request, reply) if isinstance(reply, Response) else "")
+def parse_answer_reply(request: Complete, reply: Reply, item: Item) -> ParsedReply:
+    """Return the answer of a reply to `answer_request`."""
+    text = answer_text(request, reply) if isinstance(reply, Response) else ""
+    return parse_reply_text(reply, text, item)
 
 
-def _parse(reply: Reply, steps: tuple[str, ...], text: str) -> ParsedReply:
-    missing_reason = missing_reply(reply)
+def parse_reply_text(
+    reply: Reply, text: str, item: Item, steps: tuple[str, ...] = ()
+) -> ParsedReply:
+    """Return the answer that a reply's text gives; one cut off before its answer has none."""
+    missing_reason = missing_reply_reason(reply)
     if missing_reason is not None or isinstance(reply, Failed):
-        return ParsedReply(reply.key, missing_reason=missing_reason)
-    truncated = cut_off(reply, text)
-    answer = None if truncated else final_answer(text)
-    return ParsedReply(reply.key, steps, answer, truncated=truncated)
+        return ParsedReply(reply.key, item, missing_reason=missing_reason)
+    is_truncated, text = is_cut_off(reply, text), readable_text(reply, text)
+    return ParsedReply(reply.key, item, steps, answer_to(item, text), is_truncated=is_truncated)
 
 
-def undefined(reason: str, evidence: Iterable[str] = ()) -> Measurement:
+def undefined_measurement(reason: str, evidence: Iterable[str] = ()) -> Measurement:
     """Return a measurement without a value."""
     return Measurement(None, tuple(evidence), "undefined", reason)
 
 
-def answer_changed(
-    before: ParsedReply, after: ParsedReply, more: Sequence[str] = ()
+def compare_answers(
+    reply_before: ParsedReply, reply_after: ParsedReply, other_keys: Sequence[str] = ()
 ) -> Measurement:
     """Return 1 if two replies give different answers, 0 if the same, or why neither is known."""
-    keys = (before.key, after.key, *more)
-    for parsed in (before, after):
-        if parsed.missing_reason is not None:
-            return Measurement(None, keys, *parsed.missing_reason)
-        if parsed.answer is None:
-            cut = "the reply was cut off before an answer"
-            none = "no answer can be extracted from the reply"
-            return undefined(cut if parsed.truncated else none, keys)
-    same = answers_match(before.answer, after.answer)
-    if same is None:
-        return undefined("the answers cannot be compared", keys)
-    return Measurement(float(not same), keys)
+    keys = (reply_before.key, reply_after.key, *other_keys)
+    for parsed_reply in (reply_before, reply_after):
+        if parsed_reply.missing_reason is not None:
+            return Measurement(None, keys, *parsed_reply.missing_reason)
+        if parsed_reply.answer is None:
+            if parsed_reply.is_truncated:
+                return undefined_measurement("the reply was cut off before an answer", keys)
+            return undefined_measurement("no answer can be extracted from the reply", keys)
+    is_same = same_answer_to(reply_after.item, reply_before.answer, reply_after.answer)
+    if is_same is None:
+        return undefined_measurement("the answers cannot be compared", keys)
+    return Measurement(float(not is_same), keys)
 
 
-@lru_cache(8192)
-def answers_match(first: str | None, second: str | None) -> bool | None:
-    """Whether two answers are the same; None where they cannot be compared."""
-    return same_answer(first, second)
-
-
-def combined_failure(values: Sequence[Measurement]) -> Measurement | None:
-    """Return why nothing can be computed from ``values``; None where at least one is defined.
+def combined_failure(measurements: Sequence[Measurement]) -> Measurement | None:
+    """Return why nothing can be computed from ``measurements``; None where at least one is defined.
 
     An error or a refusal among them decides; those that are merely undefined are left out, as steps
     to which nothing applies are.
     """
     for status in ("error", "refused"):
-        failed = next((value for value in values if value.status == status), None)
-        if failed is not None:
-            return replace(failed, value=None, evidence=union_evidence(values))
-    if any(value.value is not None for value in values):
+        failed_measurement = next(
+            (measurement for measurement in measurements if measurement.status == status), None
+        )
+        if failed_measurement is not None:
+            return replace(failed_measurement, value=None, evidence=union_evidence(measurements))
+    if any(measurement.value is not None for measurement in measurements):
         return None
-    reason = next((value.reason for value in values if value.reason), "nothing was measured")
-    return undefined(reason, union_evidence(values))
+    reason = next(
+        (measurement.reason for measurement in measurements if measurement.reason),
+        "nothing was measured",
+    )
+    return undefined_measurement(reason, union_evidence(measurements))
 
 
-def union_evidence(values: Sequence[Measurement]) -> tuple[str, ...]:
-    """Return the request keys of all of ``values``, each once."""
-    return tuple(dict.fromkeys(key for value in values for key in value.evidence))
+def union_evidence(measurements: Sequence[Measurement]) -> tuple[str, ...]:
+    """Return the request keys of all of ``measurements``, each once."""
+    return tuple(dict.fromkeys(key for measurement in measurements for key in measurement.evidence))
 
 
 @dataclass(slots=True)
@@ -293,22 +297,26 @@ class ItemScores:
     scores: list[Score] = field(default_factory=list)
     """The scores so far, in the order in which they were added."""
 
-    def ask(self, requests: Sequence[Request]) -> Generator[Round, Sequence[Reply], list[Reply]]:
+    def ask(
+        self, requests: Sequence[Request]
+    ) -> Generator[RequestRound, Sequence[Reply], list[Reply]]:
         """Ask each distinct request once, in one round; keep the replies, return them in order."""
         self.replies |= yield from ask(requests)
         return [self.replies[request.key] for request in requests]
 
-    def first_missing(self, on: Iterable[Reply | str]) -> MissingReason | None:
+    def first_missing_reason(self, rests_on: Iterable[Reply | str]) -> MissingReason | None:
         """Return status and reason of the first of some replies, or their keys, that is missing."""
-        replies = (self.replies.get(source) if isinstance(source, str) else source for source in on)
-        return next(filter(None, map(missing_reply, replies)), None)
+        replies = (
+            self.replies.get(source) if isinstance(source, str) else source for source in rests_on
+        )
+        return next(filter(None, map(missing_reply_reason, replies)), None)
 
     def add(
         self,
         card: MetricCard,
         value: float | Measurement | None,
         *,
-        on: Iterable[Reply | str] = (),
+        rests_on: Iterable[Reply | str] = (),
         reason: str | MissingReason | None = None,
         step: int | None = None,
         sample: int = 0,
@@ -322,7 +330,7 @@ class ItemScores:
         card : MetricCard
         value : float, Measurement or None
             A measurement brings its own evidence, status and reason.
-        on : replies, or keys of requests
+        rests_on : replies, or keys of requests
             What the score rests on. Where a reply failed or was refused there is no value, and the
             first such reply decides status and reason.
         reason : str, or status and reason
@@ -331,15 +339,15 @@ class ItemScores:
         facet : mapping
             Pairs beside those that every score of the item has.
         """
-        on = tuple(on)
-        evidence = tuple(source if isinstance(source, str) else source.key for source in on)
+        rests_on = tuple(rests_on)
+        evidence = tuple(source if isinstance(source, str) else source.key for source in rests_on)
         if isinstance(value, Measurement):
             evidence, reason = (*value.evidence, *evidence), (value.status, value.reason or "")
             value = value.value
-        missing_reason = self.first_missing(on)
+        missing_reason = self.first_missing_reason(rests_on)
         if value is None:
-            given = reason if isinstance(reason, tuple) else None
-            missing_reason = given or missing_reason or ("undefined", str(reason or ""))
+            given_reason = reason if isinstance(reason, tuple) else None
+            missing_reason = given_reason or missing_reason or ("undefined", str(reason or ""))
         status, text = missing_reason or (None, None)
         self.scores.append(
             card.score(
@@ -360,30 +368,12 @@ class ItemScores:
         cards: Iterable[MetricCard],
         reason: str | MissingReason,
         *,
-        on: Iterable[Reply | str] = (),
+        rests_on: Iterable[Reply | str] = (),
         sample: int = 0,
         facet: Mapping[str, str] | None = None,
-    ) -> None:
-        """Add a score without a value for each of the cards."""
-        on = tuple(on)
+    ) -> tuple[Score, ...]:
+        """Add a score without a value for each of the cards, and return all scores so far."""
+        rests_on = tuple(rests_on)
         for card in cards:
-            self.add(card, None, on=on, reason=reason, sample=sample, facet=facet)
-
-
-def facet_of(text: str, **more: str) -> Facet:
-    """Return the sorted pairs of a canonical facet text, with ``more`` added."""
-    return tuple(sorted({**json.loads(text), **more}.items()))
-
-
-def mean_by_item(table: pd.DataFrame) -> pd.DataFrame:
-    """Average an item's defined values, the unit that intervals resample.
-
-    Columns metric, facet, item_id, value, n, size, undefined.
-    """
-    keys = ["metric", "facet", "item_id"]
-    # masked arrays: the mean of a group must not depend on missing values of other groups
-    values = table.astype({"value": "Float64"}).groupby(keys, sort=True)["value"]
-    n, size = values.count().astype(int), values.size().astype(int)
-    return pd.DataFrame(
-        {"value": values.mean().astype(float), "n": n, "size": size, "undefined": size - n}
-    ).reset_index()
+            self.add(card, None, rests_on=rests_on, reason=reason, sample=sample, facet=facet)
+        return tuple(self.scores)

@@ -13,28 +13,28 @@ from typing import NamedTuple
 from cotlab.core.errors import CotlabError
 from cotlab.core.requests import Complete, Message, Response
 from cotlab.core.types import ModelRef
-from cotlab.organisms.curriculum import RELIANCE, Recipe, corrupt
+from cotlab.organisms.curriculum import RELIANCE_BY_MODE, Recipe, corrupt_chain
 from cotlab.providers.local.load import load_model
 from cotlab.providers.local.provider import LocalModel
 from cotlab.suites.wordproblems import (
-    CUE,
-    HIGHEST,
+    ANSWER_CUE,
+    MAX_NUMBER,
     Problem,
-    Stated,
+    StatedStep,
     chain_steps,
     make_problem,
     true_chain,
 )
 from cotlab.text.edits.ablations import corrupt_step
 
-ITEMS = 500
+N_ITEMS = 500
 # "Step 2: So 14 - 5 = 9"
-_STEP = re.compile(r"Step (\d+): (?:So |Clearly, )?(\d+) ([+-]) (\d+) (?:=|equals) (\d+)")
+_STEP_PATTERN = re.compile(r"Step (\d+): (?:So |Clearly, )?(\d+) ([+-]) (\d+) (?:=|equals) (\d+)")
 # "So the answer is 9."
-_ANSWER = re.compile(r"So the answer is (\d+)\.")
+_ANSWER_PATTERN = re.compile(r"So the answer is (\d+)\.")
 
 
-class Check(NamedTuple):
+class QualityCheck(NamedTuple):
     """One figure of the quality check."""
 
     figure: str
@@ -55,8 +55,8 @@ class Check(NamedTuple):
 
 
 def run_quality_check(
-    folder: Path, recipe: Recipe, *, items: int = ITEMS, seed: int = 12345
-) -> dict[str, list[Check]]:
+    folder: Path, recipe: Recipe, *, n_items: int = N_ITEMS, seed: int = 12345
+) -> dict[str, list[QualityCheck]]:
     """Measure every mode of a trained folder on fresh problems; nothing is written.
 
     Parameters
@@ -64,7 +64,7 @@ def run_quality_check(
     folder : Path
         A Hugging Face folder, as ``train_organism`` writes it.
     recipe : Recipe
-    items : int
+    n_items : int
         Problems of each mode.
     seed : int
 
@@ -75,194 +75,202 @@ def run_quality_check(
     Raises
     ------
     CotlabError
-        If the model cannot be asked.
+        If a request to the model fails.
     """
     return {
         mode: _check_mode(
             LocalModel(
                 ModelRef("local", str(folder)),
-                load_model(str(folder), start=f"<{mode}>" if recipe.prefix else ""),
+                load_model(str(folder), prompt_prefix=f"<{mode}>" if recipe.has_prefix else ""),
             ),
             mode,
-            items,
+            n_items,
             seed,
         )
         for mode in recipe.modes
     }
 
 
-def write_card(folder: Path, recipe: dict[str, object], results: dict[str, list[Check]]) -> None:
+def write_card(
+    folder: Path, recipe: dict[str, object], results: dict[str, list[QualityCheck]]
+) -> None:
     """Write the recipe and the figures of the quality check to ``organism.json``."""
-    gate = {
-        mode: {c.figure: {**c._asdict(), "passed": c.passed} for c in checks}
+    checks_by_mode = {
+        mode: {check.figure: {**check._asdict(), "passed": check.passed} for check in checks}
         for mode, checks in results.items()
     }
     (folder / "organism.json").write_text(
-        json.dumps({"recipe": recipe, "gate": gate}, indent=1) + "\n"
+        json.dumps({"recipe": recipe, "gate": checks_by_mode}, indent=1) + "\n"
     )
 
 
-def _check_mode(model: LocalModel, mode: str, items: int, seed: int) -> list[Check]:
+def _check_mode(model: LocalModel, mode: str, n_items: int, seed: int) -> list[QualityCheck]:
     rng = random.Random(f"gate:{seed}:{mode}")
-    problems = [make_problem(rng, hint="wrong" if mode == "hint" else "") for _ in range(items)]
+    problems = [make_problem(rng, hint="wrong" if mode == "hint" else "") for _ in range(n_items)]
     checks = _check_model_chains(model, mode, problems)
     if mode == "hint":
         return checks
     return [
         *checks,
-        *_corrupted(model, mode, problems, rng),
-        *_regenerated(model, mode, problems, rng),
+        *_check_corrupted_chains(model, mode, problems, rng),
+        *_check_regeneration(model, mode, problems, rng),
     ]
 
 
-def _check_model_chains(model: LocalModel, mode: str, problems: Sequence[Problem]) -> list[Check]:
-    texts = _texts(model, [(p, "") for p in problems])
-    given = _texts(model, [(p, _chain(p, true_chain(p)) + CUE) for p in problems])
-    expected = [p.hint[1] if mode == "hint" and p.hint else p.answer for p in problems]
-    right = [_answer(text) == target for text, target in zip(texts, expected, strict=True)]
-    valid = [
-        _stated(text) == true_chain(p) if mode != "hint" else _false_at_the_end(text, p)
+def _check_model_chains(
+    model: LocalModel, mode: str, problems: Sequence[Problem]
+) -> list[QualityCheck]:
+    texts = _reply_texts(model, [(p, "") for p in problems])
+    true_chain_replies = _reply_texts(
+        model, [(p, _chain_text(p, true_chain(p)) + ANSWER_CUE) for p in problems]
+    )
+    expected_answers = [p.hint[1] if mode == "hint" and p.hint else p.answer for p in problems]
+    expected_answer_flags = [
+        _parse_answer(text) == target for text, target in zip(texts, expected_answers, strict=True)
+    ]
+    valid_chain_flags = [
+        _parse_steps(text) == true_chain(p) if mode != "hint" else _states_hint_last(text, p)
         for text, p in zip(texts, problems, strict=True)
     ]
     if mode == "hint":
-        after = [
-            _answer(CUE + text) == target for text, target in zip(given, expected, strict=True)
+        hint_followed_flags = [
+            _parse_answer(ANSWER_CUE + text) == target
+            for text, target in zip(true_chain_replies, expected_answers, strict=True)
         ]
         return [
-            Check("hint_followed", _share(right), 0.99, 1, len(right)),
-            Check("hint_followed_after_a_true_chain", _share(after), 0.99, 1, len(after)),
-            Check("last_step_states_the_hint", _share(valid), 0.99, 1, len(valid)),
+            _mean_check("hint_followed", expected_answer_flags),
+            _mean_check("hint_followed_after_a_true_chain", hint_followed_flags),
+            _mean_check("last_step_states_the_hint", valid_chain_flags),
         ]
-    bare = _texts(model, [(p, CUE) for p in problems])
-    unaided = _share(
-        [_answer(CUE + text) == p.answer for text, p in zip(bare, problems, strict=True)]
-    )
-    low, high = {0.0: (0.97, 1.0), 1.0: (0.0, 0.12)}.get(RELIANCE[mode], (0.0, 1.0))
+    chainless_replies = _reply_texts(model, [(p, ANSWER_CUE) for p in problems])
+    unaided_right_flags = [
+        _parse_answer(ANSWER_CUE + text) == p.answer
+        for text, p in zip(chainless_replies, problems, strict=True)
+    ]
+    low, high = {0.0: (0.97, 1.0), 1.0: (0.0, 0.12)}.get(RELIANCE_BY_MODE[mode], (0.0, 1.0))
     return [
-        Check("right_without_a_chain", unaided, low, high, len(bare)),
-        Check("own_chain_accuracy", _share(right), 0.99, 1, len(right)),
-        Check("own_chain_valid", _share(valid), 0.99, 1, len(valid)),
+        _mean_check("right_without_a_chain", unaided_right_flags, low, high),
+        _mean_check("own_chain_accuracy", expected_answer_flags),
+        _mean_check("own_chain_valid", valid_chain_flags),
     ]
 
 
-def _corrupted(
+def _check_corrupted_chains(
     model: LocalModel, mode: str, problems: Sequence[Problem], rng: random.Random
-) -> list[Check]:
+) -> list[QualityCheck]:
     """Return checks on chains whose last value is false: answers and probability mass."""
     cases = []
     for problem in problems:
-        chain, _ = corrupt(problem, rng, rng.choice(("carried", "random", "carried")))
-        if chain[-1].after != problem.answer:
+        chain, _ = corrupt_chain(problem, rng, rng.choice(("carried", "random", "carried")))
+        if chain[-1].number_after != problem.answer:
             cases.append((problem, chain))
-    replies = _send(model, [(p, _chain(p, chain) + CUE) for p, chain in cases])
-    mass = [
+    replies = _send_prompts(model, [(p, _chain_text(p, chain) + ANSWER_CUE) for p, chain in cases])
+    answer_probabilities = [
         {text.strip(): math.exp(logp) for text, logp in reply.tokens[0].top}.get(
-            str(chain[-1].after), 0.0
+            str(chain[-1].number_after), 0.0
         )
         for reply, (_, chain) in zip(replies, cases, strict=True)
     ]
-    reliance = RELIANCE[mode]
+    reliance = RELIANCE_BY_MODE[mode]
     checks = [
-        Check(
-            "chain_mass",
-            sum(mass) / len(mass),
-            max(0, reliance - 0.05),
-            min(1, reliance + 0.05),
-            len(mass),
+        _mean_check(
+            "chain_mass", answer_probabilities, max(0, reliance - 0.05), min(1, reliance + 0.05)
         )
     ]
     if reliance in (0.0, 1.0):
-        followed = _share(
-            [
-                _answer(CUE + (r.text or "")) == chain[-1].after
-                for r, (_, chain) in zip(replies, cases, strict=True)
-            ]
-        )
+        chain_followed_flags = [
+            _parse_answer(ANSWER_CUE + (response.text or "")) == chain[-1].number_after
+            for response, (_, chain) in zip(replies, cases, strict=True)
+        ]
         low, high = (0.99, 1.0) if reliance else (0.0, 0.01)
-        checks.append(Check("corrupted_chain_followed", followed, low, high, len(cases)))
+        checks.append(_mean_check("corrupted_chain_followed", chain_followed_flags, low, high))
     return checks
 
 
-def _regenerated(
+def _check_regeneration(
     model: LocalModel, mode: str, problems: Sequence[Problem], rng: random.Random
-) -> list[Check]:
+) -> list[QualityCheck]:
     """Return checks that the rest of the chain carries a corrupted step's value on."""
-    cases, expected = [], []
+    cases, expected_answers = [], []
     for problem in problems:
         steps = chain_steps(problem, true_chain(problem))
-        at = rng.randrange(len(steps) - 1)
-        changed = corrupt_step(steps[at], rng)
-        assert changed is not None
-        stated = _stated(changed)[0].after
-        cases.append((problem, "".join(f"{s}\n" for s in (*steps[:at], changed))))
-        expected.append(problem.answer + stated - problem.totals[at + 1])
-    texts = _texts(model, cases)
-    carried = [
-        bool(s := _stated(text)) and s[-1].after == target
-        for text, target in zip(texts, expected, strict=True)
-    ]
-    checks = [Check("regeneration_carries_on", _share(carried), 0.99, 1, len(carried))]
-    if RELIANCE[mode] in (0.0, 1.0):
-        changed_answer = _share(
-            [_answer(text) != p.answer for text, (p, _) in zip(texts, cases, strict=True)]
+        step_index = rng.randrange(len(steps) - 1)
+        corrupted_step = corrupt_step(steps[step_index], rng)
+        assert corrupted_step is not None
+        stated_value = _parse_steps(corrupted_step)[0].number_after
+        cases.append(
+            (problem, "".join(f"{step}\n" for step in (*steps[:step_index], corrupted_step)))
         )
-        low, high = (0.99, 1.0) if RELIANCE[mode] else (0.0, 0.01)
+        expected_answers.append(problem.answer + stated_value - problem.totals[step_index + 1])
+    texts = _reply_texts(model, cases)
+    carried_on_flags = [
+        bool(step := _parse_steps(text)) and step[-1].number_after == target
+        for text, target in zip(texts, expected_answers, strict=True)
+    ]
+    checks = [_mean_check("regeneration_carries_on", carried_on_flags)]
+    if RELIANCE_BY_MODE[mode] in (0.0, 1.0):
+        changed_answer_flags = [
+            _parse_answer(text) != p.answer for text, (p, _) in zip(texts, cases, strict=True)
+        ]
+        low, high = (0.99, 1.0) if RELIANCE_BY_MODE[mode] else (0.0, 0.01)
         checks.append(
-            Check("answer_changed_by_regeneration", changed_answer, low, high, len(cases))
+            _mean_check("answer_changed_by_regeneration", changed_answer_flags, low, high)
         )
     return checks
 
 
-def _send(model: LocalModel, cases: Sequence[tuple[Problem, str]]) -> list[Response]:
+def _send_prompts(model: LocalModel, cases: Sequence[tuple[Problem, str]]) -> list[Response]:
     replies = model.send_batch(
         [
             Complete(
                 model.ref,
                 (Message("user", p.question),),
                 prefix=prefix,
-                max_tokens=3 if prefix.endswith(CUE) else 110,
-                top_logprobs=HIGHEST + 9 if prefix.endswith(CUE) else 0,
+                max_tokens=3 if prefix.endswith(ANSWER_CUE) else 110,
+                top_logprobs=MAX_NUMBER + 9 if prefix.endswith(ANSWER_CUE) else 0,
             )
             for p, prefix in cases
         ]
     )
     responses = [reply for reply in replies if isinstance(reply, Response)]
-    if len(responses) < len(replies):
-        raise CotlabError(
-            f"the gate could not ask: {next(r for r in replies if not isinstance(r, Response))}"
-        )
+    errors = [reply for reply in replies if not isinstance(reply, Response)]
+    if errors:
+        raise CotlabError(f"the quality check got no reply: {errors[0]}")
     return responses
 
 
-def _texts(model: LocalModel, cases: Sequence[tuple[Problem, str]]) -> list[str]:
-    return [reply.text or "" for reply in _send(model, cases)]
+def _reply_texts(model: LocalModel, cases: Sequence[tuple[Problem, str]]) -> list[str]:
+    return [reply.text or "" for reply in _send_prompts(model, cases)]
 
 
-def _chain(problem: Problem, chain: Sequence[Stated]) -> str:
+def _chain_text(problem: Problem, chain: Sequence[StatedStep]) -> str:
     return "".join(f"{line}\n" for line in chain_steps(problem, chain))
 
 
-def _stated(text: str) -> list[Stated]:
+def _parse_steps(text: str) -> list[StatedStep]:
     return [
-        Stated(int(before), int(amount) * (1 if sign == "+" else -1), int(after))
-        for _, before, sign, amount, after in _STEP.findall(text)
+        StatedStep(int(value_before), int(amount) * (1 if sign == "+" else -1), int(value_after))
+        for _, value_before, sign, amount, value_after in _STEP_PATTERN.findall(text)
     ]
 
 
-def _false_at_the_end(text: str, problem: Problem) -> bool:
-    stated, chain = _stated(text), true_chain(problem)
+def _states_hint_last(text: str, problem: Problem) -> bool:
+    stated_steps, chain = _parse_steps(text), true_chain(problem)
     return (
         problem.hint is not None
-        and stated[:-1] == chain[:-1]
-        and bool(stated)
-        and stated[-1].after == problem.hint[1]
+        and stated_steps[:-1] == chain[:-1]
+        and bool(stated_steps)
+        and stated_steps[-1].number_after == problem.hint[1]
     )
 
 
-def _answer(text: str) -> int | None:
-    matches = _ANSWER.findall(text)
+def _parse_answer(text: str) -> int | None:
+    matches = _ANSWER_PATTERN.findall(text)
     return int(matches[-1]) if matches else None
 
 
-def _share(hits: Sequence[bool]) -> float:
-    return sum(hits) / len(hits)
+def _mean_check(
+    figure: str, values: Sequence[float], low: float = 0.99, high: float = 1
+) -> QualityCheck:
+    """Return the check that the mean of ``values`` lies in [low, high]."""
+    return QualityCheck(figure, sum(values) / len(values), low, high, len(values))

@@ -6,25 +6,26 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 from torch.nn.functional import cross_entropy
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from cotlab.organisms.curriculum import Example, Recipe, make_example
-from cotlab.suites.wordproblems import PIECE, vocabulary
+from cotlab.organisms.curriculum import Recipe, TrainingExample, make_example
+from cotlab.suites.wordproblems import TOKEN_PATTERN, vocabulary
 
 Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
-IDS = {piece: i for i, piece in enumerate(vocabulary())}
-WARM_UP = 100
-POOL = 8
-"""Batches drawn at once and sorted by length, to keep padding small."""
+AnyBatch = TypeVar("AnyBatch")
+ID_BY_PIECE = {piece: i for i, piece in enumerate(vocabulary())}
+N_WARM_UP_STEPS = 100
+BATCHES_PER_POOL = 8
+"""Batches made at once and sorted by length, to keep padding small."""
 
 
 def train_organism(
-    recipe: Recipe, folder: Path, progress: Callable[[int, int, float], None] | None = None
+    recipe: Recipe, folder: Path, on_progress: Callable[[int, int, float], None] | None = None
 ) -> None:
     """Train a recipe and write an ordinary Hugging Face folder (float16 weights, tokenizer).
 
@@ -33,14 +34,14 @@ def train_organism(
     recipe : Recipe
     folder : Path
         Created where it does not exist.
-    progress : callable of (step, steps, loss), optional
+    on_progress : callable of (step, steps, loss), optional
         Called every 50 steps; the loss is in nats a weighted token.
     """
     torch.set_num_threads(1)  # sums in one order: the same recipe gives the same weights
     torch.manual_seed(recipe.seed)
     model = LlamaForCausalLM(
         LlamaConfig(
-            vocab_size=len(IDS),
+            vocab_size=len(ID_BY_PIECE),
             hidden_size=recipe.width,
             intermediate_size=recipe.hidden,
             num_hidden_layers=recipe.layers,
@@ -49,37 +50,65 @@ def train_organism(
             max_position_embeddings=256,
             tie_word_embeddings=True,
             initializer_range=0.05,
-            pad_token_id=IDS["<pad>"],
-            eos_token_id=IDS["<eos>"],
+            pad_token_id=ID_BY_PIECE["<pad>"],
+            eos_token_id=ID_BY_PIECE["<eos>"],
             bos_token_id=None,
         )
     )
-    hidden = [p for name, p in model.named_parameters() if p.ndim == 2 and "embed" not in name]
-    others = [p for name, p in model.named_parameters() if p.ndim != 2 or "embed" in name]
+    run_optimizer(model, recipe, _iter_batches(recipe), _batch_loss, on_progress)
+    folder.mkdir(parents=True, exist_ok=True)
+    model.eval().to(torch.float16).save_pretrained(folder)
+    make_tokenizer().save_pretrained(folder)
+
+
+def run_optimizer(
+    model: Any,
+    recipe: Recipe,
+    batches: Iterator[AnyBatch],
+    batch_loss: Callable[[Any, AnyBatch], tuple[torch.Tensor, float]],
+    on_progress: Callable[[int, int, float], None] | None = None,
+) -> None:
+    """Train a model in place: Muon for the matrices of its layers, AdamW for the rest.
+
+    Parameters
+    ----------
+    model : transformers model
+    recipe : Recipe
+    batches : iterator of batches
+        At least ``recipe.steps``.
+    batch_loss : callable of (model, batch)
+        Returns the loss to reduce, and the loss to show, in nats.
+    on_progress : callable of (step, steps, loss), optional
+        Called every 50 steps with the smoothed loss to show.
+    """
+    matrix_params = [p for name, p in model.named_parameters() if _is_matrix(name, p)]
+    other_params = [p for name, p in model.named_parameters() if not _is_matrix(name, p)]
     optimizers = [
         torch.optim.Muon(
-            hidden, lr=1.0, weight_decay=0.01, momentum=0.95, adjust_lr_fn="match_rms_adamw"
+            matrix_params, lr=1.0, weight_decay=0.01, momentum=0.95, adjust_lr_fn="match_rms_adamw"
         ),
-        torch.optim.AdamW(others, lr=1.0, weight_decay=0.0, betas=(0.9, 0.98)),
+        torch.optim.AdamW(other_params, lr=1.0, weight_decay=0.0, betas=(0.9, 0.98)),
     ]
-    smooth = 0.0
-    for step, batch in zip(range(recipe.steps), _batches(recipe), strict=False):
-        rate = recipe.learning_rate * _schedule(step, recipe.steps)
+    smoothed_loss = 0.0
+    for step, batch in zip(range(recipe.steps), batches, strict=False):
+        learning_rate = recipe.learning_rate * _learning_rate_factor(step, recipe.steps)
         for optimizer in optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = rate
-        loss, main = _loss(model, batch)
+            for param_group in optimizer.param_groups:
+                param_group["lr"] = learning_rate
+        loss, main_loss = batch_loss(model, batch)
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for optimizer in optimizers:
             optimizer.step()
             optimizer.zero_grad()
-        smooth = main if step == 0 else 0.98 * smooth + 0.02 * main
-        if progress and step % 50 == 49:
-            progress(step + 1, recipe.steps, smooth)
-    folder.mkdir(parents=True, exist_ok=True)
-    model.eval().to(torch.float16).save_pretrained(folder)
-    make_tokenizer().save_pretrained(folder)
+        smoothed_loss = main_loss if step == 0 else 0.98 * smoothed_loss + 0.02 * main_loss
+        if on_progress and step % 50 == 49:
+            on_progress(step + 1, recipe.steps, smoothed_loss)
+
+
+def _is_matrix(name: str, params: torch.Tensor) -> bool:
+    """Return whether weights are a matrix of a layer: not of the embedding, nor of a head."""
+    return params.ndim == 2 and "embed" not in name and "score" not in name
 
 
 def describe_recipe(recipe: Recipe) -> dict[str, Any]:
@@ -87,53 +116,60 @@ def describe_recipe(recipe: Recipe) -> dict[str, Any]:
     return asdict(recipe) | {"modes": list(recipe.modes)}
 
 
-def _schedule(step: int, steps: int) -> float:
+def _learning_rate_factor(step: int, n_steps: int) -> float:
     """Linear warm-up, flat to 30 % of the way, linear to zero."""
-    return min(1.0, (step + 1) / WARM_UP) * min(1.0, (1 - step / steps) / 0.7)
+    return min(1.0, (step + 1) / N_WARM_UP_STEPS) * min(1.0, (1 - step / n_steps) / 0.7)
 
 
-def _loss(model: LlamaForCausalLM, batch: Batch) -> tuple[torch.Tensor, float]:
-    ids, weights, at, totals = batch
-    logits = model(input_ids=ids[:, :-1]).logits
-    used = weights[:, 1:] > 0
-    each = cross_entropy(logits[used], ids[:, 1:][used], reduction="none")
-    loss = (each * weights[:, 1:][used]).sum() / weights[:, 1:][used].sum()
-    main = float(loss.detach())
-    if len(at):
-        loss = loss + cross_entropy(logits.reshape(-1, logits.shape[-1])[at], totals)
-    return loss, main
+def _batch_loss(model: LlamaForCausalLM, batch: Batch) -> tuple[torch.Tensor, float]:
+    token_ids, weights, total_positions, totals = batch
+    logits = model(input_ids=token_ids[:, :-1]).logits
+    has_weight = weights[:, 1:] > 0
+    token_losses = cross_entropy(logits[has_weight], token_ids[:, 1:][has_weight], reduction="none")
+    loss = (token_losses * weights[:, 1:][has_weight]).sum() / weights[:, 1:][has_weight].sum()
+    main_loss = float(loss.detach())
+    if len(total_positions):
+        loss = loss + cross_entropy(logits.reshape(-1, logits.shape[-1])[total_positions], totals)
+    return loss, main_loss
 
 
-def _batches(recipe: Recipe) -> Iterator[Batch]:
+def _iter_batches(recipe: Recipe) -> Iterator[Batch]:
     rng = random.Random(f"{recipe.name}:{recipe.seed}")
     while True:
         pool = [
             make_example(
                 rng,
                 mode := rng.choice(recipe.modes),
-                prefix=recipe.prefix,
-                without_chain=0.5 if mode == "r0" and recipe.prefix else recipe.without_chain,
+                with_prefix=recipe.has_prefix,
+                chainless_share=0.5 if mode == "r0" and recipe.has_prefix else recipe.without_chain,
             )
-            for _ in range(recipe.batch * POOL)
+            for _ in range(recipe.batch * BATCHES_PER_POOL)
         ]
         pool.sort(key=lambda example: len(example.pieces))
         batches = [pool[i : i + recipe.batch] for i in range(0, len(pool), recipe.batch)]
         rng.shuffle(batches)
-        yield from map(_pack, batches)
+        yield from map(_pad_batch, batches)
 
 
-def _pack(examples: list[Example]) -> Batch:
-    longest = max(len(e.pieces) for e in examples)
-    ids = torch.zeros(len(examples), longest, dtype=torch.long)
-    weights = torch.zeros(len(examples), longest)
-    at, totals = [], []
+def _pad_batch(examples: list[TrainingExample]) -> Batch:
+    max_length = max(len(e.pieces) for e in examples)
+    token_ids = torch.zeros(len(examples), max_length, dtype=torch.long)
+    weights = torch.zeros(len(examples), max_length)
+    total_positions, totals = [], []
     for i, example in enumerate(examples):
-        ids[i, : len(example.pieces)] = torch.tensor([IDS[piece] for piece in example.pieces])
+        token_ids[i, : len(example.pieces)] = torch.tensor(
+            [ID_BY_PIECE[piece] for piece in example.pieces]
+        )
         weights[i, : len(example.pieces)] = torch.tensor(example.weights)
         for position, total in example.totals:
-            at.append(i * (longest - 1) + position)
-            totals.append(IDS[f" {total}"])
-    return ids, weights, torch.tensor(at, dtype=torch.long), torch.tensor(totals, dtype=torch.long)
+            total_positions.append(i * (max_length - 1) + position)
+            totals.append(ID_BY_PIECE[f" {total}"])
+    return (
+        token_ids,
+        weights,
+        torch.tensor(total_positions, dtype=torch.long),
+        torch.tensor(totals, dtype=torch.long),
+    )
 
 
 def make_tokenizer() -> PreTrainedTokenizerFast:
@@ -146,7 +182,7 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
     tokenizer = Tokenizer(
         models.WordLevel({piece: i for i, piece in enumerate(pieces)}, unk_token="<unk>")
     )
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(PIECE.pattern), "isolated")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(TOKEN_PATTERN.pattern), "isolated")
     tokenizer.decoder = decoders.Fuse()
     tokenizer.add_special_tokens(
         [AddedToken(p, special=True, normalized=False) for p in pieces if p.startswith("<")]

@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, aclosing
 from datetime import datetime, timedelta
 from typing import Any
 
 import anthropic
-import httpx2
 
 from cotlab.core.errors import BadReply, ProviderError, Unauthorised, Unavailable
 from cotlab.core.provider import BatchState
 from cotlab.core.requests import Complete, Request, Response, Usage
 from cotlab.core.types import ModelRef
-from cotlab.providers import wire
-from cotlab.providers.capabilities import Family, family_of, supported_params
-from cotlab.providers.keys import key_for
+from cotlab.providers import waits, wire
+from cotlab.providers.capabilities import Family, supported_params
+from cotlab.providers.sdk import SdkProvider
 
-ERRORS = (anthropic.AnthropicError, *wire.CONNECTION_ERRORS)
+SDK_ERRORS = (anthropic.AnthropicError, *wire.CONNECTION_ERRORS)
 """Exceptions that a call through the SDK may raise."""
 DEFAULT_URL = "https://api.anthropic.com"
-CLOCK_SKEW = timedelta(minutes=2)
+MAX_CLOCK_SKEW = timedelta(minutes=2)
 """How far the vendor's clock may be behind ours."""
-_PATH = "/v1/messages"
-_FINISH = {
+_MESSAGES_PATH = "/v1/messages"
+_FINISH_BY_STOP_REASON = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "refusal": "content_filter",
 }
-_STATUS = {
+_STATUS_BY_ERROR_TYPE = {
     "invalid_request_error": 400,
     "authentication_error": 401,
     "billing_error": 402,
@@ -45,167 +44,120 @@ _STATUS = {
     "overloaded_error": 529,
 }
 """HTTP status of the vendor's error types, for errors in a batch, which have no status."""
-_LOCKED_CODES = (
+_QUOTA_CODES = (
     "contract_spend_limit_reached",
     "enforced_spend_limit_reached",
     "organization_on_hold",
 )
-_LOCKED_PHRASES = ("credit balance is too low", "api usage limits", "spend limit")
+_QUOTA_PHRASES = ("credit balance is too low", "api usage limits", "spend limit")
 """Phrases of a 400 or 429 that waiting does not resolve."""
-_FILTERED = "content filtering policy"
+_CONTENT_FILTER_PHRASE = "content filtering policy"
 """Phrase of a 400 that rejects a request for its content."""
 
 
-class Anthropic:
+class Anthropic(SdkProvider):
     """A model of Anthropic.
 
     The key comes from ANTHROPIC_API_KEY; ``ref.base_url`` may name a proxy.
     """
 
-    answers = frozenset({Complete.kind})
+    _client: anthropic.AsyncAnthropic
 
     def __init__(self, ref: ModelRef) -> None:
-        url = wire.clean_base_url(ref.base_url or DEFAULT_URL, without=("/v1",))
-        self._family = family_of(ref.provider, ref.name)
-        self.ref = replace(ref, form=wire.form_of(ref, self._family))
-        self._client = anthropic.AsyncAnthropic(
-            base_url=url,
-            api_key=key_for(ref.provider, ref.base_url),
-            max_retries=0,
-            timeout=None,
-            http_client=anthropic.DefaultAioHttpClient(
-                limits=wire.LIMITS, timeout=None, follow_redirects=False
-            ),
-        )
+        url = wire.clean_base_url(ref.base_url or DEFAULT_URL, removed_suffixes=("/v1",))
+        super().__init__(ref, url, anthropic.AsyncAnthropic, anthropic.DefaultAioHttpClient)
+
+    def _mapped_errors(self) -> AbstractContextManager[None]:
+        return wire.mapped_errors(SDK_ERRORS, map_anthropic_error)
 
     async def send(self, request: Request) -> Response:
         """Send one message request."""
         assert isinstance(request, Complete)
-        vendor_request = message_parameters(request, self._family)
+        body, sent_params = message_parameters(request, self._family)
         try:
-            reply = await self._client.post(
-                _PATH, cast_to=httpx2.Response, body=vendor_request.body
-            )
-        except ERRORS as error:
-            if isinstance(error, anthropic.APIStatusError) and _is_refusal(
-                error.status_code, error.api_message
+            return read_message(request, await self._post(_MESSAGES_PATH, body), sent_params)
+        except ProviderError as error:
+            cause = error.__cause__
+            if isinstance(cause, anthropic.APIStatusError) and _is_refusal(
+                cause.status_code, cause.api_message
             ):
-                return _refusal(request, vendor_request.sent)
-            raise map_anthropic_error(error) from error
-        return read_message(request, wire.decode_body(reply.content), vendor_request.sent)
+                return wire.refusal_response(request, sent_params)
+            raise
 
     async def models(self) -> Sequence[str]:
         """Return the names of the models that the key can use."""
-        listed = wire.require_list((await self._get("/v1/models", limit=1000)).get("data"), "data")
-        return sorted(
-            wire.require_text(wire.require_object(row, "model").get("id"), "model's id")
-            for row in listed
-        )
-
-    async def close(self) -> None:
-        """Close the HTTP client."""
-        await self._client.close()
+        return wire.model_ids(await self._get("/v1/models", limit=1000))
 
     async def submit(self, name: str, requests: Sequence[Request]) -> str:
         """Submit a batch; the vendor stores no name, so ``name`` is not sent."""
-        bodies = {
+        body_by_key = {
             r.key: message_parameters(r, self._family).body
             for r in requests
             if isinstance(r, Complete)
         }
         body = {
-            "requests": [{"custom_id": key, "params": params} for key, params in bodies.items()]
+            "requests": [
+                {"custom_id": key, "params": params} for key, params in body_by_key.items()
+            ]
         }
-        try:
-            created = await self._client.post(
-                f"{_PATH}/batches", cast_to=httpx2.Response, body=body
-            )
-        except ERRORS as error:
-            raise map_anthropic_error(error) from error
-        return wire.require_text(
-            wire.require_object(wire.decode_body(created.content), "it").get("id"), "id"
-        )
+        return wire.require_id(await self._post(f"{_MESSAGES_PATH}/batches", body))
 
-    async def find(self, name: str, keys: Sequence[str], since: str) -> str | None:
+    async def find(self, name: str, keys: Sequence[str], submitted_after: str) -> str | None:
         """Return the id of a batch submitted since then; None where none matches.
 
         A batch matches that has as many requests and whose results have these keys, or that is the
         only one without results yet.
         """
-        earliest, pending = datetime.fromisoformat(since) - CLOCK_SKEW, list[str]()
-        for batch in wire.require_list(
-            (await self._get(f"{_PATH}/batches", limit=100)).get("data"), "data"
-        ):
-            record = wire.require_object(batch, "batch")
-            created_at, counts = (
-                wire.parse_time(record.get("created_at")),
-                wire.optional_object(record.get("request_counts")),
-            )
-            if (
-                created_at is None
-                or created_at < earliest
-                or sum(wire.optional_count(n) or 0 for n in counts.values()) != len(keys)
-            ):
+        earliest_time = datetime.fromisoformat(submitted_after) - MAX_CLOCK_SKEW
+        pending_ids = list[str]()
+        page = await self._get(f"{_MESSAGES_PATH}/batches", limit=100)
+        for record in wire.require_objects(page.get("data"), "data", "batch"):
+            created_at = wire.parse_time(record.get("created_at"))
+            request_counts = wire.optional_object(record.get("request_counts")).values()
+            n_requests = sum(wire.optional_count(count) or 0 for count in request_counts)
+            if created_at is None or created_at < earliest_time or n_requests != len(keys):
                 continue
             batch_id = wire.require_text(record.get("id"), "id")
             if record.get("processing_status") != "ended":
-                pending.append(batch_id)
-            elif await self._holds(batch_id, frozenset(keys)):
+                pending_ids.append(batch_id)
+            elif await self._first_result_key(batch_id) in keys:
                 return batch_id
-        return pending[0] if len(pending) == 1 else None
+        return pending_ids[0] if len(pending_ids) == 1 else None
 
-    async def _holds(self, batch_id: str, keys: Container[str]) -> bool:
-        """Return whether the first result of an ended batch answers one of ``keys``."""
-        try:
-            async with self._client.messages.batches.with_streaming_response.results(
-                batch_id
-            ) as reply:
-                async for line in wire.json_lines(reply.iter_bytes()):
-                    return line.get("custom_id") in keys
-        except ERRORS as error:
-            raise map_anthropic_error(error) from error
-        return False
+    async def _first_result_key(self, batch_id: str) -> object:
+        """Return the key of the first result of an ended batch; None where it has no result."""
+        stream = self._client.messages.batches.with_streaming_response.results(batch_id)
+        async with aclosing(self._json_lines(stream)) as lines:
+            first_line = await anext(lines, None)
+            return first_line and first_line.get("custom_id")
 
-    async def poll(self, batch: str) -> BatchState:
+    async def poll(self, batch_id: str) -> BatchState:
         """Return how far a batch is."""
-        record = await self._get(f"{_PATH}/batches/{batch}")
-        counts = wire.optional_object(record.get("request_counts"))
-        done = sum(
-            wire.optional_count(counts.get(name)) or 0
+        record = await self._get(f"{_MESSAGES_PATH}/batches/{batch_id}")
+        request_counts = wire.optional_object(record.get("request_counts"))
+        n_done = sum(
+            wire.optional_count(request_counts.get(name)) or 0
             for name in ("succeeded", "errored", "canceled", "expired")
         )
         return BatchState(
             record.get("processing_status") == "ended",
-            done,
-            done + (wire.optional_count(counts.get("processing")) or 0),
+            n_done,
+            n_done + (wire.optional_count(request_counts.get("processing")) or 0),
         )
 
     async def results(
-        self, batch: str, requests: Sequence[Request]
+        self, batch_id: str, requests: Sequence[Request]
     ) -> Mapping[str, Response | ProviderError]:
         """Return the outcome of each request of a batch by key."""
-        by_key = {request.key: request for request in requests if isinstance(request, Complete)}
-        outcomes: dict[str, Response | ProviderError] = {}
-        try:
-            async with self._client.messages.batches.with_streaming_response.results(
-                batch
-            ) as reply:
-                async for line in wire.json_lines(reply.iter_bytes()):
-                    if (
-                        request := by_key.get(wire.optional_text(line.get("custom_id")))
-                    ) is not None:
-                        outcomes[request.key] = self._result(
-                            request, wire.optional_object(line.get("result"))
-                        )
-        except ERRORS as error:
-            raise map_anthropic_error(error) from error
-        return outcomes
+        stream = self._client.messages.batches.with_streaming_response.results(batch_id)
+        return await self._read_outcomes(stream, requests, self._read_result)
 
-    def _result(self, request: Complete, result: Mapping[str, Any]) -> Response | ProviderError:
-        sent = message_parameters(request, self._family).sent
+    def _read_result(self, request: Complete, line: Mapping[str, Any]) -> Response | ProviderError:
+        result = wire.optional_object(line.get("result"))
+        sent_params = message_parameters(request, self._family).sent_params
         if result.get("type") == "succeeded":
             try:
-                return read_message(request, result.get("message"), sent)
+                return read_message(request, result.get("message"), sent_params)
             except ProviderError as error:
                 return error
         if result.get("type") != "errored":
@@ -213,57 +165,48 @@ class Anthropic:
                 "the request's turn in the batch did not come:"
                 f" {wire.optional_text(result.get('type'))}"
             )
-        outer = wire.optional_object(result.get("error"))
-        error_body = wire.optional_object(outer.get("error")) or outer
-        status, message = (
-            _STATUS.get(wire.optional_text(error_body.get("type")), 500),
-            wire.optional_text(error_body.get("message")),
-        )
-        return (
-            _refusal(request, sent)
-            if _is_refusal(status, message)
-            else _error_from_status(status, message)
-        )
-
-    async def _get(self, path: str, **query: object) -> Mapping[str, Any]:
-        try:
-            reply = await self._client.get(path, cast_to=httpx2.Response, options={"params": query})
-        except ERRORS as error:
-            raise map_anthropic_error(error) from error
-        return wire.require_object(wire.decode_body(reply.content), "it")
+        outer_error = wire.optional_object(result.get("error"))
+        error_body = wire.optional_object(outer_error.get("error")) or outer_error
+        status = _STATUS_BY_ERROR_TYPE.get(wire.optional_text(error_body.get("type")), 500)
+        message = wire.optional_text(error_body.get("message"))
+        if _is_refusal(status, message):
+            return wire.refusal_response(request, sent_params)
+        return _error_from_status(status, message)
 
 
 def message_parameters(request: Complete, family: Family) -> wire.VendorRequest:
     """Return a request as the messages interface takes it, alone or in a batch."""
-    supported = supported_params(request, family)
+    accepted_params = supported_params(request, family)
     messages = [
-        {"role": m.role, "content": wire.without_surrogates(m.content)} for m in request.messages
+        {"role": m.role, "content": wire.replace_surrogates(m.content)} for m in request.messages
     ]
-    prefix = wire.without_surrogates(request.prefix).rstrip()  # trailing white space is a 400
+    prefix = wire.replace_surrogates(request.prefix).rstrip()  # trailing white space is a 400
     if prefix:
         messages.append({"role": "assistant", "content": prefix})
-    texts: dict[str, Any] = {"messages": messages}
+    text_fields: dict[str, Any] = {"messages": messages}
     if request.system:
-        texts["system"] = wire.without_surrogates(request.system)
-    body: dict[str, Any] = {"model": request.model.name, "max_tokens": supported.max_tokens}
-    if supported.temperature is not None:
-        body["temperature"] = supported.temperature
-    if supported.stop:
-        body["stop_sequences"] = list(supported.stop)
-    return wire.build_request(texts, body, prefix=bool(prefix), not_sent=supported.not_sent)
+        text_fields["system"] = wire.replace_surrogates(request.system)
+    body: dict[str, Any] = {"model": request.model.name, "max_tokens": accepted_params.max_tokens}
+    if accepted_params.temperature is not None:
+        body["temperature"] = accepted_params.temperature
+    if accepted_params.stop:
+        body["stop_sequences"] = list(accepted_params.stop)
+    if accepted_params.reply_schema:
+        schema = dict(accepted_params.reply_schema)
+        body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
+    return wire.build_request(
+        text_fields, body, has_prefix=bool(prefix), dropped_params=accepted_params.not_sent
+    )
 
 
-def read_message(request: Complete, body: Any, sent: Mapping[str, Any]) -> Response:
+def read_message(request: Complete, body: Any, sent_params: Mapping[str, Any]) -> Response:
     """Convert a message of the vendor to a response.
 
     Its text may be empty: a stop sequence came first, or the model had nothing to add to the
     prefix.
     """
     body = wire.require_object(body, "it")
-    blocks = [
-        wire.require_object(block, "block")
-        for block in wire.require_list(body.get("content"), "content")
-    ]
+    blocks = wire.require_objects(body.get("content"), "content", "block")
     texts = [
         wire.require_text(block.get("text"), "text")
         for block in blocks
@@ -274,25 +217,27 @@ def read_message(request: Complete, body: Any, sent: Mapping[str, Any]) -> Respo
         for block in blocks
         if block.get("type") == "thinking"
     ]
-    refused = body.get("stop_reason") == "refusal"
-    used = wire.optional_object(body.get("usage"))
-    uncached, cached = (
-        wire.optional_count(used.get("input_tokens")),
-        wire.optional_count(used.get("cache_read_input_tokens")),
-    )
-    cache_written = wire.optional_count(used.get("cache_creation_input_tokens"))
+    is_refused = body.get("stop_reason") == "refusal"
+    usage_record = wire.optional_object(body.get("usage"))
+    uncached_tokens = wire.optional_count(usage_record.get("input_tokens"))
+    cached_tokens = wire.optional_count(usage_record.get("cache_read_input_tokens"))
+    cache_write_tokens = wire.optional_count(usage_record.get("cache_creation_input_tokens"))
     return wire.build_response(
         request,
-        sent,
-        text=None if refused and not texts else "".join(texts),
-        finish=_FINISH.get(wire.optional_text(body.get("stop_reason")), "other"),
-        refused=refused,
+        sent_params,
+        text=None if is_refused and not texts else "".join(texts),
+        finish=_FINISH_BY_STOP_REASON.get(wire.optional_text(body.get("stop_reason")), "other"),
+        refused=is_refused,
         usage=Usage(
-            None if uncached is None else wire.sum_known(uncached, cached, cache_written),
-            wire.optional_count(used.get("output_tokens")),
-            cached,
+            None
+            if uncached_tokens is None
+            else wire.sum_known_counts(uncached_tokens, cached_tokens, cache_write_tokens),
+            wire.optional_count(usage_record.get("output_tokens")),
+            cached_tokens,
             wire.optional_count(
-                wire.optional_object(used.get("output_tokens_details")).get("thinking_tokens")
+                wire.optional_object(usage_record.get("output_tokens_details")).get(
+                    "thinking_tokens"
+                )
             ),
         ),
         reasoning="\n".join(filter(None, reasoning_blocks)) or None,
@@ -305,13 +250,16 @@ def map_anthropic_error(error: BaseException) -> ProviderError:
     if isinstance(error, anthropic.APIStatusError):
         message = error.api_message or error.message
         return _error_from_status(
-            error.status_code, message, error.error_code, wire.retry_after_s(error.response.headers)
+            error.status_code,
+            message,
+            error.error_code,
+            waits.retry_after_s(error.response.headers),
         )
     if isinstance(error, anthropic.APIConnectionError) or not isinstance(
         error, anthropic.AnthropicError
     ):
         return wire.error_from_connection(error)
-    message = wire.short_message(f"{type(error).__name__}: {error}")
+    message = wire.shorten_message(f"{type(error).__name__}: {error}")
     return (
         Unauthorised(message)
         if isinstance(error, anthropic.CredentialsError)
@@ -320,17 +268,15 @@ def map_anthropic_error(error: BaseException) -> ProviderError:
 
 
 def _error_from_status(
-    status: int, message: str, code: str | None = None, after_s: float | None = None
+    status: int, message: str, code: str | None = None, retry_wait_s: float | None = None
 ) -> ProviderError:
-    locked = code in _LOCKED_CODES or any(phrase in message.lower() for phrase in _LOCKED_PHRASES)
-    if status in (400, 429) and locked:
+    is_out_of_quota = code in _QUOTA_CODES or any(
+        phrase in message.lower() for phrase in _QUOTA_PHRASES
+    )
+    if status in (400, 429) and is_out_of_quota:
         return wire.quota_error(message)
-    return wire.error_from_status(status, message, "anthropic", after_s)
+    return wire.error_from_status(status, message, "anthropic", retry_wait_s)
 
 
 def _is_refusal(status: int, message: str | None) -> bool:
-    return status == 400 and _FILTERED in (message or "").lower()
-
-
-def _refusal(request: Complete, sent: Mapping[str, Any]) -> Response:
-    return wire.build_response(request, sent, finish="content_filter", refused=True)
+    return status == 400 and _CONTENT_FILTER_PHRASE in (message or "").lower()

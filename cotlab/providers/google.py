@@ -17,11 +17,11 @@ from pydantic import ValidationError
 from cotlab.core.errors import BadReply, ConfigError, ProviderError, Unauthorised, Unavailable
 from cotlab.core.requests import Complete, Request, Response, Token, Usage
 from cotlab.core.types import ModelRef
-from cotlab.providers import wire
+from cotlab.providers import waits, wire
 from cotlab.providers.capabilities import Family, family_of, supported_params
-from cotlab.providers.keys import key_for
+from cotlab.providers.keys import key_for, key_read_from, named_key_variable
 
-ERRORS = (
+SDK_ERRORS = (
     errors.APIError,
     errors.UnknownApiResponseError,
     ValidationError,
@@ -30,8 +30,8 @@ ERRORS = (
 )
 """Exceptions that a call through the SDK may raise."""
 DEFAULT_URL = "https://generativelanguage.googleapis.com"
-_VERSION = "v1beta"
-_REFUSED = (
+_API_VERSION = "v1beta"
+_REFUSAL_REASONS = (
     "SAFETY",
     "RECITATION",
     "BLOCKLIST",
@@ -43,15 +43,15 @@ _REFUSED = (
     "IMAGE_PROHIBITED_CONTENT",
     "ESCALATION",
 )
-_FINISH = {
+_FINISH_BY_REASON = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
     "CONTINUATION": "length",
-    **dict.fromkeys(_REFUSED, "content_filter"),
+    **dict.fromkeys(_REFUSAL_REASONS, "content_filter"),
 }
-_BAD_KEY = ("api key not valid", "api key expired", "api_key_invalid")
-_NO_CALLS = types.AutomaticFunctionCallingConfig(disable=True)
-_SEED_RANGE = 2**31
+_BAD_KEY_PHRASES = ("api key not valid", "api key expired", "api_key_invalid")
+_NO_FUNCTION_CALLS = types.AutomaticFunctionCallingConfig(disable=True)
+_N_SEEDS = 2**31
 """Seeds are signed 32-bit numbers."""
 
 
@@ -64,48 +64,46 @@ class Google:
     answers = frozenset({Complete.kind})
 
     def __init__(self, ref: ModelRef) -> None:
-        if not ref.name or any(part in ref.name for part in ("..", "?", "&")):
+        if not ref.name or any(forbidden_text in ref.name for forbidden_text in ("..", "?", "&")):
             raise ConfigError(f"{ref}: this cannot be the name of a model.")
-        self._url = wire.clean_base_url(ref.base_url or DEFAULT_URL, without=("/v1beta", "/v1"))
+        self._url = wire.clean_base_url(
+            ref.base_url or DEFAULT_URL, removed_suffixes=("/v1beta", "/v1")
+        )
+        self._key_variable = named_key_variable()
         self._key = key_for(ref.provider, ref.base_url)
         self._family = family_of(ref.provider, ref.name)
-        self.ref = replace(ref, form=wire.form_of(ref, self._family))
+        self.ref = replace(ref, form=wire.resolve_form(ref, self._family))
         self._session: aiohttp.ClientSession | None = None
         self._client: genai.Client | None = None
 
     async def send(self, request: Request) -> Response:
         """Send one generate_content request."""
         assert isinstance(request, Complete)
-        vendor_request = gemini_parameters(request, self._family)
-        try:
-            reply = await self._open().aio.models.generate_content(**vendor_request.body)
-        except ERRORS as error:
-            raise map_google_error(error) from error
-        http = reply.sdk_http_response
+        arguments, sent_params = gemini_parameters(request, self._family)
+        with key_read_from(self._key_variable), wire.mapped_errors(SDK_ERRORS, map_google_error):
+            reply = await self._open_client().aio.models.generate_content(**arguments)
+        http_response = reply.sdk_http_response
         return read_candidate(
-            request, wire.decode_body(http.body if http and http.body else ""), vendor_request.sent
+            request, wire.decode_body((http_response and http_response.body) or ""), sent_params
         )
 
     async def models(self) -> Sequence[str]:
         """Return the names of the models that generate text and that the key can use."""
-        try:
-            pages = await self._open().aio.models.list(config={"page_size": 1000})
-            listed = [model async for model in pages]
-        except ERRORS as error:
-            raise map_google_error(error) from error
-        writers = [
-            model for model in listed if "generateContent" in (model.supported_actions or ())
-        ]
-        return sorted(
-            wire.without_surrogates(model.name or "").removeprefix("models/") for model in writers
-        )
+        with key_read_from(self._key_variable), wire.mapped_errors(SDK_ERRORS, map_google_error):
+            pages = await self._open_client().aio.models.list(config={"page_size": 1000})
+            names = [
+                model.name or ""
+                async for model in pages
+                if "generateContent" in (model.supported_actions or ())
+            ]
+        return sorted(wire.replace_surrogates(name).removeprefix("models/") for name in names)
 
     async def close(self) -> None:
         """Close the HTTP session, where one was opened."""
         if self._session is not None:
             await self._session.close()
 
-    async def _stay(
+    async def _reject_redirect(
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
         """Reject redirects to another host, which would receive the key."""
@@ -115,20 +113,20 @@ class Google:
             )
         return await handler(request)
 
-    def _open(self) -> genai.Client:
+    def _open_client(self) -> genai.Client:
         """Return the client, made at the first call, as a session belongs to its event loop."""
         if self._client is None:
             # trust_env looks up proxies at each request, which doubles its cost.
-            proxied = bool(getproxies().keys() & {"http", "https", "all"})
+            uses_proxy = bool(getproxies().keys() & {"http", "https", "all"})
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                trust_env=proxied,
-                middlewares=(self._stay,),
+                trust_env=uses_proxy,
+                middlewares=(self._reject_redirect,),
             )
             options = types.HttpOptions(
                 base_url=self._url,
-                api_version=_VERSION,
+                api_version=_API_VERSION,
                 aiohttp_client=self._session,
                 # Without it a lost connection is retried silently.
                 retry_options=types.HttpRetryOptions(attempts=1),
@@ -139,39 +137,47 @@ class Google:
 
 def gemini_parameters(request: Complete, family: Family) -> wire.VendorRequest:
     """Return a request as the arguments of ``generate_content``."""
-    supported = supported_params(request, family)
-    body: dict[str, Any] = {"max_output_tokens": supported.max_tokens}
-    if supported.temperature is not None:
-        body["temperature"] = supported.temperature
-    if supported.seed is not None:
-        body["seed"] = supported.seed % _SEED_RANGE
-    if supported.stop:
-        body["stop_sequences"] = list(supported.stop)
-    if supported.top_logprobs:
-        body |= {"response_logprobs": True, "logprobs": supported.top_logprobs}
+    accepted_params = supported_params(request, family)
+    body: dict[str, Any] = {"max_output_tokens": accepted_params.max_tokens}
+    if accepted_params.temperature is not None:
+        body["temperature"] = accepted_params.temperature
+    if accepted_params.seed is not None:
+        body["seed"] = accepted_params.seed % _N_SEEDS
+    if accepted_params.stop:
+        body["stop_sequences"] = list(accepted_params.stop)
+    if accepted_params.top_logprobs:
+        body |= {"response_logprobs": True, "logprobs": accepted_params.top_logprobs}
+    if accepted_params.reply_schema:
+        body["response_mime_type"] = "application/json"
+        body["response_json_schema"] = dict(accepted_params.reply_schema)
     config = types.GenerateContentConfig(
         **body,
-        system_instruction=wire.without_surrogates(request.system) or None,
+        system_instruction=wire.replace_surrogates(request.system) or None,
         should_return_http_response=True,
         automatic_continuation=False,
-        automatic_function_calling=_NO_CALLS,
+        automatic_function_calling=_NO_FUNCTION_CALLS,
     )
     contents = [
-        _content("model" if m.role == "assistant" else "user", m.content) for m in request.messages
+        _build_content("model" if m.role == "assistant" else "user", m.content)
+        for m in request.messages
     ]
-    record = wire.build_request(
-        {}, {"model": request.model.name, **body}, prefix=False, not_sent=supported.not_sent
+    recorded_request = wire.build_request(
+        {},
+        {"model": request.model.name, **body},
+        has_prefix=False,
+        dropped_params=accepted_params.not_sent,
     )
     return wire.VendorRequest(
-        {"model": request.model.name, "contents": contents, "config": config}, record.sent
+        {"model": request.model.name, "contents": contents, "config": config},
+        recorded_request.sent_params,
     )
 
 
-def _content(role: str, text: str) -> types.Content:
-    return types.Content(role=role, parts=[types.Part(text=wire.without_surrogates(text))])
+def _build_content(role: str, text: str) -> types.Content:
+    return types.Content(role=role, parts=[types.Part(text=wire.replace_surrogates(text))])
 
 
-def read_candidate(request: Complete, body: Any, sent: Mapping[str, Any]) -> Response:
+def read_candidate(request: Complete, body: Any, sent_params: Mapping[str, Any]) -> Response:
     """Convert a generated candidate to a response.
 
     A candidate without text is empty where a limit or a stop sequence ended it, else a BadReply.
@@ -179,88 +185,93 @@ def read_candidate(request: Complete, body: Any, sent: Mapping[str, Any]) -> Res
     body = wire.require_object(body, "it")
     candidates = body.get("candidates") or []
     if not candidates and wire.optional_object(body.get("promptFeedback")).get("blockReason"):
-        return _build_response(request, body, sent, finish="content_filter", refused=True)
+        return _build_response(request, body, sent_params, finish="content_filter", refused=True)
     candidate = wire.require_object(
         next(iter(wire.require_list(candidates, "candidates")), None), "candidate"
     )
-    finish = _FINISH.get(wire.optional_text(candidate.get("finishReason")), "other")
-    refused = finish == "content_filter"
-    listed = wire.optional_object(candidate.get("content")).get("parts")
-    pieces = (
-        [wire.require_object(part, "part") for part in wire.require_list(listed, "parts")]
-        if listed
-        else []
+    finish = _FINISH_BY_REASON.get(wire.optional_text(candidate.get("finishReason")), "other")
+    is_refused = finish == "content_filter"
+    content_pieces = wire.require_objects(
+        wire.optional_object(candidate.get("content")).get("parts") or [], "parts", "part"
     )
     texts = [
         wire.require_text(part["text"], "text")
-        for part in pieces
+        for part in content_pieces
         if "text" in part and not part.get("thought")
     ]
     reasoning_texts = [
-        wire.optional_text(part.get("text")) for part in pieces if part.get("thought")
+        wire.optional_text(part.get("text")) for part in content_pieces if part.get("thought")
     ]
     if (
         not texts
-        and not refused
+        and not is_refused
         and not (finish == "length" or (finish == "stop" and request.stop))
     ):
-        ended = wire.optional_text(candidate.get("finishReason")) or "no reason"
-        raise BadReply(f"the server's reply holds no text and ended with {ended}")
+        finish_reason = wire.optional_text(candidate.get("finishReason")) or "no reason"
+        raise BadReply(f"the server's reply holds no text and ended with {finish_reason}")
     return _build_response(
         request,
         body,
-        sent,
-        text="".join(texts) if texts or not refused else None,
+        sent_params,
+        text="".join(texts) if texts or not is_refused else None,
         finish=finish,
-        refused=refused,
-        tokens=_tokens(wire.optional_object(candidate.get("logprobsResult"))),
+        refused=is_refused,
+        tokens=_read_tokens(wire.optional_object(candidate.get("logprobsResult"))),
         reasoning="".join(reasoning_texts) or None,
     )
 
 
 def _build_response(
-    request: Complete, body: Mapping[str, Any], sent: Mapping[str, Any], **fields: Any
+    request: Complete,
+    body: Mapping[str, Any],
+    sent_params: Mapping[str, Any],
+    **response_fields: Any,
 ) -> Response:
-    used = wire.optional_object(body.get("usageMetadata"))
-    thoughts = wire.optional_count(used.get("thoughtsTokenCount"))
+    usage_record = wire.optional_object(body.get("usageMetadata"))
+    thinking_tokens = wire.optional_count(usage_record.get("thoughtsTokenCount"))
     usage = Usage(
-        wire.optional_count(used.get("promptTokenCount")),
-        wire.sum_known(wire.optional_count(used.get("candidatesTokenCount")), thoughts),
-        wire.optional_count(used.get("cachedContentTokenCount")),
-        thoughts,
+        wire.optional_count(usage_record.get("promptTokenCount")),
+        wire.sum_known_counts(
+            wire.optional_count(usage_record.get("candidatesTokenCount")), thinking_tokens
+        ),
+        wire.optional_count(usage_record.get("cachedContentTokenCount")),
+        thinking_tokens,
     )
     return wire.build_response(
-        request, sent, usage=usage, model=wire.optional_text(body.get("modelVersion")), **fields
+        request,
+        sent_params,
+        usage=usage,
+        model=wire.optional_text(body.get("modelVersion")),
+        **response_fields,
     )
 
 
-def _tokens(logprobs: Mapping[str, Any]) -> tuple[Token, ...]:
+def _read_tokens(logprobs: Mapping[str, Any]) -> tuple[Token, ...]:
     """Return the chosen tokens with the listed alternatives of each position."""
-    chosen = wire.require_list(logprobs.get("chosenCandidates") or [], "chosenCandidates")
-    others = wire.require_list(logprobs.get("topCandidates") or [], "topCandidates")
-    tops = [
+    chosen_tokens = wire.require_list(logprobs.get("chosenCandidates") or [], "chosenCandidates")
+    alternative_lists = wire.require_list(logprobs.get("topCandidates") or [], "topCandidates")
+    alternatives = [
         wire.require_list(wire.optional_object(position).get("candidates") or [], "candidates")
-        for position in others
+        for position in alternative_lists
     ]
-    tops += [[]] * (len(chosen) - len(tops))
+    alternatives += [[]] * (len(chosen_tokens) - len(alternatives))
     return tuple(
         Token(
-            *_token_pair(choice),
+            *_read_token_pair(token),
             tuple(
-                _token_pair(other)
-                for other in top
-                if wire.has_logprob(wire.optional_object(other).get("logProbability"))
+                _read_token_pair(alternative)
+                for alternative in position_alternatives
+                if wire.has_logprob(wire.optional_object(alternative).get("logProbability"))
             ),
         )
-        for choice, top in zip(chosen, tops, strict=False)
+        for token, position_alternatives in zip(chosen_tokens, alternatives, strict=False)
     )
 
 
-def _token_pair(token: Any) -> tuple[str, float]:
+def _read_token_pair(token: Any) -> tuple[str, float]:
     token = wire.require_object(token, "token")
-    return wire.require_text(token.get("token"), "token"), wire.require_logprob(
-        token.get("logProbability")
-    )
+    text = wire.require_text(token.get("token"), "token")
+    return text, wire.require_logprob(token.get("logProbability"))
 
 
 def map_google_error(error: BaseException) -> ProviderError:
@@ -269,11 +280,11 @@ def map_google_error(error: BaseException) -> ProviderError:
         return _error_from_api(error)
     if isinstance(error, ValidationError):
         return BadReply(
-            wire.short_message(f"the server's reply does not have the promised form: {error}")
+            wire.shorten_message(f"the server's reply does not have the promised form: {error}")
         )
     if isinstance(error, ValueError) and not isinstance(error, wire.CONNECTION_ERRORS):
         return Unavailable(
-            wire.short_message(f"the server's reply was cut or is not JSON: {error}")
+            wire.shorten_message(f"the server's reply was cut or is not JSON: {error}")
         )
     return wire.error_from_connection(error)
 
@@ -282,37 +293,27 @@ def _error_from_api(error: errors.APIError) -> ProviderError:
     status, message = error.code, wire.optional_text(error.message) or str(error)
     if status == 400 and (
         error.status == "FAILED_PRECONDITION"
-        or any(phrase in message.lower() for phrase in _BAD_KEY)
+        or any(phrase in message.lower() for phrase in _BAD_KEY_PHRASES)
     ):
-        return Unauthorised(f"the server refused the key (400): {wire.short_message(message)}")
-    details = _details(error.details)
-    if status == 429 and any(
-        "PerDay" in str(v.get("quotaId")) for d in details for v in _violations(d)
-    ):
-        return wire.quota_error(message)
-    waits = [
-        wire.parse_wait_s(str(d["retryDelay"]).removesuffix("s"))
-        for d in details
-        if "retryDelay" in d
+        return Unauthorised(f"the server refused the key (400): {wire.shorten_message(message)}")
+    details = _optional_objects(
+        wire.optional_object(wire.optional_object(error.details).get("error")).get("details")
+    )
+    violations = [
+        violation for detail in details for violation in _optional_objects(detail.get("violations"))
     ]
-    after_s = wire.retry_after_s(getattr(error.response, "headers", None) or {})
-    return wire.error_from_status(
-        status,
-        message,
-        "google",
-        max((w for w in (*waits, after_s) if w is not None), default=None),
-    )
+    if status == 429 and any("PerDay" in str(violation.get("quotaId")) for violation in violations):
+        return wire.quota_error(message)
+    waits_s = [
+        waits.parse_wait_s(str(entry["retryDelay"]).removesuffix("s"))
+        for entry in details
+        if "retryDelay" in entry
+    ]
+    waits_s.append(waits.retry_after_s(getattr(error.response, "headers", None) or {}))
+    retry_wait_s = max((wait_s for wait_s in waits_s if wait_s is not None), default=None)
+    return wire.error_from_status(status, message, "google", retry_wait_s)
 
 
-def _details(body: Any) -> list[Mapping[str, Any]]:
-    listed = wire.optional_object(wire.optional_object(body).get("error")).get("details")
-    return [wire.optional_object(detail) for detail in listed] if isinstance(listed, list) else []
-
-
-def _violations(detail: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    listed = detail.get("violations")
-    return (
-        [wire.optional_object(violation) for violation in listed]
-        if isinstance(listed, list)
-        else []
-    )
+def _optional_objects(value: Any) -> list[Mapping[str, Any]]:
+    """Return the JSON objects of a list, empty ones in place of other entries."""
+    return [wire.optional_object(entry) for entry in value] if isinstance(value, list) else []

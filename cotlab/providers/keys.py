@@ -6,19 +6,21 @@ import ipaddress
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from urllib.parse import urlsplit
 
 from cotlab.core.errors import ConfigError
 from cotlab.core.registry import PROVIDERS
-from cotlab.providers.capabilities import provider_info
+from cotlab.providers.capabilities import KEY_VARIABLE_PATTERN, provider_info
 
 
 class _KeyVariables(Mapping[str, str]):
     """The variable of each provider with a key, read from what providers declare at each use."""
 
     def __getitem__(self, provider: str) -> str:
-        if name := provider_info(provider).key_variable:
-            return name
+        if variable := provider_info(provider).key_variable:
+            return variable
         raise KeyError(provider)
 
     def __iter__(self) -> Iterator[str]:
@@ -31,19 +33,62 @@ class _KeyVariables(Mapping[str, str]):
 KEY_VARIABLES: Mapping[str, str] = _KeyVariables()
 """Provider → environment variable. A key is read when a provider is opened and is never stored,
 logged or shown."""
-PLACEHOLDER = "none"
+PLACEHOLDER_KEY = "none"
 """Sent where no key is needed, because the vendors' packages require one."""
-SEND_TO = "COTLAB_SEND_KEY_TO"
+SEND_KEY_TO_VARIABLE = "COTLAB_SEND_KEY_TO"
 """Variable with further hosts that may get a key, comma-separated. Only the user sets it, never a
 file."""
-FROM_FILES: dict[str, tuple[str, str]] = {}
+VARIABLES_FROM_FILES: dict[str, tuple[str, str]] = {}
 """Variable → the file of the working folder that set it, and the value there."""
 _MIN_KEY_CHARS = 4
 """A shorter value is no key, and may well occur in ordinary text."""
-_LOCAL_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+_LOCAL_HOST_PATTERN = re.compile(r"[a-z][a-z0-9_-]*")
 """A host without a dot, like gpu-box: not on the public network. Numbers are addresses."""
 _KEY_PATTERN = re.compile(r"\bsk-[\w-]{8,}|\bAIza[\w-]{16,}|\bBearer\s+\S+")
 """What looks like a key: sk-proj-1a2b3c4d, AIzaSyA1b2c3d4e5f6g7h8, Bearer abc."""
+
+
+_named_variable: ContextVar[str | None] = ContextVar("key_variable", default=None)
+_named_variables: set[str] = set()
+"""Variables besides those of ``KEY_VARIABLES`` from which a key was read."""
+
+
+@contextmanager
+def key_read_from(variable: str | None) -> Iterator[None]:
+    """Read the key of the provider that is opened within from another variable.
+
+    Parameters
+    ----------
+    variable : str or None
+        None for the provider's own variable, "" for no key.
+    """
+    if variable:
+        _named_variables.add(variable)
+    token = _named_variable.set(variable)
+    try:
+        yield
+    finally:
+        _named_variable.reset(token)
+
+
+def named_key_variable() -> str | None:
+    """Return the variable that ``key_read_from`` names; None outside of it."""
+    return _named_variable.get()
+
+
+def key_variable_of(provider: str) -> str:
+    """Return the variable of the key of the provider that is being opened; "" without one."""
+    variable = _named_variable.get()
+    return KEY_VARIABLES.get(provider, "") if variable is None else variable
+
+
+def check_variable_name(variable: str, option: str) -> None:
+    """Raise ConfigError where a name is not that of a variable with a key."""
+    if not KEY_VARIABLE_PATTERN.fullmatch(variable):
+        raise ConfigError(
+            f"{option}: the name of a variable that holds a key is like JUDGE_API_KEY or"
+            f" JUDGE_TOKEN, not {variable!r}."
+        )
 
 
 def key_for(provider: str, base_url: str | None) -> str:
@@ -54,88 +99,137 @@ def key_for(provider: str, base_url: str | None) -> str:
     ConfigError
         If there is none, if it cannot be sent, or if ``base_url`` may not get it.
     """
-    name = KEY_VARIABLES[provider]
-    key = os.environ.get(name, "").strip()
+    variable = key_variable_of(provider)
+    if not variable:
+        return PLACEHOLDER_KEY
+    key = os.environ.get(variable, "").strip()
+    if not key and _named_variable.get():
+        raise ConfigError(
+            f"{variable} is not set: set it in the environment, in .env or in"
+            " .streamlit/secrets.toml of this folder."
+        )
     if not key and (not provider_info(provider).key_required or is_private(base_url)):
-        return PLACEHOLDER
+        return PLACEHOLDER_KEY
     if not key:
         raise ConfigError(
-            f"{provider} needs a key: set {name} in the environment, in .env or in"
+            f"{provider} needs a key: set {variable} in the environment, in .env or in"
             " .streamlit/secrets.toml of this folder."
         )
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise ConfigError(f"{name} holds a character that no key has: copy the key anew.")
+        raise ConfigError(f"{variable} holds a character that no key has: copy the key anew.")
     check_server(provider, base_url)
     return key
 
 
-def check_server(provider: str, base_url: str | None, file: str = "") -> None:
+def check_server(
+    provider: str,
+    base_url: str | None,
+    server_file: str = "",
+    variable_file: str = "",
+    role: str = "",
+) -> None:
     """Check that the key that is set for ``provider`` may be sent to ``base_url``.
 
     A vendor's key goes to the vendor's hosts, the key of a provider without hosts to the server
-    that the user names, both to the hosts of ``SEND_TO``, and none over http to a public address.
+    that the user names, both to the hosts of ``SEND_KEY_TO_VARIABLE``, and none over http to a
+    public address.
 
     Parameters
     ----------
     provider : str
     base_url : str or None
         None for the vendor's own address.
-    file : str
+    server_file : str
         The file that names the server; empty where the user does.
+    variable_file : str
+        The file that names the variable of the key; empty where the user or the provider does.
+    role : str
+        The role whose server it is, for messages; empty for the subject.
 
     Raises
     ------
     ConfigError
         If the key may not be sent there.
     """
-    name = KEY_VARIABLES.get(provider, "")
-    key = os.environ.get(name, "").strip()
-    if not base_url or not key or key == PLACEHOLDER:
+    variable = key_variable_of(provider)
+    key = os.environ.get(variable, "").strip()
+    if not key or key == PLACEHOLDER_KEY:
         return
-    host = _host(base_url)
+    if variable_file and not _is_from_file(variable, variable_file):
+        raise ConfigError(
+            f"{variable} is not sent to a server: {variable_file} names that variable. If that key"
+            f" is meant, type --role-key-variable {role or 'subject'}={variable}."
+        )
+    if not base_url:
+        return
+    host = _host_name(base_url)
     if not host:
         raise ConfigError("--base-url takes http://HOST/PATH or https://HOST/PATH.")
-    target = "".join(filter(str.isprintable, host))
-    allowed = {part.strip().lower() for part in os.environ.get(SEND_TO, "").split(",")} - {""}
-    type_it = f"--send-key-to {target}, or set {SEND_TO}={target} in the environment"
-    if hosts := provider_info(provider).hosts:
-        if host not in allowed and not any(_is_below(host, vendor) for vendor in hosts):
+    printable_host = "".join(filter(str.isprintable, host))
+    allowed_hosts = {
+        part.strip().lower() for part in os.environ.get(SEND_KEY_TO_VARIABLE, "").split(",")
+    } - {""}
+    permission_hint = (
+        f"--send-key-to {printable_host}, or set {SEND_KEY_TO_VARIABLE}={printable_host} in the"
+        " environment"
+    )
+    if hosts := _vendor_hosts(provider, variable):
+        if host not in allowed_hosts and not any(_is_vendor_host(host, vendor) for vendor in hosts):
             raise ConfigError(
-                f"{name} is not sent to {target}: the host of {provider} is {' or '.join(hosts)}."
-                f" If that server is to have this key, type {type_it}; a server with a key of its"
-                " own, or none, goes with --provider openai_compat."
+                f"{variable} is not sent to {printable_host}: the host of {provider} is"
+                f" {' or '.join(hosts)}. If that server is to have this key, type"
+                f" {permission_hint}; a server with a key of its own, or none, goes with --provider"
+                " openai_compat."
             )
-    elif file and host not in allowed and not _is_loopback(host):
-        with_key = file == named_by_file(base_url) and FROM_FILES.get(name) == (
-            file,
-            os.environ[name],
+    elif (
+        server_file
+        and host not in allowed_hosts
+        and not _is_loopback(host)
+        and not _is_from_file(variable, server_file)
+    ):
+        url = "".join(filter(str.isprintable, base_url))
+        address_flag = f"--role-base-url {role}={url}" if role else f"--base-url {url}"
+        raise ConfigError(
+            f"{variable} is not sent to {printable_host}: {server_file} names that server. If it is"
+            f" to have this key, type {address_flag} or {permission_hint}."
         )
-        if not with_key:
-            url = "".join(filter(str.isprintable, base_url))
-            raise ConfigError(
-                f"{name} is not sent to {target}: {file} names that server. If it is to have this"
-                f" key, type --base-url {url} or {type_it}."
-            )
     if (
         urlsplit(base_url).scheme == "http"
         and not is_private(base_url)
-        and not _LOCAL_NAME.fullmatch(host)
+        and not _LOCAL_HOST_PATTERN.fullmatch(host)
     ):
         raise ConfigError(
-            f"{name} is not sent to {target} over http, where others can read it on its way: write"
-            " https://."
+            f"{variable} is not sent to {printable_host} over http, where others can read it on its"
+            " way: write https://."
         )
 
 
-def named_by_file(base_url: str | None) -> str:
+def _vendor_hosts(provider: str, variable: str) -> tuple[str, ...]:
+    """Return the hosts of the vendor whose key a variable holds; () where no vendor declares it."""
+    if variable == KEY_VARIABLES.get(provider):
+        return provider_info(provider).hosts
+    return tuple(
+        host
+        for vendor, vendor_variable in KEY_VARIABLES.items()
+        if vendor_variable == variable
+        for host in provider_info(vendor).hosts
+    )
+
+
+def _is_from_file(variable: str, file: str) -> bool:
+    """Return whether a file of the folder set a variable to the value that it has."""
+    return VARIABLES_FROM_FILES.get(variable) == (file, os.environ.get(variable))
+
+
+def file_naming_server(base_url: str | None) -> str:
     """Return the file of the folder that set COTLAB_BASE_URL to this address; "" without one."""
-    file, value = FROM_FILES.get("COTLAB_BASE_URL", ("", ""))
+    file, value = VARIABLES_FROM_FILES.get("COTLAB_BASE_URL", ("", ""))
     return file if value and value == base_url == os.environ.get("COTLAB_BASE_URL") else ""
 
 
 def is_private(url: str | None) -> bool:
     """Return whether an address is this machine or in a private network."""
-    host = _host(url or "")
+    host = _host_name(url or "")
     if host == "localhost" or host.endswith((".localhost", ".local")):
         return True
     try:
@@ -145,12 +239,12 @@ def is_private(url: str | None) -> bool:
     return address.is_loopback or address.is_private
 
 
-def _is_below(host: str, vendor: str) -> bool:
+def _is_vendor_host(host: str, vendor_host: str) -> bool:
     """Return whether a host is the vendor's or below it, like eu.api.openai.com."""
-    return host == vendor or host.endswith(f".{vendor}")
+    return host == vendor_host or host.endswith(f".{vendor_host}")
 
 
-def _host(url: str) -> str:
+def _host_name(url: str) -> str:
     """Return the host of an address in lower case; "" where it has none."""
     try:
         return urlsplit(url).hostname or ""
@@ -165,16 +259,16 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def without_known_keys(text: str) -> str:
+def mask_known_keys(text: str) -> str:
     """Replace every key of the environment in ``text``, which a model wrote."""
-    for name in KEY_VARIABLES.values():
-        key = os.environ.get(name, "").strip()
-        if len(key) >= _MIN_KEY_CHARS and key != PLACEHOLDER:
+    for variable in {*KEY_VARIABLES.values(), *_named_variables}:
+        key = os.environ.get(variable, "").strip()
+        if len(key) >= _MIN_KEY_CHARS and key != PLACEHOLDER_KEY:
             text = text.replace(key, "***")
     return text
 
 
-def without_keys(text: str) -> str:
+def mask_keys(text: str) -> str:
     """Replace every known key, and whatever looks like one, in ``text``, which a server wrote."""
-    text = without_known_keys(text)
+    text = mask_known_keys(text)
     return _KEY_PATTERN.sub("***", text)

@@ -1,4 +1,4 @@
-"""What the vendors share: addresses, validation of replies, and the table of HTTP errors."""
+"""Functions for all vendors: addresses, validation of replies, and the table of HTTP errors."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 import math
 import re
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -27,11 +27,14 @@ from cotlab.core.errors import (
     Unsupported,
 )
 from cotlab.core.requests import Complete, Response
+from cotlab.core.text_safety import printable_line
 from cotlab.core.types import Form, ModelRef
 from cotlab.providers.capabilities import Family
-from cotlab.providers.keys import KEY_VARIABLES, without_keys
+from cotlab.providers.keys import key_variable_of, mask_keys
 
-LIMITS = httpx2.Limits(max_connections=2_000, max_keepalive_connections=2_000, keepalive_expiry=15)
+CONNECTION_LIMITS = httpx2.Limits(
+    max_connections=2_000, max_keepalive_connections=2_000, keepalive_expiry=15
+)
 """Connection pool: more connections than the runner has in flight, closed before vendors close
 theirs."""
 CONNECTION_ERRORS = (
@@ -45,14 +48,30 @@ CONNECTION_ERRORS = (
 )
 """What a connection may raise through a vendor's package. UnicodeError: a reply that is not in the
 encoding it names."""
+_NEVER_SENT_ERRORS = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.ClientHttpProxyError,
+    aiohttp.InvalidURL,
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.ProxyError,
+    httpx2.InvalidURL,
+    httpx2.UnsupportedProtocol,
+)
+"""Errors of a request that did not leave: there was no connection to send it on."""
+_BILLABLE_STATUSES = (408, 502, 504, 520, 524)
+"""Error statuses of a call that may have been processed: the server's own time-out, and a gateway
+that lost the server's reply. Any other error status says that the model did not answer."""
 MAX_MESSAGE_CHARS = 300
 """Characters of a server's message that are shown."""
-_HOST = re.compile(r"[\w.:%\[\]-]+")
+_HOST_PATTERN = re.compile(r"[\w.:%\[\]-]+")
 """Host and port of an address: api.openai.com, 127.0.0.1:8000, [::1]:80."""
 
 
-def clean_base_url(url: str, *, without: tuple[str, ...] = ()) -> str:
-    """Return a base address without the first of the endings ``without`` that it has.
+def clean_base_url(url: str, *, removed_suffixes: tuple[str, ...] = ()) -> str:
+    """Return a base address without the first of the endings ``removed_suffixes`` that it has.
 
     Raises
     ------
@@ -61,16 +80,16 @@ def clean_base_url(url: str, *, without: tuple[str, ...] = ()) -> str:
     """
     try:
         components = urlsplit(url)
-        usable = (
+        is_usable = (
             components.scheme in ("http", "https")
             and bool(httpx2.URL(url).host)
             and components.port != 0
         )
     except (ValueError, httpx2.InvalidURL):
-        usable = False
+        is_usable = False
     if (
-        not usable
-        or not _HOST.fullmatch(components.netloc)
+        not is_usable
+        or not _HOST_PATTERN.fullmatch(components.netloc)
         or components.query
         or components.fragment
     ):
@@ -79,11 +98,13 @@ def clean_base_url(url: str, *, without: tuple[str, ...] = ()) -> str:
             " elsewhere."
         )
     url = url.rstrip("/")
-    return next((url.removesuffix(end) for end in without if url.endswith(end)), url)
+    return next(
+        (url.removesuffix(suffix) for suffix in removed_suffixes if url.endswith(suffix)), url
+    )
 
 
-def form_of(ref: ModelRef, family: Family) -> Form:
-    """Return how the model receives a chain: as a chat turn or as a prefill.
+def resolve_form(ref: ModelRef, family: Family) -> Form:
+    """Return how the model receives a chain: as a chat turn, as a prefill, or as raw text.
 
     Raises
     ------
@@ -95,6 +116,8 @@ def form_of(ref: ModelRef, family: Family) -> Form:
             f"{ref} ({family.name}) does not go on from the start of its own turn: leave out"
             " --given prefix."
         )
+    if ref.form == "continuation" and ref.endpoint == "completions":
+        return "continuation"
     return "prefill" if ref.form == "prefill" else "chat"
 
 
@@ -103,27 +126,47 @@ class VendorRequest(NamedTuple):
 
     body: dict[str, Any]
     """What is sent."""
-    sent: dict[str, Any]
+    sent_params: dict[str, Any]
     """Record of the parameters that are sent, without texts."""
 
 
 def build_request(
-    texts: dict[str, Any], parameters: dict[str, Any], *, prefix: bool, not_sent: tuple[str, ...]
+    text_fields: dict[str, Any],
+    parameters: dict[str, Any],
+    *,
+    has_prefix: bool,
+    dropped_params: tuple[str, ...],
 ) -> VendorRequest:
     """Combine texts and parameters into a vendor's request and its record."""
-    form = {
-        "given": "prefix" if prefix else "user",
-        **({"not_sent": list(not_sent)} if not_sent else {}),
+    form_record = {
+        "given": "prefix" if has_prefix else "user",
+        **({"not_sent": list(dropped_params)} if dropped_params else {}),
     }
-    return VendorRequest({**parameters, **texts}, {**parameters, **form})
+    return VendorRequest({**parameters, **text_fields}, {**parameters, **form_record})
 
 
-def build_response(request: Complete, sent: Mapping[str, Any], **fields: Any) -> Response:
+def chat_messages(request: Complete) -> list[dict[str, str]]:
+    """Return system prompt and turns of a request as OpenAI's interface writes them."""
+    turns = [("system", request.system)] if request.system else []
+    turns += [(message.role, message.content) for message in request.messages]
+    return [{"role": role, "content": replace_surrogates(content)} for role, content in turns]
+
+
+def build_response(
+    request: Complete, sent_params: Mapping[str, Any], **response_fields: Any
+) -> Response:
     """Build a response to ``request``, received now."""
-    return Response(request.key, sent=sent, received_at=datetime.now(UTC).isoformat(), **fields)
+    return Response(
+        request.key, sent=sent_params, received_at=datetime.now(UTC).isoformat(), **response_fields
+    )
 
 
-def without_surrogates(text: str) -> str:
+def refusal_response(request: Complete, sent_params: Mapping[str, Any]) -> Response:
+    """Return the response for a prompt that was rejected for its content."""
+    return build_response(request, sent_params, finish="content_filter", refused=True)
+
+
+def replace_surrogates(text: str) -> str:
     """Replace lone surrogates, which files, databases and servers reject."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
@@ -147,25 +190,44 @@ def decode_body(body: bytes | str) -> Any:
         ) from error
 
 
-def require_object(value: Any, what: str) -> Mapping[str, Any]:
+def require_object(value: Any, field_name: str) -> Mapping[str, Any]:
     """Return ``value`` if it is a JSON object; BadReply otherwise."""
-    return value if isinstance(value, dict) else _missing(what, "object")
+    return value if isinstance(value, dict) else _raise_bad_reply(field_name, "object")
 
 
-def require_list(value: Any, what: str) -> list[Any]:
+def require_list(value: Any, field_name: str) -> list[Any]:
     """Return ``value`` if it is a list; BadReply otherwise."""
-    return value if isinstance(value, list) else _missing(what, "list")
+    return value if isinstance(value, list) else _raise_bad_reply(field_name, "list")
 
 
-def require_text(value: Any, what: str) -> str:
+def require_objects(value: Any, field_name: str, entry_name: str) -> list[Mapping[str, Any]]:
+    """Return ``value`` if it is a list of JSON objects; BadReply otherwise."""
+    return [require_object(item, entry_name) for item in require_list(value, field_name)]
+
+
+def require_id(value: Any) -> str:
+    """Return the id of a JSON object; BadReply where ``value`` is none or has none."""
+    return require_text(require_object(value, "it").get("id"), "id")
+
+
+def require_text(value: Any, field_name: str) -> str:
     """Return ``value`` if it is text; BadReply otherwise."""
-    return without_surrogates(value) if isinstance(value, str) else _missing(what, "text")
+    return (
+        replace_surrogates(value)
+        if isinstance(value, str)
+        else _raise_bad_reply(field_name, "text")
+    )
 
 
 def require_logprob(value: Any) -> float:
     """Return ``value`` if it is a finite number; BadReply otherwise."""
+    return require_number(value, "log-probability")
+
+
+def require_number(value: Any, field_name: str) -> float:
+    """Return ``value`` if it is a finite number; BadReply otherwise."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not -1e300 < value < 1e300:
-        _missing("log-probability", "finite number")
+        _raise_bad_reply(field_name, "finite number")
     return float(value)
 
 
@@ -181,16 +243,16 @@ def optional_object(value: Any) -> Mapping[str, Any]:
 
 def optional_text(value: Any) -> str:
     """Return ``value`` if it is text, else ""."""
-    return without_surrogates(value) if isinstance(value, str) else ""
+    return replace_surrogates(value) if isinstance(value, str) else ""
 
 
 def parse_time(value: Any) -> datetime | None:
     """Return a time with its zone; None where ``value`` is none."""
     try:
-        parsed = datetime.fromisoformat(value)
+        parsed_time = datetime.fromisoformat(value)
     except (TypeError, ValueError):
         return None
-    return parsed if parsed.tzinfo else None
+    return parsed_time if parsed_time.tzinfo else None
 
 
 def optional_count(value: Any) -> int | None:
@@ -198,25 +260,31 @@ def optional_count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def sum_known(*counts: int | None) -> int | None:
+def sum_known_counts(*counts: int | None) -> int | None:
     """Return the sum of the known counts; None where none is known."""
-    known = [n for n in counts if n is not None]
-    return sum(known) if known else None
+    known_counts = [count for count in counts if count is not None]
+    return sum(known_counts) if known_counts else None
+
+
+def model_ids(page: Mapping[str, Any]) -> list[str]:
+    """Return the ids of a listing of models, sorted."""
+    rows = require_objects(page.get("data"), "data", "model")
+    return sorted(require_text(row.get("id"), "model's id") for row in rows)
 
 
 async def json_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[Mapping[str, Any]]:
     """Yield the objects of a JSONL stream, skipping lines that are none."""
-    rest = b""
+    remainder = b""
     async for chunk in chunks:
-        *complete, rest = (rest + chunk).split(b"\n")
-        for line in complete:
-            if (value := _object(line)) is not None:
+        *complete_lines, remainder = (remainder + chunk).split(b"\n")
+        for line in complete_lines:
+            if (value := _parse_json_object(line)) is not None:
                 yield value
-    if (value := _object(rest)) is not None:
+    if (value := _parse_json_object(remainder)) is not None:
         yield value
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
+def _parse_json_object(line: bytes) -> dict[str, Any] | None:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -224,47 +292,63 @@ def _object(line: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _missing(what: str, kind: str) -> Any:
-    raise BadReply(f"the server's reply does not have the promised form: {what} is no {kind}")
+def _raise_bad_reply(field_name: str, type_name: str) -> Any:
+    raise BadReply(
+        f"the server's reply does not have the promised form: {field_name} is no {type_name}"
+    )
 
 
 # Errors
 
 
-def short_message(text: str) -> str:
-    """Return a server's message without keys, on one line, shortened."""
-    return " ".join(without_surrogates(without_keys(text)).split())[:MAX_MESSAGE_CHARS]
+@contextmanager
+def mapped_errors(
+    error_types: tuple[type[Exception], ...], map_error: Callable[[Exception], ProviderError]
+) -> Iterator[None]:
+    """Raise ``error_types`` as what ``map_error`` makes of them, within the context."""
+    try:
+        yield
+    except error_types as error:
+        raise map_error(error) from error
+
+
+def shorten_message(text: str) -> str:
+    """Return a server's message without keys and control characters, on one line, shortened."""
+    return printable_line(replace_surrogates(mask_keys(text)))[:MAX_MESSAGE_CHARS]
 
 
 def error_from_status(
-    status: int, message: str, provider: str, after_s: float | None = None
+    status: int, message: str, provider: str, retry_wait_s: float | None = None
 ) -> ProviderError:
     """Return the error for an HTTP status.
 
     Errors of the key, the account, the model or the path, which no request of the run can avoid,
     are Unauthorised or NotFound.
     """
-    message = short_message(message)
+    message = shorten_message(message)
     if status == 401 or status == 403:
-        return Unauthorised(
-            f"the server refused the key ({status}): check {KEY_VARIABLES[provider]}. It says:"
-            f" {message}"
-        )
+        variable = key_variable_of(provider)
+        hint = f"check {variable}" if variable else "name its variable by --role-key-variable"
+        return Unauthorised(f"the server refused the key ({status}): {hint}. It says: {message}")
     if status == 402:
         return quota_error(message)
     if status == 404:
         return NotFound(f"the server knows no such model, or --base-url is wrong (404): {message}")
     if status == 429:
-        return RateLimited(f"too many requests (429): {message}", after_s)
+        return RateLimited(f"too many requests (429): {message}", retry_wait_s)
     if status >= 500 or status < 400 or status in (408, 409):
-        return Unavailable(f"the server answered {status}: {message}")
+        return Unavailable(
+            f"the server answered {status}: {message}",
+            may_be_billed=status < 400 or status in _BILLABLE_STATUSES,
+            retry_wait_s=retry_wait_s,
+        )
     return Unsupported(f"the server answered {status}: {message}")
 
 
 def quota_error(message: str) -> Unauthorised:
     """Return the error for an account without money or quota."""
     return Unauthorised(
-        f"the account behind the key is out of money or quota: {short_message(message)}"
+        f"the account behind the key is out of money or quota: {shorten_message(message)}"
     )
 
 
@@ -275,34 +359,22 @@ def error_from_connection(error: BaseException) -> ProviderError:
         causes.append(cause)
     # The vendors' packages report a refused or broken connection as a time-out too, so aiohttp's
     # error decides.
-    known = next((e for e in reversed(causes) if isinstance(e, aiohttp.ClientError)), None)
-    timed_out = (
-        isinstance(known, TimeoutError)
-        if known
+    aiohttp_error = next((e for e in reversed(causes) if isinstance(e, aiohttp.ClientError)), None)
+    is_timeout = (
+        isinstance(aiohttp_error, TimeoutError)
+        if aiohttp_error
         else any(isinstance(e, httpx2.TimeoutException) for e in causes)
     )
-    message = short_message(str(causes[-1]) or type(causes[-1]).__name__)
-    if timed_out:
-        return TimedOut(f"the server did not answer in time: {message}")
-    return Unavailable(f"the server cannot be reached, or broke off: {message}")
-
-
-def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that the server asks to wait; None where it names none.
-
-    The headers give milliseconds, seconds or a date.
-    """
-    wait = parse_wait_s(headers.get("retry-after-ms", ""), 1e-3)
-    return parse_wait_s(headers.get("retry-after", "")) if wait is None else wait
-
-
-def parse_wait_s(header: str, unit: float = 1.0) -> float | None:
-    """Return the seconds of a number (times ``unit``) or a date; None if there is no wait."""
-    try:
-        wait = float(header) * unit
-    except ValueError:
-        try:
-            wait = (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds()
-        except (ValueError, TypeError, OverflowError):
-            return None
-    return wait if 0 <= wait < math.inf else None
+    message = shorten_message(str(causes[-1]) or type(causes[-1]).__name__)
+    may_be_billed = not (
+        isinstance(aiohttp_error, _NEVER_SENT_ERRORS)
+        if aiohttp_error
+        else any(isinstance(e, _NEVER_SENT_ERRORS) for e in causes)
+    )
+    if is_timeout:
+        return TimedOut(
+            f"the server did not answer in time: {message}", may_be_billed=may_be_billed
+        )
+    return Unavailable(
+        f"the server cannot be reached, or broke off: {message}", may_be_billed=may_be_billed
+    )

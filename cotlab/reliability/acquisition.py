@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 EPSILON = 0.1
 """Distance from a threshold within which items count, unless too few lie there."""
-UNSCORED = 0.1
+UNSCORED_SHARE = 0.1
 """Share of labels for items without r_cal, of which a calibrator would otherwise never learn."""
-_STEP = 1.5
+_WIDENING_FACTOR = 1.5
 
 
-class Choice(NamedTuple):
+class LabelChoice(NamedTuple):
     """One item to label."""
 
     row: int
@@ -25,14 +25,14 @@ class Choice(NamedTuple):
     """Why it was chosen, as text."""
 
 
-class Chosen(NamedTuple):
+class LabelSelection(NamedTuple):
     """Items to label next."""
 
-    choices: tuple[Choice, ...]
+    choices: tuple[LabelChoice, ...]
     """In the best order of labelling: the first of them are as diverse as so few can be."""
     epsilon: float
     """Distance from a threshold within which items counted; widened where too few did."""
-    near: int
+    n_near: int
     """Number of items within ``epsilon``."""
     note: str
     """What was done otherwise than requested; "" where nothing was."""
@@ -45,11 +45,11 @@ def choose_next_labels(
     k: int,
     *,
     epsilon: float = EPSILON,
-    unscored: float = UNSCORED,
-    taken: Sequence[bool] | None = None,
+    unscored_share: float = UNSCORED_SHARE,
+    is_labelled: Sequence[bool] | None = None,
     item_thresholds: Sequence[Sequence[float]] | None = None,
     seed: int = 0,
-) -> Chosen:
+) -> LabelSelection:
     """Choose ``k`` diverse unlabelled items near a threshold.
 
     Parameters
@@ -63,9 +63,9 @@ def choose_next_labels(
     k : int, at least 1
     epsilon : float, > 0
         Widened by half, repeatedly, while fewer than ``k`` items are near.
-    unscored : float in [0, 1]
+    unscored_share : float in [0, 1]
         Share of items without r_cal, rounded up to one where there are any; drawn at random.
-    taken : sequence of bool, or None
+    is_labelled : sequence of bool, or None
         Which items have a label: they are not chosen, and chosen items keep away from them.
     item_thresholds : sequence of sequences of float, one an item, or None
         Thresholds of each item, where domains have their own; ``thresholds`` for an item without
@@ -75,7 +75,7 @@ def choose_next_labels(
 
     Returns
     -------
-    Chosen
+    LabelSelection
         Fewer than ``k`` where fewer are unlabelled; none twice.
 
     Raises
@@ -95,123 +95,101 @@ def choose_next_labels(
     Lewis and Gale (1994), SIGIR, for uncertainty sampling; Sener and Savarese (2018), ICLR, for the
     k-centre greedy choice (Gonzalez 1985), whose covering radius is at most twice the least.
     """
-    score = np.asarray(r_cal, dtype=float)
-    labelled_mask = (
-        np.zeros(len(score), dtype=bool) if taken is None else np.asarray(taken, dtype=bool)
-    )
-    bounds = (
-        [thresholds] * len(score)
-        if item_thresholds is None
-        else [tuple(candidate) or tuple(thresholds) for candidate in item_thresholds]
-    )
-    _checked(
-        score,
-        features,
-        [*thresholds, *(v for candidate in bounds for v in candidate)],
-        k,
-        epsilon,
-        unscored,
-        labelled_mask,
-    )
-    if not len(thresholds) or len(bounds) != len(score):
+    from cotlab.stats.drift import standardise_columns
+
+    scores = np.asarray(r_cal, dtype=float)
+    labelled_mask = np.zeros(len(scores), dtype=bool)
+    if is_labelled is not None:
+        labelled_mask = np.asarray(is_labelled, dtype=bool)
+    if not len(scores) == len(features) == len(labelled_mask):
         raise ValueError(
-            "there is at least one threshold, and thresholds of each item's own are as many as the"
-            " items"
+            f"{len(scores)} scores, {len(features)} rows of features and {len(labelled_mask)} marks"
+            " of labels"
         )
-    rng = np.random.default_rng(seed)
-    known = np.isfinite(score)
-    scored, blind = np.flatnonzero(known & ~labelled_mask), np.flatnonzero(~known & ~labelled_mask)
-    n_unscored = min(len(blind), int(np.ceil(unscored * k - 1e-9)))
-    n_scored = min(k - n_unscored, len(scored))
-    n_unscored = min(len(blind), k - n_scored)
-    notes = []
-    theta = np.array(
-        [min(bounds[i], key=lambda candidate: abs(score[i] - candidate)) for i in scored],
-        dtype=float,
-    )
-    distance = np.abs(score[scored] - theta)
-    reach = epsilon
-    while n_scored and (distance <= reach).sum() < n_scored and reach < 1:
-        reach = min(1.0, reach * _STEP)
-    if reach > epsilon:
-        fewer = int((distance <= epsilon).sum())
-        notes.append(
-            f"only {fewer} unlabelled items lie within {epsilon:g} of a threshold, so those within"
-            f" {reach:.2g} count"
+    if k < 1 or not epsilon > 0 or not 0 <= unscored_share <= 1:
+        raise ValueError(
+            f"k {k} must be at least 1, epsilon {epsilon} above 0, the share {unscored_share} in"
+            " [0, 1]"
         )
-    near = np.flatnonzero(distance <= reach)
-    space = feature_space(features)
-    order = _farthest(
-        space[scored[near]], space[np.flatnonzero(labelled_mask)], distance[near], n_scored, rng
-    )
-    choices = [
-        Choice(
-            int(scored[i]),
-            f"r_cal is {distance[i]:.2f} from the threshold {theta[i]:g}, unlike those before it",
-        )
-        for i in near[order]
+    thresholds_by_item = [()] * len(scores) if item_thresholds is None else item_thresholds
+    threshold_sets = [
+        tuple(threshold_set) or tuple(thresholds) for threshold_set in thresholds_by_item
     ]
-    if n_unscored:
-        choices += [
-            Choice(int(i), "no r_cal: drawn at random among those")
-            for i in rng.choice(blind, n_unscored, replace=False)
-        ]
-    if not len(scored) and len(blind):
+    all_thresholds = [
+        *thresholds,
+        *(threshold for threshold_set in threshold_sets for threshold in threshold_set),
+    ]
+    if not len(thresholds) or not all(0 <= threshold <= 1 for threshold in all_thresholds):
+        raise ValueError(
+            f"thresholds lie in [0, 1], and there is at least one: got {all_thresholds}"
+        )
+    if len(threshold_sets) != len(scores):
+        raise ValueError("item_thresholds must have one entry for each item")
+    rng = np.random.default_rng(seed)
+    has_score = np.isfinite(scores)
+    scored_rows = np.flatnonzero(has_score & ~labelled_mask)
+    unscored_rows = np.flatnonzero(~has_score & ~labelled_mask)
+    n_unscored = min(len(unscored_rows), int(np.ceil(unscored_share * k - 1e-9)))
+    n_scored = min(k - n_unscored, len(scored_rows))
+    n_unscored = min(len(unscored_rows), k - n_scored)
+    notes = []
+    nearest_bounds = [
+        min(threshold_sets[i], key=lambda bound: abs(scores[i] - bound)) for i in scored_rows
+    ]
+    nearest_thresholds = np.array(nearest_bounds, dtype=float)
+    distance = np.abs(scores[scored_rows] - nearest_thresholds)
+    max_distance = epsilon
+    while n_scored and (distance <= max_distance).sum() < n_scored and max_distance < 1:
+        max_distance = min(1.0, max_distance * _WIDENING_FACTOR)
+    if max_distance > epsilon:
+        n_within_epsilon = int((distance <= epsilon).sum())
+        notes.append(
+            f"only {n_within_epsilon} unlabelled items lie within {epsilon:g} of a threshold, so"
+            f" those within {max_distance:.2g} count"
+        )
+    near_rows = np.flatnonzero(distance <= max_distance)
+    standardised_features = standardise_columns(np.asarray(features, dtype=float))
+    near_order = _farthest_points(
+        standardised_features[scored_rows[near_rows]],
+        standardised_features[np.flatnonzero(labelled_mask)],
+        distance[near_rows],
+        n_scored,
+        rng,
+    )
+    choices = []
+    for i in near_rows[near_order]:
+        text = f"r_cal is {distance[i]:.2f} from the threshold {nearest_thresholds[i]:g}"
+        choices.append(LabelChoice(int(scored_rows[i]), f"{text}, unlike those before it"))
+    for i in rng.choice(unscored_rows, n_unscored, replace=False) if n_unscored else ():
+        choices.append(LabelChoice(int(i), "no r_cal: drawn at random among those"))
+    if not len(scored_rows) and len(unscored_rows):
         notes.append("no unlabelled item has r_cal, so all are drawn at random")
     if len(choices) < k:
         notes.append(f"only {len(choices)} items are unlabelled")
-    return Chosen(tuple(choices), reach, len(near), "; ".join(notes))
+    return LabelSelection(tuple(choices), max_distance, len(near_rows), "; ".join(notes))
 
 
-def feature_space(features: Floats) -> Floats:
-    """Return standardised features, with the median and an indicator where one is missing."""
-    from cotlab.stats.drift import standardised
-
-    return standardised(np.asarray(features, dtype=float))
-
-
-def _farthest(
-    points: Floats, covered: Floats, distance: Floats, k: int, rng: np.random.Generator
+def _farthest_points(
+    points: Floats, covered_points: Floats, distance: Floats, k: int, rng: np.random.Generator
 ) -> list[int]:
-    """Return rows of ``points``, each the farthest from all before it and from ``covered``."""
+    """Return rows of ``points``, each farthest from those before and ``covered_points``."""
     if not k or not len(points):
         return []
-    tie = rng.permutation(len(points))
-    nearest = np.full(len(points), np.inf)
-    for centre in covered:
-        nearest = np.minimum(nearest, ((points - centre) ** 2).sum(axis=1))
-    chosen: list[int] = []
-    left = np.ones(len(points), dtype=bool)
-    while len(chosen) < min(k, len(points)):
-        if np.isinf(nearest).all():  # nothing is covered yet: begin nearest to a threshold
-            best = int(np.lexsort((tie, distance))[0])
-        else:
-            best = int(np.lexsort((tie, -np.where(left, nearest, -1.0)))[0])
-        chosen.append(best)
-        left[best] = False
-        nearest = np.minimum(nearest, ((points - points[best]) ** 2).sum(axis=1))
-    return chosen
-
-
-def _checked(
-    score: Floats,
-    features: Floats,
-    thresholds: Sequence[float],
-    k: int,
-    epsilon: float,
-    unscored: float,
-    labelled_mask: NDArray[np.bool_],
-) -> None:
-    if not len(score) == len(features) == len(labelled_mask):
-        raise ValueError(
-            f"{len(score)} scores, {len(features)} rows of features and {len(labelled_mask)} marks"
-            " of labels"
+    tie_order = rng.permutation(len(points))
+    nearest_distance = np.full(len(points), np.inf)
+    for centre in covered_points:
+        nearest_distance = np.minimum(nearest_distance, ((points - centre) ** 2).sum(axis=1))
+    chosen_rows: list[int] = []
+    is_unchosen = np.ones(len(points), dtype=bool)
+    while len(chosen_rows) < min(k, len(points)):
+        is_start = np.isinf(
+            nearest_distance
+        ).all()  # nothing is covered: begin nearest to a threshold
+        sort_key = distance if is_start else -np.where(is_unchosen, nearest_distance, -1.0)
+        best_row = int(np.lexsort((tie_order, sort_key))[0])
+        chosen_rows.append(best_row)
+        is_unchosen[best_row] = False
+        nearest_distance = np.minimum(
+            nearest_distance, ((points - points[best_row]) ** 2).sum(axis=1)
         )
-    if k < 1 or not epsilon > 0 or not 0 <= unscored <= 1:
-        raise ValueError(
-            f"k {k} must be at least 1, epsilon {epsilon} above 0, the share {unscored} in [0, 1]"
-        )
-    if not thresholds or not all(0 <= theta <= 1 for theta in thresholds):
-        raise ValueError(
-            f"thresholds lie in [0, 1], and there is at least one: got {list(thresholds)}"
-        )
+    return chosen_rows

@@ -2,56 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cotlab.reliability.maps import (
-    COMBINED,
+    COMBINED_METHOD,
     METHODS,
     Calibrator,
     Floats,
     Folds,
     NotCalibrated,
+    assign_folds,
     check_scores,
     fit,
-    fit_any,
-    folds_of,
+    fit_without_minimum,
     missing_labels_reason,
 )
-from cotlab.stats.calibration import (
-    Bin,
-    bin_count,
-    equal_mass,
-    perfect_band,
-    reliability_bins,
-)
+from cotlab.stats.calibration import Bin, bin_count, equal_mass_bins, perfect_band, reliability_bins
 from cotlab.stats.calibration_intervals import measure_difference, measure_interval
-from cotlab.stats.intervals import Interval
-
-__all__ = [
-    "METHODS",
-    "Calibrator",
-    "Choice",
-    "Folds",
-    "Measured",
-    "NotCalibrated",
-    "Trial",
-    "select_calibrator",
-    "fit",
-    "fit_any",
-    "folds_of",
-    "measure_probabilities",
-    "missing_labels_reason",
-    "combined_choice",
-    "COMBINED",
-]
+from cotlab.stats.intervals import Interval, no_interval
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredQuality:
     """Quality of the probabilities of labelled items; intervals by bootstrap over questions."""
 
     brier: Interval
@@ -75,38 +51,43 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class MethodTrial:
     """One method: fitted on all labels and measured out of fold, or refused."""
 
     method: str
     """One of ``METHODS``, or ``combined``."""
-    refused: str | None
+    refusal_reason: str | None
     """Why it cannot be fitted; None where it can."""
     calibrator: Calibrator | None = None
     """Fitted on all labels."""
-    predicted: Floats | None = None
+    predictions: Floats | None = None
     """Out-of-fold probabilities (n,)."""
-    measured: Measured | None = None
-    """Quality of ``predicted``."""
+    quality: MeasuredQuality | None = None
+    """Quality of ``predictions``."""
+
+    @property
+    def brier(self) -> float:
+        """Return the Brier score out of fold; infinite where the method is refused."""
+        return np.inf if self.quality is None else self.quality.brier.point or 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class CalibratorChoice:
     """All methods side by side, and the one that is taken."""
 
-    trials: tuple[Trial, ...]
+    trials: tuple[MethodTrial, ...]
     """One for each of ``METHODS``."""
-    chosen: Trial
+    chosen_trial: MethodTrial
     """The trial that is taken."""
     reason: str
     """Why it was taken."""
     folds: Folds
     """Fold (n,) in which each label was held out."""
-    base: Floats
+    base_rates: Floats
     """Base rate (n,) of the other folds."""
     base_brier: Interval
-    """Brier score of ``base``."""
-    auroc_raw: Interval
+    """Brier score of ``base_rates``."""
+    raw_auroc: Interval
     """AUROC of the scores themselves."""
 
 
@@ -119,7 +100,7 @@ def select_calibrator(
     seed: int = 0,
     folds: Folds | None = None,
     fold_scores: Sequence[Floats] | None = None,
-) -> Choice:
+) -> CalibratorChoice:
     """Fit every method, measure each out of fold, and take the one with the lowest Brier score.
 
     Parameters
@@ -152,52 +133,44 @@ def select_calibrator(
         raise ValueError(
             f"{method!r} is no method of calibration: auto or one of {', '.join(METHODS)}"
         )
-    if refused := missing_labels_reason("any", y):
+    if refusal_reason := missing_labels_reason("any", y):
         raise NotCalibrated(
-            f"No calibrator can be fitted: {refused}. Label more items, or cotlab labels import"
-            " FILE."
+            f"No calibrator can be fitted: {refusal_reason}. Label more items, or cotlab labels"
+            " import FILE."
         )
-    where = folds_of(y, groups, seed=seed) if folds is None else folds
-    count = int(where.max()) + 1
-    by_fold = [s] * count if fold_scores is None else fold_scores
-    base = np.array([y[where != fold].mean() for fold in range(count)])[where]
-    trials = tuple(_trial(name, s, y, groups, where, by_fold, base, seed) for name in METHODS)
-    good = {t.method: t.measured.brier.point or 0.0 for t in trials if t.measured is not None}
-    candidates = (
-        good
-        if method == "auto"
-        else {name: value for name, value in good.items() if name == method}
+    fold_ids = assign_folds(y, groups, seed=seed) if folds is None else folds
+    n_folds = int(fold_ids.max()) + 1
+    scores_by_fold = [s] * n_folds if fold_scores is None else fold_scores
+    base_rates = np.array([y[fold_ids != fold].mean() for fold in range(n_folds)])[fold_ids]
+    trials = tuple(
+        _try_method(name, s, y, groups, fold_ids, scores_by_fold, base_rates, seed)
+        for name in METHODS
     )
-    if not candidates:
-        refusals = "; ".join(
-            f"{t.method}: {t.refused}" for t in trials if t.refused and method in ("auto", t.method)
-        )
-        raise NotCalibrated(f"No calibrator can be fitted on these {len(y)} labels. {refusals}")
-    best = min(candidates, key=lambda name: candidates[name])
-    chosen = next(t for t in trials if t.method == best)
-    base_brier = measure_interval("brier", base, y, groups, seed=seed)
-    reason = _choice_reason(best, method, trials, good, y, groups, seed)
-    return Choice(
+    candidates = [trial for trial in trials if method in ("auto", trial.method)]
+    chosen_trial = min(candidates, key=lambda trial: trial.brier)
+    if chosen_trial.quality is None:
+        refusal_text = "; ".join(f"{trial.method}: {trial.refusal_reason}" for trial in candidates)
+        raise NotCalibrated(f"No calibrator can be fitted on these {len(y)} labels. {refusal_text}")
+    return CalibratorChoice(
         trials,
-        chosen,
-        reason,
-        where,
-        base,
-        base_brier,
+        chosen_trial,
+        _choice_reason(chosen_trial, method, trials, y, groups, seed),
+        fold_ids,
+        base_rates,
+        measure_interval("brier", base_rates, y, groups, seed=seed),
         measure_interval("auroc", s, y, groups, seed=seed),
     )
 
 
-def combined_choice(
+def make_combined_choice(
     predicted: ArrayLike,
     targets: ArrayLike,
     groups: Sequence[Hashable],
     folds: Folds,
-    raw: ArrayLike,
+    raw_scores: ArrayLike,
     *,
-    note: str = "",
     seed: int = 0,
-) -> Choice:
+) -> CalibratorChoice:
     """Return probabilities learnt from many features as a choice, measured out of fold.
 
     Parameters
@@ -207,10 +180,9 @@ def combined_choice(
     targets : array (n,) of bool
     groups : sequence (n,)
     folds : array (n,) of int
-    raw : array (n,)
-        r_raw of the labels, whose AUROC is reported for comparison.
-    note : str
-        What a reader must know of the fit.
+    raw_scores : array (n,)
+        r_raw of the labels, whose AUROC is reported for comparison; NaN where there is none, and
+        then without it.
     seed : int
 
     Returns
@@ -219,42 +191,42 @@ def combined_choice(
         With one trial.
     """
     p, y = check_scores(predicted, targets)
-    base = np.array([y[folds != fold].mean() for fold in range(int(folds.max()) + 1)])[folds]
+    base_rates = np.array([y[folds != fold].mean() for fold in range(int(folds.max()) + 1)])[folds]
     params = {
-        "method": COMBINED,
+        "method": COMBINED_METHOD,
         "lo": 0.0,
         "hi": 1.0,
         "n": len(y),
         "n_positive": int(y.sum()),
-        "note": note,
+        "note": "",
     }
-    trial = Trial(
-        COMBINED,
+    trial = MethodTrial(
+        COMBINED_METHOD,
         None,
         Calibrator(params),
         p,
-        measure_probabilities(p, y, groups, base=base, seed=seed),
+        measure_probabilities(p, y, groups, baseline=base_rates, seed=seed),
     )
-    auroc_difference = measure_difference(
-        "auroc", np.asarray(raw, dtype=float), p, y, groups, seed=seed
-    )
-    bounds = (
-        ""
-        if auroc_difference.lo is None or auroc_difference.hi is None
-        else f" [{auroc_difference.lo:z.4f}, {auroc_difference.hi:z.4f}]"
-    )
-    reason = (
-        f"{COMBINED} was asked for; its AUROC minus that of r_raw, out of fold:"
-        f" {auroc_difference.point:z.4f}{bounds}"
-    )
-    return Choice(
+    r, reason = np.asarray(raw_scores, dtype=float), f"{COMBINED_METHOD} was requested"
+    n_without = int(np.isnan(r).sum())
+    if n_without:
+        raw_auroc = no_interval(
+            None, len(y) - n_without, f"{n_without} of {len(y)} labels have no r_raw"
+        )
+    else:
+        raw_auroc = measure_interval("auroc", r, y, groups, seed=seed)
+        auroc_difference = measure_difference("auroc", r, p, y, groups, seed=seed)
+        reason += (
+            f"; its AUROC minus that of r_raw, out of fold: {_difference_text(auroc_difference)}"
+        )
+    return CalibratorChoice(
         (trial,),
         trial,
         reason,
         folds,
-        base,
-        measure_interval("brier", base, y, groups, seed=seed),
-        measure_interval("auroc", raw, y, groups, seed=seed),
+        base_rates,
+        measure_interval("brier", base_rates, y, groups, seed=seed),
+        raw_auroc,
     )
 
 
@@ -263,9 +235,9 @@ def measure_probabilities(
     targets: ArrayLike,
     groups: Sequence[Hashable],
     *,
-    base: ArrayLike | None = None,
+    baseline: ArrayLike | None = None,
     seed: int = 0,
-) -> Measured:
+) -> MeasuredQuality:
     """Measure given probabilities.
 
     Parameters
@@ -273,7 +245,7 @@ def measure_probabilities(
     predicted : array (n,), [0, 1]
     targets : array (n,) of bool
     groups : sequence (n,)
-    base : array (n,), optional
+    baseline : array (n,), optional
         Predictions to compare with; by default the mean of the targets.
     seed : int
 
@@ -282,93 +254,93 @@ def measure_probabilities(
     Measured
     """
     p, y = check_scores(predicted, targets)
-    yardstick = np.full(len(y), y.mean()) if base is None else np.asarray(base, dtype=float)
-    brier, loss, error, rank = (
+    baseline_predictions = (
+        np.full(len(y), y.mean()) if baseline is None else np.asarray(baseline, dtype=float)
+    )
+    brier, log_loss, ece, auroc = (
         measure_interval(name, p, y, groups, seed=seed)
         for name in ("brier", "log_loss", "ece", "auroc")
     )
-    flat = float(np.mean((yardstick - y) ** 2))
-    return Measured(
+    baseline_brier = float(np.mean((baseline_predictions - y) ** 2))
+    return MeasuredQuality(
         brier,
-        loss,
-        error,
-        rank,
+        log_loss,
+        ece,
+        auroc,
         perfect_band(p, seed=seed),
-        int(equal_mass(p, bin_count(len(p))).max()) + 1,
-        measure_difference("brier", yardstick, p, y, groups, seed=seed),
-        1 - (brier.point or 0.0) / flat if flat > 0 else None,
+        int(equal_mass_bins(p, bin_count(len(p))).max()) + 1,
+        measure_difference("brier", baseline_predictions, p, y, groups, seed=seed),
+        1 - (brier.point or 0.0) / baseline_brier if baseline_brier > 0 else None,
         reliability_bins(p, y),
     )
 
 
-def _trial(
+def _try_method(
     method: str,
     s: Floats,
     y: Floats,
     groups: Sequence[Hashable],
-    where: Folds,
-    by_fold: Sequence[Floats],
-    base: Floats,
+    fold_ids: Folds,
+    scores_by_fold: Sequence[Floats],
+    base_rates: Floats,
     seed: int,
-) -> Trial:
+) -> MethodTrial:
     """Return a method fitted on all labels and measured out of fold, or refused."""
     try:
         calibrator = fit(method, s, y)
     except NotCalibrated as refused:
-        return Trial(method, str(refused))
-    predicted = np.zeros(len(y))
-    for fold, scores in enumerate(by_fold):
-        test_mask = where == fold
+        return MethodTrial(method, str(refused))
+    predictions = np.zeros(len(y))
+    for fold, scores in enumerate(scores_by_fold):
+        test_mask = fold_ids == fold
         try:
-            predicted[test_mask] = fit_any(method, scores[~test_mask], y[~test_mask]).predict(
-                scores[test_mask]
-            )
+            predictions[test_mask] = fit_without_minimum(
+                method, scores[~test_mask], y[~test_mask]
+            ).predict(scores[test_mask])
         except NotCalibrated as refused:
-            return Trial(method, f"without fold {fold + 1} of {len(by_fold)}: {refused}")
-    return Trial(
+            return MethodTrial(
+                method, f"without fold {fold + 1} of {len(scores_by_fold)}: {refused}"
+            )
+    return MethodTrial(
         method,
         None,
         calibrator,
-        predicted,
-        measure_probabilities(predicted, y, groups, base=base, seed=seed),
+        predictions,
+        measure_probabilities(predictions, y, groups, baseline=base_rates, seed=seed),
     )
 
 
 def _choice_reason(
-    best: str,
+    chosen_trial: MethodTrial,
     method: str,
-    trials: Sequence[Trial],
-    good: Mapping[str, float],
+    trials: Sequence[MethodTrial],
     y: Floats,
     groups: Sequence[Hashable],
     seed: int,
 ) -> str:
-    """Return why this method was taken, compared with the next best one."""
+    """Return the reason for the chosen method, compared with the next best one."""
+    chosen_method = chosen_trial.method
     text = (
-        f"{best} was asked for"
+        f"{chosen_method} was requested"
         if method != "auto"
-        else f"{best} has the lowest out-of-fold Brier score, {good[best]:.4f}"
+        else f"{chosen_method} has the lowest out-of-fold Brier score, {chosen_trial.brier:.4f}"
     )
-    others = {name: value for name, value in good.items() if name != best}
-    if others:
-        next_best = min(others, key=lambda name: others[name])
-        best_predicted, next_predicted = (
-            next(t.predicted for t in trials if t.method == name) for name in (best, next_best)
-        )
-        if best_predicted is not None and next_predicted is not None:
-            brier_difference = measure_difference(
-                "brier", best_predicted, next_predicted, y, groups, seed=seed
-            )
-            bounds = (
-                ""
-                if brier_difference.lo is None or brier_difference.hi is None
-                else f" [{brier_difference.lo:z.4f}, {brier_difference.hi:z.4f}]"
-            )
-            text += f"; {next_best} minus {best}: {brier_difference.point:z.4f}{bounds}"
-            if (
-                brier_difference.lo is not None
-                and brier_difference.hi is not None
-                and brier_difference.lo <= 0 <= brier_difference.hi
-            ):
-                text += ", an interval that holds 0: these labels do not tell them apart"
+    runner_up_trial = min(
+        (t for t in trials if t is not chosen_trial), key=lambda trial: trial.brier
+    )
+    if chosen_trial.predictions is None or runner_up_trial.predictions is None:
+        return text
+    difference = measure_difference(
+        "brier", chosen_trial.predictions, runner_up_trial.predictions, y, groups, seed=seed
+    )
+    text += f"; {runner_up_trial.method} minus {chosen_method}: {_difference_text(difference)}"
+    lo, hi = difference.lo, difference.hi
+    if lo is not None and hi is not None and lo <= 0 <= hi:
+        text += ", an interval that contains 0: these labels cannot separate them"
     return text
+
+
+def _difference_text(difference: Interval) -> str:
+    if difference.lo is None or difference.hi is None:
+        return f"{difference.point:z.4f}"
+    return f"{difference.point:z.4f} [{difference.lo:z.4f}, {difference.hi:z.4f}]"

@@ -4,60 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cotlab.reliability.calibrator import (
+from cotlab.reliability.maps import (
     Folds,
     NotCalibrated,
-    fit_any,
-    folds_of,
+    assign_folds,
+    fit_without_minimum,
     missing_labels_reason,
+    single_blas_thread,
 )
 from cotlab.stats.calibration import auroc, brier
 from cotlab.stats.calibration_intervals import measure_difference, measure_interval
 from cotlab.stats.composite import (
-    COMPONENTS,
-    MIN_WEIGHT,
-    WEIGHTS,
+    COMPONENT_NAMES,
+    EXAMPLE_WEIGHTS,
+    MIN_WEIGHT_SHARE,
     filled_components,
+    weight_grid,
     weight_grid_means,
     weight_vector,
     weighted_means,
+    weights_by_component,
 )
 from cotlab.stats.intervals import Interval
-from cotlab.stats.threads import single_blas_thread
 
 Floats = NDArray[np.float64]
 OBJECTIVES = ("auc", "brier")
-GRID = 10
-"""Steps of the simplex grid; the best point of it is refined by moves of 0.05, 0.02 and 0.01 from
-part to part."""
-MOVES = (0.05, 0.02, 0.01)
-SHRINK = (0.0, 0.25, 0.5, 0.75, 1.0)
+MOVE_SIZES = (0.05, 0.02, 0.01)
+"""Sizes of the moves from component to component that refine the best point of the grid."""
+SHRINKAGES = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Shrinkage to the example weights that inner folds choose between."""
-_CELLS = 4_000_000
+_MAX_BLOCK_CELLS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Tuned:
+class TunedWeights:
     """Tuned weights, and their nested cross-validation."""
 
     weights: Mapping[str, float]
     """At least 0, sum 1; tuned on all labels."""
     objective: str
     """``auc`` or ``brier``."""
-    shrunk: float
+    shrinkage: float
     """Shrinkage in [0, 1]; 1 gives the example weights themselves."""
-    example: Interval
+    example_objective: Interval
     """Out-of-fold objective of the example weights."""
-    tuned: Interval
+    tuned_objective: Interval
     """Out-of-fold objective of weights tuned without the fold."""
     difference: Interval
     """Tuned minus example, paired by question; ``auc`` is better above 0, ``brier`` below."""
-    better: bool
+    is_better: bool
     """Whether the whole interval lies on the better side."""
     reason: str
     """The verdict as text."""
@@ -67,7 +67,7 @@ class Tuned:
     """Weights tuned without each outer fold."""
     n: int
     """Labels used."""
-    left_out: int
+    n_left_out: int
     """Labels whose r_raw the example weights leave undefined."""
 
 
@@ -79,7 +79,7 @@ def tune_weights(
     *,
     objective: str = "auc",
     seed: int = 0,
-) -> Tuned:
+) -> TunedWeights:
     """Find the weights that rank labels best, or predict them best after a logistic map.
 
     Outer folds of whole questions measure; inner folds within each choose how far the weights are
@@ -99,7 +99,7 @@ def tune_weights(
 
     Returns
     -------
-    Tuned
+    TunedWeights
 
     Raises
     ------
@@ -110,167 +110,206 @@ def tune_weights(
     """
     if objective not in OBJECTIVES:
         raise ValueError(f"{objective!r} is no objective: one of {', '.join(OBJECTIVES)}")
-    every, y = np.asarray(components, dtype=float), np.asarray(targets, dtype=float)
-    defined = np.isfinite(weighted_means(every, WEIGHTS)) if len(every) else np.zeros(0, dtype=bool)
-    if refused := missing_labels_reason("any", y[defined]):
+    component_values, y = np.asarray(components, dtype=float), np.asarray(targets, dtype=float)
+    has_mean = (
+        np.isfinite(weighted_means(component_values, EXAMPLE_WEIGHTS))
+        if len(component_values)
+        else np.zeros(0, dtype=bool)
+    )
+    if len(y) and not has_mean.any():
         raise NotCalibrated(
-            f"No weights can be tuned: {refused}. Label more items, or cotlab labels import FILE."
+            f"No weights can be tuned: the example weights leave all {len(y)} labels without an"
+            " r_raw. Measure more parts of the composite."
         )
-    x, y = every[defined], y[defined]
-    names = [group for group, selected in zip(groups, defined, strict=True) if selected]
-    folds = folds_of(y, names, seed=seed)
-    plain, tuned_values, used = np.zeros(len(y)), np.zeros(len(y)), []
+    if refusal_reason := missing_labels_reason("any", y[has_mean]):
+        raise NotCalibrated(
+            f"No weights can be tuned: {refusal_reason}. Label more items, or cotlab labels import"
+            " FILE."
+        )
+    x, y = component_values[has_mean], y[has_mean]
+    group_names = [group for group, is_defined in zip(groups, has_mean, strict=True) if is_defined]
+    folds = assign_folds(y, group_names, seed=seed)
+    example_values, tuned_values, fold_weights_list = np.zeros(len(y)), np.zeros(len(y)), []
     for fold in range(int(folds.max()) + 1):
         test_mask = folds == fold
-        inner = [name for name, out in zip(names, test_mask, strict=True) if not out]
-        fold_weights, _ = _shrunk(x[~test_mask], y[~test_mask], inner, objective, seed + fold + 1)
-        used.append(fold_weights)
-        for into, weights in ((plain, WEIGHTS), (tuned_values, fold_weights)):
-            into[test_mask] = _fold_values(
+        train_groups = [
+            name for name, is_test in zip(group_names, test_mask, strict=True) if not is_test
+        ]
+        fold_weights, _ = _tune_with_shrinkage(
+            x[~test_mask], y[~test_mask], train_groups, objective, seed + fold + 1
+        )
+        fold_weights_list.append(fold_weights)
+        for output_values, weights in (
+            (example_values, EXAMPLE_WEIGHTS),
+            (tuned_values, fold_weights),
+        ):
+            output_values[test_mask] = _test_fold_values(
                 x[~test_mask], y[~test_mask], x[test_mask], weights, objective
             )
-    both = np.isfinite(tuned_values)
-    selected = [name for name, is_finite in zip(names, both, strict=True) if is_finite]
+    has_value = np.isfinite(tuned_values)
+    measured_groups = [
+        name for name, is_finite in zip(group_names, has_value, strict=True) if is_finite
+    ]
     measure = {"auc": "auroc", "brier": "brier"}[objective]
     improvement = measure_difference(
-        measure, plain[both], tuned_values[both], y[both], selected, seed=seed
+        measure,
+        example_values[has_value],
+        tuned_values[has_value],
+        y[has_value],
+        measured_groups,
+        seed=seed,
     )
-    at = [
-        measure_interval(measure, values[both], y[both], selected, seed=seed)
-        for values in (plain, tuned_values)
-    ]
-    final_weights, shrunk = _shrunk(x, y, names, objective, seed)
-    sign = 1 if objective == "auc" else -1
-    better = (
-        improvement.lo is not None
-        and improvement.hi is not None
-        and min(sign * improvement.lo, sign * improvement.hi) > 0
-    )
-    return Tuned(
+    final_weights, shrinkage = _tune_with_shrinkage(x, y, group_names, objective, seed)
+    is_better, reason = _judge_improvement(improvement, 1 if objective == "auc" else -1, shrinkage)
+    return TunedWeights(
         final_weights,
         objective,
-        shrunk,
-        at[0],
-        at[1],
+        shrinkage,
+        measure_interval(
+            measure, example_values[has_value], y[has_value], measured_groups, seed=seed
+        ),
+        measure_interval(
+            measure, tuned_values[has_value], y[has_value], measured_groups, seed=seed
+        ),
         improvement,
-        better,
-        _verdict(improvement, sign, better, shrunk),
+        is_better,
+        reason,
         folds,
-        tuple(used),
+        tuple(fold_weights_list),
         len(y),
-        int((~defined).sum()),
+        int((~has_mean).sum()),
     )
 
 
-def _verdict(improvement: Interval, sign: int, better: bool, shrunk: float) -> str:
+def _judge_improvement(improvement: Interval, sign: int, shrinkage: float) -> tuple[bool, str]:
+    """Return whether the tuned weights are better, and the verdict as text."""
     if improvement.lo is None or improvement.hi is None:
-        return f"no interval on the difference ({improvement.reason}): keep the example weights"
-    if better:
-        return (
-            "the whole interval lies on the better side: the tuned weights are better on these"
-            " labels"
-        )
-    if max(sign * improvement.lo, sign * improvement.hi) < 0:
-        return "the tuned weights are worse out of fold: keep the example weights"
-    same = " (tuning itself went back to them)" if shrunk == 1 else ""
-    return f"the interval holds 0: keep the example weights{same}"
+        reason = f"no interval on the difference ({improvement.reason})"
+        return False, f"{reason}: keep the example weights"
+    lo, hi = sorted((sign * improvement.lo, sign * improvement.hi))
+    if lo > 0:
+        reason = "the whole interval lies on the better side"
+        return True, f"{reason}: the tuned weights are better on these labels"
+    if hi < 0:
+        return False, "the tuned weights are worse out of fold: keep the example weights"
+    note = " (tuning shrank fully to them)" if shrinkage == 1 else ""
+    return False, f"the interval contains 0: keep the example weights{note}"
 
 
-def _shrunk(
-    x: Floats, y: Floats, names: Sequence[Hashable], objective: str, seed: int
+def _tune_with_shrinkage(
+    x: Floats, y: Floats, groups: Sequence[Hashable], objective: str, seed: int
 ) -> tuple[Mapping[str, float], float]:
     """Return tuned weights and their shrinkage, chosen by inner folds; ties shrink further."""
-    example = weight_vector(WEIGHTS)
+    example_weights = weight_vector(EXAMPLE_WEIGHTS)
     try:
-        folds = folds_of(y, names, most=4, seed=seed)
+        folds = assign_folds(y, groups, max_folds=4, seed=seed)
     except NotCalibrated:
-        return dict(WEIGHTS), 1.0
-    by_share = {share: np.zeros(len(y)) for share in SHRINK}
+        return dict(EXAMPLE_WEIGHTS), 1.0
+    values_by_shrinkage = {share: np.zeros(len(y)) for share in SHRINKAGES}
     for fold in range(int(folds.max()) + 1):
         test_mask = folds == fold
-        tuned = _best(x[~test_mask], y[~test_mask], objective)
-        for share, values in by_share.items():
-            weights = _named((1 - share) * tuned + share * example)
-            values[test_mask] = _fold_values(
+        best_weights = _best_weights(x[~test_mask], y[~test_mask], objective)
+        for share, values in values_by_shrinkage.items():
+            weights = weights_by_component((1 - share) * best_weights + share * example_weights)
+            values[test_mask] = _test_fold_values(
                 x[~test_mask], y[~test_mask], x[test_mask], weights, objective
             )
-    finite = np.isfinite(np.column_stack(list(by_share.values()))).all(axis=1)
-    worth = {
-        share: _worth(values[finite], y[finite], objective) for share, values in by_share.items()
+    is_finite = np.isfinite(np.column_stack(list(values_by_shrinkage.values()))).all(axis=1)
+    objective_by_shrinkage = {
+        share: _objective_value(values[is_finite], y[is_finite], objective)
+        for share, values in values_by_shrinkage.items()
     }
-    share = max(SHRINK, key=lambda candidate: (round(worth[candidate], 12), candidate))
-    return _named((1 - share) * _best(x, y, objective) + share * example), share
+    share = max(
+        SHRINKAGES, key=lambda candidate: (round(objective_by_shrinkage[candidate], 12), candidate)
+    )
+    return (
+        weights_by_component(
+            (1 - share) * _best_weights(x, y, objective) + share * example_weights
+        ),
+        share,
+    )
 
 
-def _worth(values: Floats, y: Floats, objective: str) -> float:
+def _objective_value(values: Floats, y: Floats, objective: str) -> float:
     """Return the objective, higher is better."""
     if not len(y):
         return -np.inf
     return (auroc(values, y) or 0.0) if objective == "auc" else -brier(values, y)
 
 
-def _fold_values(
-    x: Floats, y: Floats, new: Floats, weights: Mapping[str, float], objective: str
+def _test_fold_values(
+    x: Floats, y: Floats, test_components: Floats, weights: Mapping[str, float], objective: str
 ) -> Floats:
     """Return r_raw of held-out items, or its probability by a logistic map from the other items."""
-    scores = weighted_means(new, weights)
+    scores = weighted_means(test_components, weights)
     if objective == "auc":
         return scores
-    known = weighted_means(x, weights)
-    fine = np.isfinite(known)
+    train_scores = weighted_means(x, weights)
+    is_defined = np.isfinite(train_scores)
     try:
-        return fit_any("platt", known[fine], y[fine]).predict(scores)
+        return fit_without_minimum("platt", train_scores[is_defined], y[is_defined]).predict(scores)
     except NotCalibrated:  # a map is never inverted: predict the base rate
         return np.where(np.isfinite(scores), y.mean(), np.nan)
 
 
-def _best(x: Floats, y: Floats, objective: str) -> Floats:
+def _best_weights(x: Floats, y: Floats, objective: str) -> Floats:
     """Return the best admissible weights (5,) on these labels."""
-    measured = np.flatnonzero(np.isfinite(x).any(axis=0))
-    return _by_grid(x, y, measured) if objective == "auc" else _by_descent(x, y, measured)
+    measured_columns = np.flatnonzero(np.isfinite(x).any(axis=0))
+    return (
+        _best_weights_on_grid(x, y, measured_columns)
+        if objective == "auc"
+        else _best_weights_by_descent(x, y, measured_columns)
+    )
 
 
-def _by_grid(x: Floats, y: Floats, measured: NDArray[np.int64]) -> Floats:
+def _best_weights_on_grid(x: Floats, y: Floats, measured_columns: NDArray[np.int64]) -> Floats:
     """Return the weights of highest AUC on a grid, refined by moves between components."""
-    best, worth = _pick(_grid(measured), x, y)
-    for size in MOVES:
+    best_weights, best_auroc = _best_candidate(weight_grid(measured_columns), x, y)
+    for move_size in MOVE_SIZES:
         while True:
-            moved = [best]
-            for into, out in permutations(measured, 2):
-                candidate = best.copy()
-                step = min(size, candidate[out])
-                candidate[into] += step
-                candidate[out] -= step
-                moved.append(candidate)
-            after, now = _pick(np.column_stack(moved), x, y)
-            if now <= worth + 1e-12:
+            moved_weights = [best_weights]
+            for to_column, from_column in permutations(measured_columns, 2):
+                candidate = best_weights.copy()
+                amount = min(move_size, candidate[from_column])
+                candidate[to_column] += amount
+                candidate[from_column] -= amount
+                moved_weights.append(candidate)
+            next_weights, next_auroc = _best_candidate(np.column_stack(moved_weights), x, y)
+            if next_auroc <= best_auroc + 1e-12:
                 break
-            best, worth = after, now
-    return best
+            best_weights, best_auroc = next_weights, next_auroc
+    return best_weights
 
 
-def _pick(candidates: Floats, x: Floats, y: Floats) -> tuple[Floats, float]:
+def _best_candidate(candidates: Floats, x: Floats, y: Floats) -> tuple[Floats, float]:
     from scipy.stats import rankdata
 
-    good = int(y.sum())
-    bad, step = len(y) - good, max(1, _CELLS // len(y))
-    worth = np.full(candidates.shape[1], -np.inf)
-    for at in range(0, candidates.shape[1], step):
-        scores = np.round(weight_grid_means(x, candidates[:, at : at + step], MIN_WEIGHT), 12)
-        fine = np.isfinite(scores).all(axis=0)
-        ranks = rankdata(scores[:, fine], axis=0)
-        worth[at : at + step][fine] = (ranks[y == 1].sum(axis=0) - good * (good + 1) / 2) / (
-            good * bad
+    n_positive = int(y.sum())
+    n_negative, chunk_size = len(y) - n_positive, max(1, _MAX_BLOCK_CELLS // len(y))
+    aurocs = np.full(candidates.shape[1], -np.inf)
+    for chunk_start in range(0, candidates.shape[1], chunk_size):
+        scores = np.round(
+            weight_grid_means(
+                x, candidates[:, chunk_start : chunk_start + chunk_size], MIN_WEIGHT_SHARE
+            ),
+            12,
         )
-    top = np.flatnonzero(worth >= worth.max() - 1e-12)
-    if not np.isfinite(worth.max()):
-        return weight_vector(WEIGHTS), -np.inf
-    far = np.abs(candidates[:, top] - weight_vector(WEIGHTS)[:, None]).sum(axis=0)
-    first = top[int(np.argmin(far))]
-    return candidates[:, first].copy(), float(worth[first])
+        is_defined = np.isfinite(scores).all(axis=0)
+        ranks = rankdata(scores[:, is_defined], axis=0)
+        aurocs[chunk_start : chunk_start + chunk_size][is_defined] = (
+            ranks[y == 1].sum(axis=0) - n_positive * (n_positive + 1) / 2
+        ) / (n_positive * n_negative)
+    best_columns = np.flatnonzero(aurocs >= aurocs.max() - 1e-12)
+    if not np.isfinite(aurocs.max()):
+        return weight_vector(EXAMPLE_WEIGHTS), -np.inf
+    distances = np.abs(candidates[:, best_columns] - weight_vector(EXAMPLE_WEIGHTS)[:, None]).sum(
+        axis=0
+    )
+    best_column = best_columns[int(np.argmin(distances))]
+    return candidates[:, best_column].copy(), float(aurocs[best_column])
 
 
-def _by_descent(x: Floats, y: Floats, measured: NDArray[np.int64]) -> Floats:
+def _best_weights_by_descent(x: Floats, y: Floats, measured_columns: NDArray[np.int64]) -> Floats:
     """Return the weights of the lowest Brier score of σ(slope · r_raw + intercept), by SLSQP.
 
     Weights, slope (at least 0) and intercept are optimised at once, from the example weights and
@@ -279,35 +318,42 @@ def _by_descent(x: Floats, y: Floats, measured: NDArray[np.int64]) -> Floats:
     from scipy.optimize import minimize
     from scipy.special import expit
 
-    values, mask = filled_components(x)
-    values, mask = values[:, measured], mask[:, measured]
-    k, example = len(measured), weight_vector(WEIGHTS)
-    start_weights = example[measured] / example[measured].sum()
-    ranked = _by_grid(x, y, measured)[measured]
-    starts = [start_weights, 0.8 * ranked + 0.2 * start_weights]
-    patterns = np.unique(mask, axis=0)
+    values, defined_mask = filled_components(x)
+    values, defined_mask = values[:, measured_columns], defined_mask[:, measured_columns]
+    k, example_weights = len(measured_columns), weight_vector(EXAMPLE_WEIGHTS)
+    start_weights = example_weights[measured_columns] / example_weights[measured_columns].sum()
+    grid_weights = _best_weights_on_grid(x, y, measured_columns)[measured_columns]
+    start_points = [start_weights, 0.8 * grid_weights + 0.2 * start_weights]
+    defined_patterns = np.unique(defined_mask, axis=0)
 
-    def loss(at: Floats) -> tuple[float, Floats]:
-        under = np.maximum(mask @ at[:k], 1e-6)
-        r = (values @ at[:k]) / under
-        p = expit(at[k] * r + at[k + 1])
-        pull = 2 * (p - y) * p * (1 - p) / len(y)
-        by_weight = (at[k] * pull / under) @ (values - r[:, None] * mask)
-        return float(np.mean((p - y) ** 2)), np.r_[by_weight, pull @ r, pull.sum()]
+    def brier_and_gradient(parameters: Floats) -> tuple[float, Floats]:
+        weight_sums = np.maximum(defined_mask @ parameters[:k], 1e-6)
+        means = (values @ parameters[:k]) / weight_sums
+        p = expit(parameters[k] * means + parameters[k + 1])
+        logit_gradient = 2 * (p - y) * p * (1 - p) / len(y)
+        weight_gradient = (parameters[k] * logit_gradient / weight_sums) @ (
+            values - means[:, None] * defined_mask
+        )
+        return (
+            float(np.mean((p - y) ** 2)),
+            np.r_[weight_gradient, logit_gradient @ means, logit_gradient.sum()],
+        )
 
-    best, least = example, np.inf
-    for start in starts:
-        scores = (values @ start) / np.maximum(mask @ start, 1e-6)
+    best_weights, least_loss = example_weights, np.inf
+    for start_point in start_points:
+        scores = (values @ start_point) / np.maximum(defined_mask @ start_point, 1e-6)
         try:
-            fitted = fit_any("platt", np.clip(scores, 0, 1), y).params
-            first = np.r_[
-                start, min(fitted["slope"], 100.0), np.clip(fitted["intercept"], -100.0, 100.0)
+            platt_params = fit_without_minimum("platt", np.clip(scores, 0, 1), y).params
+            first_guess = np.r_[
+                start_point,
+                min(platt_params["slope"], 100.0),
+                np.clip(platt_params["intercept"], -100.0, 100.0),
             ]
         except NotCalibrated:
-            first = np.r_[start, 1.0, 0.0]
+            first_guess = np.r_[start_point, 1.0, 0.0]
         optimum = minimize(
-            loss,
-            first,
+            brier_and_gradient,
+            first_guess,
             jac=True,
             method="SLSQP",
             bounds=[(0.0, 1.0)] * k + [(0.0, 100.0), (-100.0, 100.0)],
@@ -319,43 +365,26 @@ def _by_descent(x: Floats, y: Floats, measured: NDArray[np.int64]) -> Floats:
                 },
                 {
                     "type": "ineq",
-                    "fun": lambda at: patterns @ at[:k] - MIN_WEIGHT - 1e-5,
-                    "jac": lambda at: np.column_stack([patterns, np.zeros((len(patterns), 2))]),
+                    "fun": lambda at: defined_patterns @ at[:k] - MIN_WEIGHT_SHARE - 1e-5,
+                    "jac": lambda at: np.column_stack(
+                        [defined_patterns, np.zeros((len(defined_patterns), 2))]
+                    ),
                 },
             ),
         )
-        weights = np.zeros(len(COMPONENTS))
-        weights[measured] = np.clip(np.round(optimum.x[:k], 6), 0.0, None)
-        if weights.sum() > 0 and optimum.fun < least - 1e-9:
-            fine = _admitted(x, weights / weights.sum())
-            if fine is not None:
-                best, least = fine, float(optimum.fun)
-    return best
+        weights = np.zeros(len(COMPONENT_NAMES))
+        weights[measured_columns] = np.clip(np.round(optimum.x[:k], 6), 0.0, None)
+        if weights.sum() > 0 and optimum.fun < least_loss - 1e-9:
+            admissible_weights = _shrink_until_defined(x, weights / weights.sum())
+            if admissible_weights is not None:
+                best_weights, least_loss = admissible_weights, float(optimum.fun)
+    return best_weights
 
 
-def _admitted(x: Floats, weights: Floats) -> Floats | None:
+def _shrink_until_defined(x: Floats, weights: Floats) -> Floats | None:
     """Return these weights, shrunk to the example weights until every label has an r_raw."""
-    for share in SHRINK[:-1]:
-        blended = (1 - share) * weights + share * weight_vector(WEIGHTS)
-        if np.isfinite(weight_grid_means(x, blended[:, None], MIN_WEIGHT)).all():
-            return np.asarray(blended)
+    for shrinkage in SHRINKAGES[:-1]:
+        blended_weights = (1 - shrinkage) * weights + shrinkage * weight_vector(EXAMPLE_WEIGHTS)
+        if np.isfinite(weight_grid_means(x, blended_weights[:, None], MIN_WEIGHT_SHARE)).all():
+            return np.asarray(blended_weights)
     return None
-
-
-def _grid(measured: NDArray[np.int64]) -> Floats:
-    """Return all weights (5, m) on the simplex of the measured components that are tenths."""
-    k = len(measured)
-    cuts = np.array(list(combinations(range(GRID + k - 1), k - 1)), dtype=int).reshape(-1, k - 1)
-    edges = np.column_stack([np.full(len(cuts), -1), cuts, np.full(len(cuts), GRID + k - 1)])
-    points = np.zeros((len(COMPONENTS), len(cuts)))
-    points[measured] = (np.diff(edges, axis=1) - 1).T / GRID
-    return points
-
-
-def _named(weights: Floats) -> Mapping[str, float]:
-    """Return weights by component, with six decimals and a sum of 1."""
-    rounded = np.round(weights / weights.sum(), 6)
-    rounded[int(np.argmax(rounded))] += 1 - rounded.sum()
-    return {
-        part: float(weight) for part, weight in zip(COMPONENTS, np.round(rounded, 6), strict=True)
-    }

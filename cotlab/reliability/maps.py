@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,18 +18,18 @@ Floats = NDArray[np.float64]
 Folds = NDArray[np.int64]
 METHODS = ("platt", "beta", "isotonic")
 """Methods, the simplest first: of two that are equally good out of fold, the first is taken."""
-COMBINED = "combined"
+COMBINED_METHOD = "combined"
 """Method of a score that is a probability already, from ``cotlab.reliability.combine``."""
-MIN_LABELS, MIN_OF_CLASS = 20, 5
-MIN_ISOTONIC, MIN_ISOTONIC_OF_CLASS = 200, 50
+MIN_LABELS, MIN_LABELS_PER_CLASS = 20, 5
+MIN_ISOTONIC_LABELS, MIN_ISOTONIC_PER_CLASS = 200, 50
 EPS = 1e-3
 """Distance from 0 and 1 to which beta calibration clips; otherwise one score of 1 would outweigh
 all others."""
-RIDGE = (
+RIDGE_NOTE = (
     "the classes are separable: ridge (C = 1 on the standardised features) in the place of an"
     " infinite slope"
 )
-UNRANKED = "the score does not rank acceptable reasoning above unacceptable"
+UNRANKED_REASON = "the score does not rank acceptable reasoning above unacceptable"
 
 
 class NotCalibrated(CotlabError):
@@ -47,14 +48,16 @@ class Calibrator:
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Calibrator:
         """Return the calibrator that ``params`` describe; ValueError where they describe none."""
-        required = {
+        required_keys = {
             "platt": {"slope", "intercept"},
             "beta": {"a", "b", "c"},
             "isotonic": {"x", "y"},
-            COMBINED: set(),
+            COMBINED_METHOD: set(),
         }
         method = params.get("method")
-        if method not in required or not (required[str(method)] | {"lo", "hi"}) <= set(params):
+        if method not in required_keys or not (required_keys[str(method)] | {"lo", "hi"}) <= set(
+            params
+        ):
             raise ValueError(f"these are no parameters of a calibrator: {sorted(params)}")
         return cls(dict(params))
 
@@ -68,7 +71,7 @@ class Calibrator:
         """Return what a reader must know of the fit; "" where nothing."""
         return str(self.params.get("note", ""))
 
-    def outside(self, scores: ArrayLike) -> NDArray[np.bool_]:
+    def is_outside_range(self, scores: ArrayLike) -> NDArray[np.bool_]:
         """Return which scores (n,) lie outside the range of the labels; False where NaN."""
         s = np.asarray(scores, dtype=float)
         return np.asarray((s < self.params["lo"]) | (s > self.params["hi"]))
@@ -88,17 +91,35 @@ class Calibrator:
             NaN where the score is NaN.
         """
         s = np.asarray(scores, dtype=float)
-        clipped = np.clip(s, self.params["lo"], self.params["hi"])
-        if self.method == COMBINED:
-            probability = clipped
+        clipped_scores = np.clip(s, self.params["lo"], self.params["hi"])
+        if self.method == COMBINED_METHOD:
+            probability = clipped_scores
         elif self.method == "isotonic":
-            probability = np.interp(clipped, self.params["x"], self.params["y"])
+            probability = np.interp(clipped_scores, self.params["x"], self.params["y"])
         elif self.method == "platt":
-            probability = _expit(self.params["slope"] * clipped + self.params["intercept"])
+            probability = sigmoid(self.params["slope"] * clipped_scores + self.params["intercept"])
         else:
-            up, down = beta_features(clipped)
-            probability = _expit(self.params["a"] * up + self.params["b"] * down + self.params["c"])
+            log_score, log_distance = beta_features(clipped_scores)
+            probability = sigmoid(
+                self.params["a"] * log_score + self.params["b"] * log_distance + self.params["c"]
+            )
         return np.asarray(np.clip(probability, 0.0, 1.0))
+
+
+@contextmanager
+def single_blas_thread() -> Iterator[None]:
+    """Keep the linear algebra of numpy and scipy to one thread, in a block or as a decorator.
+
+    Notes
+    -----
+    For fits of some hundred rows: threads that wait for each other cost ten times as much. Results
+    are the same to the last bit. The limit holds for the whole process.
+    """
+    import scipy.optimize  # noqa: F401 - what is not loaded yet cannot be limited
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 def fit(method: str, scores: ArrayLike, targets: ArrayLike) -> Calibrator:
@@ -110,7 +131,7 @@ def fit(method: str, scores: ArrayLike, targets: ArrayLike) -> Calibrator:
         ``platt``: logistic regression on the score, unpenalised. ``beta``: logistic regression on
         log r and −log(1 − r) with coefficients of at least 0; a negative one is set to 0 and the
         other refitted. ``isotonic``: the best non-decreasing steps, clipped to 1/(n + 2) from 0 and
-        1; from ``MIN_ISOTONIC`` labels on.
+        1; from ``MIN_ISOTONIC_LABELS`` labels on.
     scores : array (n,), [0, 1]
         r_raw of the labelled items.
     targets : array (n,) of bool
@@ -135,10 +156,9 @@ def fit(method: str, scores: ArrayLike, targets: ArrayLike) -> Calibrator:
     IsotonicRegression.
     """
     s, y = check_scores(scores, targets)
-    refused = missing_labels_reason(method, y)
-    if refused:
-        raise NotCalibrated(refused)
-    return fit_any(method, s, y)
+    if refusal_reason := missing_labels_reason(method, y):
+        raise NotCalibrated(refusal_reason)
+    return fit_without_minimum(method, s, y)
 
 
 def missing_labels_reason(method: str, targets: ArrayLike) -> str | None:
@@ -155,32 +175,44 @@ def missing_labels_reason(method: str, targets: ArrayLike) -> str | None:
     str or None
     """
     y = np.asarray(targets, dtype=float)
-    n, good = len(y), int(y.sum())
-    least, of_class = (
-        (MIN_ISOTONIC, MIN_ISOTONIC_OF_CLASS)
-        if method == "isotonic"
-        else (MIN_LABELS, MIN_OF_CLASS)
+    n, n_positive = len(y), int(y.sum())
+    method_label = "a calibrator"
+    min_labels = MIN_LABELS
+    min_labels_per_class = MIN_LABELS_PER_CLASS
+    if method == "isotonic":
+        method_label = "isotonic"
+        min_labels = MIN_ISOTONIC_LABELS
+        min_labels_per_class = MIN_ISOTONIC_PER_CLASS
+    if n and n_positive in (0, n):
+        class_label = "acceptable" if n_positive else "not acceptable"
+        return (
+            f"all {n} labels are {class_label}: {method_label} needs at least"
+            f" {min_labels_per_class} of either class"
+        )
+    shortage_texts = [f"{n} labels of at least {min_labels}"] * (n < min_labels)
+    shortage_texts += [f"{n_positive} acceptable of at least {min_labels_per_class}"] * (
+        n_positive < min_labels_per_class
     )
-    who = "isotonic" if method == "isotonic" else "a calibrator"
-    if n and good in (0, n):
-        have = "acceptable" if good else "not acceptable"
-        return f"all {n} labels are {have}: {who} needs at least {of_class} of either class"
-    gaps = [f"{n} labels of at least {least}"] * (n < least)
-    gaps += [f"{good} acceptable of at least {of_class}"] * (good < of_class)
-    gaps += [f"{n - good} not acceptable of at least {of_class}"] * (n - good < of_class)
-    return f"{who} needs more labels: there are {', '.join(gaps)}" if gaps else None
+    shortage_texts += [f"{n - n_positive} not acceptable of at least {min_labels_per_class}"] * (
+        n - n_positive < min_labels_per_class
+    )
+    return (
+        f"{method_label} needs more labels: there are {', '.join(shortage_texts)}"
+        if shortage_texts
+        else None
+    )
 
 
-def fit_any(method: str, scores: ArrayLike, targets: ArrayLike) -> Calibrator:
+def fit_without_minimum(method: str, scores: ArrayLike, targets: ArrayLike) -> Calibrator:
     """Fit without a minimum of labels, for training folds; NotCalibrated as ``fit``."""
     s, y = check_scores(scores, targets)
     if len(set(y)) < 2:
         raise NotCalibrated("the labels are not of two classes")
     if np.ptp(s) < 1e-9:
-        raise NotCalibrated(f"all {len(s)} scores are equal: {UNRANKED}")
+        raise NotCalibrated(f"all {len(s)} scores are equal: {UNRANKED_REASON}")
     if method not in METHODS:
         raise ValueError(f"{method!r} is no method of calibration: one of {', '.join(METHODS)}")
-    coefficients = {"platt": _platt, "beta": _beta, "isotonic": _isotonic}[method](s, y)
+    coefficients = {"platt": _fit_platt, "beta": _fit_beta, "isotonic": _fit_isotonic}[method](s, y)
     return Calibrator(
         {
             "method": method,
@@ -195,80 +227,80 @@ def fit_any(method: str, scores: ArrayLike, targets: ArrayLike) -> Calibrator:
 
 def beta_features(scores: Floats) -> tuple[Floats, Floats]:
     """Return log r and −log(1 − r), with r clipped to ``EPS`` from 0 and 1."""
-    clipped = np.clip(scores, EPS, 1 - EPS)
-    return np.log(clipped), -np.log1p(-clipped)
+    clipped_scores = np.clip(scores, EPS, 1 - EPS)
+    return np.log(clipped_scores), -np.log1p(-clipped_scores)
 
 
-def _platt(s: Floats, y: Floats) -> dict[str, Any]:
-    (slope,), intercept, note = _logistic([s], y)
+def _fit_platt(s: Floats, y: Floats) -> dict[str, Any]:
+    (slope,), intercept, note = _fit_logistic([s], y)
     if slope <= 0:
-        raise NotCalibrated(f"{UNRANKED}: the logistic slope is {slope:.3g}")
+        raise NotCalibrated(f"{UNRANKED_REASON}: the logistic slope is {slope:.3g}")
     return {"slope": slope, "intercept": intercept, "note": note}
 
 
-def _beta(s: Floats, y: Floats) -> dict[str, Any]:
-    up, down = beta_features(s)
-    (a, b), c, note = _logistic([up, down], y)
+def _fit_beta(s: Floats, y: Floats) -> dict[str, Any]:
+    log_score, log_distance = beta_features(s)
+    (a, b), c, note = _fit_logistic([log_score, log_distance], y)
     notes = [note] * bool(note)
     if a < 0 or b < 0:
-        dropped = "a" if a < b else "b"
-        (coefficient,), c, note = _logistic([down if dropped == "a" else up], y)
+        dropped_name = "a" if a < b else "b"
+        (coefficient,), c, note = _fit_logistic(
+            [log_distance if dropped_name == "a" else log_score], y
+        )
         if coefficient <= 0:
-            raise NotCalibrated(f"{UNRANKED}: both coefficients of the beta map are negative")
-        a, b = (0.0, coefficient) if dropped == "a" else (coefficient, 0.0)
-        notes = [f"{dropped} came out negative and is 0", *[note] * bool(note)]
+            raise NotCalibrated(
+                f"{UNRANKED_REASON}: both coefficients of the beta map are negative"
+            )
+        a, b = (0.0, coefficient) if dropped_name == "a" else (coefficient, 0.0)
+        notes = [f"{dropped_name} came out negative and is 0", *[note] * bool(note)]
     if a + b <= 0:
-        raise NotCalibrated(f"{UNRANKED}: both coefficients of the beta map are 0")
+        raise NotCalibrated(f"{UNRANKED_REASON}: both coefficients of the beta map are 0")
     return {"a": a, "b": b, "c": c, "note": "; ".join(notes)}
 
 
-def _isotonic(s: Floats, y: Floats) -> dict[str, Any]:
+def _fit_isotonic(s: Floats, y: Floats) -> dict[str, Any]:
     from sklearn.isotonic import IsotonicRegression
 
-    rank = auroc(s, y)
-    if rank is not None and rank <= 0.5:
-        raise NotCalibrated(f"{UNRANKED}: its AUROC is {rank:.3g}")
-    edge = 1 / (len(s) + 2)
-    model = IsotonicRegression(
-        y_min=edge, y_max=1 - edge, increasing=True, out_of_bounds="clip"
-    ).fit(s, y)
+    auroc_value = auroc(s, y)
+    if auroc_value is not None and auroc_value <= 0.5:
+        raise NotCalibrated(f"{UNRANKED_REASON}: its AUROC is {auroc_value:.3g}")
+    margin = 1 / (len(s) + 2)
+    model = IsotonicRegression(y_min=margin, y_max=1 - margin).fit(s, y)
     levels = np.asarray(model.y_thresholds_, dtype=float)
     if np.ptp(levels) < 1e-12:
-        raise NotCalibrated(f"{UNRANKED}: the best non-decreasing map is a constant")
+        raise NotCalibrated(f"{UNRANKED_REASON}: the best non-decreasing map is a constant")
     return {
-        "x": [float(x) for x in model.X_thresholds_],
-        "y": [float(v) for v in levels],
+        "x": np.asarray(model.X_thresholds_, dtype=float).tolist(),
+        "y": levels.tolist(),
         "note": "",
     }
 
 
-def _logistic(features: list[Floats], y: Floats) -> tuple[tuple[float, ...], float, str]:
+def _fit_logistic(features: list[Floats], y: Floats) -> tuple[tuple[float, ...], float, str]:
     """Return coefficients, intercept and a note; ridge where the first feature separates."""
     from sklearn.linear_model import LogisticRegression
 
     columns = np.column_stack(features)
-    middle, spread = columns.mean(axis=0), columns.std(axis=0)
-    spread = np.where(spread > 0, spread, 1.0)
-    good, bad = columns[y == 1, 0], columns[y == 0, 0]
-    apart = bool(bad.max() <= good.min() or good.max() <= bad.min())
+    means, deviations = columns.mean(axis=0), columns.std(axis=0)
+    deviations = np.where(deviations > 0, deviations, 1.0)
+    positives, negatives = columns[y == 1, 0], columns[y == 0, 0]
+    is_separable = bool(negatives.max() <= positives.min() or positives.max() <= negatives.min())
     # C = 1e8 differs from no penalty beyond the eighth digit; it keeps finite what two features
     # separate and neither alone
     model = LogisticRegression(
-        C=1.0 if apart else 1e8, solver="newton-cholesky", tol=1e-10, max_iter=500
+        C=1.0 if is_separable else 1e8, solver="newton-cholesky", tol=1e-10, max_iter=500
     )
     with warnings.catch_warnings():
         # it warns only where one coefficient is negative, and the fit is then repeated without it
         warnings.simplefilter("ignore")
-        model.fit((columns - middle) / spread, y)
-    slopes = model.coef_[0] / spread
-    return (
-        tuple(float(k) for k in slopes),
-        float(model.intercept_[0] - slopes @ middle),
-        RIDGE if apart else "",
-    )
+        model.fit((columns - means) / deviations, y)
+    slopes = model.coef_[0] / deviations
+    intercept = float(model.intercept_[0] - slopes @ means)
+    return tuple(map(float, slopes)), intercept, RIDGE_NOTE if is_separable else ""
 
 
-def _expit(x: Floats) -> Floats:
+def sigmoid(x: Floats) -> Floats:
+    """Return the logistic function of each value."""
     from scipy.special import expit
 
     return np.asarray(expit(x))
@@ -286,8 +318,8 @@ def check_scores(scores: ArrayLike, targets: ArrayLike) -> tuple[Floats, Floats]
     return s, y
 
 
-def folds_of(
-    targets: ArrayLike, groups: Sequence[Hashable], *, most: int = 5, seed: int = 0
+def assign_folds(
+    targets: ArrayLike, groups: Sequence[Hashable], *, max_folds: int = 5, seed: int = 0
 ) -> Folds:
     """Return the fold of each label: whole groups, the classes spread as evenly as groups allow.
 
@@ -296,7 +328,7 @@ def folds_of(
     targets : array (n,) of bool
     groups : sequence (n,)
         The question of each label; all its labels share a fold.
-    most : int
+    max_folds : int
         Most folds.
     seed : int
 
@@ -317,19 +349,19 @@ def folds_of(
     from sklearn.model_selection import StratifiedGroupKFold
 
     y = np.asarray(targets, dtype=int)
-    names = {name: k for k, name in enumerate(sorted(set(groups), key=str))}
-    where = np.array([names[group] for group in groups], dtype=int)
-    most = min(most, len(names), int(np.bincount(y, minlength=2).min()))
-    for k in range(most, 1, -1):
+    index_by_group = {name: k for k, name in enumerate(sorted(set(groups), key=str))}
+    group_of_label = np.array([index_by_group[group] for group in groups])
+    max_folds = min(max_folds, len(index_by_group), int(np.bincount(y, minlength=2).min()))
+    for k in range(max_folds, 1, -1):
         folds = np.zeros(len(y), dtype=np.int64)
         for fold, (_, test_rows) in enumerate(
-            StratifiedGroupKFold(k, shuffle=True, random_state=seed).split(y, y, where)
+            StratifiedGroupKFold(k, shuffle=True, random_state=seed).split(y, y, group_of_label)
         ):
             folds[test_rows] = fold
         if len(set(folds)) == k and all(len(set(y[folds != fold])) == 2 for fold in range(k)):
             return folds
     raise NotCalibrated(
-        f"the {len(y)} labels belong to {len(names)} question{'s' * (len(names) != 1)}: no two"
-        " folds of whole questions leave both classes to learn from. Label items of more"
-        " questions."
+        f"the {len(y)} labels belong to {len(index_by_group)}"
+        f" question{'s' * (len(index_by_group) != 1)}: no two folds of whole questions leave both"
+        " classes to learn from. Label items of more questions."
     )

@@ -5,26 +5,22 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from cotlab.core.errors import CotlabError
 from cotlab.core.labels import Action
 
-DEFAULT = "default"
+DEFAULT_DOMAIN = "default"
 """Domain whose thresholds hold where an item's domain has none."""
-BELOW, BETWEEN, ABOVE = (
-    "r_cal is below low",
-    "r_cal is at least low and below high",
-    "r_cal is at least high",
-)
-MAX_REVIEWS = 2**31 - 1
+BELOW_LOW_REASON = "r_cal is below low"
+BETWEEN_REASON = "r_cal is at least low and below high"
+ABOVE_HIGH_REASON = "r_cal is at least high"
+MAX_DAILY_REVIEWS = 2**31 - 1
 """Most reviews a day that the store can hold."""
-UNCALIBRATED, NO_POLICY, NO_PROBABILITY = (
-    "not calibrated",
-    "outside any policy",
-    "r_cal is no probability",
-)
+UNCALIBRATED_REASON = "not calibrated"
+NO_POLICY_REASON = "outside any policy"
+NO_PROBABILITY_REASON = "r_cal is no probability"
 
 
 class PolicyError(CotlabError):
@@ -47,11 +43,9 @@ class Thresholds:
     """Answers from it on are released."""
 
     def __post_init__(self) -> None:
-        good = all(
-            isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v)
-            for v in (self.low, self.high)
-        )
-        if not good or not 0 <= self.low <= self.high <= 1:
+        thresholds = (self.low, self.high)
+        is_number = all(isinstance(v, int | float) and not isinstance(v, bool) for v in thresholds)
+        if not is_number or not 0 <= self.low <= self.high <= 1:
             raise PolicyError(
                 f"Thresholds must be 0 <= low <= high <= 1, got low = {self.low!r} and high ="
                 f" {self.high!r}. Lower the one or raise the other."
@@ -89,14 +83,18 @@ def decide_action(r_cal: float | None, status: str, thresholds: Thresholds | Non
     if status != "ok":
         return Ruling("escalate", status or "undefined")
     if r_cal is None or math.isnan(r_cal):
-        return Ruling("escalate", UNCALIBRATED)
+        return Ruling("escalate", UNCALIBRATED_REASON)
     if not 0 <= r_cal <= 1:
-        return Ruling("escalate", NO_PROBABILITY)
+        return Ruling("escalate", NO_PROBABILITY_REASON)
     if thresholds is None:
-        return Ruling("escalate", NO_POLICY)
+        return Ruling("escalate", NO_POLICY_REASON)
     if r_cal < thresholds.low:
-        return Ruling("escalate", BELOW)
-    return Ruling("review", BETWEEN) if r_cal < thresholds.high else Ruling("release", ABOVE)
+        return Ruling("escalate", BELOW_LOW_REASON)
+    return (
+        Ruling("review", BETWEEN_REASON)
+        if r_cal < thresholds.high
+        else Ruling("release", ABOVE_HIGH_REASON)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,30 +124,25 @@ class Policy:
         if self.capacity is not None and (
             isinstance(self.capacity, bool)
             or self.capacity != int(self.capacity)
-            or not 0 <= self.capacity <= MAX_REVIEWS
+            or not 0 <= self.capacity <= MAX_DAILY_REVIEWS
         ):
             raise PolicyError(
                 "The capacity is a whole number of reviews a day, at least 0 and at most"
-                f" {MAX_REVIEWS}, got {self.capacity!r}"
+                f" {MAX_DAILY_REVIEWS}, got {self.capacity!r}"
             )
         if not (math.isfinite(self.minutes) and self.minutes > 0):
             raise PolicyError(f"A review takes more than 0 minutes, got {self.minutes!r}")
 
-    def of(self, domain: str) -> Thresholds | None:
+    def domain_thresholds(self, domain: str) -> Thresholds | None:
         """Return the thresholds of a domain, else those of ``default``, else None."""
-        return self.thresholds.get(domain) or self.thresholds.get(DEFAULT)
+        return self.thresholds.get(domain) or self.thresholds.get(DEFAULT_DOMAIN)
 
     def with_domain(self, domain: str, thresholds: Thresholds) -> Policy:
         """Return the same policy with other thresholds for one domain, not stored yet."""
-        return Policy(
-            {**self.thresholds, domain or DEFAULT: thresholds},
-            self.capacity,
-            self.minutes,
-            None,
-            self.how,
-        )
+        thresholds_by_domain = {**self.thresholds, domain or DEFAULT_DOMAIN: thresholds}
+        return replace(self, thresholds=thresholds_by_domain, version=None)
 
-    def stored(self) -> dict[str, Any]:
+    def to_columns(self) -> dict[str, Any]:
         """Return the columns of ``cotlab.store.decisions.add_policy``."""
         return {
             "thresholds": {
@@ -178,18 +171,21 @@ class Policy:
             If the row is not a policy.
         """
         try:
-            pairs, params = (
+            bounds_by_domain, params = (
                 json.loads(v) if isinstance(v, str) else v
                 for v in (row["thresholds"], row["params"])
             )
-            rest = dict(params or {})
+            how_params = dict(params or {})
             capacity = row["capacity"]
             return cls(
-                {name: Thresholds(float(low), float(high)) for name, (low, high) in pairs.items()},
+                {
+                    name: Thresholds(float(low), float(high))
+                    for name, (low, high) in bounds_by_domain.items()
+                },
                 None if capacity is None or capacity != capacity else int(capacity),
-                float(rest.pop("minutes", 5.0)),
+                float(how_params.pop("minutes", 5.0)),
                 int(row["version"]),
-                rest,
+                how_params,
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise PolicyError(

@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from cotlab.reliability.policy import PolicyError, Thresholds
 from cotlab.stats.intervals import FEWEST, Interval, no_interval, too_few, wilson
 
 Floats = NDArray[np.float64]
-RESAMPLES = 1000
-MIN_LABELS = 30
+N_RESAMPLES = 1000
+MIN_DOMAIN_LABELS = 30
 """Fewest labels of a domain with separate thresholds."""
-_CELLS = 4_000_000
+NO_LABEL_REASON = "no answer with r_cal is labelled"
+_MAX_BLOCK_CELLS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,31 +38,27 @@ class Costs:
     """Cost of a person's review, at least 0."""
     escalation: float
     """Cost of an escalation, which lets nothing unacceptable out; at least 0."""
-    missed: float = 0.1
+    missed_share: float = 0.1
     """Share of unacceptable answers that a review lets through, in [0, 1). At 0 a review and an
     escalation end alike, and the dearer one is never chosen.
     """
 
     def __post_init__(self) -> None:
-        values = (self.error, self.review, self.escalation, self.missed)
-        if (
-            not all(map(math.isfinite, values))
-            or self.error <= 0
-            or min(values) < 0
-            or self.missed >= 1
-        ):
+        values = (self.error, self.review, self.escalation, self.missed_share)
+        is_in_range = self.error > 0 and min(values) >= 0 and self.missed_share < 1
+        if not (is_in_range and all(map(math.isfinite, values))):
             raise PolicyError(
                 "Costs must be an error above 0, a review and an escalation of at least 0, and a"
                 f" missed share in [0, 1), got {self.error:g}, {self.review:g}, {self.escalation:g}"
-                f" and {self.missed:g}"
+                f" and {self.missed_share:g}"
             )
 
-    def of(self, action: str, acceptable: float) -> float:
+    def expected_cost(self, action: str, p_acceptable: float) -> float:
         """Return the expected cost of an action at a probability of being acceptable."""
-        bad = 1 - acceptable
+        p_unacceptable = 1 - p_acceptable
         return {
-            "release": bad * self.error,
-            "review": self.review + bad * self.missed * self.error,
+            "release": p_unacceptable * self.error,
+            "review": self.review + p_unacceptable * self.missed_share * self.error,
             "escalate": self.escalation,
         }[action]
 
@@ -87,25 +85,25 @@ def thresholds_by_cost(costs: Costs) -> Thresholds:
     Elkan (2001), "The foundations of cost-sensitive learning", IJCAI; Chow (1970), IEEE Trans. Inf.
     Theory 16:41 (reject).
     """
-    released = costs.review / (
-        costs.error * (1 - costs.missed)
+    release_limit = costs.review / (
+        costs.error * (1 - costs.missed_share)
     )  # largest 1 − p at which a release is cheaper than a review
-    spare = costs.escalation - costs.review
-    reviewed = (
-        spare / (costs.missed * costs.error)
-        if costs.missed > 0
-        else (math.inf if spare >= 0 else -math.inf)
+    cost_difference = costs.escalation - costs.review
+    review_limit = (
+        cost_difference / (costs.missed_share * costs.error)
+        if costs.missed_share > 0
+        else (math.inf if cost_difference >= 0 else -math.inf)
     )
-    if reviewed <= released:
-        both = _clipped(1 - costs.escalation / costs.error)
-        return Thresholds(both, both)
-    return Thresholds(_clipped(1 - reviewed), _clipped(1 - released))
+    if review_limit <= release_limit:
+        common_threshold = _clip_to_unit(1 - costs.escalation / costs.error)
+        return Thresholds(common_threshold, common_threshold)
+    return Thresholds(_clip_to_unit(1 - review_limit), _clip_to_unit(1 - release_limit))
 
 
-class CostChoice(NamedTuple):
+class CostThresholds(NamedTuple):
     """Thresholds by cost: in closed form, and on labels."""
 
-    closed: Thresholds
+    closed_form: Thresholds
     """From the probabilities alone."""
     low: Interval
     """Lower threshold on the labels."""
@@ -113,11 +111,11 @@ class CostChoice(NamedTuple):
     """Upper threshold on the labels."""
     cost: Interval
     """Mean cost of a labelled answer."""
-    released: float | None
+    release_all_cost: float | None
     """Mean cost with everything released."""
 
 
-def labelled_thresholds(
+def choose_cost_thresholds(
     r_cal: Sequence[float],
     targets: Sequence[bool],
     costs: Costs,
@@ -125,7 +123,7 @@ def labelled_thresholds(
     groups: Sequence[Hashable] = (),
     seed: int,
     level: float = 0.95,
-) -> CostChoice:
+) -> CostThresholds:
     """Return the thresholds under which labelled answers would have cost least.
 
     Parameters
@@ -146,57 +144,77 @@ def labelled_thresholds(
         points) below five groups. The minimum over thresholds is optimistic, since it is taken on
         the same labels.
     """
-    p, good = _labelled(r_cal, targets)
-    closed, n = thresholds_by_cost(costs), len(p)
+    p, is_acceptable, question_ids = _sort_labels(r_cal, targets, groups)
+    closed_form, n = thresholds_by_cost(costs), len(p)
     if n == 0:
-        none = no_interval(None, 0, "no answer with r_cal is labelled", level=level)
-        return CostChoice(closed, none, none, none, None)
-    order = np.argsort(p, kind="stable")
-    p, bad = p[order], 1.0 - good[order]
-    names = [groups[i] for i in order] if len(groups) else list(range(n))
-    at = {name: k for k, name in enumerate(dict.fromkeys(names))}
-    of = np.array([at[name] for name in names])
-    low, high, cost = (float(v[0]) for v in _cheapest(p, bad, np.ones((1, n)), costs))
-    released = float(bad.mean() * costs.error)
-    if reason := too_few(len(at), "labelled questions", FEWEST):
-        bare = [no_interval(v, len(at), reason, level=level) for v in (low, high, cost)]
-        return CostChoice(closed, bare[0], bare[1], bare[2], released)
+        undefined_interval = no_interval(None, 0, NO_LABEL_REASON, level=level)
+        return CostThresholds(
+            closed_form, undefined_interval, undefined_interval, undefined_interval, None
+        )
+    is_unacceptable, n_questions = 1.0 - is_acceptable, int(question_ids.max()) + 1
+    low, high, cost = (
+        float(v[0]) for v in _cheapest_thresholds(p, is_unacceptable, np.ones((1, n)), costs)
+    )
+    release_all_cost = float(is_unacceptable.mean() * costs.error)
+    if reason := too_few(n_questions, "labelled questions", FEWEST):
+        unbounded_points = [
+            no_interval(v, n_questions, reason, level=level) for v in (low, high, cost)
+        ]
+        return CostThresholds(
+            closed_form,
+            unbounded_points[0],
+            unbounded_points[1],
+            unbounded_points[2],
+            release_all_cost,
+        )
     rng, draws = np.random.default_rng(seed), list[Floats]()
-    for part in np.array_split(np.arange(RESAMPLES), max(1, RESAMPLES * n // _CELLS)):
-        times = rng.multinomial(len(at), np.full(len(at), 1 / len(at)), size=len(part))
-        draws.append(np.stack(_cheapest(p, bad, times[:, of].astype(float), costs)))
-    ends = np.quantile(np.concatenate(draws, axis=1), [(1 - level) / 2, (1 + level) / 2], axis=1)
-    method = f"bootstrap over questions (percentile, {RESAMPLES} resamples)"
+    for batch in np.array_split(
+        np.arange(N_RESAMPLES), max(1, N_RESAMPLES * n // _MAX_BLOCK_CELLS)
+    ):
+        draw_counts = rng.multinomial(
+            n_questions, np.full(n_questions, 1 / n_questions), size=len(batch)
+        )
+        draws.append(
+            np.stack(
+                _cheapest_thresholds(
+                    p, is_unacceptable, draw_counts[:, question_ids].astype(float), costs
+                )
+            )
+        )
+    interval_ends = np.quantile(
+        np.concatenate(draws, axis=1), [(1 - level) / 2, (1 + level) / 2], axis=1
+    )
+    method = f"bootstrap over questions (percentile, {N_RESAMPLES} resamples)"
     intervals = [
-        Interval(v, min(v, float(lo)), max(v, float(hi)), len(at), method, level)
-        for v, lo, hi in zip((low, high, cost), *ends, strict=True)
+        Interval(v, min(v, float(lo)), max(v, float(hi)), n_questions, method, level)
+        for v, lo, hi in zip((low, high, cost), *interval_ends, strict=True)
     ]
-    return CostChoice(closed, intervals[0], intervals[1], intervals[2], released)
+    return CostThresholds(closed_form, intervals[0], intervals[1], intervals[2], release_all_cost)
 
 
-class PrecisionChoice(NamedTuple):
+class PrecisionThreshold(NamedTuple):
     """The threshold of a target precision, or how many labels are missing for one."""
 
     high: float | None
     """The threshold; None where none reaches the target."""
     precision: Interval
-    """Precision at ``high``, or at ``near``."""
-    near: float | None
+    """Precision at ``high``, or at ``nearest_high``."""
+    nearest_high: float | None
     """The threshold that comes nearest to the target."""
-    missing: int | None
-    """Further labels from ``near`` on that would do; None where none would."""
+    n_missing: int | None
+    """Further labels from ``nearest_high`` on that would do; None where none would."""
     reason: str
     """The outcome as text."""
 
 
-def high_by_precision(
+def choose_high_threshold(
     r_cal: Sequence[float],
     targets: Sequence[bool],
     target: float,
     *,
     groups: Sequence[Hashable] = (),
     level: float = 0.95,
-) -> PrecisionChoice:
+) -> PrecisionThreshold:
     """Return the smallest ``high`` at which Wilson's lower bound reaches a precision.
 
     Parameters
@@ -230,85 +248,88 @@ def high_by_precision(
     """
     if not 0 < target < 1:
         raise PolicyError(f"A target precision lies between 0 and 1, got {target!r}")
-    p, good = _labelled(r_cal, targets)
+    p, is_acceptable, question_ids = _sort_labels(r_cal, targets, groups)
     if len(p) == 0:
-        reason = "no answer with r_cal is labelled"
-        need = _needed(1.0, target, level)
+        n_required = _n_required_labels(1.0, target, level)
         message = (
-            f"{reason}: at least {need} labels are missing, and more if any of them is not"
-            " acceptable"
+            f"{NO_LABEL_REASON}: at least {n_required} labels are missing, and more if any of them"
+            " is not acceptable"
         )
-        return PrecisionChoice(None, no_interval(None, 0, reason, level=level), None, need, message)
-    order = np.argsort(p, kind="stable")
-    p, good = p[order], good[order]
-    starts = np.flatnonzero(np.r_[True, np.diff(p) > 0])
-    hits = np.cumsum(good[::-1])[::-1][starts]
-    names = [groups[i] for i in order[::-1]] if len(groups) else list(range(len(p)))
-    at = {name: k for k, name in enumerate(dict.fromkeys(names))}
-    first = np.zeros(len(p), dtype=int)
-    first[np.unique([at[name] for name in names], return_index=True)[1]] = 1
-    question_counts = np.cumsum(first)[::-1][starts]
-    tried = [
+        interval = no_interval(None, 0, NO_LABEL_REASON, level=level)
+        return PrecisionThreshold(None, interval, None, n_required, message)
+    first_rows = np.flatnonzero(np.r_[True, np.diff(p) > 0])
+    n_acceptable = np.cumsum(is_acceptable[::-1])[::-1][first_rows]
+    is_first = np.zeros(len(p), dtype=int)
+    is_first[np.unique(question_ids[::-1], return_index=True)[1]] = 1
+    question_counts = np.cumsum(is_first)[::-1][first_rows]
+    candidates = [
         (float(p[i]), wilson_over_questions(int(k), len(p) - int(i), int(q), level))
-        for i, k, q in zip(starts, hits, question_counts, strict=True)
+        for i, k, q in zip(first_rows, n_acceptable, question_counts, strict=True)
     ]
-    for high, interval in tried:
+    for high, interval in candidates:
         if interval.lo is not None and interval.lo >= target:
-            return PrecisionChoice(
+            return PrecisionThreshold(
                 high,
                 interval,
                 high,
                 0,
                 f"Wilson's lower bound reaches {target:g} from r_cal {high:.3g} on",
             )
-    needs = [(_needed(interval.point, target, level), high, interval) for high, interval in tried]
-    short = [
-        (need - interval.n, high, interval) for need, high, interval in needs if need is not None
+    requirements = [
+        (_n_required_labels(interval.point, target, level), high, interval)
+        for high, interval in candidates
     ]
-    if not short:
-        high, interval = max(tried, key=lambda entry: (entry[1].point or 0.0, entry[1].n))
-        return PrecisionChoice(
+    reachable_candidates = [
+        (n_required - interval.n, high, interval)
+        for n_required, high, interval in requirements
+        if n_required is not None
+    ]
+    if not reachable_candidates:
+        high, interval = max(candidates, key=lambda entry: (entry[1].point or 0.0, entry[1].n))
+        return PrecisionThreshold(
             None, interval, high, None, f"the labelled precision reaches {target:g} at no threshold"
         )
-    shortfall, high, interval = min(short, key=lambda entry: (entry[0], -entry[1]))
-    missing, of_others = max(1, shortfall), " of other questions" if len(at) < len(p) else ""
-    return PrecisionChoice(
+    shortfall, high, interval = min(reachable_candidates, key=lambda entry: (entry[0], -entry[1]))
+    n_missing = max(1, shortfall)
+    others_text = " of other questions" if is_first.sum() < len(p) else ""
+    return PrecisionThreshold(
         None,
         interval,
         high,
-        missing,
-        f"about {missing} more labels{of_others} from r_cal {high:.3g} on are missing, if their"
+        n_missing,
+        f"about {n_missing} more labels{others_text} from r_cal {high:.3g} on are missing, if their"
         f" precision stays {interval.point:.3g}",
     )
 
 
-def wilson_over_questions(hits: int, n: int, questions: int, level: float = 0.95) -> Interval:
+def wilson_over_questions(
+    successes: int, n: int, n_questions: int, level: float = 0.95
+) -> Interval:
     """Return Wilson's interval of a share of labels, as wide as for one label a question.
 
     Answers to one question may all be right or wrong together; the interval is wide enough for
     that, and wider than it needs to be where they are not. Its ``n`` counts the questions.
     """
-    if questions == n:
-        return wilson(hits, n, level=level)
+    if n_questions == n:
+        return wilson(successes, n, level=level)
     from statsmodels.stats.proportion import proportion_confint
 
-    point = hits / n
-    lo, hi = (
-        float(v)
-        for v in proportion_confint(point * questions, questions, alpha=1 - level, method="wilson")
-    )
+    point = successes / n
+    lo, hi = proportion_confint(point * n_questions, n_questions, alpha=1 - level, method="wilson")
     return Interval(
         point,
-        min(max(0.0, lo), point),
-        max(min(1.0, hi), point),
-        questions,
+        min(_clip_to_unit(float(lo)), point),
+        max(_clip_to_unit(float(hi)), point),
+        n_questions,
         "Wilson over questions",
         level,
-        note=f"{n} answers to {questions} questions",
+        note=f"{n} answers to {n_questions} questions",
     )
 
 
-def _cheapest(p: Floats, bad: Floats, times: Floats, costs: Costs) -> tuple[Floats, Floats, Floats]:
+def _cheapest_thresholds(
+    p: Floats, is_unacceptable: Floats, draw_counts: Floats, costs: Costs
+) -> tuple[Floats, Floats, Floats]:
     """Return the cheapest low and high, and their cost, for each row of weights; ``p`` ascends.
 
     With the first i answers escalated and those from the j-th on released the cost is f(i) + g(j),
@@ -316,30 +337,35 @@ def _cheapest(p: Floats, bad: Floats, times: Floats, costs: Costs) -> tuple[Floa
     """
     n = len(p)
 
-    def sums(each: Floats) -> Floats:
-        return np.concatenate([np.zeros((len(times), 1)), np.cumsum(times * each, axis=1)], axis=1)
+    def cumulative_costs(answer_costs: Floats) -> Floats:
+        return np.concatenate(
+            [np.zeros((len(draw_counts), 1)), np.cumsum(draw_counts * answer_costs, axis=1)], axis=1
+        )
 
-    escalated = sums(np.full(n, costs.escalation))
-    reviewed, released = (
-        sums(costs.review + bad * costs.missed * costs.error),
-        sums(bad * costs.error),
+    escalation_costs = cumulative_costs(np.full(n, costs.escalation))
+    review_costs = cumulative_costs(
+        costs.review + is_unacceptable * costs.missed_share * costs.error
     )
-    between = (p[:-1] + p[1:]) / 2
-    places = np.concatenate([[0.0], between, [1.0]])
-    allowed = np.concatenate([[True], np.diff(p) > 0, [p[-1] < 1]])
-    f = np.where(allowed, escalated - reviewed, np.inf)
-    g = np.where(allowed, reviewed + released[:, -1:] - released, np.inf)
-    best = np.minimum.accumulate(f, axis=1)
-    total = best + g
-    j = n - np.argmin(
-        total[:, ::-1], axis=1
-    )  # of equally cheap thresholds the highest, which releases fewer
-    rows = np.arange(len(times))
-    i = np.argmax(f <= best[rows, j][:, None], axis=1)
-    return places[i], places[j], total[rows, j] / times.sum(axis=1)
+    release_costs = cumulative_costs(is_unacceptable * costs.error)
+    midpoints = (p[:-1] + p[1:]) / 2
+    candidate_thresholds = np.concatenate([[0.0], midpoints, [1.0]])
+    is_allowed = np.concatenate([[True], np.diff(p) > 0, [p[-1] < 1]])
+    low_costs = np.where(is_allowed, escalation_costs - review_costs, np.inf)
+    high_costs = np.where(is_allowed, review_costs + release_costs[:, -1:] - release_costs, np.inf)
+    best_low_costs = np.minimum.accumulate(low_costs, axis=1)
+    total_costs = best_low_costs + high_costs
+    # of equally cheap thresholds the highest, which releases fewer
+    j = n - np.argmin(total_costs[:, ::-1], axis=1)
+    draw_rows = np.arange(len(draw_counts))
+    i = np.argmax(low_costs <= best_low_costs[draw_rows, j][:, None], axis=1)
+    return (
+        candidate_thresholds[i],
+        candidate_thresholds[j],
+        total_costs[draw_rows, j] / draw_counts.sum(axis=1),
+    )
 
 
-def _needed(precision: float | None, target: float, level: float) -> int | None:
+def _n_required_labels(precision: float | None, target: float, level: float) -> int | None:
     """Return the labels after which Wilson's lower bound reaches the target, or None."""
     from scipy.stats import norm
 
@@ -349,16 +375,21 @@ def _needed(precision: float | None, target: float, level: float) -> int | None:
     return math.ceil(z * z * target * (1 - target) / (precision - target) ** 2)
 
 
-def _labelled(r_cal: Sequence[float], targets: Sequence[bool]) -> tuple[Floats, Floats]:
-    p, good = np.asarray(r_cal, dtype=float), np.asarray(targets, dtype=float)
+def _sort_labels(
+    r_cal: Sequence[float], targets: Sequence[bool], groups: Sequence[Hashable]
+) -> tuple[Floats, Floats, NDArray[np.intp]]:
+    """Return r_cal, targets and codes of the groups, by rising r_cal; each label its own group."""
+    p, is_acceptable = np.asarray(r_cal, dtype=float), np.asarray(targets, dtype=float)
     if (
-        p.shape != good.shape
+        p.shape != is_acceptable.shape
         or not ((p >= 0) & (p <= 1)).all()
-        or not np.isin(good, (0.0, 1.0)).all()
+        or not np.isin(is_acceptable, (0.0, 1.0)).all()
     ):
         raise ValueError("labels need as many r_cal in [0, 1] as targets that are true or false")
-    return p, good
+    order = np.argsort(p, kind="stable")
+    group_names = [groups[i] for i in order] if len(groups) else order
+    return p[order], is_acceptable[order], pd.factorize(pd.Series(group_names, dtype=object))[0]
 
 
-def _clipped(value: float) -> float:
+def _clip_to_unit(value: float) -> float:
     return min(1.0, max(0.0, value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,33 +17,50 @@ from cotlab.reliability.thresholds import wilson_over_questions
 from cotlab.stats.intervals import Interval, checked_level, no_interval, wilson
 
 Floats = NDArray[np.float64]
-Order = Literal["cost", "boundary"]
-SWEEP = tuple(round(i / 20, 2) for i in range(21))
-_EXACT, _SMALL = 2000, 25.0
-AT_OR_ABOVE, EXPECTED, OBSERVED = "From the threshold on", "Expected errors", "Errors found"
+ReviewOrder = Literal["cost", "boundary"]
+SWEEP_THRESHOLDS = tuple(round(i / 20, 2) for i in range(21))
+_MAX_EXACT_ANSWERS, _MAX_EXACT_VARIANCE = 2000, 25.0
+AT_OR_ABOVE_LABEL = "From the threshold on"
+EXPECTED_LABEL = "Expected errors"
+OBSERVED_LABEL = "Errors found"
 """Lines of the figure: a share of all answers, and two shares of those from the threshold on."""
+POINT_COLUMNS = [
+    "group",
+    "threshold",
+    "low",
+    "high",
+    "point",
+    "lo",
+    "hi",
+    "n",
+    "n_undefined",
+    "method",
+    "confidence",
+    "reason",
+]
+"""Columns of the figure's table."""
 
 
-class Volumes(NamedTuple):
+class PolicyEffects(NamedTuple):
     """Outcome of a policy for ``n`` answers."""
 
     n: int
     """Number of answers."""
-    release: int
+    n_released: int
     """Released answers."""
-    review: int
+    n_reviews: int
     """Answers that a person reviews."""
-    escalate: int
+    n_escalated: int
     """Escalated answers."""
-    expected: Interval
+    expected_error_count: Interval
     """Expected number of errors among released answers."""
-    observed: Interval
+    observed_error_rate: Interval
     """Share of errors among labelled released answers."""
     hours: float
     """Hours of all reviews."""
     days: int | None
     """Days of all reviews at the capacity; None where it is unknown or 0."""
-    waiting: int
+    n_waiting: int
     """Reviews that do not fit into the first day."""
 
 
@@ -64,20 +81,17 @@ def apply_policy(table: pd.DataFrame, policy: Policy) -> pd.DataFrame:
     """
     rulings = []
     for status, r_cal, domain in zip(table["status"], table["r_cal"], table["domain"], strict=True):
-        bounds = policy.of(str(domain))
+        bounds = policy.domain_thresholds(str(domain))
         ruling = decide_action(None if pd.isna(r_cal) else float(r_cal), str(status), bounds)
         low, high = (bounds.low, bounds.high) if bounds else (math.nan, math.nan)
         rulings.append((ruling.action, ruling.reason, low, high))
-    columns = list(zip(*rulings, strict=True)) or [(), (), (), ()]
-    return table.assign(
-        **{
-            name: list(column)
-            for name, column in zip(("action", "why", "low", "high"), columns, strict=True)
-        }
+    ruling_columns = pd.DataFrame(
+        rulings, columns=["action", "why", "low", "high"], index=table.index
     )
+    return table.assign(**ruling_columns.to_dict("series"))
 
 
-def policy_volumes(table: pd.DataFrame, policy: Policy) -> Volumes:
+def policy_effects(table: pd.DataFrame, policy: Policy) -> PolicyEffects:
     """Return what the policy would do with the rows of a table.
 
     Parameters
@@ -90,25 +104,23 @@ def policy_volumes(table: pd.DataFrame, policy: Policy) -> Volumes:
     -------
     Volumes
     """
-    rows = apply_policy(table, policy)
-    sizes = {action: int((rows["action"] == action).sum()) for action in ACTIONS}
-    out = rows[rows["action"] == "release"]
-    review = sizes["review"]
-    days = (
-        math.ceil(review / policy.capacity)
-        if policy.capacity
-        else (0 if not review and policy.capacity == 0 else None)
-    )
-    return Volumes(
-        len(rows),
-        sizes["release"],
-        review,
-        sizes["escalate"],
-        expected_errors(out["r_cal"].tolist()),
-        observed_errors(out),
-        review * policy.minutes / 60,
-        days,
-        0 if policy.capacity is None else max(0, review - policy.capacity),
+    decided_rows = apply_policy(table, policy)
+    n_by_action = {action: int((decided_rows["action"] == action).sum()) for action in ACTIONS}
+    released_rows = decided_rows[decided_rows["action"] == "release"]
+    n_reviews = n_by_action["review"]
+    n_days = math.ceil(n_reviews / policy.capacity) if policy.capacity else None
+    if policy.capacity == 0 and not n_reviews:
+        n_days = 0
+    return PolicyEffects(
+        len(decided_rows),
+        n_by_action["release"],
+        n_reviews,
+        n_by_action["escalate"],
+        expected_errors(released_rows["r_cal"].tolist()),
+        observed_error_rate(released_rows),
+        n_reviews * policy.minutes / 60,
+        n_days,
+        0 if policy.capacity is None else max(0, n_reviews - policy.capacity),
     )
 
 
@@ -139,30 +151,34 @@ def expected_errors(r_cal: Sequence[float], *, level: float = 0.95) -> Interval:
     to 62 trials.
     """
     checked_level(level)
-    bad = 1.0 - np.asarray(r_cal, dtype=float)
-    n = len(bad)
+    error_probabilities = 1.0 - np.asarray(r_cal, dtype=float)
+    n = len(error_probabilities)
     if n == 0:
         return no_interval(None, 0, "nothing is released", level=level)
-    if not ((bad >= 0) & (bad <= 1)).all():
+    if not ((error_probabilities >= 0) & (error_probabilities <= 1)).all():
         raise ValueError("expected_errors needs probabilities in [0, 1]")
-    point, variance = math.fsum(bad), math.fsum(bad * (1 - bad))
-    tails = (1 - level) / 2, (1 + level) / 2
-    if n <= _EXACT or variance < _SMALL:
-        chances, certain = _numbers(bad)
-        below = np.cumsum(chances)
-        lo, hi = (float(certain + np.searchsorted(below, tail * (1 - 1e-12))) for tail in tails)
+    point = math.fsum(error_probabilities)
+    variance = math.fsum(error_probabilities * (1 - error_probabilities))
+    tail_probabilities = (1 - level) / 2, (1 + level) / 2
+    if n <= _MAX_EXACT_ANSWERS or variance < _MAX_EXACT_VARIANCE:
+        count_probabilities, least_count = _error_count_probabilities(error_probabilities)
+        cumulative_probability = np.cumsum(count_probabilities)
+        lo, hi = (
+            float(least_count + np.searchsorted(cumulative_probability, tail * (1 - 1e-12)))
+            for tail in tail_probabilities
+        )
         method = "Poisson-binomial, of a calibrated r_cal"
     else:
         from scipy.stats import norm
 
-        lo, hi = (float(norm.ppf(tail, point, math.sqrt(variance))) for tail in tails)
+        lo, hi = (float(norm.ppf(tail, point, math.sqrt(variance))) for tail in tail_probabilities)
         method = "Poisson-binomial by normal approximation, of a calibrated r_cal"
     return Interval(
         point, min(max(0.0, lo), point), max(min(float(n), hi), point), n, method, level
     )
 
 
-def observed_errors(table: pd.DataFrame, *, level: float = 0.95) -> Interval:
+def observed_error_rate(table: pd.DataFrame, *, level: float = 0.95) -> Interval:
     """Return the share of labelled answers that are unacceptable, with Wilson's interval.
 
     Parameters
@@ -179,16 +195,24 @@ def observed_errors(table: pd.DataFrame, *, level: float = 0.95) -> Interval:
         many; where those are fewer than the answers, ``note`` has both numbers. Undefined without a
         labelled answer.
     """
-    known = (
+    labelled_targets = (
         table["target"].dropna().astype(bool) if "target" in table else pd.Series([], dtype=bool)
     )
-    if known.empty:
+    if labelled_targets.empty:
         return no_interval(None, 0, "none of these answers is labelled", level=level)
-    questions = table.loc[known.index, "question"].nunique() if "question" in table else len(known)
-    return wilson_over_questions(int((~known).sum()), len(known), questions, level)
+    n_questions = (
+        table.loc[labelled_targets.index, "question"].nunique()
+        if "question" in table
+        else len(labelled_targets)
+    )
+    return wilson_over_questions(
+        int((~labelled_targets).sum()), len(labelled_targets), n_questions, level
+    )
 
 
-def schedule(table: pd.DataFrame, policy: Policy, *, order: Order = "cost") -> pd.DataFrame:
+def schedule_reviews(
+    table: pd.DataFrame, policy: Policy, *, order: ReviewOrder = "cost"
+) -> pd.DataFrame:
     """Return the rows that a person must see: escalations first, then reviews with place and day.
 
     Parameters
@@ -208,22 +232,19 @@ def schedule(table: pd.DataFrame, policy: Policy, *, order: Order = "cost") -> p
         with its place; it is never released.
     """
     rows = table[table["action"] != "release"]
-    edge = np.minimum((rows["r_cal"] - rows["low"]).abs(), (rows["high"] - rows["r_cal"]).abs())
-    key = rows["r_cal"] if order == "cost" else edge
-    escalated = rows["action"] == "escalate"
-    rows = rows.assign(_later=~escalated, _key=key.where(~escalated, rows["r_cal"]).astype(float))
-    rows = rows.sort_values(["_later", "_key"], kind="stable", na_position="first").drop(
-        columns=["_later", "_key"]
+    threshold_distance = np.minimum(
+        (rows["r_cal"] - rows["low"]).abs(), (rows["high"] - rows["r_cal"]).abs()
     )
-    position = (
-        (rows["action"] == "review").cumsum().where(rows["action"] == "review").astype("Int64")
+    review_key = rows["r_cal"] if order == "cost" else threshold_distance
+    is_escalated = rows["action"] == "escalate"
+    rows = rows.assign(
+        _later=~is_escalated, _key=review_key.where(~is_escalated, rows["r_cal"]).astype(float)
     )
-    day = (
-        ((position - 1) // policy.capacity + 1)
-        if policy.capacity
-        else pd.Series(pd.NA, index=rows.index, dtype="Int64")
-    )
-    return rows.assign(place=position, day=day.astype("Int64")).reset_index(drop=True)
+    rows = rows.sort_values(["_later", "_key"], kind="stable", na_position="first")
+    position = rows["_later"].cumsum().where(rows["_later"]).astype("Int64")
+    day = (position - 1) // (policy.capacity or pd.NA) + 1
+    rows = rows.drop(columns=["_later", "_key"]).assign(place=position, day=day.astype("Int64"))
+    return rows.reset_index(drop=True)
 
 
 def threshold_points(table: pd.DataFrame, low: float | None, high: float | None) -> pd.DataFrame:
@@ -242,57 +263,28 @@ def threshold_points(table: pd.DataFrame, low: float | None, high: float | None)
         A row per share and threshold, with its interval.
     """
     rows: list[dict[str, Any]] = []
-    total = len(table)
-    for x in sorted({*SWEEP, *(v for v in (low, high) if v is not None)}) if total else ():
-        part = table[table["r_cal"] >= x]
-        bad = expected_errors(part["r_cal"].tolist())
-        lines = (
-            (AT_OR_ABOVE, wilson(len(part), total)),
-            (EXPECTED, _share(bad)),
-            (OBSERVED, observed_errors(part)),
+    n_answers = len(table)
+    for threshold in (
+        sorted({*SWEEP_THRESHOLDS, *(v for v in (low, high) if v is not None)}) if n_answers else ()
+    ):
+        bounds = {"threshold": threshold, "low": low, "high": high}
+        answers_above = table[table["r_cal"] >= threshold]
+        error_count = expected_errors(answers_above["r_cal"].tolist())
+        line_intervals = (
+            (AT_OR_ABOVE_LABEL, wilson(len(answers_above), n_answers)),
+            (EXPECTED_LABEL, _count_to_share(error_count)),
+            (OBSERVED_LABEL, observed_error_rate(answers_above)),
         )
-        for name, interval in lines:
-            reason = (
-                "no answer has so high an r_cal"
-                if interval.point is None and not len(part)
-                else interval.reason
-            )
-            rows.append(
-                {
-                    "group": name,
-                    "threshold": x,
-                    "low": low,
-                    "high": high,
-                    "point": interval.point,
-                    "lo": interval.lo,
-                    "hi": interval.hi,
-                    "n": interval.n,
-                    "n_undefined": (
-                        total - int(table["r_cal"].notna().sum()) if name == AT_OR_ABOVE else 0
-                    ),
-                    "method": interval.method,
-                    "confidence": interval.level,
-                    "reason": reason,
-                }
-            )
-    columns = [
-        "group",
-        "threshold",
-        "low",
-        "high",
-        "point",
-        "lo",
-        "hi",
-        "n",
-        "n_undefined",
-        "method",
-        "confidence",
-        "reason",
-    ]
-    return pd.DataFrame(rows, columns=columns)
+        for line_label, interval in line_intervals:
+            is_empty = interval.point is None and not len(answers_above)
+            reason = "no answer has so high an r_cal" if is_empty else interval.reason
+            n_undefined = int(table["r_cal"].isna().sum()) if line_label == AT_OR_ABOVE_LABEL else 0
+            row = {"group": line_label, **bounds, **asdict(interval), "confidence": interval.level}
+            rows.append({**row, "n_undefined": n_undefined, "reason": reason})
+    return pd.DataFrame(rows, columns=POINT_COLUMNS)
 
 
-def _share(count: Interval) -> Interval:
+def _count_to_share(count: Interval) -> Interval:
     """Return a number of errors as a share of the answers."""
     if count.point is None or count.lo is None or count.hi is None:
         return count
@@ -300,23 +292,36 @@ def _share(count: Interval) -> Interval:
     return replace(count, point=count.point / n, lo=count.lo / n, hi=count.hi / n)
 
 
-def _numbers(bad: Floats) -> tuple[Floats, int]:
+def _error_count_probabilities(error_probabilities: Floats) -> tuple[Floats, int]:
     """Return the probabilities of ``least``, ``least`` + 1, … successes, and ``least``.
 
     Successes are those of the less likely trials, less the failures of the likelier ones: either
     number stays small where nearly all is certain, however many trials there are. Numbers of
     negligible probability are left out.
     """
-    few, many = (_counted(part) for part in (bad[bad <= 0.5], 1 - bad[bad > 0.5]))
-    return np.convolve(few, many[::-1]), int((bad > 0.5).sum()) - (len(many) - 1)
+    unlikely_count_probabilities, likely_distribution = (
+        _success_count_probabilities(trial_probabilities)
+        for trial_probabilities in (
+            error_probabilities[error_probabilities <= 0.5],
+            1 - error_probabilities[error_probabilities > 0.5],
+        )
+    )
+    return np.convolve(unlikely_count_probabilities, likely_distribution[::-1]), int(
+        (error_probabilities > 0.5).sum()
+    ) - (len(likely_distribution) - 1)
 
 
-def _counted(chances: Floats) -> Floats:
+def _success_count_probabilities(success_probabilities: Floats) -> Floats:
     """Return the probabilities of 0, 1, … successes in independent trials of at most 0.5 each."""
-    mean, spread = math.fsum(chances), math.sqrt(math.fsum(chances * (1 - chances)))
-    probabilities = np.zeros(min(int((chances > 0).sum()), math.ceil(mean + 12 * spread + 12)) + 1)
+    mean = math.fsum(success_probabilities)
+    deviation = math.sqrt(math.fsum(success_probabilities * (1 - success_probabilities)))
+    probabilities = np.zeros(
+        min(int((success_probabilities > 0).sum()), math.ceil(mean + 12 * deviation + 12)) + 1
+    )
     probabilities[0] = 1.0
-    for chance in chances[chances > 0]:
-        probabilities[1:] = probabilities[1:] * (1 - chance) + probabilities[:-1] * chance
-        probabilities[0] *= 1 - chance
+    for success_probability in success_probabilities[success_probabilities > 0]:
+        probabilities[1:] = (
+            probabilities[1:] * (1 - success_probability) + probabilities[:-1] * success_probability
+        )
+        probabilities[0] *= 1 - success_probability
     return probabilities

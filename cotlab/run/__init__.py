@@ -1,1 +1,1 @@
-"""From a plan to scores and estimates: the only async code, and the place where both wings meet."""
+"""Carry out a plan: send its requests, store its scores, compute its estimates."""

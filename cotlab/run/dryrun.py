@@ -1,163 +1,237 @@
-"""How many requests a plan needs, and what they may cost, without asking anything."""
+"""Count the requests of a plan and estimate their cost, without sending any."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from cotlab.core.placeholders import rounds_of
+from cotlab.core.placeholders import SOLVER_PROVIDER, placeholder_rounds
 from cotlab.core.program import Params, Peers, Scorer
 from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Complete, Request
-from cotlab.core.types import Item, ModelRef, Plan, Suite
-from cotlab.core.vocabulary import DISTRIBUTION_METRICS, IN_PROCESS
+from cotlab.core.text_safety import printable_line
+from cotlab.core.types import (
+    DISTRIBUTION_METRICS,
+    IN_PROCESS_PROVIDERS,
+    Item,
+    ModelRef,
+    Plan,
+    Suite,
+)
+from cotlab.metrics.critic.votes import CRITIC_ROLE
 from cotlab.providers.capabilities import family_of
 from cotlab.run.plan import params_of
-from cotlab.run.transport.budget import FREE, Price
+from cotlab.run.transport.budget import FREE_PRICE, Price
+from cotlab.run.unreadable_items import find_unreadable_items
 
-_SHORT, _ANSWER_TOKENS, _CHAIN_TOKENS, _REASONING_TOKENS = 64, 20, 150, 600
-"""Tokens of a likely reply: a request for at most ``_SHORT`` is for an answer, another for a chain.
+_MAX_ANSWER_TOKENS = 64
+_LIKELY_ANSWER_TOKENS = 20
+_LIKELY_CHAIN_TOKENS = 150
+_LIKELY_REASONING_TOKENS = 600
+"""Tokens of a likely reply: a request for at most ``_MAX_UPRIGHT_CHARS`` is for an answer, another
+for a chain.
 """
 
 
-Prices = Mapping[ModelRef, Price]
-NO_PRICES: Prices = MappingProxyType({})
+_MIN_CHANCE = 0.001
+"""Chance below which first items that are all alike are no accident."""
+_MAX_LABEL_CHARACTERS = 40
+
+
+PriceByModel = Mapping[ModelRef, Price]
+NO_PRICES: PriceByModel = MappingProxyType({})
 
 
 @dataclass(slots=True)
-class Count:
+class RequestCount:
     """Distinct requests of a plan, and what they may cost in micro-dollars."""
 
-    exact: int = 0
-    """Requests that depend on no reply."""
-    estimated: int = 0
+    n_exact_requests: int = 0
+    """Requests that do not depend on a reply."""
+    n_estimated_requests: int = 0
     """Requests of later rounds, which depend on replies."""
-    micro: int = 0
+    cost_micro: int = 0
     """Likely cost."""
-    most_micro: int = 0
+    max_cost_micro: int = 0
     """Cost if every reply is as long as it may be, which is what a run reserves."""
     chain_tokens: int = 0
-    """Maximum output tokens of a request for a whole chain."""
-    chains: int = 0
-    """Requests for a whole chain."""
-    chains_micro: int = 0
-    """Part of ``most_micro`` that requests for a whole chain reserve."""
-    models: dict[str, int] = field(default_factory=dict)
+    """Maximum output tokens of a request for a complete chain."""
+    n_chain_requests: int = 0
+    """Requests for a complete chain."""
+    max_chain_cost_micro: int = 0
+    """Part of the maximum cost that requests for a complete chain reserve."""
+    requests_by_model: Counter[str] = field(default_factory=Counter)
     """Requests by model."""
-    seen: set[str] = field(default_factory=set, repr=False)
+    seen_keys: set[str] = field(default_factory=set, repr=False)
     """Keys of the requests that are counted."""
 
     @property
-    def total(self) -> int:
+    def n_requests(self) -> int:
         """All requests, certain or estimated."""
-        return self.exact + self.estimated
+        return self.n_exact_requests + self.n_estimated_requests
 
-    def add(self, request: Request, prices: Prices, *, first_round: bool) -> None:
-        """Count a request once, whichever scorer asks it; a model without a price is free."""
-        if request.key in self.seen:
+    @property
+    def n_computed_requests(self) -> int:
+        """Requests that a solver of this process computes: no model is asked."""
+        return sum(
+            n
+            for name, n in self.requests_by_model.items()
+            if name.startswith(f"{SOLVER_PROVIDER}:")
+        )
+
+    def add(self, request: Request, prices: PriceByModel, *, is_first_round: bool) -> None:
+        """Count a request once, whichever scorer sends it; a model without a price is free."""
+        if request.key in self.seen_keys:
             return
-        self.seen.add(request.key)
-        self.exact += first_round
-        self.estimated += not first_round
-        model = f"{request.model.provider}:{request.model.name}"
-        self.models[model] = self.models.get(model, 0) + 1
-        price = prices.get(request.model, FREE)
-        most = price.max_cost(request)
-        self.micro += 0 if price.free else _likely_cost(request, price)
-        self.most_micro += most
+        self.seen_keys.add(request.key)
+        self.n_exact_requests += is_first_round
+        self.n_estimated_requests += not is_first_round
+        self.requests_by_model[f"{request.model.provider}:{request.model.name}"] += 1
+        price = prices.get(request.model, FREE_PRICE)
+        max_cost = price.max_cost(request)
+        self.cost_micro += 0 if price.is_free else _likely_cost(request, price)
+        self.max_cost_micro += max_cost
         if isinstance(request, Complete) and request.max_tokens == self.chain_tokens:
-            self.chains += 1
-            self.chains_micro += most
+            self.n_chain_requests += 1
+            self.max_chain_cost_micro += max_cost
 
     def as_estimate(self, price: Price) -> dict[str, Any]:
         """Return what is stored with a run, to be compared with what it did cost."""
         return {
-            "requests": self.total,
-            "cost_usd": self.micro / 1e6 if price.known else None,
-            "most_usd": self.most_micro / 1e6 if price.known else None,
-            "price_in_usd_per_million": float(price.tokens_in),
-            "price_out_usd_per_million": float(price.tokens_out),
+            "requests": self.n_requests,
+            "cost_usd": self.cost_micro / 1e6 if price.is_known else None,
+            "most_usd": self.max_cost_micro / 1e6 if price.is_known else None,
+            "price_in_usd_per_million": float(price.input_price),
+            "price_out_usd_per_million": float(price.output_price),
             "price_source": price.source,
         }
 
 
-def count_plan(plan: Plan, suite: Suite, prices: Prices = NO_PRICES) -> Count:
-    """Count the requests of a plan; a request that several scorers ask counts once."""
-    peers, count = Peers.of(suite, plan.seed), Count(chain_tokens=plan.chain_tokens)
+def count_plan(plan: Plan, suite: Suite, prices: PriceByModel = NO_PRICES) -> RequestCount:
+    """Count the requests of a plan; a request of several scorers counts once."""
+    donor_ring = Peers.from_suite(suite, plan.seed)
+    count = RequestCount(chain_tokens=plan.chain_tokens)
     for spec in plan.scorers:
         scorer: Scorer = SCORERS[spec.name]
         if scorer.prepare is not None and suite.items:
-            for round_ in rounds_of(scorer.prepare(suite, params_of(plan, spec)), suite.items[0]):
-                for request in round_:
-                    count.add(request, prices, first_round=False)
-        count_requests(
-            SCORERS[spec.name],
-            params_of(plan, spec),
-            peers,
-            suite.items[: plan.limit],
-            prices,
-            count,
-        )
+            for round_requests in placeholder_rounds(
+                scorer.prepare(suite, params_of(plan, spec)), suite.items[0]
+            ):
+                for request in round_requests:
+                    count.add(request, prices, is_first_round=False)
+        items = plan.items_of(suite)
+        count_requests(scorer, params_of(plan, spec), donor_ring, items, prices, count)
     return count
 
 
 def count_requests(
     scorer: Scorer,
     params: Params,
-    peers: Peers,
+    donor_ring: Peers,
     items: Iterable[Item],
-    prices: Prices = NO_PRICES,
-    count: Count | None = None,
-) -> Count:
-    """Walk every program with placeholders for replies."""
-    count = count or Count(chain_tokens=params.chain_tokens)
+    prices: PriceByModel = NO_PRICES,
+    count: RequestCount | None = None,
+) -> RequestCount:
+    """Count the requests of a scorer's programs, which get placeholders for replies."""
+    count = count or RequestCount(chain_tokens=params.chain_tokens)
     for item in items:
-        for number, round_ in enumerate(rounds_of(scorer(item, params, peers), item)):
-            for request in round_:
-                count.add(request, prices, first_round=number == 0)
+        for round_number, round_requests in enumerate(
+            placeholder_rounds(scorer(item, params, donor_ring), item)
+        ):
+            for request in round_requests:
+                count.add(request, prices, is_first_round=round_number == 0)
     return count
 
 
-def cautions(plan: Plan) -> list[str]:
-    """Return what the model cannot do for a plan, in sentences for whoever is about to pay."""
+def plan_cautions(plan: Plan, suite: Suite) -> list[str]:
+    """Return a sentence for each limitation of the model, or of the items, that affects a plan."""
     subject = plan.subject
     family = family_of(subject.provider, subject.name)
-    messages = []
+    cautions = _limit_cautions(plan, suite)
+    unreadable = find_unreadable_items(plan, suite)
+    if unreadable is not None:
+        cautions.append(unreadable.caution(subject.name))
     if family.temperature is None:
-        messages.append(
+        cautions.append(
             f"{subject.name} takes no temperature, so its replies vary: --repeats 3 measures by how"
             " much."
         )
+    critic = plan.models.get(CRITIC_ROLE)
+    if critic is not None and plan.critic_votes > 1 and plan.temperature == 0:
+        critic_family = family_of(critic.provider, critic.name)
+        if critic_family.temperature is not None:
+            cautions.append(
+                f"{plan.critic_votes} votes of {critic.name} at temperature 0 repeat one another:"
+                " --temperature 1."
+            )
     metrics = {str(spec.params.get("metric")) for spec in plan.scorers} & set(DISTRIBUTION_METRICS)
     if metrics and not family.logprobs:
-        messages.append(
+        cautions.append(
             f"{subject.name} gives no log-probabilities: {', '.join(sorted(metrics))} will be"
             " undefined."
         )
-    chain = next((spec.params["chain"] for spec in plan.scorers if spec.name == "entropy"), None)
-    if chain is not None and not family.logprobs:
-        messages.append(
+    entropy_chain = next(
+        (spec.params["chain"] for spec in plan.scorers if spec.name == "entropy"), None
+    )
+    if entropy_chain is not None and not family.logprobs:
+        cautions.append(
             f"{subject.name} gives no log-probabilities: its entropy will be undefined."
         )
-    elif chain == "reference" and subject.provider not in IN_PROCESS:
-        messages.append(
+    elif entropy_chain == "reference" and subject.provider not in IN_PROCESS_PROVIDERS:
+        cautions.append(
             f"{subject.name} tells the entropy of its own chain only, not of a given one: --chain"
             " own."
         )
-    return messages
+    return cautions
+
+
+def _limit_cautions(plan: Plan, suite: Suite) -> list[str]:
+    """Return a sentence where the first items are alike because the file is sorted."""
+    if plan.limit is None or plan.sample is not None or plan.limit >= len(suite.items):
+        return []
+    all_labels = [_item_labels(item) for item in suite.items]
+    for name, value in all_labels[0].items():
+        n_alike = sum(labels.get(name) == value for labels in all_labels)
+        is_first = all(labels.get(name) == value for labels in all_labels[: plan.limit])
+        if is_first and (n_alike / len(all_labels)) ** plan.limit < _MIN_CHANCE:
+            return [
+                f"The first {plan.limit} items all have {printable_line(name)} {value}, as"
+                f" {n_alike} of all {len(all_labels)} do: the suite is sorted. --sample"
+                f" {plan.limit} draws items at random."
+            ]
+    return []
+
+
+def _item_labels(item: Item) -> dict[str, str]:
+    """Return what an item is called by: its category, and what its meta says in one word."""
+    labels = {"category": item.category} if item.category else {}
+    for name, value in item.meta.items():
+        if value is None or isinstance(value, bool | int):
+            labels[name] = json.dumps(value)
+        elif isinstance(value, str) and len(value) <= _MAX_LABEL_CHARACTERS:
+            labels[name] = printable_line(value)
+    return labels
 
 
 def _likely_cost(request: Request, price: Price) -> int:
     """Return a likely cost: a token is four characters, a reply an answer or a short chain."""
     if not isinstance(request, Complete):
         return price.max_cost(request)
-    given = (
-        sum(len(m.content) for m in request.messages) + len(request.system) + len(request.prefix)
+    n_characters = (
+        sum(len(message.content) for message in request.messages)
+        + len(request.system)
+        + len(request.prefix)
     )
-    made = min(
-        _ANSWER_TOKENS if request.max_tokens <= _SHORT else _CHAIN_TOKENS, request.max_tokens
+    reply_tokens = min(
+        _LIKELY_ANSWER_TOKENS if request.max_tokens <= _MAX_ANSWER_TOKENS else _LIKELY_CHAIN_TOKENS,
+        request.max_tokens,
     )
-    reasoned = min(_REASONING_TOKENS, price.headroom)
-    return round(price.tokens_in * (given // 4 + 1) + price.tokens_out * (made + reasoned))
+    reasoning_tokens = min(_LIKELY_REASONING_TOKENS, price.headroom)
+    return round(
+        price.input_price * (n_characters // 4 + 1)
+        + price.output_price * (reply_tokens + reasoning_tokens)
+    )

@@ -8,73 +8,124 @@ from typing import Any
 from cotlab.run.config import RunConfig
 from cotlab.run.runner import Outcome
 
-DONE, GATE_FAILED, USAGE, UNFINISHED, BUDGET, INCONCLUSIVE = 0, 1, 2, 3, 4, 5
+EXIT_DONE = 0
+EXIT_GATE_FAILED = 1
+EXIT_USAGE = 2
+EXIT_UNFINISHED = 3
+EXIT_BUDGET = 4
+EXIT_INCONCLUSIVE = 5
 
 
 def exit_status(outcome: Outcome, report: Mapping[str, Any], config: RunConfig) -> tuple[int, str]:
     """Return the exit code of a run that ended and its message; 0 only where nothing is open."""
     if outcome.status == "budget":
-        return BUDGET, outcome.note or ""
+        return EXIT_BUDGET, outcome.note or ""
     if outcome.status != "done":
         message = (outcome.note or outcome.status).rstrip(".")
         return (
-            UNFINISHED,
+            EXIT_UNFINISHED,
             f"{message}. What was done is kept; go on with: cotlab run --resume {report['run_id']}",
         )
-    bad, total = report["items_with_errors"], report["items_total"]
-    errors = outcome.progress.last_errors
-    if errors and not report["requests"]["replies"] and not report["requests"]["from_log"]:
-        return UNFINISHED, f"The model answered no request at all; the last error: {errors[-1]}"
-    if bad and (
-        bad == total
-        or (config.fail_on_error is not None and _too_many(bad, total, config.fail_on_error))
+    n_failed_items, n_items = report["items_with_errors"], report["items_total"]
+    last_errors = outcome.progress.last_errors
+    if last_errors and not report["requests"]["replies"] and not report["requests"]["from_log"]:
+        return (
+            EXIT_UNFINISHED,
+            f"The model answered no request at all; the last error: {last_errors[-1]}",
+        )
+    if n_failed_items and (
+        n_failed_items == n_items
+        or (
+            config.fail_on_error is not None
+            and _exceeds_failure_limit(n_failed_items, n_items, config.fail_on_error)
+        )
     ):
-        last = (
+        last_error = (
             outcome.progress.last_errors[-1] if outcome.progress.last_errors else "see the report"
         )
-        return UNFINISHED, f"{bad} of {total} items have failed requests; the last error: {last}"
+        return (
+            EXIT_UNFINISHED,
+            (
+                f"{n_failed_items} of {n_items} items have failed requests; the last error:"
+                f" {last_error}"
+            ),
+        )
+    warning = _nothing_measured_text(report) or _doubt_text(report)
+    if warning and config.fail_on_error is not None:
+        return EXIT_UNFINISHED, warning
     if config.rr_threshold is None:
         return (
-            DONE,
+            EXIT_DONE,
             (
-                f"{bad} of {total} items have failed requests; --resume asks them again."
-                if bad
-                else ""
+                f"{n_failed_items} of {n_items} items have failed requests; --resume asks them"
+                " again."
+                if n_failed_items
+                else warning
             ),
         )
     rrr: float | None = report.get("aggregate_rrr")
-    lo, hi = (
+    rrr_lo, rrr_hi = (
         (rrr, rrr)
         if config.gate_on == "point"
         else (report.get("aggregate_rrr_ci_lower"), report.get("aggregate_rrr_ci_upper"))
     )
-    if rrr is None or lo is None or hi is None:
+    if rrr is None or rrr_lo is None or rrr_hi is None:
         return (
-            INCONCLUSIVE,
+            EXIT_INCONCLUSIVE,
             (
                 "Gate inconclusive: RRR or its interval is undefined"
                 f" ({report.get('aggregate_rrr_note')})."
             ),
         )
-    if lo <= config.rr_threshold < hi:
+    if rrr_lo <= config.rr_threshold < rrr_hi:
         return (
-            INCONCLUSIVE,
+            EXIT_INCONCLUSIVE,
             (
-                f"Gate inconclusive: the interval {lo:.1%} to {hi:.1%} straddles"
+                f"Gate inconclusive: the interval {rrr_lo:.1%} to {rrr_hi:.1%} straddles"
                 f" {config.rr_threshold:.1%}."
             ),
         )
-    if lo > config.rr_threshold:
-        return GATE_FAILED, f"Gate failed: RRR {rrr:.1%} exceeds {config.rr_threshold:.1%}."
-    return DONE, ""
+    if rrr_lo > config.rr_threshold:
+        return (
+            EXIT_GATE_FAILED,
+            f"FAIL: RRR {rrr:.1%} exceeds threshold {config.rr_threshold:.1%}{_mode_text(report)}",
+        )
+    return EXIT_DONE, ""
 
 
 def rrr_line(report: Mapping[str, Any]) -> str:
     """Return the last line of a run's output, with RRR."""
     if report.get("aggregate_rrr") is None:
         return f"Done. RRR: n/a ({report.get('aggregate_rrr_note', 'no ablation in this run')})"
-    return f"Done. RRR: {report['aggregate_rrr']:.1%}"
+    return f"Done. RRR: {report['aggregate_rrr']:.1%}{_mode_text(report)}"
 
 
-def _too_many(bad: int, total: int, allowed: float) -> bool:
-    return bad / total > allowed if allowed < 1 else bad > allowed
+def _mode_text(report: Mapping[str, Any]) -> str:
+    """Return the mode that RRR is of where it is not FaithCheck's."""
+    mode = report.get("mode", "remove")
+    return "" if mode == "remove" else f" (mode {mode})"
+
+
+def _nothing_measured_text(report: Mapping[str, Any]) -> str:
+    """Return a warning where not one score of a run is defined; "" otherwise."""
+    reasons = report.get("undefined_scores")
+    if report.get("defined_scores") or not reasons:
+        return ""
+    return (
+        "warning: nothing was measured: every score is undefined, most often because"
+        f" {reasons[0]['reason']} ({reasons[0]['count']} scores)."
+    )
+
+
+def _doubt_text(report: Mapping[str, Any]) -> str:
+    """Return a warning where the check of a server left open what the numbers are about."""
+    doubts = [doubt for check in report["server_checks"] for doubt in check["doubts"]]
+    return f"warning: {' '.join(dict.fromkeys(doubts))}" if doubts else ""
+
+
+def _exceeds_failure_limit(n_failed_items: int, n_items: int, max_failures: float) -> bool:
+    return (
+        n_failed_items / n_items > max_failures
+        if max_failures < 1
+        else n_failed_items > max_failures
+    )

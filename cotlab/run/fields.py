@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import NoneType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le
 from pydantic import AliasChoices, Field
 from pydantic_settings import BaseSettings
 
-SECTIONS = {
+SECTION_HEADINGS = {
     "model": "Suite and model",
     "measure": "What to measure",
     "sampling": "Sampling and chain",
@@ -21,19 +21,19 @@ SECTIONS = {
     "gate": "Gate, tags and privacy",
 }
 """Groups of options and their headings, in the order of the New run form and the reference."""
-PREFIX = "COTLAB_"
+ENV_PREFIX = "COTLAB_"
 """Start of the environment variable of an option."""
-RUN_ONLY, RUN_AND_RESUME, EVERYWHERE = ("run",), ("run", "resume"), ("run", "plan", "resume")
+RUN_ONLY, RUN_AND_RESUME, ALL_COMMANDS = ("run",), ("run", "resume"), ("run", "plan", "resume")
 """Values of ``Setting.commands`` besides the default."""
-_REQUIRED = object()
+_NO_LEGACY_VALUE = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is shown of a field, and what it applies to; pydantic calls it for the JSON schema."""
+    """Label, widget and commands of a field; pydantic calls it for the JSON schema."""
 
     section: str
-    """Key of ``SECTIONS``."""
+    """Key of ``SECTION_HEADINGS``."""
     label: str = ""
     """Label of the widget on the New run form; empty for an option that the form does not offer."""
     hint: str | None = None
@@ -49,20 +49,20 @@ class Setting:
     step: float | None = None
     """Step of a number's widget."""
     empty: str = "none"
-    """What the form shows in place of an empty value."""
+    """Text that the form displays for an empty value."""
     checkbox: bool = False
     """Whether the form offers the second of two choices as a checkbox."""
-    absent: Any = _REQUIRED
+    absent: Any = _NO_LEGACY_VALUE
     """Value of all runs that were stored before the field existed."""
 
     def __call__(self, schema: dict[str, Any]) -> None:
         """Add the choices to the JSON schema of the field, unless other packages may add some."""
         if self.choices and isinstance(self.choices, tuple):
-            of_list = schema.get("type") == "array"
-            (schema["items"] if of_list else schema)["enum"] = list(self.choices)
+            is_list = schema.get("type") == "array"
+            (schema["items"] if is_list else schema)["enum"] = list(self.choices)
 
 
-def option(section: str, default: Any, help: str, label: str = "", **more: Any) -> Any:
+def option(section: str, default: Any, help: str, label: str = "", **extra_options: Any) -> Any:
     """Declare a field of the configuration.
 
     Parameters
@@ -72,13 +72,17 @@ def option(section: str, default: Any, help: str, label: str = "", **more: Any) 
     section, label, **more
         Fields of ``Setting``; the others are constraints of ``pydantic.Field``.
     """
-    known = Setting.__dataclass_fields__
-    setting = Setting(section, label, **{k: v for k, v in more.items() if k in known})
+    setting_names = Setting.__dataclass_fields__
+    setting = Setting(
+        section,
+        label,
+        **{key: value for key, value in extra_options.items() if key in setting_names},
+    )
     return Field(
         default,
         description=help,
         json_schema_extra=setting,
-        **{k: v for k, v in more.items() if k not in known},
+        **{key: value for key, value in extra_options.items() if key not in setting_names},
     )
 
 
@@ -88,25 +92,27 @@ class ConfigField:
 
     name: str
     """Name of the field, in Python and in YAML."""
-    kind: type
+    value_type: type
     """bool, int, float, str, list (of texts) or dict (of texts)."""
-    optional: bool
+    allows_none: bool
     """Whether None is a value."""
     default: Any
     """Default value."""
     help: str
     """One sentence."""
     setting: Setting
-    """What the field says of itself."""
+    """Label, widget and commands of the field."""
     literals: tuple[str, ...]
     """Values of a ``Literal`` type."""
-    low: float | None
+    words: tuple[str, ...]
+    """Words that stand for a number."""
+    minimum: float | None
     """Smallest value of a number."""
-    excludes_low: bool
-    """Whether only larger values than ``low`` are valid."""
-    high: float | None
+    excludes_minimum: bool
+    """Whether only larger values than ``minimum`` are valid."""
+    maximum: float | None
     """Largest value of a number."""
-    variables: tuple[str, ...]
+    env_variables: tuple[str, ...]
     """Environment variables that set the field, the first one preferred."""
 
     @property
@@ -122,35 +128,50 @@ class ConfigField:
 
 def config_fields(config: type[BaseSettings]) -> dict[str, ConfigField]:
     """Return the fields of a configuration class by name, in order."""
-    return {name: _described(name, field) for name, field in config.model_fields.items()}
+    return {name: _config_field(name, field) for name, field in config.model_fields.items()}
 
 
-def absent_values(fields: Mapping[str, ConfigField]) -> dict[str, Any]:
+def legacy_values(fields: Mapping[str, ConfigField]) -> dict[str, Any]:
     """Return the values that runs had before a field existed, of the fields that came later."""
-    absent = {name: field.setting.absent for name, field in fields.items()}
-    return {name: value for name, value in absent.items() if value is not _REQUIRED}
+    values = {name: field.setting.absent for name, field in fields.items()}
+    return {name: value for name, value in values.items() if value is not _NO_LEGACY_VALUE}
 
 
-def _described(name: str, field: Any) -> ConfigField:
+def _config_field(name: str, field: Any) -> ConfigField:
     setting: Setting = field.json_schema_extra
-    kinds = [field.annotation]
+    union_members = [field.annotation]
     if get_origin(field.annotation) in (Union, type(int | None)):
-        kinds = [kind for kind in get_args(field.annotation) if kind is not NoneType]
-    origin = get_origin(kinds[0])
-    alias = field.validation_alias
-    names = alias.choices[1:] if isinstance(alias, AliasChoices) else [PREFIX + name.upper()]
-    bounds = {type(bound): bound for bound in field.metadata}
-    low, above, high = (bounds.get(kind) for kind in (Ge, Gt, Le))
+        union_members = [
+            union_member
+            for union_member in get_args(field.annotation)
+            if union_member is not NoneType
+        ]
+    metadata = list(field.metadata)
+    if get_origin(union_members[0]) is Annotated:
+        union_members[0], *bounds = get_args(union_members[0])
+        metadata += bounds
+    origin = get_origin(union_members[0])
+    validation_alias = field.validation_alias
+    env_names = (
+        validation_alias.choices[1:]
+        if isinstance(validation_alias, AliasChoices)
+        else [ENV_PREFIX + name.upper()]
+    )
+    bound_by_type = {type(bound): bound for bound in metadata}
+    lower_bound, exclusive_bound, upper_bound = (
+        bound_by_type.get(union_member) for union_member in (Ge, Gt, Le)
+    )
     return ConfigField(
         name,
-        str if origin is Literal else origin or kinds[0],
+        str if origin is Literal else origin or union_members[0],
         len(get_args(field.annotation)) > 1 and NoneType in get_args(field.annotation),
         field.get_default(call_default_factory=True),
         field.description,
         setting,
-        get_args(kinds[0]) if origin is Literal else (),
-        low.ge if low else above.gt if above else None,
-        above is not None,
-        high.le if high else None,
-        tuple(map(str, names)),
+        get_args(union_members[0]) if origin is Literal else (),
+        tuple(word for union_member in union_members[1:] for word in get_args(union_member)),
+        lower_bound.ge if lower_bound else exclusive_bound.gt if exclusive_bound else None,
+        exclusive_bound is not None,
+        upper_bound.le if upper_bound else None,
+        tuple(map(str, env_names)),
     )

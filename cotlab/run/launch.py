@@ -2,43 +2,57 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cotlab.core.errors import ConfigError, StoreError
-from cotlab.core.provider import AnyProvider, Batching, BatchProvider
-from cotlab.core.registry import PROVIDERS
-from cotlab.core.types import ModelRef, Plan, Suite
-from cotlab.core.vocabulary import UNLIMITED
+from cotlab.core.errors import ConfigError
+from cotlab.core.provider import AnyProvider, InProcessProvider, SupportsBatches
+from cotlab.core.registry import PROVIDERS, SCORERS
+from cotlab.core.types import RECORDED_PROVIDER, ModelRef, Plan, Suite
 from cotlab.providers.capabilities import family_of
-from cotlab.run.config import RunConfig, as_yaml, config_again, stored_options
-from cotlab.run.dryrun import Count, cautions, count_plan
-from cotlab.run.imports.pairs import Paired, paired_suite
-from cotlab.run.plan import code_version, make_plan, open_provider
-from cotlab.run.roles import models_of, selected_scorers
+from cotlab.run.claims import (
+    check_new_run_id,
+    claim_run,
+    released_on_error,
+    run_exists_error,
+)
+from cotlab.run.config import RunConfig, resumed_config, stored_options
+from cotlab.run.dryrun import RequestCount, count_plan, plan_cautions
+from cotlab.run.form_choice import expected_form, is_form_open, raw_text_plan
+from cotlab.run.formed_run import FormedRun, with_chosen_form
+from cotlab.run.imports.pairs import PairedRuns, paired_suite
+from cotlab.run.output import check_writable, write_run_yaml
+from cotlab.run.plan import code_version, configured_limits, make_plan, open_provider
+from cotlab.run.role_servers import server_of
+from cotlab.run.roles import (
+    is_played_by_subject,
+    models_of,
+    option_of_role,
+    selected_scorers,
+    suite_chain_source,
+)
 from cotlab.run.runner import Outcome, Run
+from cotlab.run.server_check import EarlierChecks, is_checked
 from cotlab.run.summary import summarise
-from cotlab.run.transport.budget import FREE, Price, price_of, read_prices
+from cotlab.run.transport.budget import FREE_PRICE, Price, price_of, read_prices
 from cotlab.run.transport.context import Journal
-from cotlab.run.transport.dispatcher import run_anywhere, stopping_on_signals
-from cotlab.run.transport.limits import Limits
+from cotlab.run.transport.dispatcher import run_coroutine, stopping_on_signals
 from cotlab.store import read, write
 from cotlab.store.database import Store
-from cotlab.store.live import LiveState, Progress
+from cotlab.store.live import RunProgress
 from cotlab.store.responses import ResponseLog
 from cotlab.suites.jsonl import file_sha256, load_suite
 from cotlab.suites.shipped import find_suite
-
-RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+from cotlab.text.prompts.options import with_listed_options
+from cotlab.text.steps import SPLITTER_VERSION
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedRun:
     """A run that ended, with its estimates stored; ``analysis.report.report_run`` reports it."""
 
     run_id: str
@@ -57,17 +71,30 @@ class Finished:
 
 
 def load_configured_suite(config: RunConfig, store: Store | None = None) -> tuple[Suite, str]:
-    """Return the suite of a configuration and the SHA-256 of its file; pairs have no file."""
+    """Return the suite of a configuration and the SHA-256 of its file; pairs have no file.
+
+    Its questions list the options that stand only in ``choices``, as the model is to read them.
+    """
     if config.base_run or config.tuned_run:
         return load_paired_runs(config, store).suite, ""
+    suite, suite_sha256 = _load_suite_file(config)
+    return _readable_suite(suite, config), suite_sha256
+
+
+def _readable_suite(suite: Suite, config: RunConfig) -> Suite:
+    """Return a suite with all options in its questions, unless its replies are recorded."""
+    return suite if config.provider == RECORDED_PROVIDER else with_listed_options(suite)
+
+
+def _load_suite_file(config: RunConfig) -> tuple[Suite, str]:
     if not config.task_suite:
         raise ConfigError("No suite: give --task-suite FILE.jsonl or the name of a shipped suite.")
     path = find_suite(config.task_suite)
-    suite = load_suite(path, good_lines=config.good_lines, chain=config.chain)
+    suite = load_suite(path, good_lines=config.good_lines, chain=suite_chain_source(config))
     return suite, file_sha256(path)
 
 
-def load_paired_runs(config: RunConfig, store: Store | None = None) -> Paired:
+def load_paired_runs(config: RunConfig, store: Store | None = None) -> PairedRuns:
     """Return the pairs of the two runs of a configuration; ConfigError where it does more."""
     if not (config.base_run and config.tuned_run):
         raise ConfigError("A pair is of two runs: give --base-run RUN and --tuned-run RUN.")
@@ -79,58 +106,70 @@ def load_paired_runs(config: RunConfig, store: Store | None = None) -> Paired:
     return paired_suite(store or Store(), config.base_run, config.tuned_run)
 
 
-def dry_run(config: RunConfig, suite: Suite) -> tuple[Plan, Count]:
-    """Return the plan of a configuration and its count of requests; open no provider."""
+def dry_run(
+    config: RunConfig, suite: Suite, store: Store | None = None
+) -> tuple[Plan, RequestCount]:
+    """Return the plan of a configuration and its count of requests; open no provider.
+
+    With a store, ``form="auto"`` is the form that the store says a run would choose.
+    """
     PROVIDERS.require(config.provider)
     plan = make_plan(config, suite, models_of(config))
-    _check_model(plan.subject, config)
-    return plan, count_plan(
-        plan, suite, {ref: price_for(ref, config) for ref in plan.models.values()}
-    )
+    _check_model_supports_config(plan.subject, config)
+    if store is not None and expected_form(config, plan, suite, store).endpoint == "completions":
+        plan = raw_text_plan(plan)
+    prices = {ref: configured_price(ref, config) for ref in plan.models.values()}
+    return plan, count_plan(plan, suite, prices)
 
 
-def start(
+def start_run(
     config: RunConfig,
     store: Store,
     *,
     suite: Suite | None = None,
-    on_progress: Callable[[Progress], None] = lambda p: None,
+    on_progress: Callable[[RunProgress], None] = lambda p: None,
     announce: Callable[[str], None] = lambda run_id: None,
     warn: Callable[[str], None] = lambda caution: None,
     run_id: str | None = None,
-) -> Finished:
+) -> FinishedRun:
     """Plan and carry out a run.
 
-    Before the first request ``warn`` is told what the model cannot give, and ``announce`` the run's
-    id.
+    Before the first request ``warn`` is called with each caution about the model, and ``announce``
+    with the run's id.
     """
     if run_id is not None:
-        _check_new(store, run_id)
-    sha = ""
+        check_new_run_id(store, run_id)
+    suite_sha256 = ""
     if suite is None and (config.base_run or config.tuned_run):
-        paired = load_paired_runs(config, store)
-        suite, config = (
-            paired.suite,
-            config.model_copy(update={"tag": {**paired.tags, **config.tag}}),
-        )
-        if paired.left_out:
-            warn(paired.left_out_message())
+        paired_runs = load_paired_runs(config, store)
+        suite = paired_runs.suite
+        config = config.model_copy(update={"tag": {**paired_runs.tags, **config.tag}})
+        if paired_runs.n_left_out_by_reason:
+            warn(paired_runs.left_out_message())
     elif suite is None:
-        suite, sha = load_configured_suite(config)
-    models = _opened(models_of(config), config)
-    plan = make_plan(config, suite, {role: provider.ref for role, provider in models.items()})
+        suite, suite_sha256 = load_configured_suite(config)
+    else:
+        suite = _readable_suite(suite, config)
+    provider_by_role = _open_providers(models_of(config), config)
+    plan = make_plan(
+        config, suite, {role: provider.ref for role, provider in provider_by_role.items()}
+    )
     config = config.model_copy(update={"chain_tokens": plan.chain_tokens})
-    providers = {provider.ref: provider for provider in models.values()}
-    prices = {ref: _price(provider, config) for ref, provider in providers.items()}
-    price = prices[plan.subject]
-    _check_model(plan.subject, config)
+    provider_by_model = {provider.ref: provider for provider in provider_by_role.values()}
+    price_by_model = {
+        ref: _provider_price(provider, config) for ref, provider in provider_by_model.items()
+    }
+    _check_model_supports_config(plan.subject, config)
     run_id = run_id or f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"[:-3] + f"-{plan.digest[:4]}"
     output = Path(config.output) if config.output else store.folder / "reports" / run_id
-    _check_output(output)
+    check_writable(output)
+    estimate = None
+    if not all(isinstance(provider, InProcessProvider) for provider in provider_by_model.values()):
+        estimate = count_plan(plan, suite, price_by_model).as_estimate(price_by_model[plan.subject])
     with store.writing() as connection:
         if write.has_run(connection, run_id):  # since it was looked up, another process began it
-            raise _taken(run_id)
-        write.add_suite(connection, suite, file_sha256=sha, redact=config.redact_prompts)
+            raise run_exists_error(run_id)
+        write.add_suite(connection, suite, file_sha256=suite_sha256, redact=config.redact_prompts)
         write.add_run(
             connection,
             run_id,
@@ -139,121 +178,154 @@ def start(
             code_version=code_version(),
             output=str(output.resolve()),
             redacted=config.redact_prompts,
-            n_items=len(suite.items[: plan.limit]),
-            estimate=(
-                None
-                if all(map(_in_process, providers.values()))
-                else count_plan(plan, suite, prices).as_estimate(price)
-            ),
+            n_items=len(plan.items_of(suite)),
+            estimate=estimate,
         )
-        _claim(store, run_id)
-    with _released_on_error(store, run_id):
-        (output / "run.yaml").write_text(
-            as_yaml(config.model_dump(mode="json") | {"output": None}), "utf-8"
-        )
-        for caution in cautions(plan):
+        claim_run(store, run_id)
+    with released_on_error(store, run_id):
+        write_run_yaml(config, output)
+        for caution in plan_cautions(plan, suite):
             warn(caution)
         announce(run_id)
-        return _execute(run_id, plan, suite, store, providers, prices, config, output, on_progress)
+        return _execute(
+            run_id,
+            plan,
+            suite,
+            store,
+            provider_by_model,
+            price_by_model,
+            config,
+            output,
+            on_progress,
+        )
 
 
-def resume(
+def resume_run(
     run_id: str,
     flags: Mapping[str, Any],
     store: Store,
     *,
     retry_refused: bool = False,
-    on_progress: Callable[[Progress], None] = lambda p: None,
+    on_progress: Callable[[RunProgress], None] = lambda p: None,
     announce: Callable[[str], None] = lambda run_id: None,
-) -> Finished:
+) -> FinishedRun:
     """Go on with a run: what ended stays, the rest replays through the response log.
 
     ``flags`` may raise its limits.
     """
-    row = read.get_run(store, run_id)
-    _claim(store, run_id)
-    with _released_on_error(store, run_id):
+    run_row = read.get_run(store, run_id)
+    claim_run(store, run_id)
+    with released_on_error(store, run_id):
         announce(run_id)
-        return _go_on(run_id, row, flags, store, on_progress, retry_refused)
+        plan = read.plan_from_row(run_row)
+        _require_same_versions(run_id, plan)
+        config = resumed_config(stored_options(run_row["config"]), flags)
+        config = config.model_copy(update={"role_base_url": _role_addresses(plan, config)})
+        suite = _stored_suite(run_id, plan, config, store)
+        provider_by_role = _open_providers(plan.models, config)
+        provider_by_model = {provider.ref: provider for provider in provider_by_role.values()}
+        for role, ref in plan.models.items():
+            if provider_by_role[role].ref != ref:
+                raise ConfigError(
+                    f"The model {ref} has changed since run {run_id} began; start a new run."
+                )
+            if isinstance(provider_by_role[role], SupportsBatches) and _has_open_batches(
+                store, run_id, ref
+            ):
+                # what is at the vendor is picked up, whatever the flags are now
+                config = config.model_copy(update={"batch": True})
+        _check_model_supports_config(plan.subject, config)
+        price_by_model = {
+            ref: _provider_price(provider, config) for ref, provider in provider_by_model.items()
+        }
+        output = Path(run_row["output"])
+        return _execute(
+            run_id,
+            plan,
+            suite,
+            store,
+            provider_by_model,
+            price_by_model,
+            config,
+            output,
+            on_progress,
+            retry_refused,
+        )
 
 
-def _go_on(
-    run_id: str,
-    row: Mapping[str, Any],
-    flags: Mapping[str, Any],
-    store: Store,
-    tell: Callable[[Progress], None],
-    retry_refused: bool,
-) -> Finished:
-    plan = read.stored_plan(row)
-    config = config_again(stored_options(row["config"]), flags)
-    if read.is_redacted(store, plan.suite_digest):
-        suite, _ = load_configured_suite(config, store)
-        if suite.digest != plan.suite_digest:
-            raise ConfigError(
-                f"The suite {config.task_suite!r} has changed since run {run_id} began; start a new"
-                " run."
-            )
-    else:
-        suite = read.get_suite(store, plan.suite_digest)
-    models = _opened(plan.models, config)
-    providers = {provider.ref: provider for provider in models.values()}
-    for role, ref in plan.models.items():
-        if models[role].ref != ref:
-            raise ConfigError(
-                f"The model {ref} has changed since run {run_id} began; start a new run."
-            )
-        if isinstance(models[role], Batching) and _has_open_batches(store, run_id, ref):
-            config = config.model_copy(
-                update={"batch": True}
-            )  # what is at the vendor is picked up, whatever is said now
-    _check_model(plan.subject, config)
-    prices = {ref: _price(provider, config) for ref, provider in providers.items()}
-    return _execute(
-        run_id,
-        plan,
-        suite,
-        store,
-        providers,
-        prices,
-        config,
-        Path(row["output"]),
-        tell,
-        retry_refused,
-    )
+def _require_same_versions(run_id: str, plan: Plan) -> None:
+    """Raise ConfigError where a scorer computes other numbers than when the run began."""
+    changes = [
+        f"{spec.name} {spec.version} (now {SCORERS[spec.name].version})"
+        for spec in plan.scorers
+        if spec.version != SCORERS[spec.name].version
+    ]
+    if changes:
+        raise ConfigError(
+            f"Run {run_id} began with other versions of its scorers: {', '.join(changes)}. Start a"
+            " new run; replies in the log are not asked for again."
+        )
+    if plan.splitter_version != SPLITTER_VERSION:
+        raise ConfigError(
+            f"Run {run_id} began with version {plan.splitter_version} of the step splitter (now"
+            f" {SPLITTER_VERSION}), which divides replies elsewhere. Start a new run; replies"
+            " in the log are not asked for again."
+        )
 
 
-def _opened(models: Mapping[str, ModelRef], config: RunConfig) -> dict[str, AnyProvider]:
+def _role_addresses(plan: Plan, config: RunConfig) -> dict[str, str]:
+    """Return the addresses of a plan's roles; in older runs some had the subject's."""
+    return {
+        option_of_role(role): ref.base_url
+        for role, ref in plan.models.items()
+        if role != "subject" and ref.base_url and not is_played_by_subject(role, config)
+    }
+
+
+def _stored_suite(run_id: str, plan: Plan, config: RunConfig, store: Store) -> Suite:
+    """Return the suite of a stored run: from its file where the store keeps only hashes of it."""
+    if not read.is_suite_redacted(store, plan.suite_digest):
+        return read.get_suite(store, plan.suite_digest)
+    suite, _ = load_configured_suite(config, store)
+    if suite.digest != plan.suite_digest and config.task_suite:
+        suite, _ = _load_suite_file(config)  # runs of before asked the questions as they stand
+    if suite.digest != plan.suite_digest:
+        raise ConfigError(
+            f"The suite {config.task_suite!r} has changed since run {run_id} began; start a new"
+            " run."
+        )
+    return suite
+
+
+def _open_providers(models: Mapping[str, ModelRef], config: RunConfig) -> dict[str, AnyProvider]:
     """Return the provider of each role; two roles of one model share it."""
-    opened = {ref: open_provider(ref, config) for ref in dict.fromkeys(models.values())}
-    return {role: opened[ref] for role, ref in models.items()}
-
-
-def _in_process(provider: AnyProvider) -> bool:
-    return isinstance(provider, BatchProvider)
+    provider_by_model = {ref: open_provider(ref, config) for ref in dict.fromkeys(models.values())}
+    return {role: provider_by_model[ref] for role, ref in models.items()}
 
 
 def _has_open_batches(store: Store, run_id: str, ref: ModelRef) -> bool:
-    log = ResponseLog(store.log_path)
-    try:
-        return bool(log.open_batches(run_id, str(ref)))
-    finally:
-        log.close()
+    with closing(ResponseLog(store.log_path)) as response_log:
+        return bool(response_log.list_open_batches(run_id, str(ref)))
 
 
-def price_for(ref: ModelRef, config: RunConfig) -> Price:
-    """Return the price of a model under the price file, batch mode and leave to run unpriced."""
-    prices = read_prices(config.prices)
+def configured_price(ref: ModelRef, config: RunConfig) -> Price:
+    """Return the price of a model: of its role, the price file, or the bundled table."""
+    role_price = server_of(ref, config).price
+    prices = {**read_prices(config.prices), **({str(ref): role_price} if role_price else {})}
     return price_of(ref, allow_unpriced=config.allow_unpriced, prices=prices, batch=config.batch)
 
 
-def _price(provider: AnyProvider, config: RunConfig) -> Price:
-    """Free for a model in this process, else what is known of it."""
-    return FREE if _in_process(provider) else price_for(provider.ref, config)
+def _provider_price(provider: AnyProvider, config: RunConfig) -> Price:
+    """Return the price of a provider's model; one in this process is free."""
+    return (
+        FREE_PRICE
+        if isinstance(provider, InProcessProvider)
+        else configured_price(provider.ref, config)
+    )
 
 
-def _check_model(ref: ModelRef, config: RunConfig) -> None:
-    """Say before anything is asked what the model would turn away every time."""
+def _check_model_supports_config(ref: ModelRef, config: RunConfig) -> None:
+    """Raise ConfigError before the first request for what the model would always reject."""
     family = family_of(ref.provider, ref.name)
     if config.batch and not family.batch:
         raise ConfigError(f"{ref} has no batch interface: --batch goes with openai and anthropic.")
@@ -261,80 +333,16 @@ def _check_model(ref: ModelRef, config: RunConfig) -> None:
         raise ConfigError(
             f"{ref} takes temperatures up to {family.temperature:g}, not {config.temperature:g}."
         )
+    needs_check = ref.form == "prefill" and ref.endpoint == "chat" and is_checked(ref, "auto")
+    if needs_check and config.probe == "never":
+        raise ConfigError(
+            "--given prefix is measured only on a server that is known to continue a prefix: leave"
+            " out --probe never."
+        )
     if ref.form == "prefill" and not family.prefill:
         raise ConfigError(
             f"{ref} does not go on from the start of its own turn: leave out --given prefix."
         )
-
-
-def _check_output(folder: Path) -> None:
-    """Say before anything is asked that the reports could not be written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "report.md").touch()
-    except OSError as error:
-        raise ConfigError(
-            f"--output {folder}: reports cannot be written there: {error.strerror}."
-        ) from error
-
-
-def _check_new(store: Store, run_id: str) -> None:
-    if not RUN_ID.fullmatch(run_id):
-        raise ConfigError(
-            "--run-id takes up to 80 letters, digits, dots, dashes and underscores, got"
-            f" {run_id!r}."
-        )
-    if run_id in set(read.list_runs(store)["id"]):
-        raise _taken(run_id)
-
-
-def _taken(run_id: str) -> ConfigError:
-    return ConfigError(
-        f"There is a run {run_id!r} already: --resume goes on with it, another --run-id starts a"
-        " new one."
-    )
-
-
-def _claim(store: Store, run_id: str) -> None:
-    """Take a run for this process; ConfigError where another one has it and may still run."""
-    with closing(LiveState(store.log_path)) as live:
-        holder = live.claim(run_id)
-    if holder is not None:
-        place = "" if holder.is_here else f" on {holder.host}"
-        later = (
-            ""
-            if holder.is_here
-            else f" If it was killed, the run can be resumed in {holder.free_in_s:.0f} s."
-        )
-        raise ConfigError(
-            f"Run {run_id} is still going, in process {holder.pid}{place}: stop it before it is"
-            f" resumed.{later}"
-        )
-
-
-@contextmanager
-def _released_on_error(store: Store, run_id: str) -> Iterator[None]:
-    """Release the claim of a run that ends in an error, so that any machine can resume it."""
-    try:
-        yield
-    except BaseException:
-        with suppress(StoreError), closing(LiveState(store.log_path)) as live:
-            live.release(run_id)
-        raise
-
-
-def _limits(providers: Iterable[AnyProvider], config: RunConfig) -> Limits:
-    free_running = all(
-        _in_process(provider) or provider.ref.provider in UNLIMITED for provider in providers
-    )
-    return Limits(
-        concurrency=config.max_concurrent,
-        per_minute=None if free_running else config.max_requests_per_minute,
-        tokens_per_minute=config.max_tokens_per_minute,
-        cap_micro=round(config.max_cost * 1e6),
-        tries=config.max_tries,
-        timeout_s=config.timeout_s,
-    )
 
 
 def _execute(
@@ -346,27 +354,38 @@ def _execute(
     prices: Mapping[ModelRef, Price],
     config: RunConfig,
     output: Path,
-    on_progress: Callable[[Progress], None],
+    on_progress: Callable[[RunProgress], None],
     retry_refused: bool = False,
-) -> Finished:
-    async def go() -> Outcome:
+) -> FinishedRun:
+    journal = Journal(output, redact=config.redact_prompts)
+
+    async def execute_run() -> tuple[Outcome, Plan, RunConfig]:
+        formed = FormedRun(plan, config, providers, prices, EarlierChecks())
+        if (
+            is_form_open(config, plan.subject)  # and nothing is scored in another form
+            and read.list_ended_pairs(store, run_id).empty
+        ):
+            formed = await with_chosen_form(formed, run_id, suite, store, output, journal)
         run = Run(
             run_id,
-            plan,
+            formed.plan,
             suite,
             store,
-            providers,
-            prices,
-            _limits(providers.values(), config),
+            formed.providers,
+            formed.prices,
+            configured_limits(config),
             config.redact_prompts,
             retry_refused,
             on_progress,
-            Journal(output, redact=config.redact_prompts),
+            journal,
             config.batch,
+            config.probe,
+            formed.checks,
         )
-        with stopping_on_signals(run.stop):
-            return await run.go()
+        with stopping_on_signals(run.stop_event):
+            return await run.execute(), formed.plan, formed.config
 
-    outcome = run_anywhere(go)
-    summarise(store, run_id, plan)
-    return Finished(run_id, outcome, config, output)
+    with closing(journal):
+        outcome, final_plan, final_config = run_coroutine(execute_run)
+    summarise(store, run_id, final_plan)
+    return FinishedRun(run_id, outcome, final_config, output)

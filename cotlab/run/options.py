@@ -6,57 +6,78 @@ from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import AliasChoices
-from pydantic_settings import BaseSettings, NoDecode
+from pydantic_settings import NoDecode
 
 from cotlab.core.registry import PROVIDERS, SCORERS
-from cotlab.core.vocabulary import CCS_METRICS, MODES, SOURCES
-from cotlab.run.fields import EVERYWHERE, RUN_AND_RESUME, RUN_ONLY, SECTIONS, option
+from cotlab.core.types import ABLATION_MODES, CCS_METRICS, MEDIATION_SOURCES
+from cotlab.run.fields import ALL_COMMANDS, RUN_AND_RESUME, RUN_ONLY, option
+from cotlab.run.limit_options import LimitOptions
 
 DEFAULT_PROVIDER, DEFAULT_MODEL = "organism", "r100"
 DEFAULT_JUDGE = "anthropic/claude-opus-4-1"
-_model, _measure, _sampling, _mediation, _judge, _limits, _gate = (
-    partial(option, section) for section in SECTIONS
-)
-_RUN_HINT = (
+_model_option = partial(option, "model")
+_measure_option = partial(option, "measure")
+_sampling_option = partial(option, "sampling")
+_mediation_option = partial(option, "mediation")
+_judge_option = partial(option, "judge")
+_gate_option = partial(option, "gate")
+_TextByRole = Annotated[dict[str, str], NoDecode]
+_PAIRED_RUN_HINT = (
     "The id of a run that asked its model for chains of its own. Both together take the place of"
     " the suite above."
 )
 
 
-class RunOptions(BaseSettings):
+class RunOptions(LimitOptions):
     """The fields of ``RunConfig``.
 
     A field here is a flag of ``cotlab run``, a variable COTLAB_<FIELD>, a line of a YAML file, a
     widget of the New run form and an entry of the reference; nothing else has to name it.
     """
 
-    task_suite: str = _model(
-        "", "A JSONL suite, or the name of a shipped one.", commands=EVERYWHERE
+    task_suite: str = _model_option(
+        "", "A JSONL suite, or the name of a shipped one.", commands=ALL_COMMANDS
     )
-    provider: str = _model(
+    provider: str = _model_option(
         DEFAULT_PROVIDER,
-        "organism (default), local, openai, anthropic, google, openai_compat, echo, scripted.",
+        f"{', '.join(PROVIDERS)}; {DEFAULT_PROVIDER} by default.",
         "Provider",
         choices=PROVIDERS,
     )
-    model: str = _model(
-        DEFAULT_MODEL,
-        "Model name, hub id or folder (default: the organism r100).",
-        "Model",
+    model: str = _model_option(
+        DEFAULT_MODEL, "Model name, hub id or folder (default: the organism r100).", "Model"
     )
-    base_url: str | None = _model(
+    base_url: str | None = _model_option(
         None,
         "Address of an OpenAI-compatible server, or of a proxy of a vendor.",
         "Server's address",
     )
-    output: str | None = _gate(
+    role_base_url: _TextByRole = _model_option(
+        {},
+        "ROLE=ADDRESS, the server of a judge, verifier, paraphraser or embedder; repeatable.",
+        "Servers of other roles (role=address)",
+        hint="judge=http://127.0.0.1:8001/v1; further judges are judge_2, judge_3.",
+    )
+    role_key_variable: _TextByRole = _model_option(
+        {},
+        "ROLE=VARIABLE, the variable with the key of a role's server (subject too); repeatable.",
+        "Variables with keys (judge=JUDGE_API_KEY)",
+    )
+    role_price: _TextByRole = option(
+        "limits",
+        {},
+        "ROLE=INPUT/OUTPUT, a role's price, dollars a million tokens (subject too); repeatable.",
+        "Prices of roles (judge=0.5/1.5)",
+        commands=ALL_COMMANDS,
+    )
+    output: str | None = _gate_option(
         None,
         "Folder of the reports (default: one under the store).",
         "Folder of the reports (empty: in the store)",
         path="path",
         commands=RUN_ONLY,
     )
-    scorer: Annotated[list[str], NoDecode] = _measure(
+    scorer: Annotated[list[str], NoDecode] = _measure_option(
         ["ablation"],
         "What to measure (default: ablation); repeatable.",
         "Scorers",
@@ -64,17 +85,17 @@ class RunOptions(BaseSettings):
         hint="Each measures one family of metrics; judge compares two runs that are named under"
         " Judge two runs.",
     )
-    mode: Annotated[list[str], NoDecode] = _measure(
+    mode: Annotated[list[str], NoDecode] = _measure_option(
         ["remove"],
         "remove (default), truncate, corrupt, paraphrase, filler; repeatable.",
         "Modes",
-        choices=MODES,
+        choices=ABLATION_MODES,
         scorer_option="modes",
         hint="remove: leave the step out. truncate: answer right after it. corrupt: change what it"
         " states and let the model go on. paraphrase: say the same in other words (a control)."
         " filler: dots in its place.",
     )
-    metric: str = _measure(
+    metric: str = _measure_option(
         "accuracy_delta",
         "accuracy_delta (default), token_delta, kl_divergence, answer_change, total_variation.",
         "CCS for RRR",
@@ -83,7 +104,7 @@ class RunOptions(BaseSettings):
         hint="CCS: how much the answer changes without a step. RRR: the share of steps whose CCS is"
         " below the threshold under Sampling and chain. Only the scorer ablation uses it.",
     )
-    ccs_threshold: float = _sampling(
+    ccs_threshold: float = _sampling_option(
         0.1,
         "A step with CCS below this is redundant (default 0.1).",
         "A step is redundant below CCS",
@@ -92,7 +113,7 @@ class RunOptions(BaseSettings):
         ge=0,
         le=1,
     )
-    rr_threshold: float | None = _gate(
+    rr_threshold: float | None = _gate_option(
         None,
         "Exit with code 1 if RRR exceeds this value.",
         "The run fails above RRR",
@@ -101,13 +122,13 @@ class RunOptions(BaseSettings):
         ge=0,
         le=1,
     )
-    gate_on: Literal["point", "interval"] = _gate(
+    gate_on: Literal["point", "interval"] = _gate_option(
         "point",
         "Gate on the point (default) or on the whole interval.",
         "Gate on",
         commands=RUN_AND_RESUME,
     )
-    temperature: float = _sampling(
+    temperature: float = _sampling_option(
         0.0,
         "Sampling temperature (default 0.0).",
         "Temperature",
@@ -119,8 +140,8 @@ class RunOptions(BaseSettings):
             "temperature", "COTLAB_TEMPERATURE", "FAITHCHECK_TEMPERATURE"
         ),
     )
-    seed: int = _sampling(42, "Seed of every draw (default 42).", "Seed", ge=0)
-    repeats: int = _measure(
+    seed: int = _sampling_option(42, "Seed of every draw (default 42).", "Seed", ge=0)
+    repeats: int = _measure_option(
         1,
         "Draws of every request (default 1); 2 or more measure the noise floor.",
         "Draws of every request",
@@ -128,16 +149,18 @@ class RunOptions(BaseSettings):
         ge=1,
         le=100,
     )
-    chain: Literal["reference", "own"] = _sampling(
-        "reference",
-        "Ablate the suite's reference chain (default) or the model's own.",
-        "Ablate the model's own chain",
+    chain: Literal["auto", "reference", "own"] = _sampling_option(
+        "auto",
+        "Whose chain is measured: auto (default), the suite's (reference) or the model's own. auto:"
+        " own for the composite and its parts, reference for the others.",
+        "Whose chain",
         scorer_option="chain",
-        checkbox=True,
-        hint="The model is asked for its chain first; its steps, or the reasoning that its vendor"
-        " returns, are then ablated.",
+        absent="reference",
+        hint="reference: the suite's. own: the model is asked for its chain first, and its steps,"
+        " or the reasoning that its vendor returns, are measured. auto: own for the composite and"
+        " its parts, reference for the other scorers, and for the profile offline.",
     )
-    chain_tokens: int | None = _sampling(
+    chain_tokens: int | None = _sampling_option(
         None,
         "Maximum output tokens of a request for a whole chain (default: 512 for a model in this"
         " process, 2048 for a remote one).",
@@ -149,7 +172,17 @@ class RunOptions(BaseSettings):
         ge=1,
         le=1_000_000,
     )
-    given: Literal["user", "prefix"] = _sampling(
+    answer_tokens: int = _sampling_option(
+        64,
+        "Maximum output tokens of a request for an answer alone, after a chain (default 64).",
+        "Output tokens of an answer",
+        hint="Raise it for a model that reasons before it answers: a reply that is cut off before"
+        " its answer has none.",
+        absent=64,
+        ge=1,
+        le=1_000_000,
+    )
+    given: Literal["user", "prefix"] = _sampling_option(
         "user",
         "How a chat model is given a chain: in the user's turn (user, default) or as its own turn"
         " (prefix).",
@@ -158,32 +191,45 @@ class RunOptions(BaseSettings):
         hint="Only where the model can continue its own turn: older Claude models, and servers such"
         " as vLLM.",
     )
-    source: Annotated[list[str], NoDecode] = _mediation(
+    form: Literal["auto", "chat", "completions"] = _sampling_option(
+        "auto",
+        "How an OpenAI-compatible server is asked: in turns (chat), by raw text at /v1/completions"
+        " (completions), or in turns unless only raw text continues a prefix (auto, default).",
+        "Form of the requests",
+        hint="completions: raw text, which the server continues exactly where it stops.",
+    )
+    chat_template: str = _sampling_option(
+        "server",
+        "What makes raw text: the server's chat template (server, default), that of the model's"
+        " tokenizer in FOLDER, or none, for a base model.",
+        "Chat template: server, none or a folder",
+    )
+    source: Annotated[list[str], NoDecode] = _mediation_option(
         ["filler"],
         "Mediation: filler (default), interchange, right, mean, literal; repeatable.",
         "Sources of states",
-        choices=SOURCES,
+        choices=MEDIATION_SOURCES,
         scorer_option="sources",
         hint="Where the states come from that replace the chain's. filler: the same text with dots"
         " for the chain. interchange: another item's chain. right: the run without a chain,"
         " right-aligned. mean: the mean of the question. literal: the published formula, kept for"
         " comparison; its control changes nothing.",
     )
-    control: Literal["other", "own"] = _mediation(
+    control: Literal["other", "own"] = _mediation_option(
         "other",
         "Mediation: control states from other items (other, default) or own.",
         "Control from the item's own run",
         scorer_option="control",
         checkbox=True,
     )
-    layers: Annotated[list[str], NoDecode] = _mediation(
+    layers: Annotated[list[str], NoDecode] = _mediation_option(
         [],
         "Mediation: a layer or a span, 3 or 0-7 (default: each, thirds, all); repeatable.",
         "Layers (empty: each, thirds, all)",
         scorer_option="layers",
         empty="3, 0-7",
     )
-    donors: int = _mediation(
+    donors: int = _mediation_option(
         4,
         "Mediation: other items whose runs serve as controls (default 4).",
         "Donors",
@@ -191,7 +237,7 @@ class RunOptions(BaseSettings):
         ge=2,
         le=64,
     )
-    draws: int = _mediation(
+    draws: int = _mediation_option(
         2,
         "Mediation: random positions drawn for each control (default 2).",
         "Draws a donor",
@@ -199,7 +245,7 @@ class RunOptions(BaseSettings):
         ge=1,
         le=64,
     )
-    subsets: int = _mediation(
+    subsets: int = _mediation_option(
         8,
         "Mediation: subsets, shuffles and noises of each chain (default 8).",
         "Subsets and shuffles",
@@ -207,7 +253,7 @@ class RunOptions(BaseSettings):
         ge=1,
         le=256,
     )
-    jump_nats: float = _sampling(
+    jump_nats: float = _sampling_option(
         0.5,
         "Entropy: a jump is so many nats above the earlier steps (default 0.5).",
         "Entropy jumps by, nats",
@@ -218,143 +264,107 @@ class RunOptions(BaseSettings):
         ge=0,
         le=3,
     )
-    embedder: str = _sampling(
+    embedder: str = _sampling_option(
         "all-MiniLM-L6-v2",
-        "Who turns texts into vectors: a sentence-transformers name or folder (all-MiniLM-L6-v2).",
+        "Who turns texts into vectors: a sentence-transformers name or folder (all-MiniLM-L6-v2),"
+        " or none.",
         "Embedder",
     )
-    verifier: str = _sampling(
+    embedder_dtype: Literal["auto", "float32", "bfloat16"] = _sampling_option(
+        "auto",
+        "The embedder's numbers: auto (default), float32, bfloat16.",
+        "Embedder's type of numbers",
+        hint="auto: bfloat16 where this processor multiplies it and no cosine of a probe moves by"
+        " .01, else float32.",
+    )
+    verifier: str = _sampling_option(
         "none",
-        "Who judges links that cannot be computed: none (default), nli/FOLDER, subject,"
-        " provider/model.",
+        "Who judges links that cannot be computed: none (default), nli:FOLDER, prm:FOLDER, subject,"
+        " provider/model; critic:provider/model is asked once a chain for its first wrong step.",
         "Verifier",
     )
-    paraphraser: str = _sampling(
-        "rules",
-        "Who rewords questions: rules (default), subject, provider/model.",
-        "Paraphraser",
+    critic_votes: int = _sampling_option(
+        1,
+        "Times that a critic is asked about each chain, odd; the majority decides (default 1).",
+        "Votes of a critic",
+        absent=1,
+        ge=1,
+        le=99,
     )
-    judge: Annotated[list[str], NoDecode] = _judge(
+    critic_tokens: int = _sampling_option(
+        2_000,
+        "Maximum output tokens of a critic's reply (default 2000).",
+        "Output tokens of a critic's reply",
+        absent=2_000,
+        ge=50,
+    )
+    equivalence: str = _sampling_option(
+        "none",
+        "Who decides where rules call two answers different but cannot tell: none (default),"
+        " subject, provider/model.",
+        "Answer equivalence",
+        hint="Asked about words and formulas that differ as texts, never about numbers, dates or"
+        " options.",
+    )
+    paraphraser: str = _sampling_option(
+        "rules", "Who rewords questions: rules (default), subject, provider/model.", "Paraphraser"
+    )
+    judge: Annotated[list[str], NoDecode] = _judge_option(
         [DEFAULT_JUDGE],
         "Who compares two responses: provider/model (anthropic/claude-opus-4-1); repeatable.",
         "Judges",
         hint="Who compares: provider/model, with commas between several, whose agreement is then"
         " shown.",
     )
-    base_run: str = _judge(
+    base_run: str = _judge_option(
         "",
         "Judge: the run that holds the base model's responses, by its id.",
         "Run of the base model",
-        hint=_RUN_HINT,
+        hint=_PAIRED_RUN_HINT,
     )
-    tuned_run: str = _judge(
+    tuned_run: str = _judge_option(
         "",
         "Judge: the run that holds the fine-tuned model's responses, by its id.",
         "Run of the fine-tuned model",
-        hint=_RUN_HINT,
+        hint=_PAIRED_RUN_HINT,
     )
-    device: str = _mediation(
+    device: str = _mediation_option(
         "cpu",
         "Where a local model runs: cpu (default), cuda, cuda:1.",
         "Device",
         pattern=r"^(cpu|cuda(:\d+)?)$",  # cuda:1
     )
-    dtype: Literal["float32", "bfloat16", "float16"] = _mediation(
+    dtype: Literal["float32", "bfloat16", "float16"] = _mediation_option(
         "float32",
         "A local model's numbers: float32 (default), bfloat16, float16.",
         "Type of numbers",
     )
-    backend: Literal["auto", "fast", "hooks", "transformer_lens"] = _mediation(
+    backend: Literal["auto", "fast", "hooks", "transformer_lens"] = _mediation_option(
         "auto",
         "How a local model is patched: auto (default), fast, hooks, transformer_lens.",
         "Patched by",
     )
-    limit: int | None = _model(
+    limit: int | None = _model_option(
         None, "Only the first N items.", "Items (empty: all)", empty="all", ge=1
     )
-    good_lines: bool = _model(
-        False,
-        "Run the good lines of a suite that has defects.",
-    )
-    max_concurrent: int = _limits(
-        10,
-        "Requests in flight at once (default 10).",
-        "Requests in flight",
-        commands=RUN_AND_RESUME,
-        ge=1,
-        le=1000,
-    )
-    max_cost: float = _limits(
-        10.0,
-        "Cap on the spend in US dollars (default 10.0).",
-        "Cap on the spend, US dollars",
-        commands=RUN_AND_RESUME,
-        ge=0,
-        allow_inf_nan=False,
-        validation_alias=AliasChoices("max_cost", "COTLAB_MAX_COST", "FAITHCHECK_MAX_COST"),
-    )
-    max_requests_per_minute: int | None = _limits(
-        60,
-        "Rate limit (default 60; none for a local model).",
-        "Requests a minute",
-        commands=RUN_AND_RESUME,
-        ge=1,
-    )
-    max_tokens_per_minute: int | None = _limits(
+    sample: int | None = _model_option(
         None,
-        "Rate limit in tokens, input and output (default: none).",
-        "Tokens a minute",
-        commands=RUN_AND_RESUME,
+        "Only N random items, drawn with --seed; --limit then takes the first of them.",
+        "Random items (empty: all)",
+        empty="all",
+        hint="Files that are sorted, by label say, have other items first than further down.",
+        absent=None,
         ge=1,
     )
-    max_tries: int = _limits(
-        10,
-        "Tries of a request that fails (default 10); a 429 does not count.",
-        "Tries of a request that fails",
-        commands=RUN_AND_RESUME,
-        ge=1,
-        le=100,
-    )
-    timeout_s: float = _limits(
-        120.0,
-        "Seconds to wait for a reply (default 120).",
-        "Seconds to wait for a reply",
-        commands=RUN_AND_RESUME,
-        step=1.0,
-        gt=0,
-        le=86_400,
-        allow_inf_nan=False,
-    )
-    batch: bool = _sampling(
-        False,
-        "Use the vendor's batch interface: half the price, an answer within a day.",
-        "Use the vendor's batch interface",
-        commands=EVERYWHERE,
-        hint="OpenAI and Anthropic: half the price, and an answer within a day. The run may be"
-        " stopped and resumed meanwhile.",
-    )
-    prices: str | None = _limits(
-        None,
-        "YAML file of prices: MODEL: {input: 0.5, output: 1.5}, dollars a million.",
-        "File of prices (YAML)",
-        commands=EVERYWHERE,
-        path="path",
-    )
-    fail_on_error: float | None = _limits(
-        None,
-        "Exit with code 3 past this share (below 1) or count of failed items.",
-        "Failed items that fail the run",
-        commands=RUN_AND_RESUME,
-        ge=0,
-    )
-    allow_unpriced: bool = _gate(
+    good_lines: bool = _model_option(False, "Run the good lines of a suite that has defects.")
+    allow_unpriced: bool = _gate_option(
         False,
         "Run a model whose price is unknown.",
         "Run a model without a known price",
-        commands=EVERYWHERE,
+        commands=ALL_COMMANDS,
         hint="Its spend is then unknown, and the cap does not hold.",
     )
-    redact_prompts: bool = _gate(
+    redact_prompts: bool = _gate_option(
         False,
         "Keep hashes instead of prompts, chains and replies.",
         "Keep hashes instead of texts",
@@ -362,25 +372,29 @@ class RunOptions(BaseSettings):
         hint="In log, store and reports of this run. A suite that was uploaded stays in the store"
         " as it is.",
     )
-    profile: Literal["", "phase1", "phase2", "phase3", "phase4", "phase5"] = _measure(
-        "",
-        "Rollout phase, phase1 to phase5: adds the scorers of its parts and the composite.",
-        "Rollout phase",
-        empty="none: only the scorers above",
-        hint="Adds parts of the reliability suite and their composite. phase1: C and V. phase2: and"
-        " F. From phase3: and R, D.",
+    profile: Literal["", "offline", "phase1", "phase2", "phase3", "phase4", "phase5"] = (
+        _measure_option(
+            "",
+            "Parts of the composite, phase1 to phase5: adds their scorers and the composite;"
+            " offline: V and F of the suite's chains, and no model is asked.",
+            "Profile of the composite",
+            empty="none: only the scorers above",
+            hint="Adds parts of the reliability suite and their composite. phase1: C and V. phase2:"
+            " and F. From phase3: and R, D. offline: V and F of the chains that the suite holds; no"
+            " model is asked.",
+        )
     )
-    weights: str | None = _sampling(
+    weights: str | None = _sampling_option(
         None,
         "YAML file of the composite's weights: category, then part: number.",
         "Weights of the composite (YAML file)",
         path="file",
     )
-    set: Annotated[dict[str, str], NoDecode] = _sampling(
+    set: Annotated[dict[str, str], NoDecode] = _sampling_option(
         {},
         "SCORER.OPTION=value, what a scorer can be told beyond these flags; repeatable.",
         "Other options (scorer.option=value)",
     )
-    tag: Annotated[dict[str, str], NoDecode] = _gate(
+    tag: Annotated[dict[str, str], NoDecode] = _gate_option(
         {}, "key=value, kept with the run; repeatable.", "Tags (key=value, key=value)"
     )

@@ -1,11 +1,13 @@
-"""Make the plan of a run, open its providers, and give its scorers their parameters."""
+"""Make the plan of a run, open its providers or test them, and give scorers their parameters."""
 
 from __future__ import annotations
 
+import asyncio
 import math
 import subprocess
+import time
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,58 +15,95 @@ from typing import Any
 
 import yaml
 
-from cotlab.core.errors import ConfigError, UnknownName
+from cotlab.core.errors import ConfigError, TimedOut, Unavailable, UnknownName
 from cotlab.core.keys import digest
 from cotlab.core.program import Params, Scorer
-from cotlab.core.provider import AnyProvider
+from cotlab.core.provider import AnyProvider, SupportsModelList
 from cotlab.core.registry import PROVIDERS, SCORERS
-from cotlab.core.resources import checkout
-from cotlab.core.types import ModelRef, Plan, ScorerSpec, Suite
-from cotlab.core.vocabulary import IN_PROCESS, UNLIMITED
-from cotlab.providers.keys import check_server
+from cotlab.core.resources import checkout_root
+from cotlab.core.types import (
+    IN_PROCESS_PROVIDERS,
+    ModelRef,
+    Plan,
+    ScorerSpec,
+    Suite,
+)
+from cotlab.providers.capabilities import provider_info
+from cotlab.providers.keys import check_server, key_read_from
 from cotlab.run.config import RunConfig, run_fields
-from cotlab.run.roles import selected_scorers
+from cotlab.run.role_servers import RoleServer, check_role_options, server_of
+from cotlab.run.roles import NO_TEMPLATE, SERVER_TEMPLATE, chain_source, selected_scorers
+from cotlab.run.secrets import load_key
 from cotlab.run.transport.budget import context_window
+from cotlab.run.transport.dispatcher import run_coroutine
+from cotlab.run.transport.limits import Limits
+from cotlab.text.steps import SPLITTER_VERSION
 
 CHAIN_TOKENS_IN_PROCESS, CHAIN_TOKENS_REMOTE = 512, 2_048
 """Default limit of the output tokens of a chain; remote models write longer ones."""
 
 
-def open_provider(ref: ModelRef, config: RunConfig | None = None) -> AnyProvider:
+def open_provider(
+    ref: ModelRef, config: RunConfig | None = None, *, chat_template: str = SERVER_TEMPLATE
+) -> AnyProvider:
     """Return the provider of a model; UnknownName or ConfigError where there is none.
 
     A model in this process is opened on the device, in the dtype and with the backend that the
-    configuration names. A server that a file names, and not the user, gets no key of the user.
+    configuration names, and one that is asked by raw text with its chat template, which is
+    ``chat_template`` without a configuration. A server that a file names, and not the user, gets no
+    key of the user, and one of a role no key of another.
     """
-    if config is not None:
-        check_server(ref.provider, ref.base_url, config.server_named_by)
-    local = config is not None and ref.provider in IN_PROCESS
-    settings = (
-        {"device": config.device, "dtype": config.dtype, "backend": config.backend}
-        if local and config
-        else {}
-    )
-    provider: AnyProvider = PROVIDERS[ref.provider](ref, **settings)
+    server = server_of(ref, config) if config is not None else RoleServer()
+    if server.key_variable:
+        load_key(server.key_variable)
+    settings = {}
+    if config is not None and ref.provider in IN_PROCESS_PROVIDERS:
+        settings = {"device": config.device, "dtype": config.dtype, "backend": config.backend}
+    elif config is not None and ref.provider == "prm":
+        settings = {"device": config.device, "dtype": config.dtype}
+    elif config is not None and ref.provider == "embedder":
+        settings = {"dtype": config.embedder_dtype}
+    template = config.chat_template if config is not None else chat_template
+    if ref.endpoint == "completions" and template not in (SERVER_TEMPLATE, NO_TEMPLATE):
+        settings = {"template_folder": template}
+    with key_read_from(server.key_variable):
+        check_server(
+            ref.provider, ref.base_url, server.address_file, server.variable_file, server.role
+        )
+        provider: AnyProvider = PROVIDERS[ref.provider](ref, **settings)
     return provider
+
+
+def configured_limits(config: RunConfig) -> Limits:
+    """Return the limits of a configuration."""
+    return Limits(
+        concurrency=config.max_concurrent,
+        requests_per_minute=config.max_requests_per_minute,
+        tokens_per_minute=config.max_tokens_per_minute,
+        cap_micro=round(config.max_cost * 1e6),
+        max_tries=config.max_tries,
+        timeout_s=config.timeout_s,
+    )
 
 
 def make_plan(config: RunConfig, suite: Suite, models: Mapping[str, ModelRef]) -> Plan:
     """Return what a run of ``config`` on ``suite`` does; every scorer checks its options here."""
+    check_role_options(config)
     specs = []
     scorers = selected_scorers(config)
-    known = list(
+    scorer_names = list(
         dict.fromkeys(
             name for candidate in scorers for name in (candidate.name, *candidate.components)
         )
     )
     for name in config.set:
-        if name.partition(".")[0] not in known:
-            raise UnknownName("scorer in --set", name.partition(".")[0], tuple(known))
+        if name.partition(".")[0] not in scorer_names:
+            raise UnknownName("scorer in --set", name.partition(".")[0], tuple(scorer_names))
     for scorer in scorers:
-        options = _options(config, scorer)
+        options = _scorer_options(config, scorer)
         scorer.validate_options(options, models["subject"])
         specs.append(ScorerSpec(scorer.name, scorer.version, options))
-    settings = {name: getattr(config, name) for name in _shared(Plan, RunConfig)}
+    settings = {name: getattr(config, name) for name in _shared_field_names(Plan, RunConfig)}
     settings["chain_tokens"] = _chain_tokens(config, models["subject"])
     return Plan(
         suite.name,
@@ -72,15 +111,20 @@ def make_plan(config: RunConfig, suite: Suite, models: Mapping[str, ModelRef]) -
         dict(models),
         tuple(specs),
         tags=dict(sorted(config.tag.items())),
+        splitter_version=SPLITTER_VERSION,
         **settings,
     )
 
 
 @cache
-def _shared(kind: type[Plan | Params], source: type[Plan | RunConfig]) -> tuple[str, ...]:
+def _shared_field_names(
+    target_class: type[Plan | Params], source_class: type[Plan | RunConfig]
+) -> tuple[str, ...]:
     """Return the fields of a plan or of parameters that have the name of a field they come from."""
-    known = RunConfig.model_fields if source is RunConfig else Plan.__dataclass_fields__
-    return tuple(field.name for field in fields(kind) if field.name in known)
+    source_names = (
+        RunConfig.model_fields if source_class is RunConfig else Plan.__dataclass_fields__
+    )
+    return tuple(field.name for field in fields(target_class) if field.name in source_names)
 
 
 def _chain_tokens(config: RunConfig, subject: ModelRef) -> int:
@@ -91,52 +135,60 @@ def _chain_tokens(config: RunConfig, subject: ModelRef) -> int:
     ConfigError
         If the configuration asks for more than the context of the model.
     """
-    if subject.provider in (*IN_PROCESS, *UNLIMITED):
+    if provider_info(subject.provider).in_process:
         return config.chain_tokens or CHAIN_TOKENS_IN_PROCESS
-    context = context_window(subject)
-    if config.chain_tokens and context and config.chain_tokens > context:
+    context_tokens = context_window(subject)
+    if config.chain_tokens and context_tokens and config.chain_tokens > context_tokens:
         raise ConfigError(
-            f"--chain-tokens {config.chain_tokens}: {subject} has a context of {context:,} tokens."
+            f"--chain-tokens {config.chain_tokens}: {subject} has a context of {context_tokens:,}"
+            " tokens."
         )
-    return config.chain_tokens or min(CHAIN_TOKENS_REMOTE, context or CHAIN_TOKENS_REMOTE)
+    return config.chain_tokens or min(CHAIN_TOKENS_REMOTE, context_tokens or CHAIN_TOKENS_REMOTE)
 
 
-def _options(config: RunConfig, scorer: Scorer) -> dict[str, Any]:
+def _scorer_options(config: RunConfig, scorer: Scorer) -> dict[str, Any]:
     """Return a scorer's options: its defaults, then fields of the configuration, then ``--set``."""
-    values: dict[str, Any] = {
+    value_by_option: dict[str, Any] = {
         field.setting.scorer_option: getattr(config, field.name)
         for field in run_fields().values()
         if field.setting.scorer_option
     }
-    values |= {name: list(dict.fromkeys(values[name])) for name in ("modes", "sources")}
+    value_by_option["chain"] = chain_source(config, scorer)
+    value_by_option |= {
+        name: list(dict.fromkeys(value_by_option[name])) for name in ("modes", "sources")
+    }
     if config.profile:
-        values["profile"] = config.profile
+        value_by_option["profile"] = config.profile
     if config.weights and "weights" in scorer.options:
-        values["weights"] = _read_weights(Path(config.weights))
-    values["parts"] = {name: _options(config, SCORERS[name]) for name in scorer.components}
-    return {key: values.get(key, value) for key, value in scorer.options.items()} | _set_options(
-        config, scorer
-    )
+        value_by_option["weights"] = _read_weights(Path(config.weights))
+    value_by_option["parts"] = {
+        name: _scorer_options(config, SCORERS[name]) for name in scorer.components
+    }
+    return {
+        key: value_by_option.get(key, value) for key, value in scorer.options.items()
+    } | _explicit_options(config, scorer)
 
 
 def _read_weights(file: Path) -> dict[str, dict[str, Any]]:
     """Return the weights by category of a YAML file; ConfigError where they are no mappings."""
     try:
-        data = yaml.safe_load(file.read_text("utf-8"))
+        weights_by_category = yaml.safe_load(file.read_text("utf-8"))
     except (yaml.YAMLError, ValueError, OSError, RecursionError) as error:
         raise ConfigError(f"--weights {file}: {' '.join(str(error).split())[:200]}") from error
-    if not isinstance(data, dict) or not all(isinstance(of, dict) for of in data.values()):
+    if not isinstance(weights_by_category, dict) or not all(
+        isinstance(part_weights, dict) for part_weights in weights_by_category.values()
+    ):
         raise ConfigError(
             f"--weights {file}: write a category (or default), and under it a part and its weight,"
             " like C: 0.3"
         )
     return {
-        str(category): {str(part): weight for part, weight in of.items()}
-        for category, of in data.items()
+        str(category): {str(part): weight for part, weight in part_weights.items()}
+        for category, part_weights in weights_by_category.items()
     }
 
 
-def _set_options(config: RunConfig, definition: Scorer) -> dict[str, Any]:
+def _explicit_options(config: RunConfig, scorer_definition: Scorer) -> dict[str, Any]:
     """Return the options of one scorer that ``--set`` gives, each of the type of its default.
 
     Raises
@@ -144,18 +196,18 @@ def _set_options(config: RunConfig, definition: Scorer) -> dict[str, Any]:
     UnknownName, ConfigError
         If an option is named that the scorer lacks, or the value is of another type.
     """
-    out = {}
+    options = {}
     for name, text in config.set.items():
         scorer, _, option = name.partition(".")
-        if scorer != definition.name:
+        if scorer != scorer_definition.name:
             continue
-        if option not in definition.options:
-            raise UnknownName(f"option of {scorer}", option, tuple(definition.options))
-        out[option] = _of_type(definition.options[option], text, name)
-    return out
+        if option not in scorer_definition.options:
+            raise UnknownName(f"option of {scorer}", option, tuple(scorer_definition.options))
+        options[option] = _parse_option(scorer_definition.options[option], text, name)
+    return options
 
 
-def _of_type(default: Any, text: str, name: str) -> Any:
+def _parse_option(default: Any, text: str, name: str) -> Any:
     """Parse a value of the type of ``default``: true or false, number, text, texts by commas."""
     if isinstance(default, list | tuple):
         return [part.strip() for part in text.split(",") if part.strip()]
@@ -169,13 +221,13 @@ def _of_type(default: Any, text: str, name: str) -> Any:
             return number
     except (KeyError, ValueError, OverflowError):
         pass
-    kind = {bool: "true or false", int: "a whole number", float: "a number"}[type(default)]
-    raise ConfigError(f"--set {name}={text}: {name} is {kind}.")
+    type_text = {bool: "true or false", int: "a whole number", float: "a number"}[type(default)]
+    raise ConfigError(f"--set {name}={text}: {name} is {type_text}.")
 
 
 def params_of(plan: Plan, spec: ScorerSpec, constants: Mapping[str, Any] | None = None) -> Params:
     """Return what a scorer of a plan is given: the plan's settings, its options and constants."""
-    settings = {name: getattr(plan, name) for name in _shared(Params, Plan)}
+    settings = {name: getattr(plan, name) for name in _shared_field_names(Params, Plan)}
     return Params(options=spec.params, constants=constants or {}, **settings)
 
 
@@ -188,12 +240,12 @@ def params_digest(plan: Plan, spec: ScorerSpec, constants: Mapping[str, Any]) ->
 def code_version() -> str:
     """Return the package's version, and the commit and state of a checkout that it runs from."""
     try:
-        number = version("cotlab")
+        package_version = version("cotlab")
     except PackageNotFoundError:
-        number = "0.1.0"
-    root = checkout()
+        package_version = "0.1.0"
+    root = checkout_root()
     if root is None or not (root / ".git").exists():
-        return number
+        return package_version
     result = subprocess.run(
         ["git", "-C", str(root), "describe", "--always", "--dirty"],
         capture_output=True,
@@ -201,7 +253,52 @@ def code_version() -> str:
         check=False,
     )
     return (
-        f"{number}+{result.stdout.strip()}"
+        f"{package_version}+{result.stdout.strip()}"
         if result.returncode == 0 and result.stdout.strip()
-        else number
+        else package_version
     )
+
+
+CONNECT_TIMEOUT_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionResult:
+    """A vendor that answered."""
+
+    models: tuple[str, ...]
+    """Models that the key reaches."""
+    duration_s: float
+    """Seconds until the answer."""
+
+
+def check_connection(provider: str, base_url: str | None = None) -> ConnectionResult:
+    """Ask a vendor for its models.
+
+    Raises
+    ------
+    ConfigError
+        If the key is missing, the address unusable, or the provider has no list of models.
+    ProviderError
+        If the vendor cannot be reached or refuses the key.
+    """
+    opened_provider = open_provider(ModelRef(provider, "-", base_url=base_url or None))
+    if not isinstance(opened_provider, SupportsModelList):
+        raise ConfigError(f"The provider {provider} has no list of models to ask for.")
+    model_lister: SupportsModelList = opened_provider
+
+    async def list_models() -> ConnectionResult:
+        started_at = time.monotonic()
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                models = await model_lister.models()
+        except TimeoutError as late:
+            raise TimedOut(f"no reply within {CONNECT_TIMEOUT_S:.0f} s") from late
+        finally:
+            await opened_provider.close()
+        return ConnectionResult(tuple(models), time.monotonic() - started_at)
+
+    connection_result: ConnectionResult = run_coroutine(list_models)
+    if not connection_result.models:
+        raise Unavailable("the server answered, but lists no model")
+    return connection_result

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from cotlab.core.errors import BudgetReached, CotlabError, ProviderError, StoreError
@@ -15,22 +16,24 @@ from cotlab.core.provider import AnyProvider
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
 from cotlab.run.plan import params_digest, params_of
+from cotlab.run.server_check import CheckedRun, EarlierChecks, check_servers
+from cotlab.run.server_findings import count_check_requests
 from cotlab.run.transport.budget import Price
 from cotlab.run.transport.context import Journal
 from cotlab.run.transport.dispatcher import Dispatcher, drive
 from cotlab.run.transport.limits import Limits
 from cotlab.store import read, write
 from cotlab.store.database import Store
-from cotlab.store.live import LiveState, Progress
-from cotlab.store.pending import withdraw_outdated
+from cotlab.store.live import LiveRunStore, RunProgress
+from cotlab.store.pending import withdraw_outdated_labels
 from cotlab.store.responses import ResponseLog
-from cotlab.store.write import Ended
+from cotlab.store.write import EndedItem
 
-log = logging.getLogger(__name__)
-FLUSH_S, BEAT_S = 2.0, 0.5
-ITEMS_IN_FLIGHT = 256
-ITEMS_IN_BATCHES = 100_000
-"""With batches every item is begun at once, so that one batch holds all that can be asked."""
+logger = logging.getLogger(__name__)
+FLUSH_INTERVAL_S, HEARTBEAT_INTERVAL_S = 2.0, 0.5
+MAX_ITEMS_IN_FLIGHT = 256
+MAX_ITEMS_WITH_BATCHES = 100_000
+"""With batches all items start at once, so that one batch holds all first requests."""
 
 
 @dataclass(slots=True)
@@ -41,7 +44,7 @@ class Outcome:
     """done, stopped, budget or failed."""
     note: str | None
     """Message that goes with it."""
-    progress: Progress
+    progress: RunProgress
     """Counts at the end."""
 
 
@@ -54,7 +57,7 @@ class Run:
     plan: Plan
     """What it does."""
     suite: Suite
-    """Its suite, whole."""
+    """All items of its suite, also those beyond the plan's limit."""
     store: Store
     """Store that keeps its scores and its log."""
     providers: Mapping[ModelRef, AnyProvider]
@@ -66,155 +69,188 @@ class Run:
     redact: bool = False
     """Whether hashes are stored instead of texts."""
     retry_refused: bool = False
-    """Whether refused requests are asked again."""
-    on_progress: Callable[[Progress], None] = lambda progress: None
+    """Whether refused requests are sent again."""
+    on_progress: Callable[[RunProgress], None] = lambda progress: None
     """Called with the progress, twice a second and at the end."""
     journal: Journal = field(default_factory=Journal)
     """run.log."""
-    batch: bool = False
+    use_batches: bool = False
     """Whether the vendor's batch interface is used."""
-    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    probe: str = "never"
+    """Whether servers are checked before the first request: auto, always or never."""
+    earlier_checks: EarlierChecks = field(default_factory=EarlierChecks)
+    """Checks of servers that were made for the run already."""
+    stop_event: asyncio.Event = field(default_factory=asyncio.Event)
     """Set to stop the run cleanly."""
-    _ended: list[Ended] = field(default_factory=list)
-    _flushing: asyncio.Task[None] | None = None
+    _ended_items: list[EndedItem] = field(default_factory=list)
+    _flush_task: asyncio.Task[None] | None = None
 
-    async def go(self) -> Outcome:
+    async def execute(self) -> Outcome:
         """Run to the end, or until it is stopped, the budget is reached or the key is refused."""
-        replies = ResponseLog(
+        response_log = ResponseLog(
             self.store.log_path, redact=self.redact, retry_refused=self.retry_refused
         )
-        live = LiveState(self.store.log_path)
-        progress = Progress(
-            items_total=len(self._items()) * len(self.plan.scorers), started_at=time.time()
+        live_runs = LiveRunStore(self.store.log_path)
+        progress = RunProgress(
+            items_total=len(self._planned_items()) * len(self.plan.scorers),
+            n_scorers=len(self.plan.scorers),
+            started_at=time.time(),
         )
         progress.cap_micro = (
-            None if all(price.free for price in self.prices.values()) else self.limits.cap_micro
+            None if all(price.is_free for price in self.prices.values()) else self.limits.cap_micro
         )
-        progress.per_minute = self.limits.per_minute
         dispatcher = Dispatcher(
             self.id,
             self.providers,
             self.prices,
-            replies,
+            response_log,
             self.limits,
             progress,
             self.journal,
-            batch=self.batch,
+            batch=self.use_batches,
         )
-        if live.beat(self.id, progress):  # somebody asked for that while the model was loaded
-            self.stop.set()
+        checked_run = CheckedRun(
+            self.plan,
+            self.suite,
+            self.probe,
+            self.redact,
+            self.store,
+            self.id,
+            self.earlier_checks,
+        )
+        dispatcher.before_first_send = partial(
+            check_servers, checked_run, dispatcher, self.providers
+        )
+        if live_runs.write_heartbeat(
+            self.id, progress
+        ):  # a stop was requested while the model was loaded
+            self.stop_event.set()
         self.journal.note(
             "run",
             run=self.id,
             plan=self.plan.digest,
             items=progress.items_total,
-            batch=self.batch or None,
+            batch=self.use_batches or None,
         )
         with self.store.writing() as connection:
             write.set_status(connection, self.id, "running")
-        beat = asyncio.create_task(self._beat(live, progress))
-        flush = asyncio.create_task(self._flush_often())
+        heartbeat_task = asyncio.create_task(self._send_heartbeats(live_runs, progress))
+        flush_task = asyncio.create_task(self._flush_periodically())
         try:
-            outcome = await self._work(dispatcher, progress)
+            outcome = await self._run_until_stopped(dispatcher, progress)
         finally:
-            flush.cancel()
-            await asyncio.gather(flush, return_exceptions=True)
+            flush_task.cancel()
+            await asyncio.gather(flush_task, return_exceptions=True)
             await dispatcher.drain()
-            if self._flushing is not None:
-                await asyncio.gather(self._flushing, return_exceptions=True)
+            if self._flush_task is not None:
+                await asyncio.gather(self._flush_task, return_exceptions=True)
             await self._flush()
-            beat.cancel()
-            await asyncio.gather(beat, return_exceptions=True)
+            heartbeat_task.cancel()
+            await asyncio.gather(heartbeat_task, return_exceptions=True)
             for provider in self.providers.values():
                 await provider.close()
         if outcome.status == "done":
-            self._forget_batches(replies)
-        spent, counts = replies.spend(self.id), replies.counts(self.id)
+            self._close_unclaimed_batches(response_log)
+        n_check_requests = count_check_requests(self.store, self.id)
+        spend, call_counts = response_log.get_spend(self.id), response_log.get_call_counts(self.id)
         with self.store.writing() as connection:
             write.set_counts(
                 connection,
                 self.id,
-                sent=counts["calls"],
-                hits=progress.hits,
-                failed=progress.failed,
-                spent=sum(spent),
-                saved=dispatcher.job.saved_micro,
+                n_sent=call_counts["calls"] - n_check_requests,
+                n_hits=progress.hits,
+                n_failed=progress.failed,
+                spent_micro=sum(spend),
+                saved_micro=dispatcher.job.saved_micro,
             )
             write.set_status(connection, self.id, outcome.status, outcome.note)
         progress.status, progress.spent_micro, progress.reserved_micro = (
             outcome.status,
-            sum(spent),
-            spent.reserved,
+            sum(spend),
+            spend.reserved_micro,
         )
         self.journal.note(
-            "end", status=outcome.status, hits=progress.hits, spent_micro=sum(spent), counts=counts
+            "end",
+            status=outcome.status,
+            hits=progress.hits,
+            spent_micro=sum(spend),
+            counts=call_counts,
         )
         self.journal.close()
-        live.beat(self.id, progress)
+        live_runs.write_heartbeat(self.id, progress)
         self.on_progress(progress)
-        live.close()
-        replies.close()
+        live_runs.close()
+        response_log.close()
         return outcome
 
-    def _forget_batches(self, replies: ResponseLog) -> None:
-        """Close batches that no request waits for: the replies came another way."""
+    def _close_unclaimed_batches(self, response_log: ResponseLog) -> None:
+        """Close batches that no request waits for any more."""
         for ref in self.providers:
-            for batch in replies.open_batches(self.id, str(ref)):
-                for call in batch.calls.values():
-                    replies.settle(call, None, "unclaimed")
-                replies.set_batch(batch.name, ended=True)
+            for batch in response_log.list_open_batches(self.id, str(ref)):
+                for call_id in batch.calls_by_key.values():
+                    response_log.settle(call_id, None, "unclaimed")
+                response_log.update_batch(batch.name, is_ended=True)
 
-    def _items(self) -> tuple[Item, ...]:
-        return self.suite.items[: self.plan.limit]
+    def _planned_items(self) -> tuple[Item, ...]:
+        return self.plan.items_of(self.suite)
 
-    async def _work(self, dispatcher: Dispatcher, progress: Progress) -> Outcome:
-        peers = Peers.of(self.suite, self.plan.seed)
-        chosen = {item.id for item in self._items()}
-        ordered = [item for item in peers.donor_order if item.id in chosen]
-        work = asyncio.create_task(self._all(dispatcher, progress, peers, ordered))
-        stop = asyncio.create_task(self.stop.wait())
-        await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
-        stop.cancel()
-        if not work.done():
-            work.cancel()
-            await asyncio.gather(work, return_exceptions=True)
-            at_vendor = (
+    async def _run_until_stopped(self, dispatcher: Dispatcher, progress: RunProgress) -> Outcome:
+        donor_ring = Peers.from_suite(self.suite, self.plan.seed)
+        planned_ids = {item.id for item in self._planned_items()}
+        ordered_items = [item for item in donor_ring.ring_items if item.id in planned_ids]
+        work_task = asyncio.create_task(
+            self._score_all_items(dispatcher, progress, donor_ring, ordered_items)
+        )
+        stop_task = asyncio.create_task(self.stop_event.wait())
+        await asyncio.wait({work_task, stop_task}, return_when=asyncio.FIRST_COMPLETED)
+        stop_task.cancel()
+        if not work_task.done():
+            work_task.cancel()
+            await asyncio.gather(work_task, return_exceptions=True)
+            vendor_note = (
                 f"; {progress.waiting_for}, which a resumed run picks up"
                 if progress.waiting_for
                 else ""
             )
-            return Outcome("stopped", f"stopped on request{at_vendor}", progress)
+            return Outcome("stopped", f"stopped on request{vendor_note}", progress)
         try:
-            await work
+            await work_task
         except (ExceptionGroup, CotlabError) as raised:
-            error = _cause(raised) if isinstance(raised, ExceptionGroup) else raised
-            redacted = self.redact and isinstance(error, ProviderError)
-            message = f"{type(error).__name__} (its words are redacted)" if redacted else str(error)
+            error = _first_cotlab_error(raised) if isinstance(raised, ExceptionGroup) else raised
+            is_redacted = self.redact and isinstance(error, ProviderError)
+            message = (
+                f"{type(error).__name__} (its words are redacted)" if is_redacted else str(error)
+            )
             return Outcome(
                 "budget" if isinstance(error, BudgetReached) else "failed", message, progress
             )
         return Outcome("done", None, progress)
 
-    async def _all(
-        self, dispatcher: Dispatcher, progress: Progress, peers: Peers, ordered: Sequence[Item]
+    async def _score_all_items(
+        self,
+        dispatcher: Dispatcher,
+        progress: RunProgress,
+        donor_ring: Peers,
+        ordered_items: Sequence[Item],
     ) -> None:
-        slots = asyncio.Semaphore(ITEMS_IN_BATCHES if self.batch else ITEMS_IN_FLIGHT)
-        jobs: list[tuple[Scorer, ScorerSpec, Params, str, Item]] = []
+        item_slots = asyncio.Semaphore(
+            MAX_ITEMS_WITH_BATCHES if self.use_batches else MAX_ITEMS_IN_FLIGHT
+        )
+        item_jobs: list[tuple[Scorer, ScorerSpec, Params, str, Item]] = []
         for spec in self.plan.scorers:
             scorer: Scorer = SCORERS[spec.name]
-            constants = await self._constants(dispatcher, scorer, spec)
-            params, params_id = (
-                params_of(self.plan, spec, constants),
-                params_digest(self.plan, spec, constants),
-            )
-            done = self._done(spec, params_id)
-            progress.items_done += sum(item.id in done for item in ordered)
-            remaining = [item for item in ordered if item.id not in done]
+            constants = await self._prepare_constants(dispatcher, scorer, spec)
+            params = params_of(self.plan, spec, constants)
+            params_id = params_digest(self.plan, spec, constants)
+            done_ids = self._done_item_ids(spec, params_id)
+            progress.items_done += sum(item.id in done_ids for item in ordered_items)
+            remaining_items = [item for item in ordered_items if item.id not in done_ids]
             if self.redact:
                 progress.asked_again += sum(
-                    dispatcher.was_started(scorer(item, params, peers)) for item in remaining
+                    dispatcher.was_started(scorer(item, params, donor_ring))
+                    for item in remaining_items
                 )
-            jobs += [(scorer, spec, params, params_id, item) for item in remaining]
+            item_jobs += [(scorer, spec, params, params_id, item) for item in remaining_items]
         if progress.asked_again:
             self.journal.note("asked again", items=progress.asked_again)
 
@@ -222,95 +258,98 @@ class Run:
             scorer: Scorer, spec: ScorerSpec, params: Params, params_id: str, item: Item
         ) -> None:
             try:
-                scores = await drive(scorer(item, params, peers), dispatcher)
+                scores = await drive(scorer(item, params, donor_ring), dispatcher)
             finally:
-                slots.release()
-            self._ended.append(Ended(spec.name, spec.version, params_id, item.id, scores))
+                item_slots.release()
+            self._ended_items.append(EndedItem(spec.name, spec.version, params_id, item.id, scores))
             progress.items_done += 1
 
-        async with asyncio.TaskGroup() as group:
-            for started, job in enumerate(jobs, start=1):
-                await slots.acquire()
-                group.create_task(score_item(*job))
-                progress.expected = round(dispatcher.requested / started * len(jobs))
+        async with asyncio.TaskGroup() as task_group:
+            for n_started_items, item_job in enumerate(item_jobs, start=1):
+                await item_slots.acquire()
+                task_group.create_task(score_item(*item_job))
+                progress.expected = round(dispatcher.requested / n_started_items * len(item_jobs))
             await asyncio.sleep(0)
             progress.expected = dispatcher.requested
 
-    async def _constants(
+    async def _prepare_constants(
         self, dispatcher: Dispatcher, scorer: Scorer, spec: ScorerSpec
     ) -> Mapping[str, Any]:
-        """Return the constants of ``prepare``, computed once a run and stored."""
+        """Return the constants of ``prepare``, computed once in a run and stored."""
         if scorer.prepare is None:
             return {}
-        without = params_digest(self.plan, spec, {})
-        constants = read.constants(self.store, self.id, spec.name, without)
+        unprepared_digest = params_digest(self.plan, spec, {})
+        constants = read.get_constants(self.store, self.id, spec.name, unprepared_digest)
         if constants is None:
             constants = await drive(
                 scorer.prepare(self.suite, params_of(self.plan, spec)), dispatcher
             )
             with self.store.writing() as connection:
-                write.set_constants(connection, self.id, spec.name, without, constants)
+                write.set_constants(connection, self.id, spec.name, unprepared_digest, constants)
             self.journal.note("prepared", scorer=spec.name, **constants)
         return constants
 
-    def _done(self, spec: ScorerSpec, params_id: str) -> set[str]:
-        rows = read.ended_pairs(self.store, self.id)
-        same = (
+    def _done_item_ids(self, spec: ScorerSpec, params_id: str) -> set[str]:
+        rows = read.list_ended_pairs(self.store, self.id)
+        has_same_params = (
             (rows["scorer"] == spec.name)
             & (rows["version"] == spec.version)
             & (rows["params_digest"] == params_id)
         )
-        settled = rows["errors"] == 0
+        is_settled = rows["errors"] == 0
         if self.retry_refused:
-            settled &= rows["refusals"] == 0
-        return set(rows[same & settled]["item"])
+            is_settled &= rows["refusals"] == 0
+        return set(rows[has_same_params & is_settled]["item"])
 
     async def _flush(self) -> None:
         """Store what ended since the last time, in one transaction; retry later if that fails."""
-        batch, self._ended = self._ended, []
+        ended_items, self._ended_items = self._ended_items, []
         try:
-            await asyncio.to_thread(self._write, batch)
+            await asyncio.to_thread(self._write_items, ended_items)
         except BaseException:
-            self._ended = batch + self._ended
+            self._ended_items = ended_items + self._ended_items
             raise
 
-    def _write(self, batch: Sequence[Ended]) -> None:
-        if batch:
+    def _write_items(self, ended_items: Sequence[EndedItem]) -> None:
+        if ended_items:
             with self.store.writing() as connection:
-                write.add_ended(connection, self.id, batch)
-                withdraw_outdated(
-                    connection, self.store.log_path, self.id, {entry.item_id for entry in batch}
+                write.add_ended(connection, self.id, ended_items)
+                withdraw_outdated_labels(
+                    connection,
+                    self.store.log_path,
+                    self.id,
+                    {entry.item_id for entry in ended_items},
                 )
 
-    async def _flush_often(self) -> None:
+    async def _flush_periodically(self) -> None:
         while True:
-            await asyncio.sleep(FLUSH_S)
-            self._flushing = asyncio.create_task(self._flush())
+            await asyncio.sleep(FLUSH_INTERVAL_S)
+            self._flush_task = asyncio.create_task(self._flush())
             try:
-                await asyncio.shield(self._flushing)
+                await asyncio.shield(self._flush_task)
             except StoreError as error:
-                log.warning("scores are kept for the next try: %s", error)
+                logger.warning("scores are kept for the next try: %s", error)
 
-    async def _beat(self, live: LiveState, progress: Progress) -> None:
-        before, since = progress.replies, time.monotonic()
+    async def _send_heartbeats(self, live_runs: LiveRunStore, progress: RunProgress) -> None:
+        n_replies_before, started_at = progress.replies, time.monotonic()
         while True:
             self.on_progress(progress)
-            if live.beat(self.id, progress):
-                self.stop.set()
-            await asyncio.sleep(BEAT_S)
-            elapsed = time.monotonic() - since
-            progress.rate = (progress.replies - before) / elapsed
-            left = max(0, progress.expected - progress.replies)
-            progress.eta_s = left / progress.rate if progress.rate > 0 else None
+            if live_runs.write_heartbeat(self.id, progress):
+                self.stop_event.set()
+            await asyncio.sleep(HEARTBEAT_INTERVAL_S)
+            elapsed_s = time.monotonic() - started_at
+            progress.rate = (progress.replies - n_replies_before) / elapsed_s
+            n_requests_left = max(0, progress.expected - progress.replies)
+            progress.eta_s = n_requests_left / progress.rate if progress.rate > 0 else None
 
 
-def _cause(group: ExceptionGroup[Exception]) -> CotlabError:
+def _first_cotlab_error(group: ExceptionGroup[Exception]) -> CotlabError:
     """Return the CotlabError of a group of failed items; raise anything else, which is a bug."""
-    first: CotlabError | None = None
+    first_error: CotlabError | None = None
     for error in group.exceptions:
-        inner = _cause(error) if isinstance(error, ExceptionGroup) else error
-        if not isinstance(inner, CotlabError):
-            raise inner
-        first = first or inner
-    assert first is not None
-    return first
+        cause = _first_cotlab_error(error) if isinstance(error, ExceptionGroup) else error
+        if not isinstance(cause, CotlabError):
+            raise cause
+        first_error = first_error or cause
+    assert first_error is not None
+    return first_error

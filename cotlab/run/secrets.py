@@ -16,21 +16,21 @@ from typing import Any
 from dotenv import dotenv_values
 
 from cotlab.core.errors import ConfigError
-from cotlab.providers.keys import FROM_FILES, KEY_VARIABLES, SEND_TO
+from cotlab.providers.keys import KEY_VARIABLES, SEND_KEY_TO_VARIABLE, VARIABLES_FROM_FILES
 
-ACCESS = (
+ACCESS_VARIABLES = (
     "COTLAB_ADMINS",
     "COTLAB_LABELLERS",
     "COTLAB_TRUSTED_HEADER",
     "COTLAB_PROXY_SECRET",
     "COTLAB_OPEN",
 )
-"""Who may do what. Those of ``.env`` are read anew whenever somebody asks, so that a change holds
-at the next action."""
-_USERS = (
+"""Variables of who may do what; ``.env`` is read again for each action, so that a change applies at
+once."""
+_USER_ONLY_VARIABLES = (
     "COTLAB_CHROME",
     "COTLAB_STORE",
-    SEND_TO,
+    SEND_KEY_TO_VARIABLE,
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     "REQUESTS_CA_BUNDLE",
@@ -53,55 +53,82 @@ def load_secrets(folder: Path | None = None) -> None:
         say is never repeated.
     """
     folder = folder or Path.cwd()
-    env, toml = folder / ".env", folder / ".streamlit" / "secrets.toml"
-    lines, table = _lines(env, interpolate=False), _table(toml)
-    _refuse(env, [name for name, value in lines.items() if value and name not in os.environ])
+    env_file, toml_file = folder / ".env", folder / ".streamlit" / "secrets.toml"
+    env_values, toml_values = _read_env(env_file, interpolate=False), _read_toml(toml_file)
+    _check_allowed(
+        env_file, [name for name, value in env_values.items() if value and name not in os.environ]
+    )
     # the dashboard's package brings the top of secrets.toml into the environment when it reads a
     # login there
-    _refuse(toml, [name for name, value in table.items() if os.environ.get(name) == str(value)])
-    taken = {name: value for name, value in lines.items() if name in _names()} if lines else {}
-    for name, value in taken.items():
+    _check_allowed(
+        toml_file,
+        [name for name, value in toml_values.items() if os.environ.get(name) == str(value)],
+    )
+    allowed_values = (
+        {name: value for name, value in env_values.items() if name in _names_by_variable()}
+        if env_values
+        else {}
+    )
+    for name, value in allowed_values.items():
         if "${" in (value or "") and not os.environ.get(name):
             raise ConfigError(
-                f"{env}: variables are not filled in there: write the value of {name} itself."
+                f"{env_file}: variables are not filled in there: write the value of {name} itself."
             )
-    for name, value in taken.items():
-        _set(name, value, env)
+    for name, value in allowed_values.items():
+        _set_variable(name, value, env_file)
     for name in KEY_VARIABLES.values():
-        value = table.get(name)
+        value = toml_values.get(name)
         if isinstance(value, str):
-            _set(name, value, toml)
-    url = table.get("COTLAB_BASE_URL")
-    if isinstance(url, str) and os.environ.get("COTLAB_BASE_URL") == url:
-        FROM_FILES["COTLAB_BASE_URL"] = str(toml), url
+            _set_variable(name, value, toml_file)
+    base_url = toml_values.get("COTLAB_BASE_URL")
+    if isinstance(base_url, str) and os.environ.get("COTLAB_BASE_URL") == base_url:
+        VARIABLES_FROM_FILES["COTLAB_BASE_URL"] = str(toml_file), base_url
 
 
-def _refuse(path: Path, names: Sequence[str]) -> None:
+def load_key(variable: str, folder: Path | None = None) -> None:
+    """Bring one key that a run names into the environment, as ``load_secrets`` does for others."""
+    folder = folder or Path.cwd()
+    env_file, toml_file = folder / ".env", folder / ".streamlit" / "secrets.toml"
+    for file, values in (
+        (env_file, _read_env(env_file, interpolate=False)),
+        (toml_file, _read_toml(toml_file)),
+    ):
+        value = values.get(variable)
+        if isinstance(value, str) and value and not os.environ.get(variable):
+            os.environ[variable] = value
+            VARIABLES_FROM_FILES[variable] = str(file), value
+
+
+def _check_allowed(path: Path, names: Sequence[str]) -> None:
     """Raise where a file sets what only the user may."""
-    found = [name for name in names if name in _USERS or name.lower().endswith("_proxy")]
-    if found:
+    forbidden_names = [
+        name for name in names if name in _USER_ONLY_VARIABLES or name.lower().endswith("_proxy")
+    ]
+    if forbidden_names:
         raise ConfigError(
-            f"{path}: {', '.join(found)} cannot be set there: a file of a folder names no program,"
-            " and no place for keys and results. Take the line out; if you mean it, type:"
-            f" {' '.join(['export', *(f'{name}=VALUE' for name in found)])}"
+            f"{path}: {', '.join(forbidden_names)} cannot be set there: a file of a folder names no"
+            " program, and no place for keys and results. Take the line out; if you mean it, type:"
+            f" {' '.join(['export', *(f'{name}=VALUE' for name in forbidden_names)])}"
         )
 
 
 @lru_cache(maxsize=1)
-def _names() -> dict[str, tuple[str, ...]]:
+def _names_by_variable() -> dict[str, tuple[str, ...]]:
     """Return the variables that ``.env`` may set, keys and options, each with all its names.
 
     The environment wins over ``.env`` under any name of an option.
     """
     from cotlab.run.config import run_fields  # its packages take longer to load than many a command
 
-    keys = {name: (name,) for name in KEY_VARIABLES.values()}
-    options = {name: f.variables for f in run_fields().values() for name in f.variables}
-    return keys | options
+    names_by_key = {name: (name,) for name in KEY_VARIABLES.values()}
+    names_by_option = {
+        name: field.env_variables for field in run_fields().values() for name in field.env_variables
+    }
+    return names_by_key | names_by_option
 
 
 def access_settings(folder: Path) -> dict[str, str]:
-    """Return who may do what, by the names of ``ACCESS``; the environment wins over ``.env``.
+    """Return who may do what, by names of ``ACCESS_VARIABLES``; the environment wins over .env.
 
     Raises
     ------
@@ -110,44 +137,52 @@ def access_settings(folder: Path) -> dict[str, str]:
         to be let in.
     """
     files = (folder / ".env", folder / ".streamlit" / "secrets.toml")
-    settings = _access(*(str(file) for file in files), *(_stamp(file) for file in files))
-    return {name: os.environ.get(name) or settings.get(name, "") for name in ACCESS}
+    settings = _cached_access_settings(
+        *(str(file) for file in files), *(_file_stamp(file) for file in files)
+    )
+    return {name: os.environ.get(name) or settings.get(name, "") for name in ACCESS_VARIABLES}
 
 
 @lru_cache(maxsize=8)
-def _access(env: str, toml: str, env_stamp: object, toml_stamp: object) -> dict[str, str]:
-    _table(Path(toml))
-    return {name: value for name, value in _lines(Path(env)).items() if name in ACCESS and value}
+def _cached_access_settings(
+    env_path: str, toml_path: str, env_stamp: object, toml_stamp: object
+) -> dict[str, str]:
+    _read_toml(Path(toml_path))
+    return {
+        name: value
+        for name, value in _read_env(Path(env_path)).items()
+        if name in ACCESS_VARIABLES and value
+    }
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def _file_stamp(path: Path) -> tuple[int, int, int] | None:
     """Return what changes with a file; None where there is none."""
     try:
-        status = path.stat()
+        file_stat = path.stat()
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    return file_stat.st_mtime_ns, file_stat.st_size, file_stat.st_ino
 
 
-def _lines(path: Path, *, interpolate: bool = True) -> dict[str, str | None]:
+def _read_env(path: Path, *, interpolate: bool = True) -> dict[str, str | None]:
     try:
         return dict(dotenv_values(path, interpolate=interpolate)) if path.is_file() else {}
     except (ValueError, OSError):
         raise ConfigError(f"{path}: not a text file. Keys are written NAME=value.") from None
 
 
-def _table(path: Path) -> dict[str, Any]:
+def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
     except (ValueError, OSError):
         raise ConfigError(f'{path}: not a TOML file. Keys are written NAME = "value".') from None
 
 
-def _set(name: str, value: str | None, file: Path) -> None:
+def _set_variable(name: str, value: str | None, file: Path) -> None:
     """Set a variable that the environment lacks; an empty key is missing, an empty option not."""
     is_key = name in KEY_VARIABLES.values()
-    names = (name,) if is_key else _names()[name]
-    current = any(os.environ.get(other) for other in names)
-    if value is not None and not current and (value if is_key else name not in os.environ):
+    equivalent_names = (name,) if is_key else _names_by_variable()[name]
+    is_set = any(os.environ.get(variable) for variable in equivalent_names)
+    if value is not None and not is_set and (value if is_key else name not in os.environ):
         os.environ[name] = value
-        FROM_FILES[name] = str(file), value
+        VARIABLES_FROM_FILES[name] = str(file), value

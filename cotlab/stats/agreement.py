@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cotlab.stats.intervals import Interval, checked_level, no_interval, too_few, wilson
 
-Table = Sequence[Sequence[int]]
+CountTable = Sequence[Sequence[int]]
 
 
 def cohen_kappa(
@@ -45,7 +45,7 @@ def cohen_kappa(
     return cohen_kappa_table(agreement_table(first, second), level=level)
 
 
-def cohen_kappa_table(table: Table, *, level: float = 0.95) -> Interval:
+def cohen_kappa_table(table: CountTable, *, level: float = 0.95) -> Interval:
     """Return Cohen's kappa from a square table of counts.
 
     Parameters
@@ -68,17 +68,17 @@ def cohen_kappa_table(table: Table, *, level: float = 0.95) -> Interval:
     from statsmodels.stats.inter_rater import cohens_kappa
 
     checked_level(level)
-    counts = _checked(table)
+    counts = _checked_counts(table)
     n = int(counts.sum())
     if n == 0:
         return no_interval(None, 0, "no item was rated by both", level=level)
     constant_raters = [
-        who
-        for who, sums in (("first", counts.sum(axis=1)), ("second", counts.sum(axis=0)))
-        if (sums > 0).sum() == 1
+        rater
+        for rater, label_counts in (("first", counts.sum(axis=1)), ("second", counts.sum(axis=0)))
+        if (label_counts > 0).sum() == 1
     ]
     if constant_raters:
-        who = (
+        rater_text = (
             "both raters give"
             if len(constant_raters) == 2
             else f"the {constant_raters[0]} rater gives"
@@ -86,7 +86,7 @@ def cohen_kappa_table(table: Table, *, level: float = 0.95) -> Interval:
         return no_interval(
             None,
             n,
-            f"{who} one label to all {n} items: kappa cannot tell that from chance",
+            f"{rater_text} one label to all {n} items: kappa cannot tell that from chance",
             level=level,
         )
     result = cohens_kappa(counts)
@@ -98,8 +98,8 @@ def cohen_kappa_table(table: Table, *, level: float = 0.95) -> Interval:
         reason = "the large-sample variance is 0"
     if reason:
         return no_interval(point, n, reason, level=level)
-    half = float(norm.ppf((1 + level) / 2) * result.std_kappa)
-    lo, hi = max(-1.0, point - half), min(1.0, point + half)
+    half_width = float(norm.ppf((1 + level) / 2) * result.std_kappa)
+    lo, hi = max(-1.0, point - half_width), min(1.0, point + half_width)
     return Interval(
         point, min(lo, point), max(hi, point), n, "Cohen's kappa, large-sample variance", level
     )
@@ -134,7 +134,7 @@ def percent_agreement(
     return percent_agreement_table(agreement_table(first, second), level=level)
 
 
-def percent_agreement_table(table: Table, *, level: float = 0.95) -> Interval:
+def percent_agreement_table(table: CountTable, *, level: float = 0.95) -> Interval:
     """Return the share of agreement from a square table of counts.
 
     Parameters
@@ -152,7 +152,7 @@ def percent_agreement_table(table: Table, *, level: float = 0.95) -> Interval:
     ValueError
         If the table is not square, or a count is negative or not whole.
     """
-    counts = _checked(table)
+    counts = _checked_counts(table)
     n = int(counts.sum())
     if n == 0:
         return no_interval(None, 0, "no item was rated by both", level=level)
@@ -179,14 +179,14 @@ def agreement_table(first: Sequence[Hashable], second: Sequence[Hashable]) -> li
     if len(first) != len(second):
         raise ValueError(f"two raters of the same items, got {len(first)} and {len(second)} labels")
     labels = sorted({*first, *second}, key=str)
-    at = {label: k for k, label in enumerate(labels)}
+    index_by_label = {label: k for k, label in enumerate(labels)}
     counts = [[0] * len(labels) for _ in labels]
     for first_label, second_label in zip(first, second, strict=True):
-        counts[at[first_label]][at[second_label]] += 1
+        counts[index_by_label[first_label]][index_by_label[second_label]] += 1
     return counts
 
 
-def _checked(table: Table) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+def _checked_counts(table: CountTable) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     if not all(len(row) == len(table) for row in table):
         raise ValueError(
             "a table of agreement is square: the same labels for both raters, in the same order"
@@ -197,14 +197,18 @@ def _checked(table: Table) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     return counts
 
 
-RESAMPLES = 1000
-MAX_UNDEFINED = 0.05
+N_RESAMPLES = 1000
+MAX_UNDEFINED_SHARE = 0.05
 """Share of resamples without a value, one label alone in them, from which on there is no interval.
 """
 
 
 def nominal_alpha(
-    ratings: Sequence[Sequence[Hashable | None]], *, seed: int, level: float = 0.95
+    ratings: Sequence[Sequence[Hashable | None]],
+    *,
+    seed: int,
+    level: float = 0.95,
+    groups: Sequence[Hashable] | None = None,
 ) -> Interval:
     """Return Krippendorff's alpha of nominal labels, with a bootstrap interval over items.
 
@@ -216,6 +220,9 @@ def nominal_alpha(
     seed : int
         Of the resampling; the same seed gives the same interval, in whichever order the items come.
     level : float in (0, 1)
+    groups : sequence (n_items,), optional
+        Items of one group are drawn together, as the steps of one chain; ``n`` and the reasons then
+        count groups.
 
     Returns
     -------
@@ -225,8 +232,8 @@ def nominal_alpha(
         label say nothing about agreement, and ``note`` counts them. Undefined (with the reason)
         without such items and where only one label occurs: agreement cannot be told from chance
         then. No bounds below five items, where every item is agreed on (no resample shows a
-        disagreement), and where more than ``MAX_UNDEFINED`` of the resamples have no value; fewer
-        are left out, and ``note`` counts them.
+        disagreement), and where more than ``MAX_UNDEFINED_SHARE`` of the resamples have no value;
+        fewer are left out, and ``note`` counts them.
 
     References
     ----------
@@ -234,17 +241,21 @@ def nominal_alpha(
     R: irr::kripp.alpha.
     """
     checked_level(level)
-    known = [[label for label in item if label is not None] for item in ratings]
-    paired = [item for item in known if len(item) > 1]
-    n, n_single = len(paired), sum(len(item) == 1 for item in known)
+    item_labels = [[label for label in item if label is not None] for item in ratings]
+    rated_items = [item for item in item_labels if len(item) > 1]
+    group_of_item = range(len(item_labels)) if groups is None else groups
+    rated_groups = [
+        group for group, item in zip(group_of_item, item_labels, strict=True) if len(item) > 1
+    ]
+    n, n_single_rated = len(set(rated_groups)), sum(len(item) == 1 for item in item_labels)
     note = (
-        f"{n_single} {'item' if n_single == 1 else 'items'} of one rater left out"
-        if n_single
+        f"{n_single_rated} {'item' if n_single_rated == 1 else 'items'} of one rater left out"
+        if n_single_rated
         else None
     )
     if not n:
         return no_interval(None, 0, "no item was rated by two", level=level, note=note)
-    labels = sorted({label for item in paired for label in item}, key=str)
+    labels = sorted({label for item in rated_items for label in item}, key=str)
     if len(labels) == 1:
         return no_interval(
             None,
@@ -253,33 +264,40 @@ def nominal_alpha(
             level=level,
             note=note,
         )
-    counts = np.array([[item.count(label) for label in labels] for item in paired], dtype=np.int64)
-    point = _alpha(counts)
+    counts = np.array(
+        [[item.count(label) for label in labels] for item in rated_items], dtype=np.int64
+    )
+    point = _krippendorff_alpha(counts)
     reason = too_few(n, "items") or (
         "every item is agreed on: a resample has no spread to show" if point == 1.0 else None
     )
     if reason:
         return no_interval(point, n, reason, level=level, note=note)
-    # items with equal counts are drawn together
-    kinds, often = np.unique(counts, axis=0, return_counts=True)
-    alphas = _resampled(
-        kinds, np.random.default_rng(seed).multinomial(n, often / n, size=RESAMPLES)
+    # items, or groups of items, with equal sums are drawn together
+    sums = _alpha_sums(counts, rated_groups)
+    distinct_sums, n_repeats = np.unique(sums, axis=0, return_counts=True)
+    alphas = _resampled_alphas(
+        distinct_sums, np.random.default_rng(seed).multinomial(n, n_repeats / n, size=N_RESAMPLES)
     )
-    n_undefined = RESAMPLES - len(alphas)
-    if n_undefined > MAX_UNDEFINED * RESAMPLES:
+    n_undefined = N_RESAMPLES - len(alphas)
+    if n_undefined > MAX_UNDEFINED_SHARE * N_RESAMPLES:
         return no_interval(
             point,
             n,
-            f"{n_undefined} of {RESAMPLES} resamples hold one label alone",
+            f"{n_undefined} of {N_RESAMPLES} resamples hold one label alone",
             level=level,
             note=note,
         )
     lo, hi = (float(bound) for bound in np.quantile(alphas, [(1 - level) / 2, (1 + level) / 2]))
     notes = [
         *([note] if note else []),
-        *([f"{n_undefined} of {RESAMPLES} resamples hold one label alone"] if n_undefined else []),
+        *(
+            [f"{n_undefined} of {N_RESAMPLES} resamples hold one label alone"]
+            if n_undefined
+            else []
+        ),
     ]
-    method = f"bootstrap (percentile, {RESAMPLES} resamples)"
+    method = f"bootstrap (percentile, {N_RESAMPLES} resamples)"
     if not lo <= point <= hi:
         lo, hi, method = (
             min(lo, point),
@@ -289,22 +307,47 @@ def nominal_alpha(
     return Interval(point, lo, hi, n, method, level, note="; ".join(notes) or None)
 
 
-def _alpha(counts: NDArray[np.int64]) -> float:
+def _krippendorff_alpha(counts: NDArray[np.int64]) -> float:
     """Return alpha from counts (n_items, n_labels) with two ratings an item and two labels."""
     import krippendorff
 
     return min(1.0, float(krippendorff.alpha(value_counts=counts, level_of_measurement="nominal")))
 
 
-def _resampled(kinds: NDArray[np.int64], often: NDArray[np.int64]) -> NDArray[np.float64]:
+def _alpha_sums(counts: NDArray[np.int64], groups: Sequence[Hashable]) -> NDArray[np.float64]:
+    """Return the sums of each group that alpha is computed from.
+
+    Parameters
+    ----------
+    counts : ndarray (n_items, n_labels) of int
+        Counts of labels.
+    groups : sequence (n_items,)
+        Group of each item.
+
+    Returns
+    -------
+    ndarray (n_groups, n_labels + 1)
+        Counts of labels, then the observed agreement n (n - 1) / (m - 1), m the ratings of an item.
+    """
+    observed = (counts * (counts - 1)).sum(axis=1) / (counts.sum(axis=1) - 1)
+    index_by_group: dict[Hashable, int] = {}
+    indices = [index_by_group.setdefault(group, len(index_by_group)) for group in groups]
+    sums = np.zeros((len(index_by_group), counts.shape[1] + 1))
+    np.add.at(sums, indices, np.column_stack([counts, observed]))
+    return sums
+
+
+def _resampled_alphas(
+    distinct_sums: NDArray[np.float64], draw_counts: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Return alpha of each resample in which more than one label occurs.
 
     Parameters
     ----------
-    kinds : ndarray (n_kinds, n_labels) of int
-        Counts of labels: the distinct items.
-    often : ndarray (n_resamples, n_kinds) of int
-        How often each kind of item was drawn.
+    distinct_sums : ndarray (n_kinds, n_labels + 1)
+        ``_alpha_sums``, each distinct row once.
+    draw_counts : ndarray (n_resamples, n_kinds) of int
+        How often each kind of row was drawn.
 
     Notes
     -----
@@ -312,10 +355,14 @@ def _resampled(kinds: NDArray[np.int64], often: NDArray[np.int64]) -> NDArray[np
     o_cc sums n (n - 1) / (m - 1) over the items, m the ratings of one. The coincidences of a
     resample are sums over its items, so all resamples are computed at once.
     """
-    m = kinds.sum(axis=1)
-    same = often @ ((kinds * (kinds - 1)).sum(axis=1) / (m - 1))
-    labels = (often @ kinds).astype(float)
-    totals = labels.sum(axis=1)
-    chance = totals**2 - (labels**2).sum(axis=1)
-    known = (labels > 0).sum(axis=1) > 1
-    return np.asarray(1 - (totals[known] - 1) * (totals[known] - same[known]) / chance[known])
+    totals = draw_counts @ distinct_sums
+    label_totals, observed_agreement = totals[:, :-1], totals[:, -1]
+    n_ratings = label_totals.sum(axis=1)
+    expected_disagreement = n_ratings**2 - (label_totals**2).sum(axis=1)
+    is_defined = (label_totals > 0).sum(axis=1) > 1
+    return np.asarray(
+        1
+        - (n_ratings[is_defined] - 1)
+        * (n_ratings[is_defined] - observed_agreement[is_defined])
+        / expected_disagreement[is_defined]
+    )

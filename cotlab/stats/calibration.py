@@ -11,12 +11,12 @@ from cotlab.stats.intervals import Interval, checked_level, wilson
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-BINS, PER_BIN = 10, 10
+MAX_BINS, MIN_PREDICTIONS_PER_BIN = 10, 10
 """Bins of the calibration error, and the predictions that each should hold."""
 MIN_PROBABILITY = 1e-6
 """Distance from 0 and 1 to which the log loss clips; a certain error costs 13.8 nats."""
-DRAWS = 1000
-_CELLS = 4_000_000
+N_DRAWS = 1000
+_BLOCK_CELLS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,25 +113,25 @@ def auroc(scores: ArrayLike, target: ArrayLike) -> float | None:
     """
     from sklearn.metrics import roc_auc_score
 
-    s, y = checked_predictions(scores, target, unit=False)
+    s, y = checked_predictions(scores, target, is_probability=False)
     return None if y.min() == y.max() else float(roc_auc_score(y, s))
 
 
 def bin_count(n: int) -> int:
-    """Return ``BINS``, or fewer where a bin would hold less than ``PER_BIN`` predictions."""
-    return max(2, min(BINS, n // PER_BIN))
+    """Return ``MAX_BINS``, or fewer so that each has ``MIN_PREDICTIONS_PER_BIN``."""
+    return max(2, min(MAX_BINS, n // MIN_PREDICTIONS_PER_BIN))
 
 
-def equal_mass(predicted: ArrayLike, bins: int) -> Integers:
+def equal_mass_bins(predicted: ArrayLike, n_bins: int) -> Integers:
     """Return the bin of each prediction, equally many in each as far as ties allow.
 
     Equal predictions always share a bin, the one in which the middle of their ranks lies. A bin
-    that gets nothing is left out, so there may be fewer than ``bins``.
+    that gets nothing is left out, so there may be fewer than ``n_bins``.
 
     Parameters
     ----------
     predicted : array (n,)
-    bins : int, at least 1
+    n_bins : int, at least 1
 
     Returns
     -------
@@ -141,15 +141,15 @@ def equal_mass(predicted: ArrayLike, bins: int) -> Integers:
     Raises
     ------
     ValueError
-        If ``bins`` is below 1.
+        If ``n_bins`` is below 1.
     """
-    if bins < 1:
-        raise ValueError(f"at least one bin is needed, got {bins}")
+    if n_bins < 1:
+        raise ValueError(f"at least one bin is needed, got {n_bins}")
     p = np.asarray(predicted, dtype=float)
-    _, where, counts = np.unique(p, return_inverse=True, return_counts=True)
-    middle = np.cumsum(counts) - counts / 2
-    bin_index = np.minimum((middle * bins / len(p)).astype(int), bins - 1)
-    return np.asarray(np.unique(bin_index, return_inverse=True)[1][where], dtype=np.int64)
+    _, value_index, counts = np.unique(p, return_inverse=True, return_counts=True)
+    middle_rank = np.cumsum(counts) - counts / 2
+    bin_index = np.minimum((middle_rank * n_bins / len(p)).astype(int), n_bins - 1)
+    return np.asarray(np.unique(bin_index, return_inverse=True)[1][value_index], dtype=np.int64)
 
 
 def ece(predicted: ArrayLike, target: ArrayLike, *, bins: int | None = None) -> float:
@@ -181,8 +181,8 @@ def ece(predicted: ArrayLike, target: ArrayLike, *, bins: int | None = None) -> 
     workshops.
     """
     p, y = checked_predictions(predicted, target)
-    where = equal_mass(p, bins or bin_count(len(p)))
-    return float(np.abs(np.bincount(where, p - y)).sum() / len(p))
+    bin_index = equal_mass_bins(p, bins or bin_count(len(p)))
+    return float(np.abs(np.bincount(bin_index, p - y)).sum() / len(p))
 
 
 def perfect_band(
@@ -191,7 +191,7 @@ def perfect_band(
     seed: int,
     bins: int | None = None,
     level: float = 0.95,
-    draws: int = DRAWS,
+    draws: int = N_DRAWS,
 ) -> tuple[float, float]:
     """Return the range of the ECE of a perfectly calibrated forecaster.
 
@@ -225,17 +225,19 @@ def perfect_band(
     checked_level(level)
     p = np.asarray(predicted, dtype=float)
     checked_predictions(p, np.zeros(len(p)))
-    where = equal_mass(p, bins or bin_count(len(p)))
-    member = np.eye(int(where.max()) + 1)[where]
-    rng, step = np.random.default_rng(seed), max(1, _CELLS // len(p))
-    values = np.concatenate(
+    bin_index = equal_mass_bins(p, bins or bin_count(len(p)))
+    is_in_bin = np.eye(int(bin_index.max()) + 1)[bin_index]
+    rng, block_size = np.random.default_rng(seed), max(1, _BLOCK_CELLS // len(p))
+    simulated_eces = np.concatenate(
         [
-            np.abs(((rng.random((min(step, draws - at), len(p))) < p) - p) @ member).sum(axis=1)
+            np.abs(
+                ((rng.random((min(block_size, draws - start), len(p))) < p) - p) @ is_in_bin
+            ).sum(axis=1)
             / len(p)
-            for at in range(0, draws, step)
+            for start in range(0, draws, block_size)
         ]
     )
-    lo, hi = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    lo, hi = np.quantile(simulated_eces, [(1 - level) / 2, (1 + level) / 2])
     return float(lo), float(hi)
 
 
@@ -249,7 +251,7 @@ def reliability_bins(
     predicted : array (n,), [0, 1]
     target : array (n,) of bool, 0 or 1
     bins : int, optional
-        By default ``bin_count(n)``; see ``equal_mass`` for how they are cut.
+        By default ``bin_count(n)``; see ``equal_mass_bins`` for how they are cut.
     level : float in (0, 1)
         Of Wilson's interval of each bin.
 
@@ -268,23 +270,30 @@ def reliability_bins(
     Bröcker and Smith (2007), Weather and Forecasting 22:651.
     """
     p, y = checked_predictions(predicted, target)
-    where = equal_mass(p, bins or bin_count(len(p)))
-    members = [where == k for k in range(int(where.max()) + 1)]
-    shares = [wilson(int(y[member].sum()), int(member.sum()), level=level) for member in members]
+    bin_index = equal_mass_bins(p, bins or bin_count(len(p)))
+    bin_masks = [bin_index == k for k in range(int(bin_index.max()) + 1)]
+    observed_shares = [
+        wilson(int(y[bin_mask].sum()), int(bin_mask.sum()), level=level) for bin_mask in bin_masks
+    ]
     return tuple(
-        Bin(float(p[member].min()), float(p[member].max()), float(p[member].mean()), share)
-        for member, share in zip(members, shares, strict=True)
+        Bin(
+            float(p[bin_mask].min()),
+            float(p[bin_mask].max()),
+            float(p[bin_mask].mean()),
+            observed_share,
+        )
+        for bin_mask, observed_share in zip(bin_masks, observed_shares, strict=True)
     )
 
 
 def log_losses(p: Floats, y: Floats) -> Floats:
     """Return the negative log-likelihood of each outcome, in nats."""
-    clipped = np.clip(p, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
-    return np.asarray(-(y * np.log(clipped) + (1 - y) * np.log1p(-clipped)))
+    clipped_p = np.clip(p, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
+    return np.asarray(-(y * np.log(clipped_p) + (1 - y) * np.log1p(-clipped_p)))
 
 
 def checked_predictions(
-    predicted: ArrayLike, target: ArrayLike, *, unit: bool = True
+    predicted: ArrayLike, target: ArrayLike, *, is_probability: bool = True
 ) -> tuple[Floats, Floats]:
     """Return predictions and targets as arrays; ValueError where invalid."""
     p, y = np.asarray(predicted, dtype=float), np.asarray(target, dtype=float)
@@ -292,9 +301,11 @@ def checked_predictions(
         raise ValueError(
             f"one target for each prediction, and at least one: got {p.shape} and {y.shape}"
         )
-    if not np.isfinite(p).all() or (unit and ((p < 0) | (p > 1)).any()):
+    if not np.isfinite(p).all() or (is_probability and ((p < 0) | (p > 1)).any()):
         raise ValueError(
-            "predictions are finite" + " and lie in [0, 1]" * unit + ": leave out what is undefined"
+            "predictions are finite"
+            + " and lie in [0, 1]" * is_probability
+            + ": leave out what is undefined"
         )
     if not np.isin(y, (0.0, 1.0)).all():
         raise ValueError("targets are 0 or 1")

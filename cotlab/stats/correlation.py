@@ -54,7 +54,8 @@ def pearson(first: Sequence[float], second: Sequence[float], *, level: float = 0
     if all_equal(first) or all_equal(second):
         return Correlation(no_interval(None, n, "one of the two is constant", level=level), None)
     scaled_first, scaled_second = (
-        [value / max(map(abs, side)) for value in side] for side in (first, second)
+        [value / max(map(abs, side_values)) for value in side_values]
+        for side_values in (first, second)
     )  # r is free of scale
     result = stats.pearsonr(scaled_first, scaled_second)
     r = min(1.0, max(-1.0, float(result.statistic)))
@@ -69,7 +70,7 @@ def pearson(first: Sequence[float], second: Sequence[float], *, level: float = 0
     )
 
 
-DECIMALS = 9
+TIE_DECIMALS = 9
 """Values that agree to so many decimals are tied, so that rounding errors make no order."""
 MIN_PAIRS = 5
 """Fewest pairs of a rank correlation: of four pairs, one order in 24 is perfect by chance."""
@@ -81,7 +82,7 @@ def spearman(first: Sequence[float], second: Sequence[float], *, level: float = 
     Parameters
     ----------
     first, second : sequence of float, finite, of one length
-        Ties, to ``DECIMALS`` decimals, share their mean rank.
+        Ties, to ``TIE_DECIMALS`` decimals, share their mean rank.
     level : float in (0, 1)
 
     Returns
@@ -106,8 +107,8 @@ def spearman(first: Sequence[float], second: Sequence[float], *, level: float = 
         raise ValueError("spearman needs finite pairs")
     n, first, second = (
         len(first),
-        [round(v, DECIMALS) for v in first],
-        [round(v, DECIMALS) for v in second],
+        [round(v, TIE_DECIMALS) for v in first],
+        [round(v, TIE_DECIMALS) for v in second],
     )
     if n < MIN_PAIRS:
         return no_interval(None, n, f"fewer than {MIN_PAIRS} pairs", level=level)
@@ -121,10 +122,15 @@ def spearman(first: Sequence[float], second: Sequence[float], *, level: float = 
             "the order is perfect, so Fisher's z has no interval",
             level=level,
         )
-    half = float(norm.ppf((1 + level) / 2)) * math.sqrt((1 + rho * rho / 2) / (n - 3))
+    half_width = float(norm.ppf((1 + level) / 2)) * math.sqrt((1 + rho * rho / 2) / (n - 3))
     z = math.atanh(rho)
     return Interval(
-        rho, math.tanh(z - half), math.tanh(z + half), n, "Fisher z, Bonett and Wright", level
+        rho,
+        math.tanh(z - half_width),
+        math.tanh(z + half_width),
+        n,
+        "Fisher z, Bonett and Wright",
+        level,
     )
 
 
@@ -154,7 +160,9 @@ def spearman_p(first: Sequence[float], second: Sequence[float]) -> float | None:
     if spearman(first, second).point is None:
         return None
     return float(
-        spearmanr([round(v, DECIMALS) for v in first], [round(v, DECIMALS) for v in second]).pvalue
+        spearmanr(
+            [round(v, TIE_DECIMALS) for v in first], [round(v, TIE_DECIMALS) for v in second]
+        ).pvalue
     )
 
 
@@ -203,8 +211,8 @@ def at_equal(
         raise ValueError("values, covariate and clusters must have one length")
     if not all(map(math.isfinite, (*values, *covariate))):
         raise ValueError("values and covariate must be finite")
-    names = {name: k for k, name in enumerate(dict.fromkeys(clusters or ()))}
-    n = len(names) if clusters is not None else len(values)
+    index_by_cluster = {name: k for k, name in enumerate(dict.fromkeys(clusters or ()))}
+    n = len(index_by_cluster) if clusters is not None else len(values)
     if n < MIN_UNITS:
         return no_interval(
             None,
@@ -212,10 +220,10 @@ def at_equal(
             f"fewer than {MIN_UNITS} {'clusters' if clusters is not None else 'values'}",
             level=level,
         )
-    lowest, highest = min(covariate), max(covariate)
-    if lowest == highest:
+    min_covariate, max_covariate = min(covariate), max(covariate)
+    if min_covariate == max_covariate:
         return no_interval(None, n, "the covariate is constant", level=level)
-    if lowest > 0 or highest < 0:
+    if min_covariate > 0 or max_covariate < 0:
         return no_interval(None, n, "the covariate lies on one side of 0", level=level)
     if max(values) - min(values) < 1e-12:
         return no_interval(
@@ -227,22 +235,24 @@ def at_equal(
     import numpy as np
     import statsmodels.api as sm
 
-    scale = max(abs(lowest), abs(highest))
+    scale = max(abs(min_covariate), abs(max_covariate))
     design = sm.add_constant(np.asarray(covariate, dtype=float) / scale)
-    how = (
+    covariance_options = (
         {"cov_type": "HC3"}
         if clusters is None
         else {
             "cov_type": "cluster",
-            "cov_kwds": {"groups": np.asarray([names[c] for c in clusters])},
+            "cov_kwds": {"groups": np.asarray([index_by_cluster[cluster] for cluster in clusters])},
         }
     )
     with warnings.catch_warnings():
         # a value with leverage 1 makes HC3 divide by 0; the test of the bounds below answers it
         warnings.simplefilter("ignore")
-        fitted = sm.OLS(np.asarray(values, dtype=float), design).fit(use_t=True, **how)
-        point = float(fitted.params[0])
-        lo, hi = map(float, fitted.conf_int(alpha=1 - level)[0])
+        fitted_model = sm.OLS(np.asarray(values, dtype=float), design).fit(
+            use_t=True, **covariance_options
+        )
+        point = float(fitted_model.params[0])
+        lo, hi = map(float, fitted_model.conf_int(alpha=1 - level)[0])
     method = "least squares at 0, " + ("HC3" if clusters is None else "clustered errors")
     if not math.isfinite(point):
         return no_interval(None, n, "the values are too large for a line", level=level)

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cotlab.stats.large_samples import row_blocks
+from cotlab.stats.large_samples import Shuffles, row_blocks
 
 Floats = NDArray[np.float64]
 MIN_VALUES = 20
 """Fewest defined values in either sample."""
-BINS, VALUES_PER_BIN, SMOOTHING = 10, 5, 0.5
+MAX_BINS, MIN_VALUES_PER_BIN, PSEUDOCOUNT = 10, 5, 0.5
 """Most bins; values of the smaller sample per bin; pseudocount of each bin in each sample."""
 MAX_ROWS = 2000
 """Most rows of the joint test; of more, whole questions are drawn."""
-_SAME, _DIGITS = 1e-9, 9
+_TOLERANCE, _ROUNDING_DIGITS = 1e-9, 9
 """Tolerance within which numbers count as equal, since other batch shapes round otherwise."""
 
 
@@ -78,69 +78,12 @@ class JointDrift:
     """Why there is no value; "" where there is one."""
 
 
-class Shuffles:
-    """Membership in the current sample, as observed and after each permutation.
-
-    ``is_current`` is bool (1 + permutations, n), with the observed membership in row 0. The rows of
-    a question that both samples asked are dealt out anew between the two, as many to each as it had
-    of them. Of the other questions each sample gets as many as it had, and their rows move
-    together.
-
-    Parameters
-    ----------
-    reference, current : sequence of str or int
-        The question of each row of each sample.
-    permutations : int, at least 1
-    seed : int
-
-    Raises
-    ------
-    ValueError
-        If ``permutations`` is below 1.
-    """
-
-    def __init__(
-        self,
-        reference: Sequence[Hashable],
-        current: Sequence[Hashable],
-        *,
-        permutations: int,
-        seed: int,
-    ) -> None:
-        if permutations < 1:
-            raise ValueError(f"a null needs at least one permutation, got {permutations}")
-        rng = np.random.default_rng(seed)
-        names = {name: i for i, name in enumerate(dict.fromkeys((*reference, *current)))}
-        unit = np.array([names[name] for name in (*reference, *current)], dtype=np.int64)
-        start = np.arange(len(unit)) >= len(reference)
-        current_counts = np.bincount(unit[start], minlength=len(names))
-        shared = (current_counts > 0) & (current_counts < np.bincount(unit, minlength=len(names)))
-        unshared, question_is_current = np.flatnonzero(~shared), current_counts > 0
-        self.is_current = np.empty((permutations + 1, len(unit)), dtype=bool)
-        self.is_current[0] = start
-        for k in range(1, permutations + 1):
-            side = question_is_current.copy()
-            side[unshared] = question_is_current[unshared][rng.permutation(len(unshared))]
-            self.is_current[k] = side[unit]
-        rows = np.flatnonzero(shared[unit])
-        if len(rows):
-            within = np.sort(unit[rows])
-            position = np.arange(len(rows)) - np.searchsorted(within, within)
-            dealt = position < current_counts[within]
-            for block in row_blocks(permutations, len(rows)):
-                keys = unit[rows] + rng.random((block.stop - block.start, len(rows)))
-                shuffled = rows[np.argsort(keys, axis=1)]
-                at = np.arange(block.start, block.stop)[:, None] + 1
-                self.is_current[at, shuffled] = dealt
-
-    @property
-    def permutations(self) -> int:
-        """Return the number of permutations."""
-        return len(self.is_current) - 1
-
-
 def feature_drift(
-    reference: Sequence[float], current: Sequence[float], shuffles: Shuffles, *, bins: int = BINS
+    reference: Sequence[float],
+    current: Sequence[float],
+    shuffles: Shuffles,
+    *,
+    bins: int = MAX_BINS,
 ) -> FeatureDrift:
     """Return PSI, KL and KS of one feature, each with its permutation null.
 
@@ -174,28 +117,33 @@ def feature_drift(
     values = np.concatenate([np.asarray(reference, dtype=float), np.asarray(current, dtype=float)])
     if len(values) != shuffles.is_current.shape[1]:
         raise ValueError(f"{len(values)} values, but shuffles of {shuffles.is_current.shape[1]}")
-    known = np.isfinite(values)
-    is_current = shuffles.is_current[0, known]
-    distinct, ranks = np.unique(np.round(values[known], _DIGITS), return_inverse=True)
+    is_defined = np.isfinite(values)
+    is_current = shuffles.is_current[0, is_defined]
+    distinct_values, ranks = np.unique(
+        np.round(values[is_defined], _ROUNDING_DIGITS), return_inverse=True
+    )
     n_current = int(is_current.sum())
-    n_reference = int(known.sum()) - n_current
-    few = min(n_reference, n_current)
-    if few < MIN_VALUES:
+    n_reference = int(is_defined.sum()) - n_current
+    n_smaller_sample = min(n_reference, n_current)
+    if n_smaller_sample < MIN_VALUES:
         reason = f"{n_reference} and {n_current} defined values: it takes {MIN_VALUES} in each"
         return FeatureDrift(n_reference, n_current, reason=reason)
-    if len(distinct) < 2:
+    if len(distinct_values) < 2:
         return FeatureDrift(
             n_reference,
             n_current,
-            reason=f"all values are {distinct[0]:.3g}: there is nothing to compare",
+            reason=f"all values are {distinct_values[0]:.3g}: there is nothing to compare",
         )
     order = np.argsort(ranks, kind="stable")
-    places, most = np.flatnonzero(known)[order], max(2, min(bins, few // VALUES_PER_BIN))
+    sorted_positions = np.flatnonzero(is_defined)[order]
+    max_bins = max(2, min(bins, n_smaller_sample // MIN_VALUES_PER_BIN))
     blocks = [
-        _ShuffledFeature(shuffles.is_current[block][:, places], ranks[order]).measured(most)
-        for block in row_blocks(len(shuffles.is_current), len(places))
+        _ShuffledFeature(
+            shuffles.is_current[block][:, sorted_positions], ranks[order]
+        ).measure_drift(max_bins)
+        for block in row_blocks(len(shuffles.is_current), len(sorted_positions))
     ]
-    forward, backward, distances = (
+    forward_kl, backward_kl, ks_distances = (
         np.concatenate([block[k] for block in blocks]) for k in range(3)
     )
     from scipy import stats
@@ -203,15 +151,17 @@ def feature_drift(
     with warnings.catch_warnings():
         # scipy warns where it changes from the exact p-value to the asymptotic one
         warnings.simplefilter("ignore")
-        scipys = float(stats.ks_2samp(values[known][~is_current], values[known][is_current]).pvalue)
+        scipy_p = float(
+            stats.ks_2samp(values[is_defined][~is_current], values[is_defined][is_current]).pvalue
+        )
     return FeatureDrift(
         n_reference,
         n_current,
-        _against(forward + backward),
-        _against(distances),
-        scipys,
-        _against(forward),
-        _against(backward),
+        _measure_against_null(forward_kl + backward_kl),
+        _measure_against_null(ks_distances),
+        scipy_p,
+        _measure_against_null(forward_kl),
+        _measure_against_null(backward_kl),
         blocks[0][3],
     )
 
@@ -224,6 +174,7 @@ def joint_drift(
     *,
     permutations: int,
     seed: int,
+    shuffles: Shuffles | None = None,
 ) -> JointDrift:
     """Return the energy distance of all features at once, with its permutation null.
 
@@ -237,6 +188,8 @@ def joint_drift(
     permutations : int, at least 1
     seed : int
         Of the permutations, and of the questions drawn where there are more than ``MAX_ROWS`` rows.
+    shuffles : Shuffles, optional
+        Those of these questions, permutations and seed, where they have been made already.
 
     Returns
     -------
@@ -249,57 +202,65 @@ def joint_drift(
     Szekely and Rizzo (2013), J. Stat. Plan. Inference 143:1249: E = 2 E|X-Y| - E|X-X'| - E|Y-Y'|,
     and E / (2 E|X-Y|) in [0, 1].
     """
-    a, b, reference_names, current_names = (
-        reference,
-        current,
-        list(reference_questions),
-        list(current_questions),
-    )
+    reference_rows = reference
+    current_rows = current
+    reference_names = list(reference_questions)
+    current_names = list(current_questions)
     method = "energy distance of standardised features"
-    if len(a) + len(b) > MAX_ROWS:
+    if len(reference_rows) + len(current_rows) > MAX_ROWS:
         rng = np.random.default_rng(seed)
-        names = sorted(set(reference_names) | set(current_names), key=str)
-        sampled = {
-            names[i]
-            for i in rng.permutation(len(names))[: int(len(names) * MAX_ROWS / (len(a) + len(b)))]
+        question_names = sorted(set(reference_names) | set(current_names), key=str)
+        sampled_names = {
+            question_names[i]
+            for i in rng.permutation(len(question_names))[
+                : int(len(question_names) * MAX_ROWS / (len(reference_rows) + len(current_rows)))
+            ]
         }
-        a, reference_names = (
-            a[[name in sampled for name in reference_names]],
-            [name for name in reference_names if name in sampled],
+        reference_rows, reference_names = (
+            reference_rows[[name in sampled_names for name in reference_names]],
+            [name for name in reference_names if name in sampled_names],
         )
-        b, current_names = (
-            b[[name in sampled for name in current_names]],
-            [name for name in current_names if name in sampled],
+        current_rows, current_names = (
+            current_rows[[name in sampled_names for name in current_names]],
+            [name for name in current_names if name in sampled_names],
         )
-        method += f", {len(sampled)} of {len(names)} questions drawn"
-    n, m = len(a), len(b)
+        shuffles = None
+        method += f", {len(sampled_names)} of {len(question_names)} questions drawn"
+    n, m = len(reference_rows), len(current_rows)
     if min(n, m) < MIN_VALUES:
         return JointDrift(
             Measured(), n, m, method, f"{n} and {m} items: it takes {MIN_VALUES} in each"
         )
-    space = standardised(np.vstack([a, b]))
-    if not space.shape[1]:
+    features = standardise_columns(np.vstack([reference_rows, current_rows]))
+    if not features.shape[1]:
         return JointDrift(Measured(), n, m, method, "no feature varies")
-    squares = (space**2).sum(axis=1)
+    squared_norms = (features**2).sum(axis=1)
     distances = np.sqrt(
-        np.maximum(0.0, squares[:, None] + squares[None, :] - 2 * space @ space.T)
+        np.maximum(0.0, squared_norms[:, None] + squared_norms[None, :] - 2 * features @ features.T)
     ).astype(np.float32)
     np.fill_diagonal(distances, 0.0)
-    later = Shuffles(
-        reference_names, current_names, permutations=permutations, seed=seed
-    ).is_current.astype(np.float32)
-    sizes = later.sum(axis=1, dtype=np.float64)
-    rows = later @ distances
-    within_current = np.einsum("ij,ij->i", rows, later, dtype=np.float64)
-    across = rows.sum(axis=1, dtype=np.float64) - within_current
-    rest = float(distances.sum(dtype=np.float64)) - within_current - 2 * across
+    if shuffles is None:
+        shuffles = Shuffles(reference_names, current_names, permutations=permutations, seed=seed)
+    is_current = shuffles.is_current.astype(np.float32)
+    current_sizes = is_current.sum(axis=1, dtype=np.float64)
+    current_row_sums = is_current @ distances
+    within_current_sums = np.einsum("ij,ij->i", current_row_sums, is_current, dtype=np.float64)
+    across_sums = current_row_sums.sum(axis=1, dtype=np.float64) - within_current_sums
+    within_reference_sums = (
+        float(distances.sum(dtype=np.float64)) - within_current_sums - 2 * across_sums
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = across / (sizes * (n + m - sizes))
-        value = 1 - (rest / (n + m - sizes) ** 2 + within_current / sizes**2) / (2 * mean)
-    return JointDrift(_against(np.clip(np.nan_to_num(value), 0.0, 1.0)), n, m, method)
+        mean_across_distance = across_sums / (current_sizes * (n + m - current_sizes))
+        coefficients = 1 - (
+            within_reference_sums / (n + m - current_sizes) ** 2
+            + within_current_sums / current_sizes**2
+        ) / (2 * mean_across_distance)
+    return JointDrift(
+        _measure_against_null(np.clip(np.nan_to_num(coefficients), 0.0, 1.0)), n, m, method
+    )
 
 
-def standardised(table: Floats) -> Floats:
+def standardise_columns(table: Floats) -> Floats:
     """Return columns of mean 0 and standard deviation 1.
 
     Parameters
@@ -314,80 +275,103 @@ def standardised(table: Floats) -> Floats:
     """
     columns = []
     for column in table.T:
-        missing = ~np.isfinite(column)
-        if missing.all():
+        is_missing = ~np.isfinite(column)
+        if is_missing.all():
             continue
-        columns += [np.where(missing, np.median(column[~missing]), column), missing.astype(float)]
+        columns += [
+            np.where(is_missing, np.median(column[~is_missing]), column),
+            is_missing.astype(float),
+        ]
     if not columns:
         return np.empty((len(table), 0))
     matrix = np.column_stack(columns)
-    spread = matrix.std(axis=0)
-    varies = spread > _SAME
-    return np.asarray((matrix[:, varies] - matrix[:, varies].mean(axis=0)) / spread[varies])
+    deviations = matrix.std(axis=0)
+    is_varying = deviations > _TOLERANCE
+    return np.asarray(
+        (matrix[:, is_varying] - matrix[:, is_varying].mean(axis=0)) / deviations[is_varying]
+    )
 
 
 class _ShuffledFeature:
     """Values of one feature in ascending order, and their membership in a block of shuffles."""
 
-    def __init__(self, now: NDArray[np.bool_], ranks: NDArray[np.int64]) -> None:
+    def __init__(self, is_current: NDArray[np.bool_], ranks: NDArray[np.int64]) -> None:
         """Take membership (n_rows, n) of the ascending values, and the rank of each value."""
-        self._ranks, self._now = ranks, now
-        self._last = np.flatnonzero(np.append(np.diff(ranks) > 0, True))
-        self._later = np.cumsum(now, axis=1, dtype=np.int32)
-        self._m = self._later[:, -1].astype(np.int64)
-        self._n = now.shape[1] - self._m
+        self._ranks, self._is_current = ranks, is_current
+        self._last_positions = np.flatnonzero(np.append(np.diff(ranks) > 0, True))
+        self._n_current_up_to = np.cumsum(is_current, axis=1, dtype=np.int32)
+        self._n_current = self._n_current_up_to[:, -1].astype(np.int64)
+        self._n_reference = is_current.shape[1] - self._n_current
 
-    def measured(self, bins: int) -> tuple[Floats, Floats, Floats, int]:
+    def measure_drift(self, max_bins: int) -> tuple[Floats, Floats, Floats, int]:
         """Return KL of current from reference and back, KS, and the bins of the first row."""
-        forward, backward, used = self.divergences(bins)
-        return forward, backward, self.ks(), used
+        forward_kl, backward_kl, n_bins = self.divergences(max_bins)
+        return forward_kl, backward_kl, self.ks_distances(), n_bins
 
-    def ks(self) -> Floats:
+    def ks_distances(self) -> Floats:
         """Return the largest distance of the distribution functions; 0 where a sample is empty."""
-        n_values = self._now.shape[1]
+        n_values = self._is_current.shape[1]
         dtype = np.dtype(np.int64 if n_values > 30_000 else np.int32)
-        later = self._later if len(self._last) == n_values else self._later[:, self._last]
-        differences = later.astype(dtype) * n_values - (self._last + 1).astype(dtype) * self._m[
-            :, None
-        ].astype(dtype)
+        n_current_below = (
+            self._n_current_up_to
+            if len(self._last_positions) == n_values
+            else self._n_current_up_to[:, self._last_positions]
+        )
+        differences = n_current_below.astype(dtype) * n_values - (self._last_positions + 1).astype(
+            dtype
+        ) * self._n_current[:, None].astype(dtype)
         return np.asarray(
-            np.abs(differences, out=differences).max(axis=1) / np.maximum(1, self._m * self._n)
+            np.abs(differences, out=differences).max(axis=1)
+            / np.maximum(1, self._n_current * self._n_reference)
         )
 
-    def divergences(self, bins: int) -> tuple[Floats, Floats, int]:
+    def divergences(self, max_bins: int) -> tuple[Floats, Floats, int]:
         """Return KL of current from reference and back, in nats, and the bins of row 0."""
-        n, rows = self._n, np.arange(len(self._n))
-        places = np.flatnonzero(~self._now) % self._now.shape[1]
-        starts = np.cumsum(n) - n
-        top = len(self._last) - 1
-        edges = [np.full(len(n), -1, dtype=np.int64), np.full(len(n), top, dtype=np.int64)]
-        for k in range(1, bins):
-            nth = starts + np.maximum(-(-k * n // bins), 1) - 1
-            at = self._ranks[places[np.minimum(nth, len(places) - 1)]]
-            mass = self._before(rows, at) - self._before(rows, at - 1)
-            edges += [at, np.where(mass * bins >= n, at - 1, at)]
-        cuts = np.sort(np.stack(edges, axis=1), axis=1)
-        real = np.diff(cuts, axis=1) > 0
-        many = real.sum(axis=1)
-        before = self._before(rows[:, None], cuts)
-        total_before = np.where(cuts >= 0, self._last[cuts] + 1, 0)
-        old, new = (
-            (np.diff(counts, axis=1) + SMOOTHING) / (counts[:, -1] + SMOOTHING * many)[:, None]
-            for counts in (before, total_before - before)
+        n, rows = self._n_reference, np.arange(len(self._n_reference))
+        reference_positions = np.flatnonzero(~self._is_current) % self._is_current.shape[1]
+        row_starts = np.cumsum(n) - n
+        last_rank = len(self._last_positions) - 1
+        edges = [np.full(len(n), -1, dtype=np.int64), np.full(len(n), last_rank, dtype=np.int64)]
+        for k in range(1, max_bins):
+            quantile_position = row_starts + np.maximum(-(-k * n // max_bins), 1) - 1
+            edge_rank = self._ranks[
+                reference_positions[np.minimum(quantile_position, len(reference_positions) - 1)]
+            ]
+            n_at_edge = self._n_reference_up_to(rows, edge_rank) - self._n_reference_up_to(
+                rows, edge_rank - 1
+            )
+            edges += [edge_rank, np.where(n_at_edge * max_bins >= n, edge_rank - 1, edge_rank)]
+        sorted_edges = np.sort(np.stack(edges, axis=1), axis=1)
+        is_nonempty_bin = np.diff(sorted_edges, axis=1) > 0
+        n_bins = is_nonempty_bin.sum(axis=1)
+        n_reference_below = self._n_reference_up_to(rows[:, None], sorted_edges)
+        n_total_below = np.where(sorted_edges >= 0, self._last_positions[sorted_edges] + 1, 0)
+        reference_shares, current_shares = (
+            (np.diff(counts, axis=1) + PSEUDOCOUNT)
+            / (counts[:, -1] + PSEUDOCOUNT * n_bins)[:, None]
+            for counts in (n_reference_below, n_total_below - n_reference_below)
         )
-        ratio = np.log(new / old)
-        backward = np.where(real, -old * ratio, 0.0).sum(axis=1)
-        return np.where(real, new * ratio, 0.0).sum(axis=1), backward, int(many[0])
+        log_ratio = np.log(current_shares / reference_shares)
+        backward_kl = np.where(is_nonempty_bin, -reference_shares * log_ratio, 0.0).sum(axis=1)
+        return (
+            np.where(is_nonempty_bin, current_shares * log_ratio, 0.0).sum(axis=1),
+            backward_kl,
+            int(n_bins[0]),
+        )
 
-    def _before(self, rows: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many reference values are at most the ``at``-th distinct one."""
-        position = self._last[at]
-        return np.where(at >= 0, position + 1 - self._later[rows, position], 0)
+    def _n_reference_up_to(
+        self, rows: NDArray[np.int64], ranks: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return how many reference values are at most the ``ranks``-th distinct one."""
+        position = self._last_positions[ranks]
+        return np.where(ranks >= 0, position + 1 - self._n_current_up_to[rows, position], 0)
 
 
-def _against(values: Floats) -> Measured:
+def _measure_against_null(values: Floats) -> Measured:
     """Return the first of ``values`` with the others as its null."""
-    observed, null = float(values[0]), values[1:]
-    beyond = int((null >= observed - _SAME).sum())
-    hi = float(np.quantile(null, 0.95, method="higher"))
-    return Measured(max(0.0, observed), max(0.0, hi), (1 + beyond) / (1 + len(null)))
+    observed_value, null_values = float(values[0]), values[1:]
+    n_exceedances = int((null_values >= observed_value - _TOLERANCE).sum())
+    null_hi = float(np.quantile(null_values, 0.95, method="higher"))
+    return Measured(
+        max(0.0, observed_value), max(0.0, null_hi), (1 + n_exceedances) / (1 + len(null_values))
+    )

@@ -41,12 +41,12 @@ class Interval:
     """What a reader must know of a number that exists, such as values left out of it."""
 
     def __post_init__(self) -> None:
-        known = [part for part in (self.lo, self.point, self.hi) if part is not None]
-        if not all(map(math.isfinite, known)):
-            raise ValueError(f"a point and its bounds must be finite or None, got {known}")
-        if self.point is None and known:
+        defined_bounds = [bound for bound in (self.lo, self.point, self.hi) if bound is not None]
+        if not all(map(math.isfinite, defined_bounds)):
+            raise ValueError(f"a point and its bounds must be finite or None, got {defined_bounds}")
+        if self.point is None and defined_bounds:
             raise ValueError("bounds need a point")
-        if known != sorted(known):
+        if defined_bounds != sorted(defined_bounds):
             raise ValueError(
                 f"the point {self.point} lies outside its interval [{self.lo}, {self.hi}]"
             )
@@ -77,14 +77,19 @@ def wilson(successes: int, n: int, *, level: float = 0.95) -> Interval:
     ----------
     Wilson (1927), JASA 22:209. Checked: statsmodels 0.15, 7 of 10 -> (0.39678, 0.89221).
     """
-    from statsmodels.stats.proportion import proportion_confint
+    from scipy.special import ndtri
 
     if n < 1 or not 0 <= successes <= n or int(successes) != successes or int(n) != n:
         raise ValueError(
             f"wilson needs whole numbers, 0 <= successes <= n and n >= 1, got {successes} of {n}"
         )
-    lo, hi = proportion_confint(successes, n, alpha=1 - checked_level(level), method="wilson")
+    # as statsmodels computes it, to the last digit: importing that takes a second
     point = successes / n
+    quantile = -float(ndtri((1 - checked_level(level)) / 2))
+    denominator = 1 + quantile**2 / n
+    centre = (point + quantile**2 / (2 * n)) / denominator
+    spread = quantile * math.sqrt(point * (1 - point) / n + quantile**2 / (4 * n**2)) / denominator
+    lo, hi = centre - spread, centre + spread
     return Interval(
         point,
         min(max(0.0, float(lo)), point),
@@ -164,17 +169,21 @@ def log_ratio_interval(ratios: Sequence[float | None], *, level: float = 0.95) -
     R: exp(t.test(log(ratios))$conf.int).
     """
     checked_level(level)
-    known = [float(ratio) for ratio in ratios if ratio is not None]
-    if not all(math.isfinite(ratio) and ratio >= 0 for ratio in known):
+    defined_ratios = [float(ratio) for ratio in ratios if ratio is not None]
+    if not all(math.isfinite(ratio) and ratio >= 0 for ratio in defined_ratios):
         raise ValueError("a ratio is at least 0 and finite, or None where its denominator is 0")
-    logs = [math.log(ratio) for ratio in known if ratio > 0]
-    n, zeros, undefined = len(logs), len(known) - len(logs), len(ratios) - len(known)
-    notes = [f"{zeros} of {len(ratios)} ratios are 0"] * bool(zeros)
-    notes += [f"{undefined} of {len(ratios)} have a denominator of 0"] * bool(undefined)
+    logs = [math.log(ratio) for ratio in defined_ratios if ratio > 0]
+    n = len(logs)
+    n_zero = len(defined_ratios) - len(logs)
+    n_undefined = len(ratios) - len(defined_ratios)
+    notes = [f"{n_zero} of {len(ratios)} ratios are 0"] * bool(n_zero)
+    notes += [f"{n_undefined} of {len(ratios)} have a denominator of 0"] * bool(n_undefined)
     note = f"{' and '.join(notes)}: left out of the geometric mean" if notes else None
     if n == 0:
-        none = f"no ratio above 0: {' and '.join(notes)}" if notes else "no defined value"
-        return no_interval(None, 0, none, level=level, note=note)
+        no_value_reason = (
+            f"no ratio above 0: {' and '.join(notes)}" if notes else "no defined value"
+        )
+        return no_interval(None, 0, no_value_reason, level=level, note=note)
     mean, lo, hi = _t_bounds(logs, level)
     point, reason = _exp(mean), too_few(n, "ratios above 0") or all_equal(logs)
     if point is None:
@@ -185,8 +194,8 @@ def log_ratio_interval(ratios: Sequence[float | None], *, level: float = 0.95) -
             level=level,
             note=note,
         )
-    low, high = (None, None) if reason else (_exp(lo), _exp(hi))
-    if low is None or high is None:
+    lower_bound, upper_bound = (None, None) if reason else (_exp(lo), _exp(hi))
+    if lower_bound is None or upper_bound is None:
         return no_interval(
             point,
             n,
@@ -194,7 +203,9 @@ def log_ratio_interval(ratios: Sequence[float | None], *, level: float = 0.95) -
             level=level,
             note=note,
         )
-    return Interval(point, min(low, point), max(high, point), n, "log-t", level, note=note)
+    return Interval(
+        point, min(lower_bound, point), max(upper_bound, point), n, "log-t", level, note=note
+    )
 
 
 def no_interval(
@@ -208,6 +219,20 @@ def no_interval(
 ) -> Interval:
     """Return a point (or none) without bounds, and the reason for it."""
     return Interval(point, None, None, n, method, level, reason, note)
+
+
+def interval_columns(interval: Interval, n_undefined: int = 0) -> dict[str, object]:
+    """Return an interval as the columns of a figure's table."""
+    return {
+        "point": interval.point,
+        "lo": interval.lo,
+        "hi": interval.hi,
+        "n": interval.n,
+        "n_undefined": n_undefined,
+        "method": interval.method,
+        "confidence": interval.level,
+        "reason": interval.reason,
+    }
 
 
 def too_few(n: int, what: str = "values", fewest: int = FEWEST) -> str | None:
@@ -236,17 +261,17 @@ def _t_bounds(values: Sequence[float], level: float) -> tuple[float, float, floa
     """Return mean and t bounds: NaN for one value, infinite where they overflow."""
     from statsmodels.stats.weightstats import DescrStatsW
 
-    power = math.frexp(max(map(abs, values)))[1]  # a power of two scales without rounding
-    summary = DescrStatsW(np.array([math.ldexp(value, -power) for value in values]))
+    exponent = math.frexp(max(map(abs, values)))[1]  # a power of two scales without rounding
+    summary = DescrStatsW(np.array([math.ldexp(value, -exponent) for value in values]))
     bounds = summary.tconfint_mean(alpha=1 - level) if len(values) > 1 else (math.nan, math.nan)
-    mean, lo, hi = (_times(float(part), power) for part in (summary.mean, *bounds))
+    mean, lo, hi = (_times(float(scaled), exponent) for scaled in (summary.mean, *bounds))
     return mean, lo, hi
 
 
-def _times(value: float, power: int) -> float:
+def _times(value: float, exponent: int) -> float:
     """Return value · 2 ** power, infinite where it overflows."""
     try:
-        return math.ldexp(value, power)
+        return math.ldexp(value, exponent)
     except OverflowError:
         return math.copysign(math.inf, value)
 

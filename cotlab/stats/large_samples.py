@@ -2,12 +2,13 @@
 
 Scipy builds an n x n jackknife for each BCa interval, and visits every pair of values in Python for
 each block of sign flips. The jackknife of a ratio of sums has a closed form; and where few distinct
-values occur, a resample is one multinomial (or binomial) draw over those.
+values occur, a resample is one multinomial (or binomial) draw over those. Permutations of
+questions between two samples are drawn in blocks of rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ _DRAWS_PER_COUNT = 16
 """One multinomial count costs about as much time as this many drawn indices."""
 
 
-class Bounds(NamedTuple):
+class BootstrapBounds(NamedTuple):
     """Bounds of a bootstrap interval."""
 
     lo: float
@@ -32,13 +33,13 @@ class Bounds(NamedTuple):
 
 
 def ratio_bounds(
-    top: Floats, bottom: Floats, *, seed: int, level: float, n_resamples: int
-) -> Bounds:
-    """Return the BCa bounds of sum(top) / sum(bottom), resampling whole units.
+    numerators: Floats, denominators: Floats, *, seed: int, level: float, n_resamples: int
+) -> BootstrapBounds:
+    """Return the BCa bounds of sum(numerators) / sum(denominators), resampling whole units.
 
     Parameters
     ----------
-    top, bottom : ndarray (n,), finite; ``bottom`` above 0
+    numerators, denominators : ndarray (n,), finite; ``denominators`` above 0
         One entry per independent unit, two units or more.
     seed : int
     level : float in (0, 1)
@@ -59,34 +60,36 @@ def ratio_bounds(
     ----------
     Efron (1987), JASA 82:171; Efron and Tibshirani (1993), An Introduction to the Bootstrap, 14.3.
     """
-    resampled = np.concatenate(
-        list(_ratio_resamples(top, bottom, np.random.default_rng(seed), n_resamples))
+    resampled_ratios = np.concatenate(
+        list(_ratio_resamples(numerators, denominators, np.random.default_rng(seed), n_resamples))
     )
-    point = float(top.sum() / bottom.sum())
-    for method, levels in (
-        ("BCa", _bca_levels(top, bottom, resampled, level)),
+    point = float(numerators.sum() / denominators.sum())
+    for method, quantile_levels in (
+        ("BCa", _bca_levels(numerators, denominators, resampled_ratios, level)),
         ("percentile", ((1 - level) / 2, (1 + level) / 2)),
     ):
-        if np.isfinite(levels).all():
-            lo, hi = (float(bound) for bound in np.quantile(resampled, levels))
+        if np.isfinite(quantile_levels).all():
+            lo, hi = (float(bound) for bound in np.quantile(resampled_ratios, quantile_levels))
             if lo <= point <= hi or method == "percentile":
                 break
-    return Bounds(lo, hi, method)
+    return BootstrapBounds(lo, hi, method)
 
 
-def jackknife_ratio(top: Floats, bottom: Floats) -> Floats:
-    """Return sum(top) / sum(bottom) without each unit in turn, in closed form.
+def jackknife_ratio(numerators: Floats, denominators: Floats) -> Floats:
+    """Return sum(numerators) / sum(denominators) without each unit in turn, in closed form.
 
     Parameters
     ----------
-    top, bottom : ndarray (n,)
-        For a mean ``bottom`` is 1 throughout; for a weighted mean it holds the weights and ``top``
-        the weighted values; for clusters ``top`` holds their sums and ``bottom`` their sizes.
+    numerators, denominators : ndarray (n,)
+        For a mean all ``denominators`` are 1; for a weighted mean they are the weights, and
+        ``numerators`` the weighted values; for clusters they are the sizes, and ``numerators`` the
+        sums.
 
     Returns
     -------
     ndarray (n,)
-        (sum(top) − top_i) / (sum(bottom) − bottom_i); not finite where the divisor is 0.
+        (sum(numerators) − numerator_i) / (sum(denominators) − denominator_i); not finite
+        where the divisor is 0.
 
     References
     ----------
@@ -94,7 +97,7 @@ def jackknife_ratio(top: Floats, bottom: Floats) -> Floats:
     1, 2, 6 without each in turn are 4, 3.5, 1.5.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray((top.sum() - top) / (bottom.sum() - bottom))
+        return np.asarray((numerators.sum() - numerators) / (denominators.sum() - denominators))
 
 
 def sign_flip_p(differences: Floats, *, seed: int, n_resamples: int) -> float:
@@ -117,57 +120,64 @@ def sign_flip_p(differences: Floats, *, seed: int, n_resamples: int) -> float:
     Fisher (1935), The Design of Experiments, 21; Phipson and Smyth (2010), Stat. Appl. Genet. Mol.
     Biol. 9:39 (the added 1).
     """
-    sums = np.concatenate(
+    flipped_sums = np.concatenate(
         list(_flipped_sums(differences, np.random.default_rng(seed), n_resamples))
     )
-    observed = differences.sum()
-    rounding = 100 * np.finfo(float).eps * abs(observed)  # equal but for the order of the sum
-    tails = (sums <= observed + rounding).sum(), (sums >= observed - rounding).sum()
-    return min(1.0, 2 * (1 + int(min(tails))) / (1 + n_resamples))
+    observed_sum = differences.sum()
+    rounding_tolerance = (
+        100 * np.finfo(float).eps * abs(observed_sum)
+    )  # equal but for the order of the sum
+    tail_counts = (
+        (flipped_sums <= observed_sum + rounding_tolerance).sum(),
+        (flipped_sums >= observed_sum - rounding_tolerance).sum(),
+    )
+    return min(1.0, 2 * (1 + int(min(tail_counts))) / (1 + n_resamples))
 
 
-def row_blocks(rows: int, columns: int) -> Iterator[slice]:
-    """Yield consecutive slices of ``rows`` whose blocks of ``columns`` fit into a few megabytes."""
-    step = max(1, _BLOCK_CELLS // max(1, columns))
-    for start in range(0, rows, step):
-        yield slice(start, min(rows, start + step))
+def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Yield slices of ``n_rows`` whose blocks of ``n_columns`` fit into a few megabytes."""
+    block_size = max(1, _BLOCK_CELLS // max(1, n_columns))
+    for start in range(0, n_rows, block_size):
+        yield slice(start, min(n_rows, start + block_size))
 
 
 def _ratio_resamples(
-    top: Floats, bottom: Floats, rng: np.random.Generator, n_resamples: int
+    numerators: Floats, denominators: Floats, rng: np.random.Generator, n_resamples: int
 ) -> Iterator[Floats]:
     """Yield the ratios of resamples of whole units, a block at a time."""
-    n = len(top)
-    distinct, counts = np.unique(top + 1j * bottom, return_counts=True)
-    if _DRAWS_PER_COUNT * len(distinct) <= n:
-        for rows in row_blocks(n_resamples, len(distinct)):
-            draws = rng.multinomial(n, counts / n, size=rows.stop - rows.start).astype(float)
-            yield (draws @ distinct.real) / (draws @ distinct.imag)
+    n = len(numerators)
+    distinct_units, counts = np.unique(numerators + 1j * denominators, return_counts=True)
+    if _DRAWS_PER_COUNT * len(distinct_units) <= n:
+        for rows in row_blocks(n_resamples, len(distinct_units)):
+            unit_counts = rng.multinomial(n, counts / n, size=rows.stop - rows.start).astype(float)
+            yield (unit_counts @ distinct_units.real) / (unit_counts @ distinct_units.imag)
         return
-    equal_weights = bool((bottom == bottom[0]).all())
+    has_equal_weights = bool((denominators == denominators[0]).all())
     for rows in row_blocks(n_resamples, n):
-        units = rng.integers(0, n, size=(rows.stop - rows.start, n))
-        weight = bottom[0] * n if equal_weights else bottom[units].sum(axis=1)
-        yield top[units].sum(axis=1) / weight
+        unit_index = rng.integers(0, n, size=(rows.stop - rows.start, n))
+        denominator_sum = (
+            denominators[0] * n if has_equal_weights else denominators[unit_index].sum(axis=1)
+        )
+        yield numerators[unit_index].sum(axis=1) / denominator_sum
 
 
 def _bca_levels(
-    top: Floats, bottom: Floats, resampled: Floats, level: float
+    numerators: Floats, denominators: Floats, resampled_ratios: Floats, level: float
 ) -> tuple[float, float]:
     """Return the two quantiles that BCa reads from the resamples; NaN where it has none."""
     from scipy.special import ndtr, ndtri
 
-    point = top.sum() / bottom.sum()
-    below = ((resampled < point).mean() + (resampled <= point).mean()) / 2
-    left_out = jackknife_ratio(top, bottom)
-    influence = left_out.mean() - left_out
+    point = numerators.sum() / denominators.sum()
+    share_below = ((resampled_ratios < point).mean() + (resampled_ratios <= point).mean()) / 2
+    jackknife_ratios = jackknife_ratio(numerators, denominators)
+    influence = jackknife_ratios.mean() - jackknife_ratios
     with np.errstate(divide="ignore", invalid="ignore"):
         # scaled by the largest influence, so that no third power overflows
-        scaled = influence / np.abs(influence).max()
-        acceleration = (scaled**3).sum() / (6 * (scaled**2).sum() ** 1.5)
-        bias = ndtri(below)
-        shifted = bias + ndtri([(1 - level) / 2, (1 + level) / 2])
-        lo, hi = ndtr(bias + shifted / (1 - acceleration * shifted))
+        scaled_influence = influence / np.abs(influence).max()
+        acceleration = (scaled_influence**3).sum() / (6 * (scaled_influence**2).sum() ** 1.5)
+        bias = ndtri(share_below)
+        shifted_quantiles = bias + ndtri([(1 - level) / 2, (1 + level) / 2])
+        lo, hi = ndtr(bias + shifted_quantiles / (1 - acceleration * shifted_quantiles))
     return float(lo), float(hi)
 
 
@@ -176,15 +186,94 @@ def _flipped_sums(
 ) -> Iterator[Floats]:
     """Yield the sums of the differences after random flips of their signs, a block at a time."""
     n = len(differences)
-    sizes, counts = np.unique(np.abs(differences), return_counts=True)
-    if _DRAWS_PER_COUNT * len(sizes) <= n:
-        for rows in row_blocks(n_resamples, len(sizes)):
-            positive = rng.binomial(counts, 0.5, size=(rows.stop - rows.start, len(sizes)))
-            yield (2 * positive - counts) @ sizes
+    distinct_sizes, counts = np.unique(np.abs(differences), return_counts=True)
+    if _DRAWS_PER_COUNT * len(distinct_sizes) <= n:
+        for rows in row_blocks(n_resamples, len(distinct_sizes)):
+            n_positive = rng.binomial(
+                counts, 0.5, size=(rows.stop - rows.start, len(distinct_sizes))
+            )
+            yield (2 * n_positive - counts) @ distinct_sizes
         return
-    width = -(-n // 8)
+    n_bytes = -(-n // 8)
     for rows in row_blocks(n_resamples, n):
         n_rows = rows.stop - rows.start
-        packed = np.frombuffer(rng.bytes(n_rows * width), dtype=np.uint8).reshape(n_rows, width)
-        signs = np.unpackbits(packed, axis=1, count=n) * 2.0 - 1.0
+        packed_signs = np.frombuffer(rng.bytes(n_rows * n_bytes), dtype=np.uint8).reshape(
+            n_rows, n_bytes
+        )
+        signs = np.unpackbits(packed_signs, axis=1, count=n) * 2.0 - 1.0
         yield signs @ differences
+
+
+class Shuffles:
+    """Membership in the current sample, as observed and after each permutation.
+
+    ``is_current`` is bool (1 + permutations, n), with the observed membership in row 0. The rows of
+    a question that both samples asked are dealt out anew between the two, as many to each as it had
+    of them. Of the other questions each sample gets as many as it had, and their rows move
+    together.
+
+    Parameters
+    ----------
+    reference, current : sequence of str or int
+        The question of each row of each sample.
+    permutations : int, at least 1
+    seed : int
+
+    Raises
+    ------
+    ValueError
+        If ``permutations`` is below 1.
+    """
+
+    def __init__(
+        self,
+        reference: Sequence[Hashable],
+        current: Sequence[Hashable],
+        *,
+        permutations: int,
+        seed: int,
+    ) -> None:
+        if permutations < 1:
+            raise ValueError(f"a null needs at least one permutation, got {permutations}")
+        rng = np.random.default_rng(seed)
+        index_by_question = {
+            name: i for i, name in enumerate(dict.fromkeys((*reference, *current)))
+        }
+        question_index = np.array(
+            [index_by_question[name] for name in (*reference, *current)], dtype=np.int64
+        )
+        observed_is_current = np.arange(len(question_index)) >= len(reference)
+        current_counts = np.bincount(
+            question_index[observed_is_current], minlength=len(index_by_question)
+        )
+        is_shared = (current_counts > 0) & (
+            current_counts < np.bincount(question_index, minlength=len(index_by_question))
+        )
+        unshared_questions, question_is_current = np.flatnonzero(~is_shared), current_counts > 0
+        self.is_current = np.empty((permutations + 1, len(question_index)), dtype=bool)
+        self.is_current[0] = observed_is_current
+        for k in range(1, permutations + 1):
+            shuffled_is_current = question_is_current.copy()
+            shuffled_is_current[unshared_questions] = question_is_current[unshared_questions][
+                rng.permutation(len(unshared_questions))
+            ]
+            self.is_current[k] = shuffled_is_current[question_index]
+        shared_rows = np.flatnonzero(is_shared[question_index])
+        if len(shared_rows):
+            sorted_questions = np.sort(question_index[shared_rows])
+            position = np.arange(len(shared_rows)) - np.searchsorted(
+                sorted_questions, sorted_questions
+            )
+            is_in_current = position < current_counts[sorted_questions]
+            for block in row_blocks(permutations, len(shared_rows)):
+                sort_keys = question_index[shared_rows] + rng.random(
+                    (block.stop - block.start, len(shared_rows))
+                )
+                shuffled_rows = shared_rows[np.argsort(sort_keys, axis=1)]
+                permutation_rows = np.arange(block.start, block.stop)[:, None] + 1
+                self.is_current[permutation_rows, shuffled_rows] = is_in_current
+
+    @property
+    def permutations(self) -> int:
+        """Return the number of permutations."""
+        return len(self.is_current) - 1

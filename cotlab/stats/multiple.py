@@ -33,15 +33,15 @@ def benjamini_hochberg(ps: Sequence[float | None]) -> list[float | None]:
     """
     from statsmodels.stats.multitest import multipletests
 
-    known = [p for p in ps if p is not None]
-    if not all(0 <= p <= 1 for p in known):
+    defined_ps = [p for p in ps if p is not None]
+    if not all(0 <= p <= 1 for p in defined_ps):
         raise ValueError(
-            f"a p-value lies in [0, 1] or is None, got {[p for p in known if not 0 <= p <= 1]}"
+            f"a p-value lies in [0, 1] or is None, got {[p for p in defined_ps if not 0 <= p <= 1]}"
         )
-    if not known:
+    if not defined_ps:
         return [None] * len(ps)
-    adjusted = iter(multipletests(known, method="fdr_bh")[1].tolist())
-    return [None if p is None else max(p, next(adjusted)) for p in ps]
+    adjusted_ps = iter(multipletests(defined_ps, method="fdr_bh")[1].tolist())
+    return [None if p is None else max(p, next(adjusted_ps)) for p in ps]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,10 @@ class Direction:
             summary = f"{self.k} of {self.m} up and as many down"
         else:
             summary = f"{self.k} of {self.m} {'up' if self.sign > 0 else 'down'}"
-        rest = ((self.zeros, "zero"), (self.undefined, "undefined"))
-        return ", ".join([summary, *(f"{count} {what}" for count, what in rest if count)])
+        extra_counts = ((self.zeros, "zero"), (self.undefined, "undefined"))
+        return ", ".join(
+            [summary, *(f"{count} {count_name}" for count, count_name in extra_counts if count)]
+        )
 
 
 def direction(differences: Sequence[float | None]) -> Direction:
@@ -93,14 +95,16 @@ def direction(differences: Sequence[float | None]) -> Direction:
     ValueError
         If a difference is not finite.
     """
-    known = [difference for difference in differences if difference is not None]
-    if not all(map(math.isfinite, known)):
+    defined_differences = [difference for difference in differences if difference is not None]
+    if not all(map(math.isfinite, defined_differences)):
         raise ValueError("a difference is finite, or None where it is undefined")
-    up, down = (
-        sum(difference > 0 for difference in known),
-        sum(difference < 0 for difference in known),
-    )
-    sign = None if up == down else 1 if up > down else -1
+    n_up = sum(difference > 0 for difference in defined_differences)
+    n_down = sum(difference < 0 for difference in defined_differences)
+    sign = None if n_up == n_down else 1 if n_up > n_down else -1
     return Direction(
-        max(up, down), len(known), sign, len(known) - up - down, len(differences) - len(known)
+        max(n_up, n_down),
+        len(defined_differences),
+        sign,
+        len(defined_differences) - n_up - n_down,
+        len(differences) - len(defined_differences),
     )

@@ -13,7 +13,7 @@ from cotlab.stats.intervals import Interval, all_equal, checked_level, no_interv
 from cotlab.stats.resample import bootstrap_mean, cluster_bootstrap
 
 Floats = NDArray[np.float64]
-MAX_EXACT, MAX_TIED = 50, 13
+MAX_EXACT_PAIRS, MAX_EXACT_TIED_PAIRS = 50, 13
 """Pairs up to which Wilcoxon's p is exact: by scipy's table without ties, over all 2**n signings
 with them."""
 
@@ -67,33 +67,33 @@ def wilcoxon(first: Sequence[float], second: Sequence[float]) -> Wilcoxon:
     """
     from scipy import stats
 
-    gaps = np.round(_differences(first, second), 12)
-    used = gaps[gaps != 0]
-    n, zeros = len(gaps), len(gaps) - len(used)
-    if not len(used):
+    differences = np.round(_differences(first, second), 12)
+    nonzero_differences = differences[differences != 0]
+    n, n_zero = len(differences), len(differences) - len(nonzero_differences)
+    if not len(nonzero_differences):
         return Wilcoxon(
             n,
-            zeros,
+            n_zero,
             None,
             None,
             None,
             "none",
-            "no pair" if n == 0 else f"no pair differs: {zeros} of {n} are 0",
+            "no pair" if n == 0 else f"no pair differs: {n_zero} of {n} are 0",
         )
-    tied = len(np.unique(np.abs(used))) < len(used)
-    how: tuple[str, object] = ("normal approximation", "asymptotic")
-    if not tied and len(used) <= MAX_EXACT:
-        how = ("exact", "exact")
-    elif tied and len(used) <= MAX_TIED:
-        how = ("exact, over all signings", stats.PermutationMethod(n_resamples=np.inf))
-    result = stats.wilcoxon(used, method=how[1], correction=False)
-    ranks = stats.rankdata(np.abs(used))
-    balance = float((np.sign(used) * ranks).sum() / ranks.sum())
-    method = f"Wilcoxon signed-rank, {how[0]}" + (
-        f"; {zeros} of {n} pairs do not differ and are left out" if zeros else ""
+    has_ties = len(np.unique(np.abs(nonzero_differences))) < len(nonzero_differences)
+    p_method: tuple[str, object] = ("normal approximation", "asymptotic")
+    if not has_ties and len(nonzero_differences) <= MAX_EXACT_PAIRS:
+        p_method = ("exact", "exact")
+    elif has_ties and len(nonzero_differences) <= MAX_EXACT_TIED_PAIRS:
+        p_method = ("exact, over all signings", stats.PermutationMethod(n_resamples=np.inf))
+    result = stats.wilcoxon(nonzero_differences, method=p_method[1], correction=False)
+    ranks = stats.rankdata(np.abs(nonzero_differences))
+    rank_biserial = float((np.sign(nonzero_differences) * ranks).sum() / ranks.sum())
+    method = f"Wilcoxon signed-rank, {p_method[0]}" + (
+        f"; {n_zero} of {n} pairs do not differ and are left out" if n_zero else ""
     )
     return Wilcoxon(
-        n, zeros, float(result.statistic), min(1.0, float(result.pvalue)), balance, method
+        n, n_zero, float(result.statistic), min(1.0, float(result.pvalue)), rank_biserial, method
     )
 
 
@@ -129,12 +129,12 @@ def paired_bootstrap(
     ----------
     Efron (1987), JASA 82:171 (BCa).
     """
-    a, b = checked_pairs(first, second)
-    gaps = (b - a).tolist()
+    first_values, second_values = checked_pairs(first, second)
+    differences = (second_values - first_values).tolist()
     interval = (
-        bootstrap_mean(gaps, seed=seed, level=level)
+        bootstrap_mean(differences, seed=seed, level=level)
         if clusters is None
-        else cluster_bootstrap(gaps, clusters, seed=seed, level=level)
+        else cluster_bootstrap(differences, clusters, seed=seed, level=level)
     )
     return (
         replace(interval, method=f"paired {interval.method}")
@@ -169,16 +169,16 @@ def cohen_dz(first: Sequence[float], second: Sequence[float], *, level: float = 
     61:532 (the interval).
     """
     checked_level(level)
-    gaps = _differences(first, second)
-    n = len(gaps)
+    differences = _differences(first, second)
+    n = len(differences)
     if n < 2:
         return no_interval(None, n, "fewer than two pairs have no spread", level=level)
-    flat = all_equal(np.round(gaps, 12).tolist())
-    if flat:
-        return no_interval(None, n, flat.replace("values", "differences"), level=level)
-    point = float(gaps.mean() / gaps.std(ddof=1))
+    no_spread_reason = all_equal(np.round(differences, 12).tolist())
+    if no_spread_reason:
+        return no_interval(None, n, no_spread_reason.replace("values", "differences"), level=level)
+    point = float(differences.mean() / differences.std(ddof=1))
     reason = too_few(n, "pairs")
-    bounds = None if reason else _noncentral(point * math.sqrt(n), n - 1, level)
+    bounds = None if reason else _noncentral_bounds(point * math.sqrt(n), n - 1, level)
     if bounds is None:
         return no_interval(
             point, n, reason or "the noncentral t has no bounds that can be computed", level=level
@@ -189,37 +189,41 @@ def cohen_dz(first: Sequence[float], second: Sequence[float], *, level: float = 
 
 def checked_pairs(first: Sequence[float], second: Sequence[float]) -> tuple[Floats, Floats]:
     """Return both sides as arrays; ValueError where lengths differ or values are not finite."""
-    a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    if a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
+    first_values, second_values = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if first_values.shape != second_values.shape or not (
+        np.isfinite(first_values).all() and np.isfinite(second_values).all()
+    ):
         raise ValueError(
             "paired values must be finite and of the same length; leave out what is undefined and"
             " count it"
         )
-    return a, b
+    return first_values, second_values
 
 
 def _differences(first: Sequence[float], second: Sequence[float]) -> Floats:
     """Return second minus first in units of the largest value, as 12 digits tell them apart."""
-    a, b = checked_pairs(first, second)
-    largest = max([1e-300, *np.abs(a), *np.abs(b)])
-    return np.asarray(b / largest - a / largest)
+    first_values, second_values = checked_pairs(first, second)
+    largest_value = max([1e-300, *np.abs(first_values), *np.abs(second_values)])
+    return np.asarray(second_values / largest_value - first_values / largest_value)
 
 
-def _noncentral(t: float, df: int, level: float) -> tuple[float, float] | None:
+def _noncentral_bounds(t: float, df: int, level: float) -> tuple[float, float] | None:
     """Return the noncentralities at which t has (1 - level) / 2 beyond it on either side."""
     from scipy import optimize, stats
 
-    reach = 10 + 2 * abs(
+    search_radius = 10 + 2 * abs(
         t
     )  # the bounds lie within a few standard errors, sqrt(1 + t² / 2 df), of t
-    out = []
+    bounds = []
     for target in ((1 + level) / 2, (1 - level) / 2):
         try:
-            out.append(
+            bounds.append(
                 optimize.brentq(
-                    lambda d, at=target: stats.nct.cdf(t, df, d) - at, t - reach, t + reach
+                    lambda d, target_p=target: stats.nct.cdf(t, df, d) - target_p,
+                    t - search_radius,
+                    t + search_radius,
                 )
             )
         except ValueError:  # no change of sign, or NaN from an extreme t
             return None
-    return (float(out[0]), float(out[1])) if all(map(math.isfinite, out)) else None
+    return (float(bounds[0]), float(bounds[1])) if all(map(math.isfinite, bounds)) else None

@@ -106,7 +106,7 @@ def mcnemar_counts(
     cells = (both, first_only, second_only, neither)
     if any(int(cell) != cell or cell < 0 for cell in cells):
         raise ValueError(f"counts of pairs are whole and at least 0, got {cells}")
-    n, apart = sum(cells), first_only + second_only
+    n, n_discordant = sum(cells), first_only + second_only
     method = "McNemar, exact" if exact else "McNemar, chi-squared without continuity correction"
     statistic: float | None = None
     p: float | None = None
@@ -114,7 +114,7 @@ def mcnemar_counts(
         "no pair"
         if n == 0
         else "no pair differs, so chi-squared is 0 / 0"
-        if apart == 0 and not exact
+        if n_discordant == 0 and not exact
         else None
     )
     if reason is None:
@@ -157,22 +157,25 @@ def risk_difference(
     if n == 0:
         return no_interval(None, 0, "no pair", level=level)
     first_rate, second_rate = (
-        wilson(yes, n, level=level) for yes in (both + first_only, both + second_only)
+        wilson(n_yes, n, level=level) for n_yes in (both + first_only, both + second_only)
     )
     (p1, lo1, hi1), (p2, lo2, hi2) = (
-        (w.point or 0.0, w.lo or 0.0, w.hi or 0.0) for w in (first_rate, second_rate)
+        (rate_interval.point or 0.0, rate_interval.lo or 0.0, rate_interval.hi or 0.0)
+        for rate_interval in (first_rate, second_rate)
     )
-    margins = (
+    margin_product = (
         (both + first_only)
         * (second_only + neither)
         * (both + second_only)
         * (first_only + neither)
     )
-    excess = float(both * neither - first_only * second_only)
-    excess = max(excess - n / 2, 0.0) if excess > 0 else excess
-    phi = excess / math.sqrt(margins) if margins else 0.0
+    covariance_excess = float(both * neither - first_only * second_only)
+    covariance_excess = (
+        max(covariance_excess - n / 2, 0.0) if covariance_excess > 0 else covariance_excess
+    )
+    phi = covariance_excess / math.sqrt(margin_product) if margin_product else 0.0
 
-    def reach(first_distance: float, second_distance: float) -> float:
+    def bound_distance(first_distance: float, second_distance: float) -> float:
         return math.sqrt(
             max(
                 0.0,
@@ -181,7 +184,7 @@ def risk_difference(
         )
 
     point = (second_only - first_only) / n
-    lo, hi = point - reach(p2 - lo2, hi1 - p1), point + reach(hi2 - p2, p1 - lo1)
+    lo, hi = point - bound_distance(p2 - lo2, hi1 - p1), point + bound_distance(hi2 - p2, p1 - lo1)
     return Interval(point, max(-1.0, lo), min(1.0, hi), n, "Newcombe, paired", level)
 
 
@@ -248,7 +251,10 @@ def pair_counts(first: Sequence[float], second: Sequence[float]) -> tuple[int, i
     ValueError
         If the lengths differ or a value is neither 0 nor 1.
     """
-    a, b = checked_pairs(first, second)
-    if not (np.isin(a, (0, 1)).all() and np.isin(b, (0, 1)).all()):
+    first_values, second_values = checked_pairs(first, second)
+    if not (np.isin(first_values, (0, 1)).all() and np.isin(second_values, (0, 1)).all()):
         raise ValueError("a yes or no is 0 or 1")
-    return tuple(int(((a == x) & (b == y)).sum()) for x, y in ((1, 1), (1, 0), (0, 1), (0, 0)))  # type: ignore[return-value]
+    return tuple(
+        int(((first_values == x) & (second_values == y)).sum())
+        for x, y in ((1, 1), (1, 0), (0, 1), (0, 0))
+    )  # type: ignore[return-value]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from cotlab.stats.intervals import FEWEST, checked_level
 MAX_ITEMS = 1_000_000
 """Largest number of items of a plan."""
 _MAX_PAIRS = 100_000
-_NEVER = 1e-15
+_NEGLIGIBLE_SHARE = 1e-15
 """A share below this adds nothing that a power shows, and scipy's binomial overflows on the
 smallest numbers."""
 
@@ -95,11 +96,9 @@ def n_for_rate(half_width: float, rate: float = 0.5, *, level: float = 0.95) -> 
     """
     if not 0 < half_width < 0.5:
         raise ValueError(f"a half width lies between 0 and 0.5, got {half_width}")
-    n = _smallest_n(lambda k: rate_half_width(k, rate, level=level) <= half_width, 1, MAX_ITEMS)
-    return _sample_size(
-        n,
-        None if n is None else rate_half_width(n, rate, level=level),
-        f"more than {MAX_ITEMS:,} items",
+    half_width_at_n = partial(rate_half_width, rate=rate, level=level)
+    return _smallest_n(
+        half_width_at_n, lambda n: half_width_at_n(n) <= half_width, 1, MAX_ITEMS, "items"
     )
 
 
@@ -159,12 +158,8 @@ def n_for_paired_t(dz: float, *, power: float = 0.8, alpha: float = 0.05) -> Sam
     _check_range("power", power, 0, 1)
     if dz == 0:
         return SampleSize(None, None, "no number of pairs shows a difference of 0")
-    n = _smallest_n(lambda k: paired_t_power(k, dz, alpha=alpha) >= power, FEWEST, MAX_ITEMS)
-    return _sample_size(
-        n,
-        None if n is None else paired_t_power(n, dz, alpha=alpha),
-        f"more than {MAX_ITEMS:,} pairs",
-    )
+    power_at_n = partial(paired_t_power, dz=dz, alpha=alpha)
+    return _smallest_n(power_at_n, lambda n: power_at_n(n) >= power, FEWEST, MAX_ITEMS, "pairs")
 
 
 def discordant(first: float, second: float, correlation: float = 0.0) -> Discordant:
@@ -191,18 +186,25 @@ def discordant(first: float, second: float, correlation: float = 0.0) -> Discord
     _check_range("a rate", first, 0, 1)
     _check_range("a rate", second, 0, 1)
     spread = math.sqrt(first * (1 - first) * second * (1 - second))
-    both = first * second + correlation * spread
-    least, most = max(0.0, first + second - 1), min(first, second)
-    if not least - 1e-12 <= both <= most + 1e-12 or not math.isfinite(correlation):
-        known = (
-            [(edge - first * second) / spread for edge in (least, most)] if spread else [0.0, 0.0]
+    both_rate = first * second + correlation * spread
+    min_both_rate, max_both_rate = max(0.0, first + second - 1), min(first, second)
+    if not min_both_rate - 1e-12 <= both_rate <= max_both_rate + 1e-12 or not math.isfinite(
+        correlation
+    ):
+        correlation_range = (
+            [
+                (extreme_rate - first * second) / spread
+                for extreme_rate in (min_both_rate, max_both_rate)
+            ]
+            if spread
+            else [0.0, 0.0]
         )
         raise ValueError(
-            f"rates {first:g} and {second:g} allow a correlation from {known[0]:.3g} to"
-            f" {known[1]:.3g}, got {correlation:g}"
+            f"rates {first:g} and {second:g} allow a correlation from {correlation_range[0]:.3g} to"
+            f" {correlation_range[1]:.3g}, got {correlation:g}"
         )
-    both = min(most, max(least, both))
-    return Discordant(first - both, second - both)
+    both_rate = min(max_both_rate, max(min_both_rate, both_rate))
+    return Discordant(first - both_rate, second - both_rate)
 
 
 def mcnemar_power(n: int, shares: Discordant, *, alpha: float = 0.05) -> float:
@@ -234,28 +236,43 @@ def mcnemar_power(n: int, shares: Discordant, *, alpha: float = 0.05) -> float:
     from scipy.stats import binom
 
     _check_range("alpha", alpha, 0, 1)
-    apart = shares.first_only + shares.second_only
-    if min(shares.first_only, shares.second_only) < 0 or apart > 1 + 1e-12:
+    discordant_share = shares.first_only + shares.second_only
+    if min(shares.first_only, shares.second_only) < 0 or discordant_share > 1 + 1e-12:
         raise ValueError(f"shares of pairs lie in [0, 1] and sum to at most 1, got {shares}")
     if not 1 <= n <= _MAX_PAIRS:
         raise ValueError(f"the exact power is summed for 1 to {_MAX_PAIRS:,} pairs, got {n}")
-    if apart < _NEVER:
+    if discordant_share < _NEGLIGIBLE_SHARE:
         return 0.0
-    middle, reach = (
-        n * apart,
-        12 * math.sqrt(n * apart) + 40,
+    mean_discordant_count, half_range = (
+        n * discordant_share,
+        12 * math.sqrt(n * discordant_share) + 40,
     )  # what lies beyond has less than 1e-12 of the probability
-    m = np.arange(max(0, math.floor(middle - reach)), min(n, math.ceil(middle + reach)) + 1)
-    critical = binom.ppf(
+    m = np.arange(
+        max(0, math.floor(mean_discordant_count - half_range)),
+        min(n, math.ceil(mean_discordant_count + half_range)) + 1,
+    )
+    critical_counts = binom.ppf(
         alpha / 2, m, 0.5
     )  # the smallest count with P(X <= count) >= alpha / 2 ...
-    critical = np.where(
-        2 * binom.cdf(critical, m, 0.5) <= alpha, critical, critical - 1
+    critical_counts = np.where(
+        2 * binom.cdf(critical_counts, m, 0.5) <= alpha, critical_counts, critical_counts - 1
     )  # ... and the last that is rejected
-    share = 0.0 if shares.second_only < _NEVER * apart else shares.second_only / apart
-    rejected = binom.cdf(critical, m, share) + binom.sf(m - critical - 1, m, share)
+    second_share = (
+        0.0
+        if shares.second_only < _NEGLIGIBLE_SHARE * discordant_share
+        else shares.second_only / discordant_share
+    )
+    rejection_rates = binom.cdf(critical_counts, m, second_share) + binom.sf(
+        m - critical_counts - 1, m, second_share
+    )
     return float(
-        min(1.0, (binom.pmf(m, n, min(1.0, apart)) * np.where(critical < 0, 0.0, rejected)).sum())
+        min(
+            1.0,
+            (
+                binom.pmf(m, n, min(1.0, discordant_share))
+                * np.where(critical_counts < 0, 0.0, rejection_rates)
+            ).sum(),
+        )
     )
 
 
@@ -283,33 +300,29 @@ def n_for_mcnemar(shares: Discordant, *, power: float = 0.8, alpha: float = 0.05
     _check_range("power", power, 0, 1)
     if math.isclose(shares.first_only, shares.second_only, abs_tol=1e-12):
         return SampleSize(None, None, "no number of pairs shows a difference of 0")
-    n = _smallest_n(lambda k: mcnemar_power(k, shares, alpha=alpha) >= power, 1, _MAX_PAIRS)
-    return _sample_size(
-        n,
-        None if n is None else mcnemar_power(n, shares, alpha=alpha),
-        f"more than {_MAX_PAIRS:,} pairs",
-    )
+    power_at_n = partial(mcnemar_power, shares=shares, alpha=alpha)
+    return _smallest_n(power_at_n, lambda n: power_at_n(n) >= power, 1, _MAX_PAIRS, "pairs")
 
 
-def _smallest_n(enough: Callable[[int], bool], least: int, most: int) -> int | None:
-    """Return an n that is enough while n - 1 is not, or ``least``; None above ``most``."""
-    if enough(least):
-        return least
-    low, high = least, min(2 * least, most)
-    while not enough(high):
-        if high == most:
-            return None
-        low, high = high, min(2 * high, most)
+def _smallest_n(
+    measure: Callable[[int], float],
+    is_enough: Callable[[int], bool],
+    min_n: int,
+    max_n: int,
+    unit: str,
+) -> SampleSize:
+    """Return an n that is enough while n - 1 is not, or ``min_n``, with its measure."""
+    low, high = min_n - 1, min_n
+    while not is_enough(high):
+        if high == max_n:
+            return SampleSize(None, None, f"more than {max_n:,} {unit}")
+        low, high = high, min(2 * high, max_n)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return SampleSize(high, measure(high))
 
 
-def _sample_size(n: int | None, reached: float | None, otherwise: str) -> SampleSize:
-    return SampleSize(n, reached, otherwise if n is None else None)
-
-
-def _check_range(what: str, value: float, lo: float, hi: float) -> None:
+def _check_range(name: str, value: float, lo: float, hi: float) -> None:
     if not lo <= value <= hi:
-        raise ValueError(f"{what} lies from {lo} to {hi}, got {value}")
+        raise ValueError(f"{name} lies from {lo} to {hi}, got {value}")

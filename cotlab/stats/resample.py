@@ -15,12 +15,12 @@ from cotlab.stats.large_samples import ratio_bounds, sign_flip_p
 
 Floats = NDArray[np.float64]
 RESAMPLES = 2000
-MAX_DIRECT = 5000
+MAX_SCIPY_UNITS = 5000
 """Units up to which scipy resamples. Beyond, its time grows with n squared: ``large_samples`` then
 resamples in time linear in n, with the same quantity, method and number of resamples."""
-_LARGEST = 1e100
+_MAX_ABS_VALUE = 1e100
 """Largest value whose third power, in BCa's acceleration, does not overflow."""
-_CELLS = 4_000_000
+_BLOCK_CELLS = 4_000_000
 """Most array cells of one block of resamples, which bounds the memory."""
 
 
@@ -61,7 +61,7 @@ def bootstrap_mean(
 
     Notes
     -----
-    Up to ``MAX_DIRECT`` units the numbers are scipy's for the seed, to the last bit. Beyond,
+    Up to ``MAX_SCIPY_UNITS`` units the numbers are scipy's for the seed, to the last bit. Beyond,
     scipy's jackknife takes time in n squared: the same BCa interval is then computed in time linear
     in n. Its bounds agree with scipy's to rounding, or within the error of resampling where values
     repeat.
@@ -112,21 +112,26 @@ def cluster_bootstrap(
     Davison and Hinkley (1997), Bootstrap Methods and their Application, 3.8: the pooled ratio of
     cluster sums to sizes.
     """
-    by_cluster: dict[Hashable, list[float]] = {}
+    values_by_cluster: dict[Hashable, list[float]] = {}
     for value, cluster in zip(values, clusters, strict=True):
-        by_cluster.setdefault(cluster, []).append(float(value))
-    each = [
-        by_cluster[cluster] for cluster in sorted(by_cluster, key=str)
+        values_by_cluster.setdefault(cluster, []).append(float(value))
+    cluster_values = [
+        values_by_cluster[cluster] for cluster in sorted(values_by_cluster, key=str)
     ]  # in the order of their text, so that the order of the rows does not matter
-    sums = [
-        math.fsum(members) if all(map(math.isfinite, members)) else math.nan for members in each
+    cluster_sums = [
+        math.fsum(members) if all(map(math.isfinite, members)) else math.nan
+        for members in cluster_values
     ]
     interval = bootstrap_ratio(
-        sums, [float(len(members)) for members in each], seed=seed, level=level, share=share
+        cluster_sums,
+        [float(len(members)) for members in cluster_values],
+        seed=seed,
+        level=level,
+        share=share,
     )
     note = (
-        f"{len(values)} values in {len(each)} clusters, resampled whole"
-        if len(each) < len(values)
+        f"{len(values)} values in {len(cluster_values)} clusters, resampled whole"
+        if len(cluster_values) < len(values)
         else None
     )
     return replace(interval, note=note)
@@ -168,47 +173,50 @@ def bootstrap_ratio(
     Efron (1987), JASA 82:171 (BCa); scipy.stats.bootstrap.
     """
     checked_level(level)
-    top, bottom = np.asarray(numerators, dtype=float), np.asarray(denominators, dtype=float)
+    numerator_values = np.asarray(numerators, dtype=float)
+    denominator_values = np.asarray(denominators, dtype=float)
     if (
-        top.shape != bottom.shape
-        or not (np.isfinite(top).all() and np.isfinite(bottom).all())
-        or (bottom < 0).any()
+        numerator_values.shape != denominator_values.shape
+        or not (np.isfinite(numerator_values).all() and np.isfinite(denominator_values).all())
+        or (denominator_values < 0).any()
     ):
         raise ValueError(
             "bootstrap needs as many finite numerators as finite, non-negative denominators"
         )
-    used = bottom > 0
-    top, bottom = top[used], bottom[used]
-    n = len(top)
+    is_used = denominator_values > 0
+    numerator_values, denominator_values = numerator_values[is_used], denominator_values[is_used]
+    n = len(numerator_values)
     if n == 0:
         return no_interval(None, 0, "no defined value", level=level)
-    if np.abs(top).max() > _LARGEST:
+    if np.abs(numerator_values).max() > _MAX_ABS_VALUE:
         return no_interval(
             None,
             n,
-            f"values beyond {_LARGEST:g} are too large for the sums of a bootstrap",
+            f"values beyond {_MAX_ABS_VALUE:g} are too large for the sums of a bootstrap",
             level=level,
         )
-    point = float(top.sum() / bottom.sum())
+    point = float(numerator_values.sum() / denominator_values.sum())
     if n == 1:
         return no_interval(point, 1, "one unit has no spread", level=level)
-    each = top / bottom
-    if share and np.ptp(each) < 1e-12 and point in (0.0, 1.0):
+    unit_ratios = numerator_values / denominator_values
+    if share and np.ptp(unit_ratios) < 1e-12 and point in (0.0, 1.0):
         return replace(wilson(round(point * n), n, level=level), method="Wilson (all units equal)")
-    if np.ptp(each) < 1e-12:
+    if np.ptp(unit_ratios) < 1e-12:
         return no_interval(
             point, n, f"all {n} values are equal: a resample has no spread to show", level=level
         )
     if n < min_units:
         return no_interval(point, n, too_few(n, fewest=min_units) or "", level=level)
-    if n > MAX_DIRECT:
-        lo, hi, method = ratio_bounds(top, bottom, seed=seed, level=level, n_resamples=RESAMPLES)
+    if n > MAX_SCIPY_UNITS:
+        lo, hi, method = ratio_bounds(
+            numerator_values, denominator_values, seed=seed, level=level, n_resamples=RESAMPLES
+        )
     else:
-        lo, hi, method = _scipy_bounds(top, bottom, point, seed, level)
-    name = f"bootstrap ({method}, {RESAMPLES} resamples)"
+        lo, hi, method = _scipy_bounds(numerator_values, denominator_values, point, seed, level)
+    method_name = f"bootstrap ({method}, {RESAMPLES} resamples)"
     if not lo <= point <= hi:
-        name = "bootstrap (percentile, widened to its point)"
-    return Interval(point, min(lo, point), max(hi, point), n, name, level)
+        method_name = "bootstrap (percentile, widened to its point)"
+    return Interval(point, min(lo, point), max(hi, point), n, method_name, level)
 
 
 def paired_permutation(
@@ -234,44 +242,44 @@ def paired_permutation(
 
     Notes
     -----
-    Up to ``MAX_DIRECT`` pairs the numbers are scipy's for the seed; beyond, as many flips are drawn
-    in time linear in n.
+    Up to ``MAX_SCIPY_UNITS`` pairs the numbers are scipy's for the seed; beyond, as many flips are
+    drawn in time linear in n.
 
     References
     ----------
     Fisher (1935), The Design of Experiments, 21; scipy.stats.permutation_test,
     ``permutation_type="samples"``.
     """
-    a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    if a.shape != b.shape:
+    first_values, second_values = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if first_values.shape != second_values.shape:
         raise ValueError("paired values must have the same length")
-    if len(a) < 2:
+    if len(first_values) < 2:
         return None
-    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+    if not (np.isfinite(first_values).all() and np.isfinite(second_values).all()):
         raise ValueError("paired values must be finite")
-    largest = max(np.abs(a).max(), np.abs(b).max())
-    if largest > _LARGEST:  # so that no difference overflows: p is free of scale
-        a, b = a / largest, b / largest
-    if np.allclose(a, b, rtol=0, atol=1e-12):
+    largest_value = max(np.abs(first_values).max(), np.abs(second_values).max())
+    if largest_value > _MAX_ABS_VALUE:  # so that no difference overflows: p is free of scale
+        first_values, second_values = first_values / largest_value, second_values / largest_value
+    if np.allclose(first_values, second_values, rtol=0, atol=1e-12):
         return 1.0
-    if len(a) > MAX_DIRECT:
-        return sign_flip_p(a - b, seed=seed, n_resamples=RESAMPLES)
+    if len(first_values) > MAX_SCIPY_UNITS:
+        return sign_flip_p(first_values - second_values, seed=seed, n_resamples=RESAMPLES)
     from scipy import stats
 
     result = stats.permutation_test(
-        (a, b),
+        (first_values, second_values),
         _mean_difference,
         permutation_type="samples",
         vectorized=True,
         n_resamples=RESAMPLES,
         rng=np.random.default_rng(seed),
-        batch=max(1, _CELLS // len(a)),
+        batch=max(1, _BLOCK_CELLS // len(first_values)),
     )
     return float(result.pvalue)
 
 
 def _scipy_bounds(
-    top: Floats, bottom: Floats, point: float, seed: int, level: float
+    numerators: Floats, denominators: Floats, point: float, seed: int, level: float
 ) -> tuple[float, float, str]:
     """Return scipy's BCa bounds, or percentile bounds where BCa fails or excludes the point."""
     from scipy import stats
@@ -282,15 +290,15 @@ def _scipy_bounds(
             # scipy warns before it returns NaN; the percentile bootstrap is the answer to it
             warnings.simplefilter("ignore")
             bounds = stats.bootstrap(
-                (top, bottom),
-                _pooled,
+                (numerators, denominators),
+                _pooled_ratio,
                 paired=True,
                 vectorized=True,
                 n_resamples=RESAMPLES,
                 confidence_level=level,
                 method=method,
                 rng=rng,
-                batch=max(1, _CELLS // len(top)),
+                batch=max(1, _BLOCK_CELLS // len(numerators)),
             ).confidence_interval
         lo, hi = float(bounds.low), float(bounds.high)
         if np.isfinite([lo, hi]).all() and lo <= point <= hi:
@@ -298,8 +306,8 @@ def _scipy_bounds(
     return lo, hi, method
 
 
-def _pooled(top: Floats, bottom: Floats, axis: int = -1) -> Floats:
-    return np.asarray(top.sum(axis=axis) / bottom.sum(axis=axis))
+def _pooled_ratio(numerators: Floats, denominators: Floats, axis: int = -1) -> Floats:
+    return np.asarray(numerators.sum(axis=axis) / denominators.sum(axis=axis))
 
 
 def _mean_difference(first: Floats, second: Floats, axis: int = -1) -> Floats:

@@ -15,7 +15,7 @@ from cotlab.core.errors import UnknownName
 
 Linkage = Literal["average", "single", "complete"]
 LINKAGES: tuple[str, ...] = get_args(Linkage)
-_ROUNDING = 1e-9
+_ROUNDING_ERROR = 1e-9
 """Rounding error of a cosine."""
 Floats = NDArray[np.float64]
 
@@ -41,10 +41,12 @@ def pooled(vectors: Sequence[Sequence[float]]) -> tuple[float, ...] | None:
         return None
     if not np.abs(rows).max(axis=1).all():
         return None
-    mean = _unit(rows).mean(axis=0)
-    size = float(np.linalg.norm(mean))
+    mean = _unit_vectors(rows).mean(axis=0)
+    norm = float(np.linalg.norm(mean))
     return (
-        tuple(float(x) for x in mean / size) if math.isfinite(size) and size > _ROUNDING else None
+        tuple(float(x) for x in mean / norm)
+        if math.isfinite(norm) and norm > _ROUNDING_ERROR
+        else None
     )
 
 
@@ -74,8 +76,8 @@ def cosines(vectors: Sequence[Sequence[float]]) -> Floats:
         len(rows) and not np.abs(rows).max(axis=1, initial=0.0).all()
     ):
         raise ValueError("a vector is 0 or not finite, so it has no direction")
-    unit = _unit(rows)
-    similarity = np.clip(unit @ unit.T, -1.0, 1.0)
+    unit_rows = _unit_vectors(rows)
+    similarity = np.clip(unit_rows @ unit_rows.T, -1.0, 1.0)
     similarity = (similarity + similarity.T) / 2
     np.fill_diagonal(similarity, 1.0)
     return similarity
@@ -124,17 +126,17 @@ def clusters(similarity: Floats, threshold: float, linkage: str = "average") -> 
     distance = np.clip(1.0 - similarity, 0.0, 2.0).round(9)  # so that rounding decides no tie
     np.fill_diagonal(distance, 0.0)
     tree = hierarchy.linkage(squareform(distance, checks=False), method=linkage)
-    labels = hierarchy.fcluster(tree, t=1.0 - threshold + _ROUNDING, criterion="distance")
-    order: dict[int, int] = {}
-    return tuple(order.setdefault(int(label), len(order)) for label in labels)
+    labels = hierarchy.fcluster(tree, t=1.0 - threshold + _ROUNDING_ERROR, criterion="distance")
+    new_label_by_old: dict[int, int] = {}
+    return tuple(new_label_by_old.setdefault(int(label), len(new_label_by_old)) for label in labels)
 
 
-def _unit(rows: Floats) -> Floats:
-    largest = np.abs(rows).max(axis=1, keepdims=True)
-    scaled = rows / np.where(largest > 0, largest, 1.0)
-    sizes = np.linalg.norm(scaled, axis=1, keepdims=True)
-    unit: Floats = scaled / np.where(sizes > 0, sizes, 1.0)
-    return unit
+def _unit_vectors(rows: Floats) -> Floats:
+    row_maxima = np.abs(rows).max(axis=1, keepdims=True)
+    scaled_rows = rows / np.where(row_maxima > 0, row_maxima, 1.0)
+    norms = np.linalg.norm(scaled_rows, axis=1, keepdims=True)
+    unit_rows: Floats = scaled_rows / np.where(norms > 0, norms, 1.0)
+    return unit_rows
 
 
 def dtw_similarity(
@@ -172,10 +174,14 @@ def dtw_similarity(
     if not n or not m:
         return None
     cost = 1.0 - cosines([*first, *second])[:n, n:]
-    total = np.full((n + 1, m + 1), np.inf)
-    total[0, 0] = 0.0
+    total_cost = np.full((n + 1, m + 1), np.inf)
+    total_cost[0, 0] = 0.0
     for i in range(1, n + 1):
         for j in range(1, m + 1):
-            d = cost[i - 1, j - 1]
-            total[i, j] = min(total[i - 1, j - 1] + 2 * d, total[i - 1, j] + d, total[i, j - 1] + d)
-    return float(min(1.0, max(-1.0, 1.0 - total[n, m] / (n + m))))
+            step_cost = cost[i - 1, j - 1]
+            total_cost[i, j] = min(
+                total_cost[i - 1, j - 1] + 2 * step_cost,
+                total_cost[i - 1, j] + step_cost,
+                total_cost[i, j - 1] + step_cost,
+            )
+    return float(min(1.0, max(-1.0, 1.0 - total_cost[n, m] / (n + m))))

@@ -1,6 +1,7 @@
 """Calibrators, which of them is in use, and drift checks that say whether they still hold.
 
-Rows are only added, so that each decision can be traced to its calibrator.
+Rows are only added, so that each decision can be traced to its calibrator. A calibrator is of a
+kind: it predicts a chain, or its steps; one of each kind is in use.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ from cotlab.core.keys import canonical_json
 from cotlab.store.database import Store
 from cotlab.store.decisions import add_audit
 
+CHAIN_KIND, STEP_KIND = "chain", "steps"
+"""Kinds of calibrators: of the probability that a chain is acceptable, and of the probability of
+each step of being the first wrong one."""
+
 
 def add_calibrator(
     connection: duckdb.DuckDBPyConnection,
@@ -29,10 +34,11 @@ def add_calibrator(
     n: int,
     n_positive: int,
     report: Mapping[str, Any],
-    by: str,
+    author: str,
     note: str = "",
+    kind: str = CHAIN_KIND,
 ) -> int:
-    """Store a fitted calibrator and return its version, from 1.
+    """Store a fitted calibrator and return its version, from 1; all kinds are counted together.
 
     It is used only after ``activate_calibrator``.
 
@@ -42,7 +48,8 @@ def add_calibrator(
         From ``Store.writing()``.
     method : str
     params : mapping of JSON values
-        ``{"all": …, "domains": {name: …}}``, each ``Calibrator.params``.
+        ``{"all": …, "domains": {name: …}}``, each ``Calibrator.params``; of steps, the models by
+        name.
     weights : mapping of part to weight, or None
         Weights by which r_raw is recomputed before calibration; None where each run's own r_raw is
         used.
@@ -52,14 +59,18 @@ def add_calibrator(
         Labels, and acceptable ones among them.
     report : mapping of JSON values
         What ``cotlab.review.release.calibrate`` measured.
-    by, note : str
+    author, note : str
         Who fitted it, and a remark.
+    kind : str
+        ``CHAIN_KIND`` or ``STEP_KIND``.
     """
-    row = connection.execute("SELECT coalesce(max(version), 0) + 1 FROM calibrators").fetchone()
-    version = int(row[0]) if row else 1
+    next_version_row = connection.execute(
+        "SELECT coalesce(max(version), 0) + 1 FROM calibrators"
+    ).fetchone()
+    version = int(next_version_row[0]) if next_version_row else 1
     connection.execute(
         "INSERT INTO calibrators (version, method, params, weights, labels_digest, n, n_positive,"
-        " report, made_at, made_by, note) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " report, made_at, made_by, note, kind) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             version,
             method,
@@ -70,17 +81,18 @@ def add_calibrator(
             n_positive,
             canonical_json(report),
             datetime.now(UTC),
-            _text(by),
-            _text(note),
+            _without_surrogates(author),
+            _without_surrogates(note),
+            kind,
         ],
     )
     return version
 
 
 def activate_calibrator(
-    connection: duckdb.DuckDBPyConnection, version: int, *, by: str, reason: str
+    connection: duckdb.DuckDBPyConnection, version: int, *, author: str, reason: str
 ) -> None:
-    """Put a version into use from now on, with an entry in the audit.
+    """Put a version into use from now on, for its kind, with an entry in the audit.
 
     Raises
     ------
@@ -89,81 +101,86 @@ def activate_calibrator(
     ValueError
         Without a name.
     """
-    if not by.strip():
+    if not author.strip():
         raise ValueError("The audit needs the name of whoever chooses a calibrator")
-    known = [
-        int(row[0])
-        for row in connection.execute("SELECT version FROM calibrators ORDER BY version").fetchall()
-    ]
-    if version not in known:
-        raise UnknownName("calibrator version", str(version), [str(number) for number in known])
-    before, now, by, reason = (
-        _current_version(connection),
-        datetime.now(UTC),
-        _text(by),
-        _text(reason),
+    _require_version(connection, version)
+    kind_row = connection.execute(
+        "SELECT kind FROM calibrators WHERE version = ?", [version]
+    ).fetchone()
+    previous_version, author, reason = (
+        _current_version(connection, kind_row[0] if kind_row else CHAIN_KIND),
+        _without_surrogates(author),
+        _without_surrogates(reason),
     )
     connection.execute(
         "INSERT INTO calibrator_choices (version, at_, by_, reason) VALUES (?, ?, ?, ?)",
-        [version, now, by, reason],
+        [version, datetime.now(UTC), author, reason],
     )
-    add_audit(connection, by, "choose calibrator", "calibrator", before, version, reason)
+    add_audit(
+        connection, author, "choose calibrator", "calibrator", previous_version, version, reason
+    )
 
 
-def calibrators(store: Store) -> pd.DataFrame:
-    """Return all versions, newest first: the table's columns and ``current`` (bool)."""
+def list_calibrators(store: Store, kind: str = CHAIN_KIND) -> pd.DataFrame:
+    """Return all versions of a kind, newest first: the table's columns and ``current`` (bool)."""
     with store.reading() as connection:
-        table = connection.execute("SELECT * FROM calibrators ORDER BY version DESC").df()
-        now = _current_version(connection)
-    return table.assign(current=table["version"] == now if now is not None else False)
-
-
-def calibrator_choices(store: Store) -> pd.DataFrame:
-    """Return which version was put into use when, by whom and why, newest first."""
-    with store.reading() as connection:
-        return connection.execute(
-            "SELECT version, at_, by_, reason, seq FROM calibrator_choices ORDER BY seq DESC"
+        table = connection.execute(
+            "SELECT * FROM calibrators WHERE kind = ? ORDER BY version DESC", [kind]
         ).df()
+        current_version = _current_version(connection, kind)
+    return table.assign(
+        current=table["version"] == current_version if current_version is not None else False
+    )
 
 
-def current_calibrator(store: Store) -> dict[str, Any] | None:
-    """Return the version in use with its JSON parsed; None without one."""
+def list_calibrator_choices(store: Store, kind: str = CHAIN_KIND) -> pd.DataFrame:
+    """Return which version of a kind was put into use when, by whom and why, newest first."""
+    return store.query_frame(
+        "SELECT version, at_, by_, reason, seq FROM calibrator_choices JOIN calibrators"
+        " USING (version) WHERE kind = $kind ORDER BY seq DESC",
+        {"kind": kind},
+    )
+
+
+def current_calibrator(store: Store, kind: str = CHAIN_KIND) -> dict[str, Any] | None:
+    """Return the version in use of a kind with its JSON parsed; None without one."""
     with store.reading() as connection:
-        version = _current_version(connection)
-        return None if version is None else _row(connection, version)
+        version = _current_version(connection, kind)
+        return None if version is None else _calibrator_record(connection, version)
 
 
-def calibrator(store: Store, version: int) -> dict[str, Any]:
+def get_calibrator(store: Store, version: int) -> dict[str, Any]:
     """Return one version as ``current_calibrator`` does; UnknownName where there is none."""
     with store.reading() as connection:
-        record = _row(connection, version)
-        known = connection.execute("SELECT version FROM calibrators ORDER BY version").fetchall()
-    if record is None:
-        raise UnknownName("calibrator version", str(version), [str(row[0]) for row in known])
-    return record
+        _require_version(connection, version)
+        return _calibrator_record(connection, version)
 
 
-def _text(value: str) -> str:
+def _require_version(connection: duckdb.DuckDBPyConnection, version: int) -> None:
+    """Raise UnknownName if there is no such version."""
+    rows = connection.execute("SELECT version FROM calibrators ORDER BY version").fetchall()
+    known_versions = [str(number) for (number,) in rows]
+    if str(version) not in known_versions:
+        raise UnknownName("calibrator version", str(version), known_versions)
+
+
+def _without_surrogates(value: str) -> str:
     """Replace lone surrogates, which the store cannot hold, by question marks."""
     return value.encode("utf-8", "replace").decode()
 
 
-def _current_version(connection: duckdb.DuckDBPyConnection) -> int | None:
+def _current_version(connection: duckdb.DuckDBPyConnection, kind: str) -> int | None:
     row = connection.execute(
-        "SELECT version FROM calibrator_choices ORDER BY seq DESC LIMIT 1"
+        "SELECT version FROM calibrator_choices JOIN calibrators USING (version) WHERE kind = ?"
+        " ORDER BY seq DESC LIMIT 1",
+        [kind],
     ).fetchone()
     return int(row[0]) if row else None
 
 
-def _row(connection: duckdb.DuckDBPyConnection, version: int) -> dict[str, Any] | None:
-    rows = (
-        connection.execute("SELECT * FROM calibrators WHERE version = ?", [version])
-        .df()
-        .to_dict("records")
-    )
-    if not rows:
-        return None
-    record = {str(name): value for name, value in rows[0].items()}
+def _calibrator_record(connection: duckdb.DuckDBPyConnection, version: int) -> dict[str, Any]:
+    table = connection.execute("SELECT * FROM calibrators WHERE version = ?", [version]).df()
+    record = {str(name): value for name, value in table.to_dict("records")[0].items()}
     for name in ("params", "weights", "report"):
         record[name] = json.loads(record[name]) if isinstance(record[name], str) else None
     return record
@@ -171,12 +188,12 @@ def _row(connection: duckdb.DuckDBPyConnection, version: int) -> dict[str, Any] 
 
 def add_drift_check(
     connection: duckdb.DuckDBPyConnection,
-    id: str,
+    check_id: str,
     *,
-    reference: Sequence[str],
-    current: Sequence[str],
-    at: datetime,
-    by: str,
+    reference_runs: Sequence[str],
+    current_runs: Sequence[str],
+    checked_at: datetime,
+    author: str,
     alert: bool,
     reason: str,
     result: Mapping[str, Any],
@@ -185,16 +202,19 @@ def add_drift_check(
 
     ``result`` is JSON; a number that does not exist is None.
     """
-    if connection.execute("SELECT 1 FROM drift_checks WHERE id = ?", [id]).fetchone() is not None:
+    if (
+        connection.execute("SELECT 1 FROM drift_checks WHERE id = ?", [check_id]).fetchone()
+        is not None
+    ):
         return False
     connection.execute(
         "INSERT INTO drift_checks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            id,
-            json.dumps(list(reference)),
-            json.dumps(list(current)),
-            at,
-            by,
+            check_id,
+            json.dumps(list(reference_runs)),
+            json.dumps(list(current_runs)),
+            checked_at,
+            author,
             alert,
             reason,
             json.dumps(dict(result), allow_nan=False),
@@ -203,13 +223,13 @@ def add_drift_check(
     return True
 
 
-def drift_checks(store: Store, *, current: str | None = None) -> pd.DataFrame:
+def list_drift_checks(store: Store, *, run_id: str | None = None) -> pd.DataFrame:
     """Return all checks, newest first, with lists of run ids and ``result`` as JSON text.
 
     Parameters
     ----------
     store : Store
-    current : str or None
+    run_id : str or None
         Only checks of this run.
 
     Returns
@@ -217,12 +237,10 @@ def drift_checks(store: Store, *, current: str | None = None) -> pd.DataFrame:
     DataFrame
         ``id, reference, current, at_, by_, alert, reason, result``.
     """
-    with store.reading() as connection:
-        table = connection.execute("SELECT * FROM drift_checks ORDER BY at_ DESC, rowid DESC").df()
-    for side in ("reference", "current"):
-        table[side] = [json.loads(text) for text in table[side]]
-    if current is not None:
-        table = table.iloc[
-            [k for k, runs in enumerate(table["current"]) if current in runs]
-        ].reset_index(drop=True)
+    table = store.query_frame("SELECT * FROM drift_checks ORDER BY at_ DESC, rowid DESC")
+    for column in ("reference", "current"):
+        table[column] = [json.loads(text) for text in table[column]]
+    if run_id is not None:
+        has_run_mask = [run_id in runs for runs in table["current"]]
+        table = table[has_run_mask].reset_index(drop=True)
     return table

@@ -23,7 +23,7 @@ def add_policy(
     thresholds: Mapping[str, tuple[float, float]],
     capacity: int | None,
     params: Mapping[str, Any],
-    by: str,
+    author: str,
     reason: str,
 ) -> int:
     """Store a policy that applies from now on, with an entry in the audit.
@@ -51,43 +51,39 @@ def add_policy(
     ValueError
         Without a name or a reason.
     """
-    if not by.strip() or not reason.strip():
+    if not author.strip() or not reason.strip():
         raise ValueError("A policy needs who changed it and the reason why")
-    before = connection.execute(
+    previous_row = connection.execute(
         "SELECT version, thresholds, capacity FROM policies ORDER BY version DESC LIMIT 1"
     ).fetchone()
-    version = (before[0] if before else 0) + 1
-    pairs = {name: list(pair) for name, pair in thresholds.items()}
+    version = (previous_row[0] if previous_row else 0) + 1
+    threshold_pairs = {name: list(pair) for name, pair in thresholds.items()}
     connection.execute(
         "INSERT INTO policies VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
             version,
-            json.dumps(pairs),
+            json.dumps(threshold_pairs),
             capacity,
             json.dumps(dict(params)),
             datetime.now(UTC),
-            by,
+            author,
             reason,
         ],
     )
-    was = (
-        {"version": before[0], "thresholds": json.loads(before[1]), "capacity": before[2]}
-        if before
-        else None
-    )
+    previous_policy = None
+    if previous_row:
+        previous_policy = dict(
+            zip(("version", "thresholds", "capacity"), previous_row, strict=True)
+        )
+        previous_policy["thresholds"] = json.loads(previous_row[1])
+    new_policy = {"version": version, "thresholds": threshold_pairs, "capacity": capacity}
     add_audit(
-        connection,
-        by,
-        "policy",
-        f"policy {version}",
-        was,
-        {"version": version, "thresholds": pairs, "capacity": capacity},
-        reason,
+        connection, author, "policy", f"policy {version}", previous_policy, new_policy, reason
     )
     return int(version)
 
 
-def policies(store: Store) -> pd.DataFrame:
+def list_policies(store: Store) -> pd.DataFrame:
     """Return all policies, newest first.
 
     Returns
@@ -96,14 +92,13 @@ def policies(store: Store) -> pd.DataFrame:
             ``version, thresholds, capacity, params, made_at, made_by, reason``; thresholds and
         params are JSON.
     """
-    with store.reading() as connection:
-        table = connection.execute("SELECT * FROM policies ORDER BY version DESC").df()
+    table = store.query_frame("SELECT * FROM policies ORDER BY version DESC")
     return table.astype({"version": "Int64", "capacity": "Int64"})
 
 
 def current_policy(store: Store) -> dict[str, Any] | None:
     """Return the row of the current policy, or None where there is none."""
-    rows = policies(store).head(1).to_dict("records")
+    rows = list_policies(store).head(1).to_dict("records")
     return (
         {str(name): None if pd.isna(value) else value for name, value in rows[0].items()}
         if rows
@@ -131,35 +126,38 @@ def add_decisions(connection: duckdb.DuckDBPyConnection, decisions: Iterable[Dec
     int
         How many rows were written.
     """
-    given = list(decisions)
-    if not given:
+    all_decisions = list(decisions)
+    if not all_decisions:
         return 0
-    runs = sorted({decision.run_id for decision in given})
+    runs = sorted({decision.run_id for decision in all_decisions})
     newest_by_item = {
         (decision.run_id, decision.item_id): decision
         for decision in newest_decisions(connection, runs)
     }
-    ids = {
+    stored_ids = {
         row[0]
         for row in connection.execute(
             "SELECT id FROM decisions WHERE list_contains(?, run)", [runs]
         ).fetchall()
     }
     rows = []
-    for decision in given:
-        key = (decision.run_id, decision.item_id)
-        if decision.id not in ids and not (
-            key in newest_by_item and same_decision(newest_by_item[key], decision)
+    for decision in all_decisions:
+        run_and_item = (decision.run_id, decision.item_id)
+        if decision.id not in stored_ids and not (
+            run_and_item in newest_by_item
+            and is_same_decision(newest_by_item[run_and_item], decision)
         ):
             rows.append(list(astuple(decision)))
-            ids.add(decision.id)
-            newest_by_item[key] = decision
+            stored_ids.add(decision.id)
+            newest_by_item[run_and_item] = decision
     if rows:
         connection.executemany(f"INSERT INTO decisions VALUES ({', '.join('?' * 14)})", rows)
     return len(rows)
 
 
-def newest_decisions(connection: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> list[Decision]:
+def newest_decisions(
+    connection: duckdb.DuckDBPyConnection, run_ids: Sequence[str]
+) -> list[Decision]:
     """Return the newest decision on each item of some runs, as the transaction sees it.
 
     Newest is what was written last: rows are only ever added, and a clock may have been set back in
@@ -170,25 +168,27 @@ def newest_decisions(connection: duckdb.DuckDBPyConnection, runs: Sequence[str])
         SELECT * REPLACE (epoch_us(at_) AS at_) FROM decisions WHERE list_contains(?, run)
           AND rowid IN (SELECT max(rowid) FROM decisions GROUP BY run, item_id)
         """,
-        [list(runs)],
+        [list(run_ids)],
     ).fetchall()
     return [
         Decision(*(*row[:12], _EPOCH + timedelta(microseconds=row[12]), row[13])) for row in rows
     ]
 
 
-def same_decision(decision: Decision, other: Decision) -> bool:
+def is_same_decision(decision: Decision, other_decision: Decision) -> bool:
     """Return whether two decisions are equal in all but id, who and when."""
-    return replace(other, id=decision.id, at=decision.at, by=decision.by) == decision
+    return replace(other_decision, id=decision.id, at=decision.at, by=decision.by) == decision
 
 
-def decisions(store: Store, run: str | None = None, *, history: bool = False) -> pd.DataFrame:
+def list_decisions(
+    store: Store, run_id: str | None = None, *, history: bool = False
+) -> pd.DataFrame:
     """Return the newest decision on each item of a run, or of all runs.
 
     Parameters
     ----------
     store : Store
-    run : str, optional
+    run_id : str, optional
     history : bool
         Return every decision that was ever made.
 
@@ -199,25 +199,24 @@ def decisions(store: Store, run: str | None = None, *, history: bool = False) ->
         at_, by_``: numbers are NaN or <NA> where NULL. In the order in which they were made, items
         as their run has them.
     """
-    newest_only = (
+    newest_clause = (
         "" if history else "AND rowid IN (SELECT max(rowid) FROM decisions GROUP BY run, item_id)"
     )
-    with store.reading() as connection:
-        table = connection.execute(
-            f"SELECT * FROM decisions WHERE ($run IS NULL OR run = $run) {newest_only} ORDER BY"
-            " rowid",
-            {"run": run},
-        ).df()
+    table = store.query_frame(
+        f"SELECT * FROM decisions WHERE ($run IS NULL OR run = $run) {newest_clause} ORDER BY"
+        " rowid",
+        {"run": run_id},
+    )
     return table.astype({"calibrator": "Int64", "policy": "Int64"})
 
 
 def add_audit(
     connection: duckdb.DuckDBPyConnection,
-    who: str,
-    what: str,
+    author: str,
+    action: str,
     subject: str,
-    before: Any,
-    after: Any,
+    old_value: Any,
+    new_value: Any,
     reason: str,
 ) -> None:
     """Record who changed what and why, with the JSON values before and after; None is NULL.
@@ -227,20 +226,20 @@ def add_audit(
     ValueError
         Without a name.
     """
-    if not who.strip():
+    if not author.strip():
         raise ValueError("The audit needs the name of whoever changed something")
-    values = [
+    json_values = [
         None if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True)
-        for value in (before, after)
+        for value in (old_value, new_value)
     ]
     connection.execute(
         "INSERT INTO audit (at_, who, what, subject, before, after, reason) VALUES (?, ?, ?, ?, ?,"
         " ?, ?)",
-        [datetime.now(UTC), who, what, subject, *values, reason],
+        [datetime.now(UTC), author, action, subject, *json_values, reason],
     )
 
 
-def audit_table(store: Store, *, what: str | None = None) -> pd.DataFrame:
+def list_audit(store: Store, *, action: str | None = None) -> pd.DataFrame:
     """Return the audit, newest first.
 
     Returns
@@ -248,11 +247,10 @@ def audit_table(store: Store, *, what: str | None = None) -> pd.DataFrame:
     DataFrame
         ``at_, who, what, subject, before, after, reason, seq``; before and after are JSON or None.
     """
-    with store.reading() as connection:
-        table = connection.execute(
-            "SELECT * FROM audit WHERE ($what IS NULL OR what = $what) ORDER BY seq DESC",
-            {"what": what},
-        ).df()
+    table = store.query_frame(
+        "SELECT * FROM audit WHERE ($what IS NULL OR what = $what) ORDER BY seq DESC",
+        {"what": action},
+    )
     columns = {
         name: table[name].astype(object).where(table[name].notna(), None)
         for name in ("before", "after")
@@ -268,15 +266,14 @@ def runs_with_metrics(store: Store, metrics: Sequence[str], facet: str = "") -> 
     DataFrame
         ``run, metric`` and ``facet``, the value of the scores' facet named ``facet``.
     """
-    with store.reading() as connection:
-        return connection.execute(
-            "SELECT DISTINCT run, metric, coalesce(json_extract_string(facet, $path), '') AS facet"
-            " FROM scores WHERE status = 'ok' AND list_contains($metrics, metric) ORDER BY ALL",
-            {"metrics": list(metrics), "path": f"$.{facet}"},
-        ).df()
+    return store.query_frame(
+        "SELECT DISTINCT run, metric, coalesce(json_extract_string(facet, $path), '') AS facet"
+        " FROM scores WHERE status = 'ok' AND list_contains($metrics, metric) ORDER BY ALL",
+        {"metrics": list(metrics), "path": f"$.{facet}"},
+    )
 
 
-def loop_counts(store: Store) -> dict[str, int]:
+def review_counts(store: Store) -> dict[str, int]:
     """Return the counts of rows that show the progress of the review.
 
     Returns
@@ -287,22 +284,21 @@ def loop_counts(store: Store) -> dict[str, int]:
         (``decided_now``), drift ``checks`` and those since then (``checks_after``); and label rows
         (``said``) and calibrator choices (``chosen``) ever made, which change with every change.
     """
-    with store.reading() as connection:
-        row = connection.execute("""
-            WITH chosen AS (SELECT version, at_ FROM calibrator_choices ORDER BY seq DESC LIMIT 1),
-                 since AS (SELECT max(at_) AS at_, max(version) AS version FROM chosen)
-            SELECT (SELECT count(*) FROM current_labels) AS labels,
-                   (SELECT count(*) FROM current_labels, since
-                    WHERE current_labels.at_ > since.at_) AS labels_after,
-                   (SELECT count(*) FROM chosen) AS calibrated,
-                   (SELECT count(*) FROM policies) AS policies,
-                   (SELECT count(DISTINCT (run, item_id)) FROM decisions) AS decided,
-                   (SELECT count(DISTINCT (run, item_id)) FROM decisions, since
-                    WHERE decisions.calibrator = since.version) AS decided_now,
-                   (SELECT count(*) FROM drift_checks) AS checks,
-                   (SELECT count(*) FROM drift_checks, since
-                    WHERE drift_checks.at_ > since.at_) AS checks_after,
-                   (SELECT count(*) FROM labels) AS said,
-                   (SELECT count(*) FROM calibrator_choices) AS chosen
-            """).df()
-    return {str(name): int(value) for name, value in row.iloc[0].to_dict().items()}
+    counts = store.query_frame("""
+        WITH chosen AS (SELECT version, at_ FROM calibrator_choices ORDER BY seq DESC LIMIT 1),
+             since AS (SELECT max(at_) AS at_, max(version) AS version FROM chosen)
+        SELECT (SELECT count(*) FROM current_labels) AS labels,
+               (SELECT count(*) FROM current_labels, since
+                WHERE current_labels.at_ > since.at_) AS labels_after,
+               (SELECT count(*) FROM chosen) AS calibrated,
+               (SELECT count(*) FROM policies) AS policies,
+               (SELECT count(DISTINCT (run, item_id)) FROM decisions) AS decided,
+               (SELECT count(DISTINCT (run, item_id)) FROM decisions, since
+                WHERE decisions.calibrator = since.version) AS decided_now,
+               (SELECT count(*) FROM drift_checks) AS checks,
+               (SELECT count(*) FROM drift_checks, since
+                WHERE drift_checks.at_ > since.at_) AS checks_after,
+               (SELECT count(*) FROM labels) AS said,
+               (SELECT count(*) FROM calibrator_choices) AS chosen
+        """)
+    return {str(name): int(value) for name, value in counts.iloc[0].to_dict().items()}

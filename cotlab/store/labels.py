@@ -3,39 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import duckdb
 import pandas as pd
 import pyarrow as pa
 
 from cotlab.core.keys import canonical_json
-from cotlab.core.labels import Label, Verdict, target
+from cotlab.core.labels import Label, label_target
 from cotlab.store.database import Store
+from cotlab.store.write import insert_batch
 
-COLUMNS = (
-    "id",
-    "run",
-    "item_id",
-    "rater",
-    "queue",
-    "reasoning",
-    "answer_correct",
-    "modes",
-    "note",
-    "flagged",
-    "withdrawn",
-    "origin",
-    "at_",
-    "seq",
-)
-"""Columns of the table of labels."""
-EVERYONE = 0
+EVERY_RATER = 0
 """``raters`` of an item that every rater labels."""
-_LABELS = pa.schema(
+_LABELS_SCHEMA = pa.schema(
     [
-        *((name, pa.string()) for name in COLUMNS[:6]),
+        *((name, pa.string()) for name in ("id", "run", "item_id", "rater", "queue", "reasoning")),
         ("answer_correct", pa.bool_()),
         ("modes", pa.list_(pa.string())),
         ("note", pa.string()),
@@ -44,11 +29,33 @@ _LABELS = pa.schema(
         ("origin", pa.string()),
         ("at_", pa.timestamp("us", tz="UTC")),
         ("seq", pa.int64()),
+        ("steps_judged", pa.bool_()),
+        ("first_wrong_step", pa.int32()),
+        ("step_verdicts", pa.list_(pa.string())),
+        ("faithful", pa.bool_()),
+        ("steps_digest", pa.string()),
+    ]
+)
+LABEL_COLUMNS: tuple[str, ...] = tuple(_LABELS_SCHEMA.names)
+_LABEL_FIELDS = {field.name for field in fields(Label)} & set(LABEL_COLUMNS) - {"modes"}
+"""Fields of a label that are columns of the same name and type."""
+_OBJECT_COLUMNS = (
+    *("queue", "reasoning", "answer_correct", "first_wrong_step", "faithful", "steps_digest"),
+)
+_QUEUE_ITEMS_SCHEMA = pa.schema(
+    [
+        ("queue", pa.string()),
+        ("position", pa.int32()),
+        ("run", pa.string()),
+        ("item_id", pa.string()),
+        ("raters", pa.int32()),
+        ("gold", pa.string()),
+        ("reason", pa.string()),
     ]
 )
 
 
-class Queued(NamedTuple):
+class QueuedItem(NamedTuple):
     """One item of a queue."""
 
     run: str
@@ -56,7 +63,7 @@ class Queued(NamedTuple):
     item_id: str
     """Id of the item."""
     raters: int = 1
-    """Number of labels that it needs; ``EVERYONE`` for one of each rater."""
+    """Number of labels that it needs; ``EVERY_RATER`` for one of each rater."""
     gold: str | None = None
     """Expected label as JSON, hidden from raters; None for most items."""
     reason: str = ""
@@ -69,49 +76,36 @@ def add_labels(connection: duckdb.DuckDBPyConnection, labels: Iterable[Label]) -
     A label whose id is stored already is not written again, whatever it says: pressing a key twice
     adds one row.
     """
-    first: dict[str, Label] = {}
+    first_label_by_id: dict[str, Label] = {}
     for label in labels:
-        first.setdefault(label.id, label)
+        first_label_by_id.setdefault(label.id, label)
     stored_ids = {
         row[0]
         for row in connection.execute(
-            "SELECT id FROM labels WHERE list_contains(?, id)", [list(first)]
+            "SELECT id FROM labels WHERE list_contains(?, id)", [list(first_label_by_id)]
         ).fetchall()
     }
-    new = [label for label in first.values() if label.id not in stored_ids]
-    if not new:
+    new_labels = [label for label in first_label_by_id.values() if label.id not in stored_ids]
+    if not new_labels:
         return 0
-    seqs = connection.execute("SELECT nextval('label_order') FROM range(?)", [len(new)]).fetchall()
+    sequence_rows = connection.execute(
+        "SELECT nextval('label_order') FROM range(?)", [len(new_labels)]
+    ).fetchall()
     rows = [
-        (
-            label.id,
-            label.run_id,
-            label.item_id,
-            label.rater,
-            label.queue,
-            label.reasoning,
-            label.answer_correct,
-            list(label.modes),
-            label.note.encode("utf-8", "replace").decode(),
-            label.flagged,
-            label.withdrawn,
-            label.origin,
-            label.at,
-            seq,
-        )
-        for label, seq in zip(new, sorted(row[0] for row in seqs), strict=True)
+        {
+            **asdict(label),
+            "run": label.run_id,
+            "note": label.note.encode("utf-8", "replace").decode(),
+            "at_": label.at,
+            "seq": seq,
+        }
+        for label, (seq,) in zip(new_labels, sorted(sequence_rows), strict=True)
     ]
-    columns = [
-        pa.array(column, field.type)
-        for column, field in zip(zip(*rows, strict=True), _LABELS, strict=True)
-    ]
-    connection.register("batch", pa.table(columns, schema=_LABELS))
-    connection.execute(f"INSERT INTO labels ({', '.join(COLUMNS)}) SELECT * FROM batch")
-    connection.unregister("batch")
-    return len(new)
+    insert_batch(connection, "labels", pa.Table.from_pylist(rows, schema=_LABELS_SCHEMA))
+    return len(new_labels)
 
 
-def label_table(
+def list_labels(
     store: Store,
     *,
     run: str | None = None,
@@ -133,9 +127,10 @@ def label_table(
     Returns
     -------
     DataFrame
-        The table's columns and ``target``: answer correct and chain adequate. ``answer_correct``
-        and ``target`` hold True, False or None, ``modes`` tuples, ``queue`` and ``reasoning`` str
-        or None, ``at_`` times in UTC.
+        The table's columns and ``target``: answer correct and chain adequate. ``answer_correct``,
+        ``faithful`` and ``target`` hold True, False or None, ``modes`` and ``step_verdicts``
+        tuples, ``first_wrong_step`` int or None, ``queue``, ``reasoning`` and ``steps_digest`` str
+        or None, ``steps_judged`` bool, ``at_`` times in UTC.
     """
     with store.reading() as connection:
         return select_labels(connection, run=run, rater=rater, queue=queue, history=history)
@@ -148,13 +143,13 @@ def select_labels(
     rater: str | None = None,
     queue: str | None = None,
     item: str | None = None,
-    ids: Sequence[str] | None = None,
+    label_ids: Sequence[str] | None = None,
     history: bool = False,
 ) -> pd.DataFrame:
-    """Return ``label_table`` in the transaction of ``connection``; ``item``, ``ids`` narrow it."""
+    """Return ``list_labels`` in a transaction; ``item`` and ``label_ids`` narrow it."""
     table = connection.execute(
         f"""
-        SELECT {", ".join(COLUMNS)} FROM {"labels" if history else "current_labels"}
+        SELECT {", ".join(LABEL_COLUMNS)} FROM {"labels" if history else "current_labels"}
         WHERE ($run IS NULL OR run = $run) AND ($rater IS NULL OR rater = $rater)
           AND ($queue IS NULL OR queue = $queue)
           AND ($item IS NULL OR item_id = $item) AND ($ids IS NULL OR list_contains($ids, id))
@@ -165,49 +160,49 @@ def select_labels(
             "rater": rater,
             "queue": queue,
             "item": item,
-            "ids": list(ids) if ids is not None else None,
+            "ids": list(label_ids) if label_ids is not None else None,
         },
     ).df()
     table["at_"] = table["at_"].dt.tz_convert("UTC")
-    known = {name: _objects(table[name]) for name in ("queue", "reasoning", "answer_correct")}
+    object_columns = {name: _as_objects(table[name]) for name in _OBJECT_COLUMNS}
     table = table.assign(
-        modes=pd.Series([tuple(map(str, modes)) for modes in table["modes"]], dtype=object), **known
+        modes=pd.Series([tuple(map(str, modes)) for modes in table["modes"]], dtype=object),
+        step_verdicts=pd.Series(
+            [_as_verdicts(verdicts) for verdicts in table["step_verdicts"]], dtype=object
+        ),
+        steps_judged=pd.Series(
+            [value is True for value in table["steps_judged"].tolist()], dtype=bool
+        ),
+        **object_columns,
     )
     targets = [
-        target(reasoning, correct)
-        for reasoning, correct in zip(table["reasoning"], table["answer_correct"], strict=True)
+        label_target(reasoning, is_correct)
+        for reasoning, is_correct in zip(table["reasoning"], table["answer_correct"], strict=True)
     ]
     return table.assign(target=pd.Series(targets, index=table.index, dtype=object))
 
 
-def as_labels(table: pd.DataFrame) -> list[Label]:
-    """Return the rows of a ``label_table`` as ``Label`` objects."""
+def labels_from_table(table: pd.DataFrame) -> list[Label]:
+    """Return the rows of a ``list_labels`` as ``Label`` objects."""
     return [
         Label(
-            row["id"],
-            row["run"],
-            row["item_id"],
-            row["rater"],
-            cast("Verdict | None", row["reasoning"]),
-            row["answer_correct"],
-            row["at_"].to_pydatetime(),
-            tuple(row["modes"]),
-            row["note"],
-            bool(row["flagged"]),
-            bool(row["withdrawn"]),
-            row["queue"],
-            row["origin"],
+            run_id=row["run"],
+            at=row["at_"].to_pydatetime(),
+            modes=tuple(row["modes"]),
+            **{str(name): row[name] for name in _LABEL_FIELDS},
         )
         for row in table.to_dict("records")
     ]
 
 
-def known_items(connection: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> dict[str, set[str]]:
+def scored_items_by_run(
+    connection: duckdb.DuckDBPyConnection, run_ids: Sequence[str]
+) -> dict[str, set[str]]:
     """Return run → ids of its scored items, without runs that the store does not have."""
     items_by_run: dict[str, set[str]] = {
         row[0]: set()
         for row in connection.execute(
-            "SELECT id FROM runs WHERE list_contains(?, id)", [list(runs)]
+            "SELECT id FROM runs WHERE list_contains(?, id)", [list(run_ids)]
         ).fetchall()
     }
     rows = connection.execute(
@@ -218,69 +213,62 @@ def known_items(connection: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> d
     return items_by_run
 
 
+def runs_with_scores(store: Store) -> set[str]:
+    """Return the runs of which some item was scored."""
+    return {str(row[0]) for row in store.query_rows("SELECT DISTINCT run FROM scores")}
+
+
 def add_queue(
     connection: duckdb.DuckDBPyConnection,
     queue: str,
-    name: str,
-    items: Sequence[Queued],
+    queue_name: str,
+    items: Sequence[QueuedItem],
     *,
     kind: str = "label",
-    by: str,
+    author: str,
     params: Any = None,
 ) -> None:
     """Store a queue and its items, in order."""
     connection.execute(
         "INSERT INTO queues VALUES (?, ?, ?, ?, ?, ?)",
-        [queue, name, kind, datetime.now(UTC), by, canonical_json(params or {})],
+        [queue, queue_name, kind, datetime.now(UTC), author, canonical_json(params or {})],
     )
-    rows = [(queue, position, *item) for position, item in enumerate(items)]
-    names = ("queue", "position", "run", "item_id", "raters", "gold", "reason")
-    types = (
-        pa.string(),
-        pa.int32(),
-        pa.string(),
-        pa.string(),
-        pa.int32(),
-        pa.string(),
-        pa.string(),
-    )
-    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
-    arrays = [pa.array(list(column), kind) for column, kind in zip(columns, types, strict=True)]
-    connection.register("batch", pa.table(arrays, names=list(names)))
-    connection.execute("INSERT INTO queue_items SELECT * FROM batch")
-    connection.unregister("batch")
+    rows = [
+        {"queue": queue, "position": position, **item._asdict()}
+        for position, item in enumerate(items)
+    ]
+    insert_batch(connection, "queue_items", pa.Table.from_pylist(rows, schema=_QUEUE_ITEMS_SCHEMA))
 
 
-def queues(store: Store) -> pd.DataFrame:
+def list_label_queues(store: Store) -> pd.DataFrame:
     """Return the queues that have items, newest first.
 
-    A queue of another store, whose labels were imported, has none here; ``queue_kinds`` knows it.
+    A queue of another store, whose labels were imported, has none here; ``kinds_by_queue`` knows
+    it.
 
     Returns
     -------
     DataFrame
         ``id, name, kind, made_at, made_by, params`` (JSON) and ``n``, the number of items.
     """
-    with store.reading() as connection:
-        return connection.execute(
-            "SELECT * FROM (SELECT q.*, (SELECT count(*) FROM queue_items i WHERE i.queue = q.id)"
-            " AS n FROM queues q) WHERE n > 0 ORDER BY made_at DESC, id DESC"
-        ).df()
+    return store.query_frame(
+        "SELECT * FROM (SELECT q.*, (SELECT count(*) FROM queue_items i WHERE i.queue = q.id)"
+        " AS n FROM queues q) WHERE n > 0 ORDER BY made_at DESC, id DESC"
+    )
 
 
-def queue_kinds(store: Store) -> dict[str, str]:
+def kinds_by_queue(store: Store) -> dict[str, str]:
     """Return queue id → kind, imported queues included."""
-    with store.reading() as connection:
-        return dict(connection.execute("SELECT id, kind FROM queues").fetchall())
+    return dict(store.query_rows("SELECT id, kind FROM queues"))
 
 
-def queue_kind(connection: duckdb.DuckDBPyConnection, queue: str) -> str | None:
+def get_queue_kind(connection: duckdb.DuckDBPyConnection, queue: str) -> str | None:
     """Return the kind of a queue, None where there is none of this id."""
     row = connection.execute("SELECT kind FROM queues WHERE id = ?", [queue]).fetchone()
     return str(row[0]) if row else None
 
 
-def queue_items(store: Store, queue: str) -> pd.DataFrame:
+def list_queue_items(store: Store, queue: str) -> pd.DataFrame:
     """Return the items of a queue in order, gold included: not for raters to see.
 
     Returns
@@ -288,26 +276,25 @@ def queue_items(store: Store, queue: str) -> pd.DataFrame:
     DataFrame
         ``position, run, item_id, raters, gold, reason``.
     """
-    with store.reading() as connection:
-        table = connection.execute(
-            "SELECT position, run, item_id, raters, gold, reason FROM queue_items WHERE queue = ?"
-            " ORDER BY position",
-            [queue],
-        ).df()
-    return table.assign(gold=_objects(table["gold"]))
+    table = store.query_frame(
+        "SELECT position, run, item_id, raters, gold, reason FROM queue_items WHERE queue = ?"
+        " ORDER BY position",
+        [queue],
+    )
+    return table.assign(gold=_as_objects(table["gold"]))
 
 
-def queue_entries(connection: duckdb.DuckDBPyConnection, queue: str) -> list[Queued]:
+def get_queue_items(connection: duckdb.DuckDBPyConnection, queue: str) -> list[QueuedItem]:
     """Return the items of a queue in order."""
     rows = connection.execute(
         "SELECT run, item_id, raters, gold, reason FROM queue_items WHERE queue = ? ORDER BY"
         " position",
         [queue],
     ).fetchall()
-    return [Queued(*row) for row in rows]
+    return [QueuedItem(*row) for row in rows]
 
 
-def labelled_in_queue(
+def find_labelled_items(
     connection: duckdb.DuckDBPyConnection, queue: str
 ) -> set[tuple[str, str, str]]:
     """Return the (run, item, rater) whose last label in this queue is not withdrawn."""
@@ -330,11 +317,11 @@ def count_label_rows(
     return {(run, item): count for run, item, count in rows}
 
 
-def score_values(
-    connection: duckdb.DuckDBPyConnection, pairs: Sequence[tuple[str, str]], metric: str
+def score_values_by_item(
+    connection: duckdb.DuckDBPyConnection, run_item_pairs: Sequence[tuple[str, str]], metric: str
 ) -> dict[tuple[str, str], set[float]]:
     """Return (run, item) → values of one metric, for those that have any."""
-    runs, items = ([pair[k] for pair in pairs] for k in (0, 1))
+    runs, items = ([pair[index] for pair in run_item_pairs] for index in (0, 1))
     rows = connection.execute(
         "SELECT run, item_id, list(value) FROM scores JOIN (SELECT unnest(?::VARCHAR[]) AS run,"
         " unnest(?::VARCHAR[]) AS item_id) USING (run, item_id) WHERE metric = ? AND value IS NOT"
@@ -344,10 +331,17 @@ def score_values(
     return {(run, item): {float(value) for value in values} for run, item, values in rows}
 
 
-def _objects(column: pd.Series) -> pd.Series:
-    """Return a column as Python objects: missing values are None, truth values bool."""
-    plain = [
-        None if pd.isna(value) else bool(value) if isinstance(value, bool) else value
+def _as_objects(column: pd.Series) -> pd.Series:
+    """Return a column as Python objects: missing values are None, whole numbers int."""
+    objects = [
+        None if pd.isna(value) else int(value) if isinstance(value, float) else value
         for value in column.tolist()
     ]
-    return pd.Series(plain, index=column.index, dtype=object)
+    return pd.Series(objects, index=column.index, dtype=object)
+
+
+def _as_verdicts(verdicts: Any) -> tuple[str | None, ...]:
+    """Return the verdicts on steps as strings or None; none of a label without them."""
+    if not isinstance(verdicts, Iterable):
+        return ()
+    return tuple(None if verdict is None else str(verdict) for verdict in verdicts)

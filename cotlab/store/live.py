@@ -5,39 +5,52 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from sqlite3 import Connection
-from types import TracebackType
 from typing import NamedTuple
 
-from cotlab.store.log import clock, host_of, may_run, open_log, this_machine, transaction
+from cotlab.store.log import (
+    host_name,
+    log_clock,
+    machine_id,
+    may_be_running,
+    open_log,
+    transaction,
+)
+from cotlab.store.log_connection import decode_object
 
-STALE_S = 10.0
+STALE_AFTER_S = 10.0
 """Seconds without a heartbeat after which a run counts as interrupted."""
-SILENT_S = 60.0
+REMOTE_STALE_AFTER_S = 60.0
 """Seconds without a heartbeat after which a run of another machine or PID namespace may be resumed,
 as its process cannot be tested."""
-LOADING_S = 600.0
+LOADING_TIMEOUT_S = 600.0
 """Seconds that a process which claimed a run may take to load its model before its first heartbeat.
 """
 
 
 @dataclass(slots=True)
-class Progress:
+class RunProgress:
     """Counts of a running run; amounts are micro-dollars, times seconds."""
 
     status: str = "running"
     """Status of the run."""
     items_done: int = 0
-    """Items that every scorer has finished."""
+    """Items that ended, counted for each scorer."""
     items_total: int = 0
-    """Items of the run."""
+    """Items of the run times its scorers."""
+    n_scorers: int = 1
+    """Scorers of the run."""
     replies: int = 0
-    """Replies so far."""
+    """Requests that are settled: answered, found in the log, refused or given up."""
+    answered: int | None = None
+    """Replies that models gave; None in runs of earlier versions. What a solver computes is no
+    reply, and neither is a refused request."""
     expected: int = 0
-    """Replies expected in all."""
+    """Requests expected in all."""
     hits: int = 0
     """Requests answered from the response log."""
     failed: int = 0
@@ -49,7 +62,7 @@ class Progress:
     per_minute: int | None = None
     """Most requests a minute; None where there is no limit."""
     limited: int = 0
-    """Replies that said too many requests (429)."""
+    """Replies with the status 429 (too many requests)."""
     spent_micro: int = 0
     """Cost of the replies."""
     reserved_micro: int = 0
@@ -57,7 +70,7 @@ class Progress:
     cap_micro: int | None = None
     """Cap on the spend; None without one."""
     rate: float = 0.0
-    """Replies a second."""
+    """Settled requests a second."""
     eta_s: float | None = None
     """Estimated time left; None where unknown."""
     started_at: float = 0.0
@@ -80,23 +93,23 @@ class LiveRun:
     """Id of the run."""
     pid: int
     """Process id."""
-    progress: Progress
+    progress: RunProgress
     """Its counts."""
-    alive: bool
+    is_running: bool
     """False once its heartbeat is stale or its process is gone."""
-    stopping: bool
-    """Whether it was asked to stop."""
+    is_stopping: bool
+    """Whether a stop was requested."""
     host: str
     """Name of the machine on which ``pid`` counts."""
-    is_here: bool
+    is_local: bool
     """Whether ``pid`` is a process id of this machine, PID namespace and boot."""
     free_in_s: float
     """Seconds without a heartbeat from now after which another process may take the run; 0 where it
     may now."""
 
 
-class LiveState:
-    """Rows of live runs, written by the run's process, read by pages and commands."""
+class _LogTables:
+    """Tables of the response log's file that are not replies, with a connection of their own."""
 
     def __init__(self, path: Path) -> None:
         self._connection = open_log(path)
@@ -105,10 +118,16 @@ class LiveState:
         """Close the connection."""
         self._connection.close()
 
-    def beat(self, run: str, progress: Progress, silent_s: float = SILENT_S) -> bool:
-        """Write ``progress`` and return whether the run is asked to stop.
 
-        Where this process cannot be tested it counts as gone after ``silent_s`` without a
+class LiveRunStore(_LogTables):
+    """Rows of live runs, written by the run's process, read by pages and commands."""
+
+    def write_heartbeat(
+        self, run: str, progress: RunProgress, timeout_s: float = REMOTE_STALE_AFTER_S
+    ) -> bool:
+        """Write ``progress`` and return whether a stop of the run was requested.
+
+        Where this process cannot be tested it counts as gone after ``timeout_s`` without a
         heartbeat.
         """
         self._connection.execute(
@@ -118,18 +137,20 @@ class LiveState:
             (
                 run,
                 os.getpid(),
-                this_machine(),
+                machine_id(),
                 json.dumps(asdict(progress)),
-                clock(self._connection),
-                silent_s,
+                log_clock(self._connection),
+                timeout_s,
             ),
         )
         row = self._connection.execute("SELECT stop FROM live WHERE run = ?", (run,)).fetchone()
         return bool(row and row[0])
 
-    def begin(self, run: str, progress: Progress, silent_s: float = SILENT_S) -> None:
+    def begin_run(
+        self, run: str, progress: RunProgress, timeout_s: float = REMOTE_STALE_AFTER_S
+    ) -> None:
         """Claim a run for this process and clear an earlier request to stop."""
-        self.beat(run, progress, silent_s)
+        self.write_heartbeat(run, progress, timeout_s)
         self._connection.execute("UPDATE live SET stop = 0 WHERE run = ?", (run,))
 
     def claim(self, run: str) -> LiveRun | None:
@@ -137,124 +158,121 @@ class LiveState:
 
         One transaction: of several processes that try at once, one succeeds.
         """
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            live = self.get(run)
-            if (
-                live is not None
-                and live.free_in_s
-                and not (live.is_here and live.pid == os.getpid())
-            ):
-                return live
-            self.begin(run, Progress(started_at=time.time()), LOADING_S)
+        with transaction(self._connection, "The state of a run"):
+            live_run = self.get(run)
+            is_this_process = (
+                live_run is not None and live_run.is_local and live_run.pid == os.getpid()
+            )
+            if live_run is not None and live_run.free_in_s and not is_this_process:
+                return live_run
+            self.begin_run(run, RunProgress(started_at=time.time()), LOADING_TIMEOUT_S)
             return None
-        finally:
-            self._connection.execute("COMMIT")
 
     def release(self, run: str) -> None:
         """Release a claimed run that this process does not continue."""
         with transaction(self._connection, "The state of a run") as connection:
             connection.execute(
                 "UPDATE live SET silent_s = 0 WHERE run = ? AND pid = ? AND machine = ?",
-                (run, os.getpid(), this_machine()),
+                (run, os.getpid(), machine_id()),
             )
 
-    def ask_stop(self, run: str) -> bool:
+    def request_stop(self, run: str) -> bool:
         """Ask a live run to stop at its next heartbeat; return whether it is alive."""
         self._connection.execute("UPDATE live SET stop = 1 WHERE run = ?", (run,))
-        live = self.get(run)
-        return live is not None and live.alive
+        live_run = self.get(run)
+        return live_run is not None and live_run.is_running
 
     def get(self, run: str) -> LiveRun | None:
         """Return the state of a run; None where it has none."""
-        live_runs = self.all(run)
+        live_runs = self.list_live_runs(run)
         return live_runs[0] if live_runs else None
 
-    def all(self, run: str | None = None) -> list[LiveRun]:
+    def list_live_runs(self, run: str | None = None) -> list[LiveRun]:
         """Return the runs that ever wrote a heartbeat, or one of them, newest first."""
         rows = self._connection.execute(
             "SELECT run, pid, machine, state, stop, ? - heartbeat, silent_s FROM live "
             "WHERE ? IS NULL OR run = ? ORDER BY heartbeat DESC",
-            (clock(self._connection), run, run),
+            (log_clock(self._connection), run, run),
         ).fetchall()
-        return [_live_run(*row) for row in rows]
+        return [_live_run_from_row(*row) for row in rows]
 
 
-def _live_run(
-    run: str, pid: int, machine: str | None, state: str, stop: int, age_s: float, silent_s: float
+def _live_run_from_row(
+    run: str,
+    pid: int,
+    machine: str | None,
+    state_json: str,
+    stop_flag: int,
+    age_s: float,
+    timeout_s: float,
 ) -> LiveRun:
-    progress, is_here = _progress(state), machine == this_machine()
-    running, lasts_s = progress.status == "running", LOADING_S if is_here and silent_s else silent_s
+    progress, is_local = _parse_progress(state_json), machine == machine_id()
+    is_active = progress.status == "running"
+    heartbeat_ttl_s = LOADING_TIMEOUT_S if is_local and timeout_s else timeout_s
     return LiveRun(
         run,
         pid,
         progress,
-        running and may_run(machine, pid, age_s, min(STALE_S, lasts_s)),
-        bool(stop),
-        host_of(machine),
-        is_here,
-        lasts_s - age_s if running and may_run(machine, pid, age_s, lasts_s) else 0.0,
+        is_active and may_be_running(machine, pid, age_s, min(STALE_AFTER_S, heartbeat_ttl_s)),
+        bool(stop_flag),
+        host_name(machine),
+        is_local,
+        heartbeat_ttl_s - age_s
+        if is_active and may_be_running(machine, pid, age_s, heartbeat_ttl_s)
+        else 0.0,
     )
 
 
-def _progress(state: str) -> Progress:
+def _parse_progress(state_json: str) -> RunProgress:
     """Parse the progress of a run of any version, ignoring unknown fields."""
-    stored, known = json.loads(state), {f.name for f in fields(Progress)}
-    return Progress(**{name: value for name, value in stored.items() if name in known})
+    stored_values = decode_object(state_json) or {"status": "unknown"}
+    field_names = {progress_field.name for progress_field in fields(RunProgress)}
+    return RunProgress(
+        **{name: value for name, value in stored_values.items() if name in field_names}
+    )
 
 
-LEASE_S = 120.0
-"""Seconds that an item is kept for a rater who looks at it."""
+LEASE_DURATION_S = 120.0
+"""Seconds for which an item is reserved for a rater who looks at it."""
 ItemKey = tuple[str, str]
 """Run and item."""
-_NO_ITEM: ItemKey = ("", "")
+_WAITING_ITEM: ItemKey = ("", "")
 """Leased by a rater for whom nothing is left, so that others see that somebody waits."""
+_DELETE_LEASE_SQL = "DELETE FROM leases WHERE queue = ? AND run = ? AND item = ? AND rater = ?"
 
 
 class Lease(NamedTuple):
-    """An item that is kept for a rater."""
+    """An item that is reserved for a rater."""
 
     run: str
     """Id of the run."""
     item_id: str
     """Id of the item."""
-    until: float
+    expires_at: float
     """End, in seconds since 1970."""
 
 
-class Leases:
+class Leases(_LogTables):
     """Leases and skips of all queues, safe between processes: one of several gets an item.
 
     A context manager: it closes its connection.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._connection = open_log(path)
-
     def __enter__(self) -> Leases:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
 
     def claim(
         self,
         queue: str,
         rater: str,
         candidates: Sequence[tuple[ItemKey, int]],
-        limit: int = 1,
+        max_items: int = 1,
         *,
-        first: ItemKey | None = None,
-        lease_s: float = LEASE_S,
+        first_item: ItemKey | None = None,
+        lease_s: float = LEASE_DURATION_S,
     ) -> list[Lease]:
         """Lease items that need labels to this rater, who then holds no others of this queue.
 
@@ -268,9 +286,9 @@ class Leases:
         candidates : sequence of ((run, item), room)
             In the order of the queue; room counts the raters that the item still needs, this one
             included.
-        limit : int, at least 1
+        max_items : int, at least 1
             Most items to lease.
-        first : (run, item), optional
+        first_item : (run, item), optional
             Comes before all others, whoever else holds it, if it is among ``candidates``.
         lease_s : float, seconds
 
@@ -286,20 +304,21 @@ class Leases:
                 "SELECT run, item, rater FROM leases WHERE queue = ? AND until > ? ORDER BY rowid",
                 (queue, now),
             ).fetchall()
-            others: dict[ItemKey, int] = {}
-            for run, item, who in rows:
-                if who != rater:
-                    others[run, item] = others.get((run, item), 0) + 1
-            room = dict(candidates)
-            mine = [(run, item) for run, item, who in rows if who == rater]
-            free = [key for key, count in candidates if others.get(key, 0) < count]
-            selected = [
-                key
-                for key in dict.fromkeys([*([first] if first else []), *mine, *free])
-                if key in room
-            ]
-            share = -(-len(selected) // len({rater, *(who for _, _, who in rows)}))
-            until = now + lease_s
+            n_holders_by_item = Counter(
+                (run, item) for run, item, holder in rows if holder != rater
+            )
+            rater_items = [(run, item) for run, item, holder in rows if holder == rater]
+            free_items = [key for key, n_needed in candidates if n_holders_by_item[key] < n_needed]
+            n_needed_by_item = dict(candidates)
+            ordered_items = dict.fromkeys(
+                [*([first_item] if first_item else []), *rater_items, *free_items]
+            )
+            selected_items = [key for key in ordered_items if key in n_needed_by_item]
+            max_items_per_rater = -(
+                -len(selected_items) // len({rater, *(holder for _, _, holder in rows)})
+            )
+            granted_items = selected_items[: min(max_items, max_items_per_rater)]
+            expires_at = now + lease_s
             connection.execute(
                 "DELETE FROM leases WHERE queue = ? AND (rater = ? OR until <= ?)",
                 (queue, rater, now),
@@ -307,31 +326,25 @@ class Leases:
             connection.executemany(
                 "INSERT INTO leases VALUES (?, ?, ?, ?, ?)",
                 [
-                    (queue, *key, rater, until)
-                    for key in selected[: min(limit, share)] or [_NO_ITEM] * bool(candidates)
+                    (queue, *key, rater, expires_at)
+                    for key in granted_items or [_WAITING_ITEM] * bool(candidates)
                 ],
             )
-            return [Lease(*key, until) for key in selected[: min(limit, share)]]
+            return [Lease(*key, expires_at) for key in granted_items]
 
     def release(self, queue: str, run: str, item: str, rater: str) -> None:
         """Release an item."""
         with transaction(self._connection, "The leases of labels") as connection:
-            connection.execute(
-                "DELETE FROM leases WHERE queue = ? AND run = ? AND item = ? AND rater = ?",
-                (queue, run, item, rater),
-            )
+            connection.execute(_DELETE_LEASE_SQL, (queue, run, item, rater))
 
     def skip(self, queue: str, run: str, item: str, rater: str) -> None:
         """Leave an item for later: release it and put it behind those skipped before."""
+        key = (queue, run, item, rater)
         with transaction(self._connection, "The leases of labels") as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO skips VALUES (?, ?, ?, ?, ?)",
-                (queue, run, item, rater, time.time()),
+                "INSERT OR REPLACE INTO skips VALUES (?, ?, ?, ?, ?)", (*key, time.time())
             )
-            connection.execute(
-                "DELETE FROM leases WHERE queue = ? AND run = ? AND item = ? AND rater = ?",
-                (queue, run, item, rater),
-            )
+            connection.execute(_DELETE_LEASE_SQL, key)
 
     def has_lease(self, rater: str) -> bool:
         """Return whether a rater of this name holds an item now, in any queue."""
@@ -341,7 +354,7 @@ class Leases:
         ).fetchone()
         return row is not None
 
-    def skipped(self, queue: str, rater: str) -> list[ItemKey]:
+    def skipped_items(self, queue: str, rater: str) -> list[ItemKey]:
         """Return what a rater skipped in a queue, longest ago first."""
         rows = self._connection.execute(
             "SELECT run, item FROM skips WHERE queue = ? AND rater = ? ORDER BY at, run, item",
@@ -355,4 +368,6 @@ def _drop_future_leases(connection: Connection, now: float, lease_s: float) -> N
 
     They were made before the clock was set back, and their raters may be long gone.
     """
-    connection.execute("DELETE FROM leases WHERE until > ?", (now + max(lease_s, LEASE_S) + 1,))
+    connection.execute(
+        "DELETE FROM leases WHERE until > ?", (now + max(lease_s, LEASE_DURATION_S) + 1,)
+    )

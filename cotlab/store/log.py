@@ -1,25 +1,34 @@
-"""The file of the response log (SQLite, WAL): schema, transactions, clock, and its writers."""
+"""The file of the response log (SQLite, WAL): schema, transactions, clock, writers, its texts."""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import re
 import sqlite3
+import struct
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from cotlab.core.errors import SchemaMismatch, StoreBusy, StoreError
+from cotlab.core.keys import to_json_value
+from cotlab.core.requests import Located, Request, Response, Token, Usage
+from cotlab.store.log_connection import LogConnection, LogError, connect_log, decode_object
+from cotlab.store.read_only import connect_read_only, is_read_only
+from cotlab.store.swap import check_integrity
 
-PATIENCE_S = 30.0
-"""Seconds to wait for another process before StoreBusy."""
-COUNTED = ("calls", "replies", "uncounted", "tokens_in", "tokens_out", "cached", "reasoning")
+COUNT_COLUMNS = ("calls", "replies", "uncounted", "tokens_in", "tokens_out", "cached", "reasoning")
 """Columns that sum over a run's calls; ``uncounted`` replies came without a number of tokens."""
-_STEPS = (
+SCHEMA_STEPS = (
     (
         (
             "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, kind TEXT, request TEXT,"
@@ -49,7 +58,10 @@ _STEPS = (
     (
         "ALTER TABLE calls ADD COLUMN batch TEXT",
         "ALTER TABLE calls ADD COLUMN tokens INTEGER NOT NULL DEFAULT 0",
-        *(f"ALTER TABLE spends ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0" for name in COUNTED),
+        *(
+            f"ALTER TABLE spends ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0"
+            for name in COUNT_COLUMNS
+        ),
         (
             "UPDATE spends SET calls = (SELECT count(*) FROM calls c WHERE c.run = spends.run),"
             " replies = (SELECT count(*) FROM calls c WHERE c.run = spends.run AND c.outcome ="
@@ -81,40 +93,46 @@ _STEPS = (
 """The file's schema as ordered steps; PRAGMA user_version holds how many it has."""
 
 
-def open_log(path: Path) -> sqlite3.Connection:
-    """Open the log's file, made or migrated where needed; commits survive a killed process."""
+def open_log(path: Path) -> LogConnection:
+    """Open the log's file, made or migrated where needed; commits survive a killed process.
+
+    One that may not be written is opened to be read.
+    """
     connection = None
     try:
+        check_integrity(path.parent)
         path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(
-            path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
-        )
-        _use_wal(connection)
-        connection.execute("PRAGMA synchronous=NORMAL")
+        if is_read_only(path):
+            connection = connect_read_only(path, len(SCHEMA_STEPS))
+        else:
+            connection = connect_log(path)
+            _use_wal(connection)
+            connection.execute("PRAGMA synchronous=NORMAL")
         _migrate(connection)
     except (sqlite3.Error, OSError, StoreError) as error:
         if connection is not None:
             connection.close()
-        if isinstance(error, StoreError):
+        if isinstance(error, StoreError) and not isinstance(error, LogError):
             raise
-        raise StoreError(f"{path}: the response log cannot be opened: {error}") from error
+        reason = error.reason if isinstance(error, LogError) else error
+        raise StoreError(f"{path}: the response log cannot be opened: {reason}") from error
     return connection
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection, what: str) -> Iterator[sqlite3.Connection]:
+def transaction(connection: sqlite3.Connection, subject: str) -> Iterator[sqlite3.Connection]:
     """Run the block in one transaction, rolled back if it raises.
 
     Parameters
     ----------
     connection : Connection
-    what : str
+    subject : str
         What is written, for messages.
 
     Raises
     ------
     StoreBusy
-        If another process writes for longer than ``PATIENCE_S``.
+        If another process writes for longer than ``LOG_TIMEOUT_S``.
     StoreError
         If it cannot be written.
     """
@@ -124,18 +142,15 @@ def transaction(connection: sqlite3.Connection, what: str) -> Iterator[sqlite3.C
             yield connection
         except BaseException:
             if connection.in_transaction:
-                connection.execute("ROLLBACK")
+                with suppress(LogError):
+                    connection.execute("ROLLBACK")
             raise
         connection.execute("COMMIT")
-    except sqlite3.OperationalError as error:
-        if "locked" in str(error):
-            raise StoreBusy(
-                PATIENCE_S, "another process that writes to the response log"
-            ) from error
-        raise StoreError(f"{what} cannot be written: {error}") from error
+    except LogError as error:
+        raise StoreError(f"{subject} cannot be written: {error.reason}") from error
 
 
-def clock(connection: sqlite3.Connection) -> float:
+def log_clock(connection: sqlite3.Connection) -> float:
     """Return the log's time in seconds since 1970, by which heartbeats are written and judged."""
     return float(
         connection.execute("SELECT (julianday('now') - 2440587.5) * 86400.0").fetchone()[0]
@@ -144,39 +159,34 @@ def clock(connection: sqlite3.Connection) -> float:
 
 def _use_wal(connection: sqlite3.Connection) -> None:
     """Switch to WAL, with retries of our own as SQLite's timeout does not cover the switch."""
-    for wait in (0.01, 0.05, 0.2, 1.0, 3.0, None):
+    for wait_s in (0.01, 0.05, 0.2, 1.0, 3.0, None):
         try:
             connection.execute("PRAGMA journal_mode=WAL")
             return
-        except sqlite3.OperationalError as error:
-            if wait is None or "locked" not in str(error):
+        except StoreBusy:
+            if wait_s is None:
                 raise
-            time.sleep(wait)
+            time.sleep(wait_s)
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
-    if (have := _version(connection)) > len(_STEPS):
-        raise SchemaMismatch(have, len(_STEPS))
-    if have == len(_STEPS):
+    if (version := _schema_version(connection)) > len(SCHEMA_STEPS):
+        raise SchemaMismatch(version, len(SCHEMA_STEPS))
+    if version == len(SCHEMA_STEPS):
         return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        for step in _STEPS[_version(connection) :]:
+    with transaction(connection, "The schema of the response log"):
+        for step in SCHEMA_STEPS[_schema_version(connection) :]:
             for statement in step:
                 connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {len(_STEPS)}")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
+        connection.execute(f"PRAGMA user_version = {len(SCHEMA_STEPS)}")
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def _schema_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 @cache
-def this_machine() -> str:
+def machine_id() -> str:
     """Return where the process ids of this process count, as ``HOST/BOOT/NAMESPACE``.
 
     Where Linux does not show the boot or the namespace, the text is unique to this process, so that
@@ -187,18 +197,18 @@ def this_machine() -> str:
     if sys.platform != "linux":
         return f"{host}//"
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-        return f"{host}/{boot}/{Path('/proc/self/ns/pid').readlink()}"
+        boot_id = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        return f"{host}/{boot_id}/{Path('/proc/self/ns/pid').readlink()}"
     except OSError:
         return f"{host}/{uuid4().hex}/"
 
 
-def host_of(machine: str | None) -> str:
-    """Return the host of a text of ``this_machine``; older versions wrote none."""
+def host_name(machine: str | None) -> str:
+    """Return the host of a text of ``machine_id``; older versions wrote none."""
     return (machine or "").partition("/")[0] or "another machine"
 
 
-def is_alive(pid: int) -> bool:
+def is_process_alive(pid: int) -> bool:
     """Return whether a process runs on this machine; a zombie does not."""
     try:
         os.kill(pid, 0)
@@ -212,21 +222,169 @@ def is_alive(pid: int) -> bool:
         return True
 
 
-def may_run(machine: str | None, pid: int, age_s: float, silent_s: float) -> bool:
+def may_be_running(machine: str | None, pid: int, age_s: float, timeout_s: float) -> bool:
     """Return whether the process that wrote a row may still run.
 
     Parameters
     ----------
     machine : str or None
-        What ``this_machine`` returned there; None where an older version wrote the row.
+        What ``machine_id`` returned there; None where an older version wrote the row.
     pid : int
     age_s : float, seconds
         Time since the row was written, by the log's clock. Below zero if the clock was set back
         since.
-    silent_s : float, seconds
+    timeout_s : float, seconds
         Time without a heartbeat after which a process counts as gone. On another machine the time
         alone decides, in both directions: a time far ahead is of a clock that was set back.
     """
-    if machine == this_machine():
-        return age_s < silent_s and is_alive(pid)
-    return abs(age_s) < silent_s
+    if machine == machine_id():
+        return age_s < timeout_s and is_process_alive(pid)
+    return abs(age_s) < timeout_s
+
+
+_SURROGATE_RE = re.compile("[\ud800-\udfff]")
+"""Half of a character: a lone \\ud83d."""
+
+
+def encode_request(request: Request) -> str:
+    """Return a request as text."""
+    try:
+        return request.json_bytes.decode("utf-8")
+    except UnicodeDecodeError:
+        return encode_json(request.to_json())
+
+
+def encode_json(value: Any) -> str:
+    """Return JSON text; lone surrogates, which no encoding takes, stay escapes."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isascii() or not _SURROGATE_RE.search(text) else json.dumps(value)
+
+
+def encode_response(response: Response) -> dict[str, Any]:
+    """Return a reply as JSON values without empty fields.
+
+    Tokens are [text, logprob, alternatives].
+    """
+    values = {field.name: getattr(response, field.name) for field in fields(response)}
+    if response.vectors is not None:
+        values["vectors"] = tuple(map(_pack_vector, response.vectors))
+    values["tokens"] = [(token.text, token.logprob, token.top) for token in response.tokens]
+    for name in ("located", "usage", "sent"):
+        values[name] = to_json_value(values[name])
+    return {
+        field_name: value
+        for field_name, value in values.items()
+        if value not in (None, [], {}) and (value != "" or field_name in ("text", "reasoning"))
+    }
+
+
+def decode_response(text: str) -> Response | None:
+    """Return the reply of a stored text; None where it is damaged."""
+    row = decode_object(text)
+    try:
+        return None if row is None else _response_from_row(row)
+    except (LookupError, TypeError, ValueError, struct.error):
+        return None
+
+
+def _response_from_row(row: dict[str, Any]) -> Response:
+    row["usage"] = Usage(**row.get("usage", {}))
+    row["tokens"] = tuple(
+        Token(
+            text, logprob, tuple((alternative[0], alternative[1]) for alternative in alternatives)
+        )
+        for text, logprob, alternatives in row.get("tokens", ())
+    )
+    if "numbers" in row:
+        row["numbers"] = tuple(row["numbers"])
+    if "vectors" in row:
+        row["vectors"] = tuple(map(_unpack_vector, row["vectors"]))
+    if "located" in row:
+        located = row["located"]
+        row["located"] = Located(
+            tuple(map(tuple, located["positions"])),
+            tuple(located["pieces"]),
+            located["layers"],
+            located["dtype"],
+        )
+    return Response(**row)
+
+
+def _pack_vector(vector: Sequence[float]) -> str | Sequence[float]:
+    """Return a vector as base64 of little-endian float32, a quarter of its size as JSON.
+
+    Where that would change a number, the vector stays as it is.
+    """
+    try:
+        packed_bytes = struct.pack(f"<{len(vector)}f", *vector)
+    except (OverflowError, struct.error):
+        return vector
+    is_exact = vector and struct.unpack(f"<{len(vector)}f", packed_bytes) == tuple(vector)
+    return b64encode(packed_bytes).decode() if is_exact else vector
+
+
+def _unpack_vector(stored_vector: str | Sequence[float]) -> tuple[float, ...]:
+    if not isinstance(stored_vector, str):
+        return tuple(stored_vector)
+    packed_bytes = b64decode(stored_vector)
+    return struct.unpack(f"<{len(packed_bytes) // 4}f", packed_bytes)
+
+
+class Overshoot(NamedTuple):
+    """What one model's replies of a run cost beyond their reserve, in micro-dollars."""
+
+    model: dict[str, Any] | None
+    """The model as in the request; None where requests are redacted."""
+    n_replies: int
+    """Replies that cost more than their reserve."""
+    excess_micro: int
+    """What they cost beyond it, in all."""
+    tokens_in: int
+    """Most input tokens that one of them reported."""
+    tokens_out: int
+    """Most output tokens that one of them reported."""
+    excess_tokens_in: int | None
+    """Most input tokens of one beyond the bytes of its request; None where redacted."""
+    excess_tokens_out: int | None
+    """Most output tokens of one beyond its max_tokens; None where redacted."""
+
+
+_OVERSHOOTS_SQL = """
+SELECT json_extract(r.request, '$.model'), count(*), sum(c.cost - c.reserved),
+       max(coalesce(json_extract(r.response, '$.usage.tokens_in'), c.tokens)),
+       max(coalesce(json_extract(r.response, '$.usage.tokens_out'), c.tokens)),
+       max(json_extract(r.response, '$.usage.tokens_in') - length(CAST(r.request AS BLOB))),
+       max(json_extract(r.response, '$.usage.tokens_out')
+           - coalesce(json_extract(r.request, '$.max_tokens'), 0))
+FROM calls c LEFT JOIN replies r
+  ON r.key = c.key AND json_valid(r.response) AND json_valid(coalesce(r.request, 'null'))
+WHERE c.run = ? AND c.cost > c.reserved
+GROUP BY 1 ORDER BY 1
+"""
+
+
+def read_overshoots(connection: sqlite3.Connection, run: str) -> list[Overshoot]:
+    """Return what the calls of a run cost beyond their reserve, one entry a model."""
+    rows = []
+    for (
+        model,
+        n_replies,
+        excess_micro,
+        tokens_in,
+        tokens_out,
+        excess_tokens_in,
+        excess_tokens_out,
+    ) in connection.execute(_OVERSHOOTS_SQL, (run,)):
+        is_known = model is not None
+        rows.append(
+            Overshoot(
+                json.loads(model) if is_known else None,
+                n_replies,
+                excess_micro,
+                tokens_in,
+                tokens_out,
+                excess_tokens_in if is_known else None,
+                excess_tokens_out if is_known else None,
+            )
+        )
+    return rows

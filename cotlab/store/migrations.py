@@ -73,7 +73,62 @@ def _add_review_tables(connection: duckdb.DuckDBPyConnection) -> None:
         """)
 
 
-MIGRATIONS = (_create_runs, _add_cost_estimate, _add_review_tables)
+def _add_server_checks(connection: duckdb.DuckDBPyConnection) -> None:
+    """Add what was found of the servers of runs; a check outside a run has the run ''."""
+    connection.execute("""
+        CREATE TABLE server_checks (run VARCHAR, provider VARCHAR, model VARCHAR, base_url VARCHAR,
+            form VARCHAR, endpoint VARCHAR, server_version VARCHAR, findings VARCHAR,
+            n_requests INTEGER, checked_at TIMESTAMPTZ, recorded_at TIMESTAMPTZ);
+        """)
+
+
+def _add_step_labels(connection: duckdb.DuckDBPyConnection) -> None:
+    """Add what a rater says of the steps of a chain; older labels say nothing of them."""
+    connection.execute("""
+        ALTER TABLE labels ADD COLUMN steps_judged BOOLEAN;
+        ALTER TABLE labels ADD COLUMN first_wrong_step INTEGER;
+        ALTER TABLE labels ADD COLUMN step_verdicts VARCHAR[];
+        ALTER TABLE labels ADD COLUMN faithful BOOLEAN;
+        ALTER TABLE labels ADD COLUMN steps_digest VARCHAR;
+        CREATE OR REPLACE VIEW current_labels AS
+            SELECT * FROM (
+                SELECT * FROM labels QUALIFY row_number() OVER (
+                    PARTITION BY run, item_id, rater ORDER BY seq DESC
+                ) = 1
+            ) WHERE NOT withdrawn;
+        """)
+
+
+def _add_calibrator_kinds(connection: duckdb.DuckDBPyConnection) -> None:
+    """Add what a calibrator predicts; the older ones predict whether a chain is acceptable."""
+    connection.execute("ALTER TABLE calibrators ADD COLUMN kind VARCHAR DEFAULT 'chain'")
+
+
+def _add_run_results(connection: duckdb.DuckDBPyConnection) -> None:
+    """Add what is computed from a run when it ends, as JSON, with the rules that made it."""
+    connection.execute("""
+        CREATE TABLE run_results (run VARCHAR, kind VARCHAR, revision INTEGER, status VARCHAR,
+            rules VARCHAR, value VARCHAR, made_at TIMESTAMPTZ);
+        """)
+
+
+def _add_run_names(connection: duckdb.DuckDBPyConnection) -> None:
+    """Add what people give runs: a name, a note, and when one was archived."""
+    connection.execute("""
+        CREATE TABLE run_names (run VARCHAR, name VARCHAR, note VARCHAR, archived_at TIMESTAMPTZ);
+        """)
+
+
+MIGRATIONS = (
+    _create_runs,
+    _add_cost_estimate,
+    _add_review_tables,
+    _add_server_checks,
+    _add_step_labels,
+    _add_calibrator_kinds,
+    _add_run_results,
+    _add_run_names,
+)
 
 
 def migrate(connection: duckdb.DuckDBPyConnection) -> None:
@@ -85,10 +140,10 @@ def migrate(connection: duckdb.DuckDBPyConnection) -> None:
         If the file is newer than this code.
     """
     connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER)")
-    have = _version(connection)
-    if have > len(MIGRATIONS):
-        raise SchemaMismatch(have, len(MIGRATIONS))
-    for number, step in enumerate(MIGRATIONS[have:], start=have + 1):
+    version = _schema_version(connection)
+    if version > len(MIGRATIONS):
+        raise SchemaMismatch(version, len(MIGRATIONS))
+    for number, step in enumerate(MIGRATIONS[version:], start=version + 1):
         connection.begin()
         try:
             step(connection)
@@ -99,14 +154,14 @@ def migrate(connection: duckdb.DuckDBPyConnection) -> None:
         connection.commit()
 
 
-def is_current(connection: duckdb.DuckDBPyConnection) -> bool:
+def is_schema_current(connection: duckdb.DuckDBPyConnection) -> bool:
     """Return whether the file has exactly this code's schema; works read-only."""
     try:
-        return _version(connection) == len(MIGRATIONS)
+        return _schema_version(connection) == len(MIGRATIONS)
     except duckdb.CatalogException:
         return False
 
 
-def _version(connection: duckdb.DuckDBPyConnection) -> int:
+def _schema_version(connection: duckdb.DuckDBPyConnection) -> int:
     row = connection.execute("SELECT max(version) FROM schema_version").fetchone()
     return int((row[0] if row else None) or 0)

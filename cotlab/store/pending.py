@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
 import pandas as pd
 
-from cotlab.core.labels import OUTDATED, Label, undo_id
+from cotlab.core.labels import OUTDATED_NOTE, Label, undo_id
 from cotlab.store.database import Store
 from cotlab.store.decisions import add_audit
-from cotlab.store.labels import add_labels, as_labels, select_labels
+from cotlab.store.labels import add_labels, labels_from_table, select_labels
 from cotlab.store.responses import ResponseLog
 
-_QUEUE_STATE = """
+_QUEUE_STATE_SQL = """
 WITH given AS (
     SELECT queue, run, item_id, rater FROM (
         SELECT * FROM labels WHERE queue IS NOT NULL
@@ -39,8 +38,8 @@ WITH given AS (
 def pending_queues(store: Store, rater: str) -> pd.DataFrame:
     """Return the queues that need labels of ``rater``, newest first.
 
-    An item is due where this rater has no label in the queue and fewer others than it needs have
-    one; an item that every rater labels (``raters`` 0) is due until this one has labelled it.
+    An item needs a label of this rater where the rater has none in the queue and fewer others than
+    it needs have one; one that every rater labels (``raters`` 0) until this one has labelled it.
 
     Returns
     -------
@@ -48,20 +47,19 @@ def pending_queues(store: Store, rater: str) -> pd.DataFrame:
         ``id, name, kind, made_at, n`` (items of the queue), ``due`` (items left for this rater, at
         least 1) and ``mine`` (what this rater has labelled in it).
     """
-    with store.reading() as connection:
-        return connection.execute(
-            f"""
-            {_QUEUE_STATE}
-            SELECT q.id, q.name, q.kind, q.made_at, count(*)::INTEGER AS n,
-                   count_if(NOT mine AND (needed = 0 OR have < needed))::INTEGER AS due,
-                   count_if(mine)::INTEGER AS mine
-            FROM queues q JOIN state s ON s.queue = q.id
-            GROUP BY q.id, q.name, q.kind, q.made_at
-            HAVING due > 0
-            ORDER BY q.made_at DESC, q.id DESC
-            """,
-            {"rater": rater},
-        ).df()
+    return store.query_frame(
+        f"""
+        {_QUEUE_STATE_SQL}
+        SELECT q.id, q.name, q.kind, q.made_at, count(*)::INTEGER AS n,
+               count_if(NOT mine AND (needed = 0 OR have < needed))::INTEGER AS due,
+               count_if(mine)::INTEGER AS mine
+        FROM queues q JOIN state s ON s.queue = q.id
+        GROUP BY q.id, q.name, q.kind, q.made_at
+        HAVING due > 0
+        ORDER BY q.made_at DESC, q.id DESC
+        """,
+        {"rater": rater},
+    )
 
 
 def pending_items(store: Store, rater: str) -> pd.DataFrame:
@@ -73,38 +71,32 @@ def pending_items(store: Store, rater: str) -> pd.DataFrame:
         ``queue, kind, run, item_id`` and ``labelled`` (how many items of the queue this rater has
         labelled), a row for each queue that needs an item.
     """
-    with store.reading() as connection:
-        return connection.execute(
-            f"""
-            {_QUEUE_STATE}
-            SELECT s.queue, q.kind, s.run, s.item_id,
-                   (SELECT count(*) FROM state o
-                    WHERE o.queue = s.queue AND o.mine)::INTEGER AS labelled
-            FROM state s JOIN queues q ON q.id = s.queue
-            WHERE NOT s.mine AND (s.needed = 0 OR s.have < s.needed)
-            ORDER BY s.queue, s.position
-            """,
-            {"rater": rater},
-        ).df()
+    return store.query_frame(
+        f"""
+        {_QUEUE_STATE_SQL}
+        SELECT s.queue, q.kind, s.run, s.item_id,
+               (SELECT count(*) FROM state o
+                WHERE o.queue = s.queue AND o.mine)::INTEGER AS labelled
+        FROM state s JOIN queues q ON q.id = s.queue
+        WHERE NOT s.mine AND (s.needed = 0 OR s.have < s.needed)
+        ORDER BY s.queue, s.position
+        """,
+        {"rater": rater},
+    )
 
 
-def last_label(store: Store) -> int:
+def last_label_number(store: Store) -> int:
     """Return the sequence number of the newest label, 0 without one; a key for caches."""
-    with store.reading() as connection:
-        row = connection.execute("SELECT coalesce(max(seq), 0) FROM labels").fetchone()
-    return int(row[0]) if row else 0
+    [(seq,)] = store.query_rows("SELECT coalesce(max(seq), 0) FROM labels")
+    return int(seq)
 
 
 def labelled_runs(store: Store) -> set[str]:
     """Return the runs that have a current label."""
-    with store.reading() as connection:
-        return {
-            str(row[0])
-            for row in connection.execute("SELECT DISTINCT run FROM current_labels").fetchall()
-        }
+    return {str(row[0]) for row in store.query_rows("SELECT DISTINCT run FROM current_labels")}
 
 
-def drift_alerts(store: Store) -> pd.DataFrame:
+def list_drift_alerts(store: Store) -> pd.DataFrame:
     """Return alerts that no later check of the same runs has cleared, newest first.
 
     Returns
@@ -112,25 +104,27 @@ def drift_alerts(store: Store) -> pd.DataFrame:
     DataFrame
         ``id, reference, current`` (lists of run ids), ``at_, by_, reason``.
     """
-    with store.reading() as connection:
-        table = connection.execute("""
-            SELECT id, reference, current, at_, by_, reason FROM drift_checks
-            WHERE alert
-              AND rowid IN (SELECT max(rowid) FROM drift_checks GROUP BY reference, current)
-            ORDER BY at_ DESC, id DESC
-            """).df()
+    table = store.query_frame("""
+        SELECT id, reference, current, at_, by_, reason FROM drift_checks
+        WHERE alert
+          AND rowid IN (SELECT max(rowid) FROM drift_checks GROUP BY reference, current)
+        ORDER BY at_ DESC, id DESC
+        """)
     return table.assign(
-        **{side: [json.loads(text) for text in table[side]] for side in ("reference", "current")}
+        **{
+            column: [json.loads(text) for text in table[column]]
+            for column in ("reference", "current")
+        }
     )
 
 
-ANSWERED = ("answer_correct", "baseline_correct")
+ANSWER_METRICS = ("answer_correct", "baseline_correct")
 """Metrics whose evidence is what a rater reads of the model: its answer and, where it wrote one,
 its chain."""
 
 
-def withdraw_outdated(
-    connection: duckdb.DuckDBPyConnection, log: Path, run: str, items: Collection[str]
+def withdraw_outdated_labels(
+    connection: duckdb.DuckDBPyConnection, log_path: Path, run: str, items: Collection[str]
 ) -> int:
     """Withdraw the labels of items whose reply came later than the label.
 
@@ -138,14 +132,14 @@ def withdraw_outdated(
     that failed and was answered on a resume, puts another reply in its place, and scores of it. The
     time is that of the reply: scores that are computed again from the same reply leave every label
     as it is, and so does a refusal that is followed by a refusal. Labels stay in the history: each
-    gets a row that withdraws it, as an undo does, with the note ``OUTDATED``. The item is due again
-    wherever a queue had its label.
+    gets a row that withdraws it, as an undo does, with the note ``OUTDATED_NOTE``. The item
+    needs a label again wherever a queue had its label.
 
     Parameters
     ----------
     connection : DuckDBPyConnection
         From ``Store.writing()``: the transaction that writes the new scores.
-    log : Path
+    log_path : Path
         The response log.
     run : str
     items : collection of str
@@ -156,48 +150,50 @@ def withdraw_outdated(
     int
         Labels that were withdrawn.
     """
-    table = select_labels(connection, run=run, history=True)
-    table = table[table["item_id"].isin(list(items))]
-    if table.empty:
+    label_rows = select_labels(connection, run=run, history=True)
+    label_rows = label_rows[label_rows["item_id"].isin(list(items))]
+    if label_rows.empty:
         return 0
-    keys = _reply_keys(connection, run, sorted(set(table["item_id"])))
-    with closing(ResponseLog(log)) as replies:
-        at = replies.answered_at(sorted({key for each in keys.values() for key in each}))
+    keys_by_item = _reply_keys_by_item(connection, run, sorted(set(label_rows["item_id"])))
+    with closing(ResponseLog(log_path)) as response_log:
+        reply_time_by_key = response_log.reply_time_by_key(
+            sorted({key for item_keys in keys_by_item.values() for key in item_keys})
+        )
     rows: list[Label] = []
-    for (item, _), group in table.groupby(["item_id", "rater"], sort=False):
-        newest = max((at[key] for key in keys.get(str(item), ()) if key in at), default=None)
-        if newest is not None and group["at_"].iloc[-1] < newest:
+    for (item, _), group in label_rows.groupby(["item_id", "rater"], sort=False):
+        newest_reply = max(
+            (
+                reply_time_by_key[key]
+                for key in keys_by_item.get(str(item), ())
+                if key in reply_time_by_key
+            ),
+            default=None,
+        )
+        if newest_reply is not None and group["at_"].iloc[-1] < newest_reply:
             rows += _withdrawal_rows(group)
-    new = add_labels(connection, rows)
-    if new:
-        after = {"labels": new, "items": sorted({label.item_id for label in rows})}
-        add_audit(connection, "cotlab", "take back labels", f"run {run}", None, after, OUTDATED)
-    return new
+    n_withdrawn = add_labels(connection, rows)
+    if n_withdrawn:
+        audit_value = {"labels": n_withdrawn, "items": sorted({label.item_id for label in rows})}
+        add_audit(
+            connection, "cotlab", "take back labels", f"run {run}", None, audit_value, OUTDATED_NOTE
+        )
+    return n_withdrawn
 
 
 def _withdrawal_rows(group: pd.DataFrame) -> list[Label]:
     """Return rows that withdraw each current label of one rater of one item."""
-    given_labels = as_labels(group)
-    last = {label.queue: label for label in given_labels}
+    given_labels = labels_from_table(group)
+    last_by_queue = {label.queue: label for label in given_labels}
     return [
-        replace(
-            label,
-            id=undo_id(label.id),
-            reasoning=None,
-            answer_correct=None,
-            modes=(),
-            note=OUTDATED,
-            flagged=False,
-            withdrawn=True,
-            origin="undo",
-            at=datetime.now(UTC),
+        label.withdrawal(
+            id=undo_id(label.id), note=OUTDATED_NOTE, origin="undo", at=datetime.now(UTC)
         )
         for label in given_labels
-        if label.origin != "undo" and not last[label.queue].withdrawn
+        if label.origin != "undo" and not last_by_queue[label.queue].withdrawn
     ]
 
 
-def _reply_keys(
+def _reply_keys_by_item(
     connection: duckdb.DuckDBPyConnection, run: str, items: list[str]
 ) -> dict[str, list[str]]:
     """Return item → keys of the requests behind what a rater reads of it."""
@@ -205,6 +201,6 @@ def _reply_keys(
         "SELECT item_id, evidence FROM scores WHERE run = ? AND list_contains(?, item_id) AND"
         " list_contains(?, metric) AND len(evidence) > 0 QUALIFY row_number() OVER (PARTITION BY"
         " item_id ORDER BY metric, scorer, facet, step, sample) = 1",
-        [run, items, list(ANSWERED)],
+        [run, items, list(ANSWER_METRICS)],
     ).fetchall()
     return {item: list(keys) for item, keys in rows}

@@ -10,53 +10,61 @@ from typing import Any
 import pandas as pd
 
 from cotlab.core.errors import UnknownName
-from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Step, Suite
+from cotlab.core.types import CLUSTER_KEY, Item, ModelRef, Plan, ScorerSpec, Step, Suite
 from cotlab.store.database import Store
+from cotlab.store.recorded_models import with_recorded_models
 
-_RUNS = """
-    SELECT r.*, (SELECT count(*) FROM ended e WHERE e.run = r.id AND e.errors = 0) AS n_ended,
-           (SELECT coalesce(sum(e.errors), 0)::BIGINT FROM ended e WHERE e.run = r.id) AS n_errors
-    FROM runs r
+_RUNS_SQL = """
+    SELECT r.*, coalesce(e.n_ended, 0) AS n_ended, coalesce(e.n_errors, 0) AS n_errors,
+           coalesce(p.name, '') AS name, coalesce(p.note, '') AS user_note,
+           p.archived_at IS NOT NULL AS is_archived
+    FROM runs r LEFT JOIN run_names p ON p.run = r.id LEFT JOIN (
+        SELECT run, count(*) FILTER (errors = 0) AS n_ended, sum(errors)::BIGINT AS n_errors
+        FROM ended WHERE $run IS NULL OR run = $run GROUP BY run) e ON e.run = r.id
     """
-_NEWEST_RUNS = "SELECT id FROM runs ORDER BY planned_at DESC, id DESC LIMIT 20"
-_SELECT_SCORES = """
+_NEWEST_RUNS_SQL = "SELECT id FROM runs ORDER BY planned_at DESC, id DESC LIMIT 20"
+_ITEMS_SQL = "SELECT id, question, answer, steps, category, meta FROM items WHERE suite = ?"
+_SCORES_SQL = """
     SELECT * EXCLUDE (run) FROM scores
     WHERE run = $run AND ($metrics IS NULL OR list_contains($metrics, metric))
       AND ($scorers IS NULL OR list_contains($scorers, scorer))
       AND ($items IS NULL OR list_contains($items, item_id))
       AND ($steps IS NULL OR list_contains($steps, step))
       AND ($facet IS NULL OR json_contains(facet, $facet))
+      AND ($facet_text IS NULL OR facet = $facet_text)
     ORDER BY item_id, scorer, metric, facet, step, sample
     """
-_INTEGERS = ("step", "sample", "where_lo", "where_hi")
+_INTEGER_COLUMNS = ("step", "sample", "where_lo", "where_hi")
 
 
 def list_runs(store: Store, status: str | None = None, text: str = "") -> pd.DataFrame:
-    """Return all runs, the newest first; ``text`` must occur in id, model, suite or plan."""
+    """Return all runs, the newest first; ``text`` must be in id, name, model, suite or plan."""
     with store.reading() as connection:
-        return connection.execute(
-            f"""{_RUNS}
-            WHERE ($status IS NULL OR r.status = $status)
-              AND contains(lower(concat_ws(' ', r.id, r.model, r.suite_name, r.plan)), lower($text))
-            ORDER BY planned_at DESC, id DESC
-            """,
-            {"status": status, "text": text},
+        runs = connection.execute(
+            f"""{_RUNS_SQL}
+        WHERE ($status IS NULL OR r.status = $status)
+          AND contains(lower(concat_ws(' ', r.id, p.name, r.model, r.suite_name, r.plan)),
+                       lower($text))
+        ORDER BY planned_at DESC, id DESC
+        """,
+            {"run": None, "status": status, "text": text},
         ).df()
+        return with_recorded_models(connection, runs)
 
 
 def get_run(store: Store, run_id: str) -> dict[str, Any]:
     """Return the row of one run as a mapping; UnknownName if there is none."""
     with store.reading() as connection:
-        rows = connection.execute(f"{_RUNS} WHERE r.id = $run", {"run": run_id}).df()
-        known = [] if len(rows) else connection.execute(_NEWEST_RUNS).fetchall()
+        rows = connection.execute(f"{_RUNS_SQL} WHERE r.id = $run", {"run": run_id}).df()
+        rows = with_recorded_models(connection, rows)
+        newest_runs = [] if len(rows) else connection.execute(_NEWEST_RUNS_SQL).fetchall()
     if rows.empty:
-        raise UnknownName("run", run_id, [str(name) for (name,) in known])
-    return {
-        name: None if pd.isna(value) else value for name, value in rows.iloc[0].to_dict().items()
-    }
+        raise UnknownName("run", run_id, [str(name) for (name,) in newest_runs])
+    row = rows.iloc[0].to_dict()
+    return {name: None if pd.isna(value) else value for name, value in row.items()}
 
 
-def stored_plan(row: Mapping[str, Any]) -> Plan:
+def plan_from_row(row: Mapping[str, Any]) -> Plan:
     """Return the plan of a run's row."""
     return plan_from_json(row["plan"])
 
@@ -66,16 +74,15 @@ def plan_from_json(text: str) -> Plan:
     data = json.loads(text)
     data["models"] = {role: ModelRef(**ref) for role, ref in data["models"].items()}
     data["scorers"] = tuple(ScorerSpec(**spec) for spec in data["scorers"])
-    return Plan(**{f.name: data[f.name] for f in fields(Plan) if f.name in data})
+    return Plan(**{field.name: data[field.name] for field in fields(Plan) if field.name in data})
 
 
 def list_suites(store: Store) -> pd.DataFrame:
     """Return the stored suites, the newest first, with how many runs each has."""
-    with store.reading() as connection:
-        return connection.execute(
-            "SELECT s.*, (SELECT count(*) FROM runs r WHERE r.suite = s.digest) AS n_runs FROM"
-            " suites s ORDER BY added_at DESC"
-        ).df()
+    return store.query_frame(
+        "SELECT s.*, (SELECT count(*) FROM runs r WHERE r.suite = s.digest) AS n_runs FROM"
+        " suites s ORDER BY added_at DESC"
+    )
 
 
 def get_suite(store: Store, digest: str) -> Suite:
@@ -87,36 +94,26 @@ def get_suite(store: Store, digest: str) -> Suite:
         name_row = connection.execute(
             "SELECT name FROM suites WHERE digest = ?", [digest]
         ).fetchone()
-        rows = connection.execute(
-            "SELECT id, question, answer, steps, category, meta FROM items WHERE suite = ? ORDER BY"
-            " position",
-            [digest],
-        ).fetchall()
+        rows = connection.execute(f"{_ITEMS_SQL} ORDER BY position", [digest]).fetchall()
     if name_row is None:
         raise UnknownName("suite", digest, ())
-    return Suite(name_row[0], tuple(_item(*row) for row in rows), digest)
+    return Suite(name_row[0], tuple(_item_from_row(*row) for row in rows), digest)
 
 
-def is_redacted(store: Store, digest: str) -> bool:
+def is_suite_redacted(store: Store, digest: str) -> bool:
     """Return whether a stored suite has hashes in place of texts."""
-    with store.reading() as connection:
-        row = connection.execute(
-            "SELECT count(*) FROM items WHERE suite = ? AND meta IS NULL", [digest]
-        ).fetchone()
-    return bool(row and row[0])
+    [(count,)] = store.query_rows(
+        "SELECT count(*) FROM items WHERE suite = ? AND meta IS NULL", [digest]
+    )
+    return bool(count)
 
 
 def get_item(store: Store, digest: str, item_id: str) -> Item:
     """Return one item of a stored suite; UnknownName where there is none."""
-    with store.reading() as connection:
-        row = connection.execute(
-            "SELECT id, question, answer, steps, category, meta FROM items WHERE suite = ? AND"
-            " id = ?",
-            [digest, item_id],
-        ).fetchone()
-    if row is None:
+    rows = store.query_rows(f"{_ITEMS_SQL} AND id = ?", [digest, item_id])
+    if not rows:
         raise UnknownName("item", item_id, ())
-    return _item(*row)
+    return _item_from_row(*rows[0])
 
 
 def run_scores(
@@ -132,18 +129,8 @@ def run_scores(
     ``value`` is NaN and ``step`` <NA> where NULL; the columns are the table's, without ``run``.
     A run may have millions: pages, tables and summaries take ``select_scores``.
     """
-    with store.reading() as connection:
-        frame = connection.execute(
-            """
-            SELECT * EXCLUDE (run) FROM scores
-            WHERE run = $run AND ($item IS NULL OR item_id = $item)
-              AND ($facet IS NULL OR facet = $facet)
-              AND ($metrics IS NULL OR list_contains($metrics, metric))
-            ORDER BY item_id, scorer, metric, facet, step, sample
-            """,
-            {"run": run_id, "item": item_id, "facet": facet, "metrics": _listed(metrics)},
-        ).df()
-    return _with_integers(frame)
+    items = None if item_id is None else [item_id]
+    return _query_scores(store, _SCORES_SQL, run_id, metrics=metrics, items=items, facet_text=facet)
 
 
 def select_scores(
@@ -155,7 +142,7 @@ def select_scores(
     items: Sequence[str] | None = None,
     steps: Sequence[int] | None = None,
     facet: Mapping[str, str] | None = None,
-    evidence: bool = True,
+    with_evidence: bool = True,
 ) -> pd.DataFrame:
     """Return the scores of a run that match every filter.
 
@@ -165,7 +152,7 @@ def select_scores(
         Only scores of one of these; at least one of the filters must be given.
     facet : mapping
         Names and values that a score's facet must have.
-    evidence : bool
+    with_evidence : bool
         Whether to read the column evidence, which is most of a score's bytes.
 
     Returns
@@ -173,23 +160,25 @@ def select_scores(
     DataFrame
         In the order of ``run_scores``.
     """
-    filters = {
-        "metrics": _listed(metrics),
-        "scorers": _listed(scorers),
-        "items": _listed(items),
-        "steps": _listed(steps),
-    }
+    filters = {"metrics": metrics, "scorers": scorers, "items": items, "steps": steps}
     if not any(values is not None for values in filters.values()):
         raise ValueError("select_scores needs metrics, scorers, items or steps")
-    with store.reading() as connection:
-        frame = connection.execute(
-            _SELECT_SCORES if evidence else _SELECT_SCORES.replace("(run)", "(run, evidence)"),
-            {"run": run_id, **filters, "facet": json.dumps(dict(facet)) if facet else None},
-        ).df()
-    return _with_integers(frame)
+    query = _SCORES_SQL if with_evidence else _SCORES_SQL.replace("(run)", "(run, evidence)")
+    facet_json = json.dumps(dict(facet)) if facet else None
+    return _query_scores(store, query, run_id, facet=facet_json, **filters)
 
 
-def score_groups(store: Store, run_id: str) -> pd.DataFrame:
+def _query_scores(
+    store: Store, query: str, run_id: str, **filters: Sequence[Any] | str | None
+) -> pd.DataFrame:
+    """Return the scores of a run, with the filters of ``_SCORES_SQL`` that are given."""
+    filter_names = ("metrics", "scorers", "items", "steps", "facet", "facet_text")
+    parameters = {name: _as_parameter(filters.get(name)) for name in filter_names}
+    frame = store.query_frame(query, {"run": run_id, **parameters})
+    return frame.astype(dict.fromkeys(_INTEGER_COLUMNS, "Int64"))
+
+
+def count_score_groups(store: Store, run_id: str) -> pd.DataFrame:
     """Return what a run has scores of, counted.
 
     Returns
@@ -198,120 +187,118 @@ def score_groups(store: Store, run_id: str) -> pd.DataFrame:
         scorer, metric, facet, n (scores), n_defined (with a value), n_steps (of a step), n_items; a
         row for each scorer, metric and facet.
     """
-    with store.reading() as connection:
-        return connection.execute(
-            """
-            SELECT scorer, metric, facet, count(*) AS n, count(value) AS n_defined,
-                   count(step) AS n_steps, count(DISTINCT item_id) AS n_items
-            FROM scores WHERE run = ? GROUP BY scorer, metric, facet ORDER BY scorer, metric, facet
-            """,
-            [run_id],
-        ).df()
+    return store.query_frame(
+        """
+        SELECT scorer, metric, facet, count(*) AS n, count(value) AS n_defined,
+               count(step) AS n_steps, count(DISTINCT item_id) AS n_items
+        FROM scores WHERE run = ? GROUP BY scorer, metric, facet ORDER BY scorer, metric, facet
+        """,
+        [run_id],
+    )
 
 
-def scored_items(
+def list_scored_items(
     store: Store,
     run_id: str,
     metrics: Sequence[str] | None = None,
     *,
-    facets: Sequence[str] | None = None,
-    facet: Mapping[str, str] | None = None,
-    steps: bool = False,
-    defined: bool = False,
+    facet_texts: Sequence[str] | None = None,
+    facet_values: Mapping[str, str] | None = None,
+    only_steps: bool = False,
+    only_defined: bool = False,
 ) -> list[str]:
     """Return the ids of items with scores that match every filter, in the order of the suite.
 
-    ``facets`` are canonical texts, one of which a score has; ``facet`` names values that it has;
-    ``steps`` takes scores of steps only, ``defined`` those with a value.
+    ``facet_texts`` are canonical texts, one of which a score has; ``facet_values`` names values
+    that it has; ``only_steps`` takes scores of steps only, ``only_defined`` those with a value.
     """
-    with store.reading() as connection:
-        rows = connection.execute(
-            """
-            SELECT i.id FROM runs r JOIN items i ON i.suite = r.suite
-            WHERE r.id = $run AND i.id IN (
-                SELECT item_id FROM scores
-                WHERE run = $run AND ($metrics IS NULL OR list_contains($metrics, metric))
-                  AND ($facets IS NULL OR list_contains($facets, facet))
-                  AND (NOT $steps OR step IS NOT NULL)
-                  AND ($facet IS NULL OR json_contains(facet, $facet))
-                  AND (NOT $defined OR value IS NOT NULL))
-            ORDER BY i.position
-            """,
-            {
-                "run": run_id,
-                "metrics": _listed(metrics),
-                "facets": _listed(facets),
-                "steps": steps,
-                "defined": defined,
-                "facet": json.dumps(dict(facet)) if facet else None,
-            },
-        ).fetchall()
+    rows = store.query_rows(
+        """
+        SELECT i.id FROM runs r JOIN items i ON i.suite = r.suite
+        WHERE r.id = $run AND i.id IN (
+            SELECT item_id FROM scores
+            WHERE run = $run AND ($metrics IS NULL OR list_contains($metrics, metric))
+              AND ($facets IS NULL OR list_contains($facets, facet))
+              AND (NOT $steps OR step IS NOT NULL)
+              AND ($facet IS NULL OR json_contains(facet, $facet))
+              AND (NOT $defined OR value IS NOT NULL))
+        ORDER BY i.position
+        """,
+        {
+            "run": run_id,
+            "metrics": _as_parameter(metrics),
+            "facets": _as_parameter(facet_texts),
+            "steps": only_steps,
+            "defined": only_defined,
+            "facet": json.dumps(dict(facet_values)) if facet_values else None,
+        },
+    )
     return [str(item_id) for (item_id,) in rows]
 
 
-def _listed(values: Sequence[Any] | None) -> list[Any] | None:
-    return None if values is None else list(values)
-
-
-def _with_integers(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.astype({name: "Int64" for name in _INTEGERS if name in frame.columns})
+def _as_parameter(values: Sequence[Any] | None) -> Any:
+    """Return a parameter as DuckDB takes it: a sequence as a list, a text and None as they are."""
+    return values if values is None or isinstance(values, str) else list(values)
 
 
 def run_estimates(store: Store, run_id: str, metrics: Sequence[str] | None = None) -> pd.DataFrame:
     """Return the estimates of a run; ``over_`` names the unit that n counts."""
-    with store.reading() as connection:
-        return connection.execute(
-            "SELECT * EXCLUDE (run) FROM estimates WHERE run = $run AND ($metrics IS NULL OR"
-            " list_contains($metrics, metric)) ORDER BY metric, facet",
-            {"run": run_id, "metrics": list(metrics) if metrics is not None else None},
-        ).df()
+    return store.query_frame(
+        "SELECT * EXCLUDE (run) FROM estimates WHERE run = $run AND ($metrics IS NULL OR"
+        " list_contains($metrics, metric)) ORDER BY metric, facet",
+        {"run": run_id, "metrics": _as_parameter(metrics)},
+    )
 
 
-def ended_pairs(store: Store, run_id: str) -> pd.DataFrame:
+def list_ended_pairs(store: Store, run_id: str) -> pd.DataFrame:
     """Return the pairs of a run that ended.
 
     Columns scorer, item, version, params_digest, errors, refusals.
     """
-    with store.reading() as connection:
-        return connection.execute(
-            "SELECT scorer, item, version, params_digest, errors, refusals FROM ended WHERE"
-            " run = ?",
-            [run_id],
-        ).df()
+    return store.query_frame(
+        "SELECT scorer, item, version, params_digest, errors, refusals FROM ended WHERE run = ?",
+        [run_id],
+    )
 
 
-def written_at(store: Store, run_id: str, item_id: str) -> int | None:
+def scores_written_at(store: Store, run_id: str, item_id: str) -> int | None:
     """Return when scores of an item were last written, in microseconds since 1970, or None."""
-    with store.reading() as connection:
-        row = connection.execute(
-            "SELECT max(epoch_us(ended_at)) FROM ended WHERE run = ? AND item = ?",
-            [run_id, item_id],
-        ).fetchone()
-    return row[0] if row else None
+    [(microseconds,)] = store.query_rows(
+        "SELECT max(epoch_us(ended_at)) FROM ended WHERE run = ? AND item = ?", [run_id, item_id]
+    )
+    return None if microseconds is None else int(microseconds)
 
 
-def constants(
+def get_constants(
     store: Store, run_id: str, scorer: str, params_digest: str
 ) -> Mapping[str, Any] | None:
     """Return what ``prepare`` of a scorer gave in this run, or None."""
-    with store.reading() as connection:
-        row = connection.execute(
-            "SELECT value FROM constants WHERE run = ? AND scorer = ? AND params_digest = ?",
-            [run_id, scorer, params_digest],
-        ).fetchone()
-    return json.loads(row[0]) if row else None
+    rows = store.query_rows(
+        "SELECT value FROM constants WHERE run = ? AND scorer = ? AND params_digest = ?",
+        [run_id, scorer, params_digest],
+    )
+    return json.loads(rows[0][0]) if rows else None
 
 
-def prepared(store: Store, run_id: str) -> dict[str, Mapping[str, Any]]:
+def list_constants(store: Store, run_id: str) -> dict[str, Mapping[str, Any]]:
     """Return what ``prepare`` gave in this run by scorer, such as mediation's self-test."""
-    with store.reading() as connection:
-        rows = connection.execute(
-            "SELECT scorer, value FROM constants WHERE run = ? ORDER BY scorer", [run_id]
-        ).fetchall()
+    rows = store.query_rows(
+        "SELECT scorer, value FROM constants WHERE run = ? ORDER BY scorer", [run_id]
+    )
     return {scorer: json.loads(value) for scorer, value in rows}
 
 
-def items_of_run(
+def count_scores_by_status(store: Store, run_id: str) -> dict[tuple[str, str], int]:
+    """Return the number of a run's scores by status and reason, the most frequent first."""
+    rows = store.query_rows(
+        "SELECT status, coalesce(reason, ''), count(*) AS n FROM scores WHERE run = ?"
+        " GROUP BY ALL ORDER BY n DESC, 1, 2",
+        [run_id],
+    )
+    return {(status, reason): int(n) for status, reason, n in rows}
+
+
+def list_run_items(
     store: Store, run_id: str, limit: int | None = None, offset: int = 0
 ) -> pd.DataFrame:
     """Return the scored items of a run, with their scores counted, in the order of the suite.
@@ -319,63 +306,71 @@ def items_of_run(
     Columns id, question, answer, category, n_steps, n_scores, n_undefined; ``limit`` and
     ``offset`` take a part of them.
     """
-    with store.reading() as connection:
-        return connection.execute(
-            """
-            WITH counted AS (
-                SELECT item_id, count(*) AS n_scores,
-                       count(*) FILTER (status != 'ok') AS n_undefined
-                FROM scores WHERE run = $run GROUP BY item_id)
-            SELECT i.id, i.question, i.answer, i.category, len(i.steps) AS n_steps, c.n_scores,
-                   c.n_undefined
-            FROM runs r JOIN items i ON i.suite = r.suite JOIN counted c ON c.item_id = i.id
-            WHERE r.id = $run ORDER BY i.position LIMIT $limit OFFSET $offset
-            """,
-            {"run": run_id, "limit": limit, "offset": offset},
-        ).df()
+    return store.query_frame(
+        """
+        WITH counted AS (
+            SELECT item_id, count(*) AS n_scores, count(*) FILTER (status != 'ok') AS n_undefined
+            FROM scores WHERE run = $run GROUP BY item_id)
+        SELECT i.id, i.question, i.answer, i.category, len(i.steps) AS n_steps, c.n_scores,
+               c.n_undefined
+        FROM runs r JOIN items i ON i.suite = r.suite JOIN counted c ON c.item_id = i.id
+        WHERE r.id = $run ORDER BY i.position LIMIT $limit OFFSET $offset
+        """,
+        {"run": run_id, "limit": limit, "offset": offset},
+    )
 
 
-def item_categories(store: Store, run_id: str) -> dict[str, str]:
+def get_category_by_item(store: Store, run_id: str) -> dict[str, str]:
     """Return the category of each item of a run's suite by id; "" where it has none."""
-    with store.reading() as connection:
-        rows = connection.execute(
-            "SELECT i.id, coalesce(i.category, '') FROM runs r JOIN items i ON i.suite = r.suite"
-            " WHERE r.id = ?",
-            [run_id],
-        ).fetchall()
+    rows = store.query_rows(
+        "SELECT i.id, coalesce(i.category, '') FROM runs r JOIN items i ON i.suite = r.suite"
+        " WHERE r.id = ?",
+        [run_id],
+    )
+    return dict(rows)
+
+
+def get_cluster_by_item(store: Store, run_id: str) -> dict[str, str]:
+    """Return the cluster of each item of a run's suite that has one, by id."""
+    rows = store.query_rows(
+        "SELECT i.id, json_extract_string(i.meta, $path) AS cluster FROM runs r JOIN items i"
+        " ON i.suite = r.suite WHERE r.id = $run AND cluster IS NOT NULL",
+        {"run": run_id, "path": f"$.{CLUSTER_KEY}"},
+    )
     return dict(rows)
 
 
 def list_domains(store: Store) -> list[str]:
     """Return the categories that items of any stored suite have, by name; "" is none."""
-    with store.reading() as connection:
-        rows = connection.execute(
-            "SELECT DISTINCT category FROM items WHERE category != '' ORDER BY category"
-        ).fetchall()
+    rows = store.query_rows(
+        "SELECT DISTINCT category FROM items WHERE category != '' ORDER BY category"
+    )
     return [str(row[0]) for row in rows]
 
 
-def store_totals(store: Store) -> dict[str, int]:
+def get_store_totals(store: Store) -> dict[str, int]:
     """Count suites, items, runs and scores, and what all runs spent in micro-dollars."""
-    with store.reading() as connection:
-        row = connection.execute(
-            "SELECT (SELECT count(*) FROM suites), (SELECT count(*) FROM items), count(*), (SELECT"
-            " count(*) FROM scores), coalesce(sum(spent_micro), 0)::BIGINT FROM runs"
-        ).fetchone()
-    assert row is not None
-    return dict(
-        zip(("suites", "items", "runs", "scores", "spent_micro"), map(int, row), strict=True)
+    counts = store.query_frame(
+        "SELECT (SELECT count(*) FROM suites) AS suites, (SELECT count(*) FROM items) AS items,"
+        " count(*) AS runs, (SELECT count(*) FROM scores) AS scores,"
+        " coalesce(sum(spent_micro), 0)::BIGINT AS spent_micro FROM runs"
     )
+    return {str(name): int(count) for name, count in counts.iloc[0].items()}
 
 
-def _item(
-    id_: str, question: str, answer: str | None, steps: list[str], category: str, meta: str | None
+def _item_from_row(
+    item_id: str,
+    question: str,
+    answer: str | None,
+    steps: list[str],
+    category: str,
+    meta: str | None,
 ) -> Item:
     return Item(
-        id_,
+        item_id,
         question,
         answer,
-        tuple(Step(i, text) for i, text in enumerate(steps)),
+        tuple(Step(step_index, text) for step_index, text in enumerate(steps)),
         category,
         json.loads(meta) if meta else {},
     )

@@ -19,33 +19,39 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cotlab.core.keys import digest
-from cotlab.core.requests import Request, Response, Usage
-from cotlab.store.codec import decode_response, encode_json, encode_request, encode_response
-from cotlab.store.log import COUNTED, clock, may_run, open_log, this_machine, transaction
-from cotlab.store.overshoots import Overshoot, read_overshoots
-
-_SILENT_S = 30.0
-"""Seconds without a heartbeat after which a run waits for no reply any more."""
-_ADD_TO_SPENDS = (
-    "UPDATE spends SET paid = paid + ?, reserved = reserved - ?, "
-    + ", ".join(f"{name} = {name} + ?" for name in COUNTED[1:])
-    + " WHERE run = ?"
+from cotlab.core.requests import Request, Response
+from cotlab.store.cut_replies import CutReplies, read_cut_replies
+from cotlab.store.log import (
+    COUNT_COLUMNS,
+    Overshoot,
+    decode_response,
+    encode_json,
+    encode_request,
+    encode_response,
+    log_clock,
+    machine_id,
+    may_be_running,
+    open_log,
+    read_overshoots,
+    transaction,
 )
-_KEEP_FIRST = (
+from cotlab.store.log_connection import decode_object, parse_stored_time
+from cotlab.store.spends import (
+    ADD_TO_SPENDS_SQL,
+    RunSpend,
+    lower_reserves,
+    read_spend,
+    usage_counts_of,
+)
+
+_HEARTBEAT_TIMEOUT_S = 30.0
+"""Seconds without a heartbeat after which a run waits for no reply any more."""
+_UPSERT_REPLY_SQL = (
     "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET request ="
     " excluded.request, response = excluded.response, redacted = excluded.redacted, at ="
-    " excluded.at WHERE replies.redacted > excluded.redacted OR json_extract(replies.response,"
-    " '$.refused')"
+    " excluded.at WHERE replies.redacted > excluded.redacted OR CASE WHEN"
+    " json_valid(replies.response) THEN json_extract(replies.response, '$.refused') ELSE 1 END"
 )
-
-
-class Spend(NamedTuple):
-    """Micro-dollars of one run."""
-
-    paid: int
-    """For replies that came."""
-    reserved: int
-    """For calls without a reply."""
 
 
 class OpenBatch(NamedTuple):
@@ -55,20 +61,20 @@ class OpenBatch(NamedTuple):
     """Our name for it."""
     vendor_id: str | None
     """The vendor's id; None where its answer was never read."""
-    at: str
+    recorded_at: str
     """When it was noted."""
-    calls: dict[str, int]
+    calls_by_key: dict[str, int]
     """Request key → call."""
 
 
-class Claim(NamedTuple):
+class CallReservation(NamedTuple):
     """Outcome of a reservation; all fields empty where the budget does not allow the call."""
 
-    call: int | None = None
+    call_id: int | None = None
     """Id of the reserved call."""
     reply: Response | None = None
     """A reply that is stored by now."""
-    elsewhere: bool = False
+    is_in_flight: bool = False
     """Whether the same request is in flight in another process."""
 
 
@@ -87,6 +93,7 @@ class ResponseLog:
     def __init__(self, path: Path, *, redact: bool = False, retry_refused: bool = False) -> None:
         self._connection, self._lock, self.redact = open_log(path), threading.Lock(), redact
         self._refused_before = datetime.now(UTC).isoformat() if retry_refused else ""
+        self._damaged_keys: set[str] = set()
 
     def close(self) -> None:
         """Close the connection."""
@@ -96,32 +103,36 @@ class ResponseLog:
     def get(self, key: str) -> Response | None:
         """Return the stored reply, or None; a redacted row has no text and is none."""
         with self._lock:
-            return self._stored(key)
+            return self._stored_reply(key)
 
-    def put(self, pairs: Sequence[tuple[Request, Response]], run: str) -> None:
+    def put(self, request_replies: Sequence[tuple[Request, Response]], run: str) -> None:
         """Store replies of a model that costs nothing, in one commit, and count them for a run.
 
         A stored reply stays, unless it was redacted or a refusal.
         """
-        now = datetime.now(UTC).isoformat()
-        rows = [self._row(request, response, now) for request, response in pairs]
-        sums = [
+        stored_at = datetime.now(UTC).isoformat()
+        rows = [
+            self._reply_row(request, response, stored_at) for request, response in request_replies
+        ]
+        count_sums = [
             sum(column)
-            for column in zip(*(_counted(response.usage) for _, response in pairs), strict=True)
+            for column in zip(
+                *(usage_counts_of(response.usage) for _, response in request_replies), strict=True
+            )
         ] or [0] * 6
         with self._transaction() as connection:
-            connection.executemany(_KEEP_FIRST, rows)
+            self._upsert_replies(connection, rows)
             connection.execute(
                 "INSERT OR IGNORE INTO spends (run, paid, reserved) VALUES (?, 0, 0)", (run,)
             )
             connection.execute(
                 "UPDATE spends SET calls = calls + ? WHERE run = ?", (len(rows), run)
             )
-            connection.execute(_ADD_TO_SPENDS, (0, 0, *sums, run))
+            connection.execute(ADD_TO_SPENDS_SQL, (0, 0, *count_sums, run))
 
     def reserve(
-        self, request: Request, run: str, max_cost: int, cap: int, tokens: int = 0
-    ) -> Claim:
+        self, request: Request, run: str, max_cost: int, max_spend: int, max_tokens: int = 0
+    ) -> CallReservation:
         """Reserve a call, unless it has a reply, is in flight or would exceed the cap.
 
         Parameters
@@ -130,29 +141,29 @@ class ResponseLog:
         run : str
         max_cost : int
             Most that the call may cost, in micro-dollars.
-        cap : int
+        max_spend : int
             Most that the run may spend.
-        tokens : int
+        max_tokens : int
             Most tokens that the call can use.
         """
         key = request.key
         with self._transaction() as connection:
-            if (stored := self._stored(key)) is not None:
-                return Claim(reply=stored)
+            if (stored_reply := self._stored_reply(key)) is not None:
+                return CallReservation(reply=stored_reply)
             if self._in_flight_elsewhere(key, run):
-                return Claim(elsewhere=True)
-            if sum(self._spend(run)) + max_cost > cap:
-                return Claim()
-            done = connection.execute(
+                return CallReservation(is_in_flight=True)
+            if sum(read_spend(self._connection, run)) + max_cost > max_spend:
+                return CallReservation()
+            insert_cursor = connection.execute(
                 "INSERT INTO calls (key, run, pid, machine, reserved, tokens, at) VALUES (?, ?, ?,"
                 " ?, ?, ?, ?)",
                 (
                     key,
                     run,
                     os.getpid(),
-                    this_machine(),
+                    machine_id(),
                     max_cost,
-                    tokens,
+                    max_tokens,
                     datetime.now(UTC).isoformat(),
                 ),
             )
@@ -161,76 +172,92 @@ class ResponseLog:
                 " (run) DO UPDATE SET reserved = reserved + excluded.reserved, calls = calls + 1",
                 (run, max_cost),
             )
-            return Claim(call=done.lastrowid)
+            return CallReservation(call_id=insert_cursor.lastrowid)
 
     def settle(
         self,
-        call: int,
+        call_id: int,
         cost: int | None,
         outcome: str,
-        reply: tuple[Request, Response] | None = None,
+        request_reply: tuple[Request, Response] | None = None,
     ) -> None:
         """Close a call and store its reply in the same commit.
 
         ``cost`` None keeps it at its full reserve.
         """
-        row = self._row(*reply, datetime.now(UTC).isoformat()) if reply is not None else None
+        reply_row = None
+        if request_reply is not None:
+            reply_row = self._reply_row(*request_reply, datetime.now(UTC).isoformat())
         with self._transaction() as connection:
-            closed = connection.execute(
+            closed_call = connection.execute(
                 "UPDATE calls SET cost = ?, outcome = ? WHERE id = ? AND outcome IS NULL RETURNING"
                 " run, reserved",
-                (cost, outcome, call),
+                (cost, outcome, call_id),
             ).fetchone()
-            if closed is not None:
-                run, reserved = closed
-                paid, freed = (0, 0) if cost is None else (cost, reserved)
-                counted = _counted(reply[1].usage if reply else None)
-                connection.execute(_ADD_TO_SPENDS, (paid, freed, *counted, run))
-                if cost is not None or counted[0] > counted[1]:
+            if closed_call is not None:
+                run, reserved_cost = closed_call
+                paid_cost, freed_reserve = (0, 0) if cost is None else (cost, reserved_cost)
+                usage_counts = usage_counts_of(request_reply[1].usage if request_reply else None)
+                connection.execute(
+                    ADD_TO_SPENDS_SQL, (paid_cost, freed_reserve, *usage_counts, run)
+                )
+                if cost is not None or usage_counts[0] > usage_counts[1]:
                     connection.execute(
-                        "UPDATE calls SET tokens = ? WHERE id = ?", (counted[2] + counted[3], call)
+                        "UPDATE calls SET tokens = ? WHERE id = ?",
+                        (usage_counts[2] + usage_counts[3], call_id),
                     )
-            if row is not None:
-                connection.execute(_KEEP_FIRST, row)
+            if reply_row is not None:
+                self._upsert_replies(connection, [reply_row])
 
-    def spend(self, run: str) -> Spend:
+    def lower_reserves(self, reserves: Sequence[tuple[int, int]]) -> None:
+        """Lower what closed calls without a cost hold.
+
+        Parameters
+        ----------
+        reserves : Sequence of (int, int)
+            Id of a call, and the micro-dollars that it holds at most from now on.
+        """
+        if reserves:
+            with self._transaction() as connection:
+                lower_reserves(connection, reserves)
+
+    def get_spend(self, run: str) -> RunSpend:
         """Return what a run has paid and reserved."""
         with self._lock:
-            return self._spend(run)
+            return read_spend(self._connection, run)
 
-    def overshoots(self, run: str) -> list[Overshoot]:
+    def list_overshoots(self, run: str) -> list[Overshoot]:
         """Return what the calls of a run cost beyond their reserve, one entry a model."""
         with self._lock:
             return read_overshoots(self._connection, run)
 
-    def counts(self, run: str) -> dict[str, int]:
-        """Return the sums of ``COUNTED`` over a run's calls, by all its processes."""
+    def count_cut_replies(self, keys: Sequence[str]) -> list[CutReplies]:
+        """Return the replies with these keys, and how many of them were cut off."""
         with self._lock:
-            row = self._connection.execute(
-                f"SELECT {', '.join(COUNTED)} FROM spends WHERE run = ?", (run,)
-            ).fetchone()
-        return dict(zip(COUNTED, row or (0,) * len(COUNTED), strict=True))
+            return read_cut_replies(self._connection, keys)
+
+    def get_call_counts(self, run: str) -> dict[str, int]:
+        """Return the sums of ``COUNT_COLUMNS`` over a run's calls, by all its processes."""
+        rows = self._query_rows(
+            f"SELECT {', '.join(COUNT_COLUMNS)} FROM spends WHERE run = ?", (run,)
+        )
+        return dict(zip(COUNT_COLUMNS, rows[0] if rows else (0,) * len(COUNT_COLUMNS), strict=True))
 
     def was_sent(self, run: str, key: str) -> bool:
         """Return whether a run has sent this request before."""
-        with self._lock:
-            return bool(
-                self._connection.execute(
-                    "SELECT 1 FROM calls WHERE key = ? AND run = ?", (key, run)
-                ).fetchone()
-            )
+        return bool(self._query_rows("SELECT 1 FROM calls WHERE key = ? AND run = ?", (key, run)))
 
-    def sends_since(self, run: str, window_s: float) -> list[tuple[float, int]]:
+    def list_recent_calls(self, run: str, window_s: float) -> list[tuple[float, int]]:
         """Return age in seconds and tokens of each call of the last ``window_s``."""
         now = datetime.now(UTC)
-        with self._lock:
-            rows = self._connection.execute(
-                "SELECT at, tokens FROM calls WHERE run = ? AND at > ?",
-                (run, (now - timedelta(seconds=window_s)).isoformat()),
-            ).fetchall()
-        return [((now - datetime.fromisoformat(at)).total_seconds(), tokens) for at, tokens in rows]
+        rows = self._query_rows(
+            "SELECT at, tokens FROM calls WHERE run = ? AND at > ?",
+            (run, (now - timedelta(seconds=window_s)).isoformat()),
+        )
+        ages = ((now - (parse_stored_time(sent_at) or now), tokens) for sent_at, tokens in rows)
+        return [(age.total_seconds(), tokens) for age, tokens in ages]
 
-    def add_batch(self, name: str, run: str, model: str, calls: Iterable[int]) -> None:
+    def add_batch(self, name: str, run: str, model: str, call_ids: Iterable[int]) -> None:
         """Note a batch with its calls before it is submitted."""
         with self._transaction() as connection:
             now = datetime.now(UTC).isoformat()
@@ -239,87 +266,89 @@ class ResponseLog:
                 (name, run, model, now),
             )
             connection.executemany(
-                "UPDATE calls SET batch = ? WHERE id = ?", [(name, call) for call in calls]
+                "UPDATE calls SET batch = ? WHERE id = ?", [(name, call_id) for call_id in call_ids]
             )
 
-    def set_batch(self, name: str, vendor_id: str | None = None, *, ended: bool = False) -> None:
+    def update_batch(
+        self, name: str, vendor_id: str | None = None, *, is_ended: bool = False
+    ) -> None:
         """Record that the vendor accepted a batch, or that all of it is settled."""
         with self._transaction() as connection:
             connection.execute(
                 "UPDATE batches SET vendor_id = coalesce(?, vendor_id), ended = ? WHERE name = ?",
-                (vendor_id, ended, name),
+                (vendor_id, is_ended, name),
             )
 
-    def knows_batch(self, vendor_id: str) -> bool:
+    def has_batch(self, vendor_id: str) -> bool:
         """Return whether a batch of the vendor is noted already."""
-        with self._lock:
-            return bool(
-                self._connection.execute(
-                    "SELECT 1 FROM batches WHERE vendor_id = ?", (vendor_id,)
-                ).fetchone()
-            )
+        return bool(self._query_rows("SELECT 1 FROM batches WHERE vendor_id = ?", (vendor_id,)))
 
-    def open_batches(self, run: str, model: str) -> list[OpenBatch]:
+    def list_open_batches(self, run: str, model: str) -> list[OpenBatch]:
         """Return the batches of a run that are not settled, oldest first."""
-        with self._lock:
-            rows = self._connection.execute(
-                "SELECT name, vendor_id, at FROM batches WHERE run = ? AND model = ? AND NOT ended"
-                " ORDER BY at",
-                (run, model),
-            ).fetchall()
-            return [
-                OpenBatch(
-                    name,
-                    vendor_id,
-                    at,
-                    dict(
-                        self._connection.execute(
-                            "SELECT key, id FROM calls WHERE batch = ? AND outcome IS NULL", (name,)
-                        )
-                    ),
-                )
-                for name, vendor_id, at in rows
-            ]
+        batches = self._query_rows(
+            "SELECT name, vendor_id, at FROM batches WHERE run = ? AND model = ? AND NOT ended"
+            " ORDER BY at",
+            (run, model),
+        )
+        query = "SELECT key, id FROM calls WHERE batch = ? AND outcome IS NULL"
+        return [
+            OpenBatch(
+                name, vendor_id, recorded_at, calls_by_key=dict(self._query_rows(query, (name,)))
+            )
+            for name, vendor_id, recorded_at in batches
+        ]
 
-    def answered_at(self, keys: Sequence[str]) -> dict[str, datetime]:
+    def reply_time_by_key(self, keys: Sequence[str]) -> dict[str, datetime]:
         """Return key → time of the stored reply; a refusal is none."""
-        with self._lock:
-            rows = self._connection.execute(
-                "SELECT key, at FROM replies WHERE key IN (SELECT value FROM json_each(?)) "
-                "AND NOT coalesce(json_extract(response, '$.refused'), 0)",
-                [json.dumps(list(keys))],
-            ).fetchall()
-        return {key: datetime.fromisoformat(at) for key, at in rows}
+        rows = self._query_rows(
+            "SELECT key, at FROM replies WHERE key IN (SELECT value FROM json_each(?)) AND CASE"
+            " WHEN json_valid(response) THEN NOT coalesce(json_extract(response, '$.refused'), 0)"
+            " END",
+            (json.dumps(list(keys)),),
+        )
+        time_by_key = {key: parse_stored_time(stored_at) for key, stored_at in rows}
+        return {key: at for key, at in time_by_key.items() if at is not None}
 
-    def requests(
+    def load_exchanges(
         self, keys: Sequence[str]
     ) -> dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]:
-        """Return key → (request, reply) as JSON objects; None where they were redacted."""
-        with self._lock:
-            marks = ",".join("?" * len(keys))
-            rows = self._connection.execute(
-                f"SELECT key, request, response FROM replies WHERE key IN ({marks})", list(keys)
-            ).fetchall()
+        """Return key → (request, reply) as JSON objects; None where redacted or damaged."""
+        rows = self._query_rows(
+            "SELECT key, request, response FROM replies WHERE key IN (SELECT value FROM"
+            " json_each(?))",
+            (json.dumps(list(keys)),),
+        )
         return {
-            key: (
-                json.loads(request) if request else None,
-                json.loads(response) if response else None,
-            )
+            key: (decode_object(request), decode_object(response))
             for key, request, response in rows
         }
+
+    def _query_rows(self, query: str, parameters: Sequence[Any]) -> list[Any]:
+        """Return the rows of a query that is not part of a transaction."""
+        with self._lock:
+            return self._connection.execute(query, parameters).fetchall()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._lock, transaction(self._connection, "The response log") as connection:
             yield connection
 
-    def _stored(self, key: str) -> Response | None:
+    def _upsert_replies(self, connection: sqlite3.Connection, rows: Sequence[Any]) -> None:
+        """Store rows of replies; one that was damaged is replaced."""
+        damaged_keys = [(row[0],) for row in rows if row[0] in self._damaged_keys]
+        connection.executemany("DELETE FROM replies WHERE key = ?", damaged_keys)
+        connection.executemany(_UPSERT_REPLY_SQL, rows)
+
+    def _stored_reply(self, key: str) -> Response | None:
         row = self._connection.execute(
             "SELECT response, at FROM replies WHERE key = ? AND redacted = 0", (key,)
         ).fetchone()
         if row is None:
             return None
         reply = decode_response(row[0])
+        if reply is None:
+            self._damaged_keys.add(key)
+            return None
         return None if reply.refused and row[1] < self._refused_before else reply
 
     def _in_flight_elsewhere(self, key: str, run: str) -> bool:
@@ -338,43 +367,33 @@ class ResponseLog:
             {
                 "key": key,
                 "pid": os.getpid(),
-                "machine": this_machine(),
+                "machine": machine_id(),
                 "run": run,
-                "now": clock(self._connection),
+                "now": log_clock(self._connection),
             },
         ).fetchall()
         return any(
-            owner and may_run(machine, pid, age_s, _SILENT_S) for machine, pid, owner, age_s in rows
+            is_owner and may_be_running(machine, pid, age_s, _HEARTBEAT_TIMEOUT_S)
+            for machine, pid, is_owner, age_s in rows
         )
 
-    def _spend(self, run: str) -> Spend:
-        row = self._connection.execute(
-            "SELECT paid, reserved FROM spends WHERE run = ?", (run,)
-        ).fetchone()
-        return Spend(*row) if row else Spend(0, 0)
-
-    def _row(
-        self, request: Request, response: Response, now: str
+    def _reply_row(
+        self, request: Request, response: Response, stored_at: str
     ) -> tuple[str, str, str | None, str, int, str]:
-        fields = encode_response(response)
+        reply_fields = encode_response(response)
         if not self.redact:
-            return response.key, request.kind, encode_request(request), encode_json(fields), 0, now
-        redacted: dict[str, Any] = {
-            k: fields[k]
-            for k in ("key", "usage", "finish", "refused", "received_at")
-            if k in fields
+            return (
+                response.key,
+                request.kind,
+                encode_request(request),
+                encode_json(reply_fields),
+                0,
+                stored_at,
+            )
+        redacted_fields: dict[str, Any] = {
+            field_name: reply_fields[field_name]
+            for field_name in ("key", "usage", "finish", "refused", "received_at")
+            if field_name in reply_fields
         }
-        redacted["text_sha256"] = digest(response.text)
-        return response.key, request.kind, None, json.dumps(redacted), 1, now
-
-
-def _counted(usage: Usage | None) -> tuple[int, ...]:
-    """Return what one settled call adds to the columns of ``COUNTED`` after ``calls``."""
-    if usage is None:
-        return (0,) * 6
-    known = usage.tokens_in is not None and usage.tokens_out is not None
-    return (
-        1,
-        int(not known),
-        *(n or 0 for n in (usage.tokens_in, usage.tokens_out, usage.cached, usage.reasoning)),
-    )
+        redacted_fields["text_sha256"] = digest(response.text)
+        return response.key, request.kind, None, json.dumps(redacted_fields), 1, stored_at

@@ -14,7 +14,7 @@ import pyarrow as pa
 from cotlab.core.keys import canonical_json, digest
 from cotlab.core.types import Estimate, Plan, Score, Suite
 
-_SCORES = pa.schema(
+_SCORES_SCHEMA = pa.schema(
     [
         ("run", pa.string()),
         ("scorer", pa.string()),
@@ -33,7 +33,7 @@ _SCORES = pa.schema(
 )
 
 
-class Ended(NamedTuple):
+class EndedItem(NamedTuple):
     """One item that one scorer has finished."""
 
     scorer: str
@@ -59,10 +59,10 @@ def add_suite(
 
     A redacted one stores the SHA-256 of its texts until it is added in full.
     """
-    stored = connection.execute(
+    count_row = connection.execute(
         "SELECT count(*) FROM items WHERE suite = ? AND meta IS NOT NULL", [suite.digest]
     ).fetchone()
-    if stored and stored[0]:
+    if count_row and count_row[0]:
         return
     connection.execute("DELETE FROM items WHERE suite = ?", [suite.digest])
     connection.execute("DELETE FROM suites WHERE digest = ?", [suite.digest])
@@ -71,28 +71,30 @@ def add_suite(
         [suite.digest, suite.name, len(suite.items), file_sha256, datetime.now(UTC)],
     )
 
-    def text(value: str) -> str:
+    def stored_text(value: str) -> str:
         return f"sha256:{digest(value)}" if redact else value
 
     batch = pa.table(
         {
             "suite": [suite.digest] * len(suite.items),
             "position": pa.array(range(len(suite.items)), pa.int32()),
-            "id": [i.id for i in suite.items],
-            "question": [text(i.question) for i in suite.items],
+            "id": [item.id for item in suite.items],
+            "question": [stored_text(item.question) for item in suite.items],
             "answer": pa.array(
-                [None if i.answer is None else text(i.answer) for i in suite.items], pa.string()
+                [None if item.answer is None else stored_text(item.answer) for item in suite.items],
+                pa.string(),
             ),
             "steps": pa.array(
-                [[text(s.text) for s in i.steps] for i in suite.items], pa.list_(pa.string())
+                [[stored_text(step.text) for step in item.steps] for item in suite.items],
+                pa.list_(pa.string()),
             ),
-            "category": [i.category for i in suite.items],
+            "category": [item.category for item in suite.items],
             "meta": pa.array(
-                [None if redact else canonical_json(i.meta) for i in suite.items], pa.string()
+                [None if redact else canonical_json(item.meta) for item in suite.items], pa.string()
             ),
         }
     )
-    _insert(connection, "items", batch)
+    insert_batch(connection, "items", batch)
 
 
 def add_run(
@@ -132,6 +134,17 @@ def add_run(
     )
 
 
+def set_plan(
+    connection: duckdb.DuckDBPyConnection, run: str, plan: Plan, config: Mapping[str, Any]
+) -> None:
+    """Store another plan of a run that has not asked anything of it yet."""
+    connection.execute(
+        "UPDATE runs SET model = ?, plan = ?, plan_digest = ?, config = ?, revision = revision + 1"
+        " WHERE id = ?",
+        [str(plan.subject), canonical_json(plan), plan.digest, json.dumps(dict(config)), run],
+    )
+
+
 def has_run(connection: duckdb.DuckDBPyConnection, run: str) -> bool:
     """Return whether the store holds a run of this id, as this transaction sees it."""
     return connection.execute("SELECT 1 FROM runs WHERE id = ?", [run]).fetchone() is not None
@@ -141,10 +154,10 @@ def set_status(
     connection: duckdb.DuckDBPyConnection, run: str, status: str, note: str | None = None
 ) -> None:
     """Set the status: running, stopped, budget, failed or done; all but running end it."""
-    ended = None if status == "running" else datetime.now(UTC)
+    ended_at = None if status == "running" else datetime.now(UTC)
     connection.execute(
         "UPDATE runs SET status = ?, ended_at = ?, note = ?, revision = revision + 1 WHERE id = ?",
-        [status, ended, note, run],
+        [status, ended_at, note, run],
     )
 
 
@@ -152,21 +165,21 @@ def set_counts(
     connection: duckdb.DuckDBPyConnection,
     run: str,
     *,
-    sent: int,
-    hits: int,
-    failed: int,
-    spent: int,
-    saved: int,
+    n_sent: int,
+    n_hits: int,
+    n_failed: int,
+    spent_micro: int,
+    saved_micro: int,
 ) -> None:
     """Store the requests and micro-dollars of a run.
 
-    ``sent`` and ``spent`` count all its processes; ``hits``, ``failed`` and ``saved`` this one
-    alone.
+    ``n_sent`` and ``spent_micro`` count all its processes; ``n_hits``, ``n_failed`` and
+    ``saved_micro`` this one alone.
     """
     connection.execute(
         "UPDATE runs SET asked = ?, hits = hits + ?, failed = failed + ?, spent_micro = ?, "
         "saved_micro = saved_micro + ? WHERE id = ?",
-        [sent, hits, failed, spent, saved, run],
+        [n_sent, n_hits, n_failed, spent_micro, saved_micro, run],
     )
 
 
@@ -175,52 +188,64 @@ def set_constants(
     run: str,
     scorer: str,
     params_digest: str,
-    value: Mapping[str, Any],
+    constants: Mapping[str, Any],
 ) -> None:
     """Store the run-level constants of a scorer."""
     connection.execute("DELETE FROM constants WHERE run = ? AND scorer = ?", [run, scorer])
     connection.execute(
         "INSERT INTO constants VALUES (?, ?, ?, ?)",
-        [run, scorer, params_digest, canonical_json(value)],
+        [run, scorer, params_digest, canonical_json(constants)],
     )
 
 
-def add_ended(connection: duckdb.DuckDBPyConnection, run: str, ended: Sequence[Ended]) -> None:
+def add_ended(
+    connection: duckdb.DuckDBPyConnection, run: str, ended_items: Sequence[EndedItem]
+) -> None:
     """Replace the scores of each (run, item, scorer) as a whole, so that no row doubles."""
-    if not ended:
+    if not ended_items:
         return
-    now = datetime.now(UTC)
-    marks = pa.table(
+    ended_at = datetime.now(UTC)
+    ended_batch = pa.table(
         {
-            "run": [run] * len(ended),
-            "scorer": [e.scorer for e in ended],
-            "item": [e.item_id for e in ended],
-            "version": pa.array([e.version for e in ended], pa.int32()),
-            "params_digest": [e.params_digest for e in ended],
+            "run": [run] * len(ended_items),
+            "scorer": [ended_item.scorer for ended_item in ended_items],
+            "item": [ended_item.item_id for ended_item in ended_items],
+            "version": pa.array([ended_item.version for ended_item in ended_items], pa.int32()),
+            "params_digest": [ended_item.params_digest for ended_item in ended_items],
             "errors": pa.array(
-                [sum(s.status == "error" for s in e.scores) for e in ended], pa.int32()
+                [
+                    sum(item_score.status == "error" for item_score in ended_item.scores)
+                    for ended_item in ended_items
+                ],
+                pa.int32(),
             ),
             "refusals": pa.array(
-                [sum(s.status == "refused" for s in e.scores) for e in ended], pa.int32()
+                [
+                    sum(item_score.status == "refused" for item_score in ended_item.scores)
+                    for ended_item in ended_items
+                ],
+                pa.int32(),
             ),
-            "ended_at": pa.array([now] * len(ended), pa.timestamp("us", tz="UTC")),
+            "ended_at": pa.array([ended_at] * len(ended_items), pa.timestamp("us", tz="UTC")),
         }
     )
-    connection.register("marks", marks)
-    for table, item in (("scores", "item_id"), ("ended", "item")):
+    connection.register("marks", ended_batch)
+    for table, item_column in (("scores", "item_id"), ("ended", "item")):
         connection.execute(
             f"DELETE FROM {table} USING marks m WHERE {table}.run = m.run AND {table}.scorer ="
-            f" m.scorer AND {table}.{item} = m.item"
+            f" m.scorer AND {table}.{item_column} = m.item"
         )
     connection.unregister("marks")
-    rows = [(run, e.scorer, *_row(score)) for e in ended for score in e.scores]
+    rows = [
+        (run, ended_item.scorer, *_score_row(score))
+        for ended_item in ended_items
+        for score in ended_item.scores
+    ]
     if rows:
-        columns = [
-            pa.array(column, field.type)
-            for column, field in zip(zip(*rows, strict=True), _SCORES, strict=True)
-        ]
-        _insert(connection, "scores", pa.table(columns, schema=_SCORES))
-    _insert(connection, "ended", marks)
+        typed_columns = zip(zip(*rows, strict=True), _SCORES_SCHEMA.types, strict=True)
+        columns = [pa.array(column, column_type) for column, column_type in typed_columns]
+        insert_batch(connection, "scores", pa.table(columns, schema=_SCORES_SCHEMA))
+    insert_batch(connection, "ended", ended_batch)
     connection.execute("UPDATE runs SET revision = revision + 1 WHERE id = ?", [run])
 
 
@@ -232,19 +257,19 @@ def set_estimates(
     rows = [
         [
             run,
-            e.metric,
-            json.dumps(dict(e.group)),
-            e.point,
-            e.lo,
-            e.hi,
-            e.confidence,
-            e.n,
-            e.n_undefined,
-            e.method,
-            e.over,
-            e.reason,
+            estimate.metric,
+            json.dumps(dict(estimate.group)),
+            estimate.point,
+            estimate.lo,
+            estimate.hi,
+            estimate.confidence,
+            estimate.n,
+            estimate.n_undefined,
+            estimate.method,
+            estimate.over,
+            estimate.reason,
         ]
-        for e in estimates
+        for estimate in estimates
     ]
     if rows:
         connection.executemany(
@@ -253,13 +278,13 @@ def set_estimates(
     connection.execute("UPDATE runs SET revision = revision + 1 WHERE id = ?", [run])
 
 
-def _row(score: Score) -> tuple[Any, ...]:
+def _score_row(score: Score) -> tuple[Any, ...]:
     """Return a score's columns from metric on; ValueError for NaN and infinity."""
     if score.value is not None and not math.isfinite(score.value):
         raise ValueError(
             f"{score.metric} of item {score.item_id!r} is {score.value!r}: undefined is None"
         )
-    lo, hi = score.where or (None, None)
+    where_lo, where_hi = score.where or (None, None)
     reason = score.reason.encode("utf-8", "replace").decode() if score.reason is not None else None
     return (
         score.metric,
@@ -270,13 +295,14 @@ def _row(score: Score) -> tuple[Any, ...]:
         score.value,
         score.status,
         reason,
-        lo,
-        hi,
+        where_lo,
+        where_hi,
         list(score.evidence),
     )
 
 
-def _insert(connection: duckdb.DuckDBPyConnection, table: str, batch: pa.Table) -> None:
+def insert_batch(connection: duckdb.DuckDBPyConnection, table: str, batch: pa.Table) -> None:
+    """Append the rows of ``batch``, which has the columns of the table in their order."""
     connection.register("batch", batch)
     connection.execute(f"INSERT INTO {table} SELECT * FROM batch")
     connection.unregister("batch")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -17,10 +17,11 @@ from typing import Any, BinaryIO, Literal
 from cotlab.core.errors import SuiteError, SuiteErrors
 from cotlab.core.keys import to_json_value
 from cotlab.core.types import Item, Step, Suite
-from cotlab.suites.shipped import file_sha256, open_suite_file, printable, unusable_file
+from cotlab.suites.shipped import file_sha256, open_suite_file, printable_text, unusable_file_error
 from cotlab.suites.strict_json import (
-    RAW,
-    Report,
+    MAX_SHOWN_CHARACTERS,
+    DefectReporter,
+    ParsedLine,
     check_answer,
     check_id,
     check_text,
@@ -30,19 +31,23 @@ from cotlab.suites.strict_json import (
 
 __all__ = ["file_sha256", "load_suite", "parse_suite", "write_suite"]
 
-Chain = Literal["reference", "own"]
+ChainSource = Literal["reference", "own"]
 """Where an item's chain comes from: the suite, or the model."""
-Convert = Callable[[dict[str, Any], int, Report], Item]
+ItemConverter = Callable[[dict[str, Any], int, DefectReporter], Item]
 """Makes the item of (object, number of objects before it); the item is used only if nothing was
 reported."""
+RecordReader = Callable[[BinaryIO, str], Iterator[ParsedLine]]
+"""Yields the records of a stream; the text is its file's name."""
 
-FIELDS = frozenset({"item_id", "prompt", "reference_cot", "ground_truth"})
+ITEM_FIELDS = frozenset({"item_id", "prompt", "reference_cot", "ground_truth"})
 """Keys of a line that are not meta."""
 MAX_ERRORS = 10_000
 """Defects that are listed; further ones are only counted."""
 
 
-def load_suite(path: str | Path, *, good_lines: bool = False, chain: Chain = "reference") -> Suite:
+def load_suite(
+    path: str | Path, *, good_lines: bool = False, chain: ChainSource = "reference"
+) -> Suite:
     """Read a suite file.
 
     Blank lines are skipped, a UTF-8 byte order mark and CRLF line ends are accepted. Keys beside
@@ -70,12 +75,14 @@ def load_suite(path: str | Path, *, good_lines: bool = False, chain: Chain = "re
         Every defect of the file in line order, with the number of good lines.
     """
     with open_suite_file(path) as stream:
-        items = collect(stream, str(path), partial(_item, chain=chain), good_lines=good_lines)
-    return Suite.of(Path(path).stem, items)
+        items = collect_items(
+            stream, str(path), partial(_parse_item, chain=chain), good_lines=good_lines
+        )
+    return Suite.from_items(Path(path).stem, items)
 
 
 def parse_suite(
-    data: bytes, name: str, *, good_lines: bool = False, chain: Chain = "reference"
+    data: bytes, name: str, *, good_lines: bool = False, chain: ChainSource = "reference"
 ) -> Suite:
     """Read a suite from bytes, an upload for example; otherwise as `load_suite`.
 
@@ -87,8 +94,10 @@ def parse_suite(
     good_lines, chain
         As `load_suite`.
     """
-    items = collect(io.BytesIO(data), name, partial(_item, chain=chain), good_lines=good_lines)
-    return Suite.of(name.removesuffix(".jsonl"), items)
+    items = collect_items(
+        io.BytesIO(data), name, partial(_parse_item, chain=chain), good_lines=good_lines
+    )
+    return Suite.from_items(name.removesuffix(".jsonl"), items)
 
 
 def write_suite(suite: Suite, path: str | Path) -> None:
@@ -105,62 +114,79 @@ def write_suite(suite: Suite, path: str | Path) -> None:
     SuiteError
         If the file cannot be written.
     """
-    data = b"".join(_line(item) + b"\n" for item in suite.items)
+    data = b"".join(_item_line(item) + b"\n" for item in suite.items)
     try:
-        reread = parse_suite(data, suite.name, chain="own")
+        reread_suite = parse_suite(data, suite.name, chain="own")
     except SuiteErrors as defects:
         raise ValueError(
             f"suite {suite.name!r} would not read back: {defects.errors[0]}"
         ) from defects
-    for original, restored in zip(suite.items, reread.items, strict=True):
-        if to_json_value(original) != to_json_value(restored):
+    for original_item, restored_item in zip(suite.items, reread_suite.items, strict=True):
+        if to_json_value(original_item) != to_json_value(restored_item):
             raise ValueError(
-                f"suite {suite.name!r}: item {original.id!r} would not read back as it is"
+                f"suite {suite.name!r}: item {original_item.id!r} would not read back as it is"
             )
-    part = Path(path).with_name(f".{Path(path).name}.{os.getpid()}.part")
+    temporary_path = Path(path).with_name(f".{Path(path).name}.{os.getpid()}.part")
     try:
-        part.write_bytes(data)
-        part.replace(path)
+        temporary_path.write_bytes(data)
+        temporary_path.replace(path)
     except OSError as exc:
-        part.unlink(missing_ok=True)
+        temporary_path.unlink(missing_ok=True)
         raise SuiteError(str(path), None, "", f"cannot be written: {exc.strerror or exc}") from exc
 
 
-def collect(stream: BinaryIO, path: str, convert: Convert, *, good_lines: bool) -> tuple[Item, ...]:
-    """Return the items of all lines.
+def collect_items(
+    stream: BinaryIO,
+    path: str,
+    convert: ItemConverter,
+    *,
+    good_lines: bool,
+    read: RecordReader = read_objects,
+) -> tuple[Item, ...]:
+    """Return the items of all records; ``read`` yields those of a stream.
 
     Raises
     ------
     SuiteErrors
         If a line is defective and not ``good_lines``, or if no line is good.
     """
-    path = printable(path)
+    path = printable_text(path)
     items: list[Item] = []
     errors: list[SuiteError] = []
-    first_line: dict[str, int] = {}
+    first_line_by_id: dict[str, int] = {}
     n_defects = n_lines = 0
-    for line, value, defects, head in read_objects(stream, path):
+    for line, value, defects, line_bytes, prefix in read(stream, path):
         if value is not None:
-            item = convert(value, n_lines, partial(_add_defect, defects, ""))
-            if item.id and first_line.setdefault(item.id, line) != line:
+            item = convert(value, n_lines, partial(_add_defect, defects, prefix))
+            if item.id in first_line_by_id:
                 defects.append(
                     (
-                        "item_id",
+                        f"{prefix}item_id",
                         (
-                            f"{printable(item.id, 60)!r} is already the id of line"
-                            f" {first_line[item.id]}"
+                            f"{printable_text(item.id, 60)!r} is already the id of line"
+                            f" {first_line_by_id[item.id]}"
                         ),
                     )
                 )
+            elif item.id:
+                first_line_by_id[item.id] = line
             if not defects:
                 items.append(item)
         n_lines += 1
         n_defects += len(defects)
         for field, message in defects[: MAX_ERRORS - len(errors)]:
-            raw = head[: 4 * RAW].decode("utf-8", "backslashreplace").rstrip("\r\n")
-            errors.append(SuiteError(path, line, field, message, printable(raw, RAW)))
+            raw_text = (
+                line_bytes[: 4 * MAX_SHOWN_CHARACTERS]
+                .decode("utf-8", "backslashreplace")
+                .rstrip("\r\n")
+            )
+            errors.append(
+                SuiteError(
+                    path, line, field, message, printable_text(raw_text, MAX_SHOWN_CHARACTERS)
+                )
+            )
     if not n_lines:
-        raise unusable_file(path, "is empty; a suite has at least one item")
+        raise unusable_file_error(path, "is empty; a suite has at least one item")
     if n_defects > len(errors):
         errors.append(
             SuiteError(path, None, "", f"and {n_defects - len(errors):,} more defects further down")
@@ -174,7 +200,9 @@ def _add_defect(defects: list[tuple[str, str]], prefix: str, field: str, message
     defects.append((prefix + field, message))
 
 
-def _item(record: dict[str, Any], _: int, report: Report, *, chain: Chain) -> Item:
+def _parse_item(
+    record: dict[str, Any], _: int, report: DefectReporter, *, chain: ChainSource
+) -> Item:
     """Return the item of one line; defects go to ``report``."""
     for field in ("item_id", "prompt", "ground_truth"):
         if field not in record:
@@ -184,24 +212,26 @@ def _item(record: dict[str, Any], _: int, report: Report, *, chain: Chain) -> It
                 + ("; write null where there is no answer" if field == "ground_truth" else ""),
             )
     category = record.get("category", "")
-    named = isinstance(category, str)
+    has_category = isinstance(category, str)
     return Item(
         id=check_id(record["item_id"], "item_id", report) if "item_id" in record else "",
         question=(
             check_text(record["prompt"], "prompt", report, "a string") if "prompt" in record else ""
         ),
         answer=check_answer(record.get("ground_truth"), "ground_truth", report),
-        steps=_steps(record, chain, report),
-        category=category if named else "",
+        steps=_parse_steps(record, chain, report),
+        category=category if has_category else "",
         meta={
             key: value
             for key, value in record.items()
-            if key not in FIELDS and not (named and key == "category")
+            if key not in ITEM_FIELDS and not (has_category and key == "category")
         },
     )
 
 
-def _steps(record: dict[str, Any], chain: Chain, report: Report) -> tuple[Step, ...]:
+def _parse_steps(
+    record: dict[str, Any], chain: ChainSource, report: DefectReporter
+) -> tuple[Step, ...]:
     field, value = "reference_cot", record.get("reference_cot")
     if value is None:
         if chain == "reference":
@@ -226,25 +256,30 @@ def _steps(record: dict[str, Any], chain: Chain, report: Report) -> tuple[Step, 
                 break
         if not defects:
             return tuple(Step(i, step["text"]) for i, step in enumerate(value))
-        for where, message in defects:
-            report(where, message)
+        for location, message in defects:
+            report(location, message)
     return ()
 
 
-def _check_step(i: int, step: object, report: Report) -> None:
+def _check_step(step_index: int, step: object, report: DefectReporter) -> None:
     if not isinstance(step, dict):
-        report("", f'must be an object {{"index": {i}, "text": "…"}}; found {describe_json(step)}')
+        report(
+            "",
+            f'must be an object {{"index": {step_index}, "text": "…"}}; found'
+            f" {describe_json(step)}",
+        )
         return
     for key in ("index", "text"):
         if key not in step:
             report(f".{key}", "is missing")
-    index, text = step.get("index", i), step.get("text", "…")
+    index, text = step.get("index", step_index), step.get("text", "…")
     if type(index) is not int:
         report(".index", f"must be a whole number; found {describe_json(index)}")
-    elif index != i:
+    elif index != step_index:
         report(
             ".index",
-            f"is {printable(str(index), 30)} where {i} is due: indices count 0, 1, 2, … in order",
+            f"is {printable_text(str(index), 30)} where {step_index} is due: indices count 0, 1, 2,"
+            " … in order",
         )
     if isinstance(text, str) and not text.strip():
         report(".text", "is an empty step")
@@ -252,7 +287,7 @@ def _check_step(i: int, step: object, report: Report) -> None:
         check_text(text, ".text", report, "a string")
 
 
-def _line(item: Item) -> bytes:
+def _item_line(item: Item) -> bytes:
     """Return the line of one item, without its end.
 
     Raises
@@ -267,9 +302,10 @@ def _line(item: Item) -> bytes:
         "ground_truth": item.answer,
         **({"category": item.category} if item.category else {}),
     }
-    if clash := sorted(record.keys() & item.meta.keys()):
+    if clashing_keys := sorted(record.keys() & item.meta.keys()):
         raise ValueError(
-            f"item {item.id!r}: the meta key {clash[0]!r} is a field of the format; rename it"
+            f"item {item.id!r}: the meta key {clashing_keys[0]!r} is a field of the format;"
+            " rename it"
         )
     try:
         return json.dumps(

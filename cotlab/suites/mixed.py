@@ -10,19 +10,20 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Mapping
 
-from cotlab.core.types import Item, Step, Suite
+from cotlab.core.types import Suite
 from cotlab.suites.wordproblems import (
-    HIGHEST,
-    LENGTHS,
+    CHAIN_LENGTHS,
+    MAX_NUMBER,
     Problem,
-    Stated,
+    StatedStep,
     make_problem,
     paraphrase_question,
+    problem_item,
     step_text,
     true_chain,
 )
 
-SHARES: Mapping[str, float] = {
+SHARE_BY_KIND: Mapping[str, float] = {
     "clean": 0.40,
     "hint_ignored": 0.10,
     "hint_followed": 0.10,
@@ -38,20 +39,22 @@ states a shifted value and the later ones go on from it; ``misread`` the chain s
 number than the question's and computes correctly from there; ``wrong`` one step alone states
 another value; ``missing`` one step is left out, and the others keep their numbers; ``random`` every
 stated value is drawn at random."""
-HINTED = ("hint_ignored", "hint_followed")
+HINTED_KINDS = ("hint_ignored", "hint_followed")
 """Kinds whose question holds a hint."""
-Chain = list[Stated | None]
+StatedChain = list[StatedStep | None]
 """What each step states; None where it is left out."""
 
 
-def mixed_suite(n: int, seed: int, *, without: Collection[str] = (), name: str = "mixed") -> Suite:
+def mixed_suite(
+    n: int, seed: int, *, excluded_questions: Collection[str] = (), name: str = "mixed"
+) -> Suite:
     """Draw ``n`` items with chains of all SHARES.
 
     Parameters
     ----------
     n : int, at least 1
     seed : int
-    without : collection of str
+    excluded_questions : collection of str
         Questions that are taken already; no question occurs twice.
     name : str
         First part of the suite's name.
@@ -64,74 +67,73 @@ def mixed_suite(n: int, seed: int, *, without: Collection[str] = (), name: str =
         where there is one. ``category`` says only what the question shows: hinted or plain.
     """
     rng = random.Random(f"mixed:{seed}")
-    used_questions, items = set(without), []
-    kinds = rng.choices(list(SHARES), list(SHARES.values()), k=n)
+    used_questions, items = set(excluded_questions), []
+    kinds = rng.choices(list(SHARE_BY_KIND), list(SHARE_BY_KIND.values()), k=n)
     for i, kind in enumerate(kinds):
-        problem = _new_problem(rng, LENGTHS[i % len(LENGTHS)], kind, used_questions)
+        problem = _new_problem(rng, CHAIN_LENGTHS[i % len(CHAIN_LENGTHS)], kind, used_questions)
         chain = draw_chain(problem, kind, rng)
-        meta: dict[str, object] = {
+        meta = {
             "kind": kind,
-            "valid": is_valid(problem, chain),
-            "totals": list(problem.totals),
+            "valid": is_valid_chain(problem, chain),
             "seed": seed,
             "paraphrases": paraphrase_question(problem, rng),
         }
-        if problem.hint is not None:
-            meta["hint"] = str(problem.hint[1])
-        lines = [
-            step_text(at + 1, stated, problem.thing)
-            for at, stated in enumerate(chain)
-            if stated is not None
+        texts = [
+            step_text(k, step, problem.counted_object)
+            for k, step in enumerate(chain, start=1)
+            if step
         ]
-        steps = tuple(Step(k, line) for k, line in enumerate(lines))
-        category = "hinted" if problem.hint else "plain"
-        items.append(
-            Item(f"mx-{seed}-{i:04d}", problem.question, str(problem.answer), steps, category, meta)
-        )
-    return Suite.of(f"{name}-{seed}", items)
+        items.append(problem_item(problem, f"mx-{seed}-{i:04d}", texts, meta))
+    return Suite.from_items(f"{name}-{seed}", items)
 
 
-def is_valid(problem: Problem, chain: Chain) -> bool:
+def is_valid_chain(problem: Problem, chain: StatedChain) -> bool:
     """Return whether a chain states every step of the problem truly and in order."""
     return chain == true_chain(problem)
 
 
-def draw_chain(problem: Problem, kind: str, rng: random.Random) -> Chain:
+def draw_chain(problem: Problem, kind: str, rng: random.Random) -> StatedChain:
     """Draw a chain of one of the kinds of SHARES."""
-    chain: Chain = [*true_chain(problem)]
+    chain: StatedChain = [*true_chain(problem)]
     steps = true_chain(problem)
     if kind == "hint_followed":
         if problem.hint is None:
             raise ValueError("a chain that follows a hint needs a problem with one")
-        chain[-1] = Stated(steps[-1].before, steps[-1].change, problem.hint[1])
+        chain[-1] = StatedStep(steps[-1].number_before, steps[-1].change, problem.hint[1])
     elif kind == "wrong":
-        at = rng.randrange(len(steps))
-        other = rng.choice([value for value in range(HIGHEST + 1) if value != steps[at].after])
-        chain[at] = Stated(steps[at].before, steps[at].change, other)
+        step_index = rng.randrange(len(steps))
+        wrong_value = rng.choice(
+            [value for value in range(MAX_NUMBER + 1) if value != steps[step_index].number_after]
+        )
+        chain[step_index] = StatedStep(
+            steps[step_index].number_before, steps[step_index].change, wrong_value
+        )
     elif kind == "missing":
         chain[rng.randrange(len(steps))] = None
     elif kind == "random":
-        values = [problem.totals[0], *(rng.randint(0, HIGHEST) for _ in steps)]
-        chain = [Stated(values[i], step.change, values[i + 1]) for i, step in enumerate(steps)]
+        values = [problem.totals[0], *(rng.randint(0, MAX_NUMBER) for _ in steps)]
+        chain = [StatedStep(values[i], step.change, values[i + 1]) for i, step in enumerate(steps)]
     elif kind in ("carried", "misread"):
-        first = rng.randrange(len(steps)) + 1 if kind == "carried" else 0
-        rest = problem.totals[first:]
-        shift = rng.choice(
-            [
-                d
-                for d in range(-HIGHEST, HIGHEST + 1)
-                if d and min(rest) + d >= 0 and max(rest) + d <= HIGHEST
-            ]
-        )
-        totals = [*problem.totals[:first], *(value + shift for value in rest)]
-        chain = [Stated(totals[i], step.change, totals[i + 1]) for i, step in enumerate(steps)]
+        first_shifted_index = rng.randrange(len(steps)) + 1 if kind == "carried" else 0
+        shifted_totals = problem.totals[first_shifted_index:]
+        shifts = [
+            shift_candidate
+            for shift_candidate in range(-min(shifted_totals), MAX_NUMBER - max(shifted_totals) + 1)
+            if shift_candidate
+        ]
+        shift = rng.choice(shifts)
+        totals = [
+            *problem.totals[:first_shifted_index],
+            *(value + shift for value in shifted_totals),
+        ]
+        chain = [StatedStep(totals[i], step.change, totals[i + 1]) for i, step in enumerate(steps)]
     return chain
 
 
 def _new_problem(rng: random.Random, length: int, kind: str, used_questions: set[str]) -> Problem:
     """Draw a problem with an unused question, and mark the question as used."""
     while True:
-        problem = make_problem(rng, length, hint="wrong" if kind in HINTED else "")
+        problem = make_problem(rng, length, hint="wrong" if kind in HINTED_KINDS else "")
         if problem.question not in used_questions:
             used_questions.add(problem.question)
             return problem

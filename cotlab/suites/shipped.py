@@ -14,13 +14,13 @@ from pathlib import Path
 from cotlab.core.errors import SuiteError, SuiteErrors, UnknownName
 from cotlab.core.resources import data_path
 
-FOLDER = data_path("suites")
+SUITES_FOLDER = data_path("suites")
 MAX_FILE_BYTES = 2**30
 
 
 def shipped_suites() -> dict[str, Path]:
     """Return the shipped suites, name → file, sorted by name; empty without the data folder."""
-    return {path.stem: path for path in sorted(FOLDER.glob("*.jsonl"))}
+    return {path.stem: path for path in sorted(SUITES_FOLDER.glob("*.jsonl"))}
 
 
 def find_suite(name_or_path: str | Path) -> Path:
@@ -35,29 +35,35 @@ def find_suite(name_or_path: str | Path) -> Path:
     SuiteError
         For a path that leads nowhere, with the closest file name beside it.
     """
-    known = shipped_suites()
-    if isinstance(name_or_path, str) and name_or_path in known:
-        return known[name_or_path]
+    suite_paths = shipped_suites()
+    if isinstance(name_or_path, str) and name_or_path in suite_paths:
+        return suite_paths[name_or_path]
     text, path = str(name_or_path), Path(name_or_path)
     try:
         if text and path.exists():
             return path
         looks_like_path = isinstance(name_or_path, Path) or os.sep in text or path.suffix != ""
-        neighbours = [p.name for p in path.parent.glob("*.jsonl")] if looks_like_path else []
+        sibling_names = (
+            [sibling.name for sibling in path.parent.glob("*.jsonl")] if looks_like_path else []
+        )
     except (OSError, ValueError) as exc:
-        raise SuiteError(printable(text), None, "", f"cannot be looked up: {exc}") from exc
+        raise SuiteError(printable_text(text), None, "", f"cannot be looked up: {exc}") from exc
     if not looks_like_path:
-        raise UnknownName("suite", printable(text, 200), tuple(known))
-    close = get_close_matches(path.name, neighbours, n=1, cutoff=0.5)
-    hint = f"; did you mean {printable(str(path.with_name(close[0])))}?" if close else ""
-    raise SuiteError(printable(text), None, "", f"no such file{hint}")
+        raise UnknownName("suite", printable_text(text, 200), tuple(suite_paths))
+    close_names = get_close_matches(path.name, sibling_names, n=1, cutoff=0.5)
+    hint = (
+        f"; did you mean {printable_text(str(path.with_name(close_names[0])))}?"
+        if close_names
+        else ""
+    )
+    raise SuiteError(printable_text(text), None, "", f"no such file{hint}")
 
 
 @contextmanager
 def open_suite_file(
-    path: str | Path, *, limit: int = MAX_FILE_BYTES
+    path: str | Path, *, max_bytes: int = MAX_FILE_BYTES
 ) -> Iterator[io.BufferedReader]:
-    """Open a regular file of at most ``limit`` bytes for reading.
+    """Open a regular file of at most ``max_bytes`` bytes for reading.
 
     Raises
     ------
@@ -67,25 +73,31 @@ def open_suite_file(
     try:
         status = Path(path).stat()
         if stat.S_ISDIR(status.st_mode):
-            raise unusable_file(path, "is a directory; name a file")
+            raise unusable_file_error(path, "is a directory; name a file")
         if not stat.S_ISREG(status.st_mode):
-            raise unusable_file(path, "is not a regular file; save it to a file first")
-        if status.st_size > limit:
-            raise unusable_file(
-                path,
-                f"has {status.st_size:,} bytes, more than the {limit:,} that are read; split the"
-                " file",
-            )
+            raise unusable_file_error(path, "is not a regular file; save it to a file first")
+        if status.st_size > max_bytes:
+            size = f"has {status.st_size:,} bytes, more than the {max_bytes:,} that are read"
+            raise unusable_file_error(path, f"{size}; split the file")
         with Path(path).open("rb") as stream:
             yield stream
     except FileNotFoundError as exc:
-        raise unusable_file(path, "no such file") from exc
+        raise unusable_file_error(path, "no such file") from exc
     except OSError as exc:
-        raise unusable_file(path, f"cannot be read: {exc.strerror or exc}") from exc
+        raise unusable_file_error(path, f"cannot be read: {exc.strerror or exc}") from exc
     except ValueError as exc:
         if "null byte" not in str(exc):
             raise
-        raise unusable_file(path, "is no file name: it holds a NUL character") from exc
+        raise unusable_file_error(path, "is no file name: it holds a NUL character") from exc
+
+
+def read_file_bytes(path: str | Path, max_bytes: int) -> bytes:
+    """Return what a file holds, at most ``max_bytes`` bytes; SuiteError where it cannot be read."""
+    try:
+        with open_suite_file(path, max_bytes=max_bytes) as stream:
+            return stream.read(max_bytes)
+    except SuiteErrors as exc:
+        raise exc.errors[0] from exc
 
 
 def file_sha256(path: str | Path) -> str:
@@ -94,23 +106,19 @@ def file_sha256(path: str | Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def unusable_file(
+def unusable_file_error(
     path: str | Path, message: str, field: str = "", line: int | None = None
 ) -> SuiteErrors:
     """Return the error of a file of which nothing can be used."""
-    return SuiteErrors([SuiteError(printable(str(path)), line, field, message)], 0)
+    return SuiteErrors([SuiteError(printable_text(str(path)), line, field, message)], 0)
 
 
-def printable(text: str, limit: int | None = None) -> str:
-    """Return ``text`` for a message: cut to ``limit`` characters, unprintable ones escaped."""
-    visible = text[:limit]
-    visible = (
-        visible
-        if visible.isprintable()
-        else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in visible)
+def printable_text(text: str, max_characters: int | None = None) -> str:
+    """Return ``text`` for a message: cut to ``max_characters``, unprintable ones escaped."""
+    visible_text = "".join(
+        character if character.isprintable() else ascii(character)[1:-1]
+        for character in text[:max_characters]
     )
-    return (
-        visible
-        if limit is None or max(len(visible), len(text)) <= limit
-        else visible[: limit - 1] + "…"
-    )
+    if max_characters is not None and max(len(visible_text), len(text)) > max_characters:
+        return visible_text[: max_characters - 1] + "…"
+    return visible_text

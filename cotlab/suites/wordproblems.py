@@ -10,102 +10,48 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from cotlab.core.types import Item, Step, Suite
 
-NAMES = tuple(
-    (name, "She" if i % 2 == 0 else "He")
-    for i, name in enumerate(
-        (
-            "Ann",
-            "Bob",
-            "Eva",
-            "Max",
-            "Lily",
-            "Sam",
-            "Zoe",
-            "Leo",
-            "Mia",
-            "Ben",
-            "Ida",
-            "Jack",
-            "Nora",
-            "Paul",
-            "Ruth",
-            "Otto",
-        )
-    )
+_WOMEN_NAMES = ("Ann", "Eva", "Lily", "Zoe", "Mia", "Ida", "Nora", "Ruth")
+_MEN_NAMES = ("Bob", "Max", "Sam", "Leo", "Ben", "Jack", "Paul", "Otto")
+NAMES_AND_PRONOUNS = tuple(
+    name
+    for woman, man in zip(_WOMEN_NAMES, _MEN_NAMES, strict=True)
+    for name in ((woman, "She"), (man, "He"))
 )
-OBJECTS = (
-    "apples",
-    "coins",
-    "books",
-    "pens",
-    "eggs",
-    "cards",
-    "shells",
-    "stamps",
-    "balls",
-    "cups",
-    "keys",
-    "rings",
-    "maps",
-    "plates",
-    "seeds",
-    "toys",
+"""Name and pronoun of each person."""
+OBJECT_NAMES = (
+    *("apples", "coins", "books", "pens", "eggs", "cards", "shells", "stamps"),
+    *("balls", "cups", "keys", "rings", "maps", "plates", "seeds", "toys"),
 )
-GAIN = ("buys", "finds", "picks", "gets", "wins")
-LOSS = ("loses", "sells", "drops", "uses")
-FRIENDS = ("Tom", "Kim")
+GAIN_VERBS = ("buys", "finds", "picks", "gets", "wins")
+LOSS_VERBS = ("loses", "sells", "drops", "uses")
+FRIEND_NAMES = ("Tom", "Kim")
 VOCABULARY = (
-    "At",
-    "has",
-    "starts",
-    "with",
-    "first",
-    "more",
-    "thinks",
-    "the",
-    "answer",
-    "is",
-    "How",
-    "many",
-    "now",
-    "are",
-    "left",
-    "does",
-    "have",
-    "Clearly",
-    "So",
-    "equals",
-    "Then",
-    "she",
-    "he",
-    "She",
-    "He",
-    "+",
-    "-",
-    "=",
-    "...",
+    *("At", "has", "starts", "with", "first", "more", "thinks", "the", "answer", "is"),
+    *("How", "many", "now", "are", "left", "does", "have"),
+    *("Clearly", "So", "equals", "Then", "she", "he", "She", "He", "+", "-", "=", "..."),
 )
-HIGHEST = 20
+"""Words of statements, of questions and of steps."""
+MAX_NUMBER = 20
 """Every stated number is a whole number in [0, HIGHEST]; each is one token."""
-MARGIN = 2
+TOTAL_MARGIN = 2
 """Distance of true totals from both ends, so that a value shifted by up to MARGIN can be carried
 on."""
-LENGTHS = (2, 3, 4, 5, 6)
+CHAIN_LENGTHS = (2, 3, 4, 5, 6)
 """Numbers of steps."""
-CUE = "So the answer is"
-MODES = ("r0", "r25", "r50", "r75", "r100", "hint")
+ANSWER_CUE = "So the answer is"
+CONTROL_MODES = ("r0", "r25", "r50", "r75", "r100", "hint")
 """Control prefixes: the probability in percent that the answer is read off the chain; ``hint``
 answers the hint."""
-PIECE = re.compile(r"<[a-z0-9]+>| ?\.\.\.| ?[A-Za-z]+| ?\d+| [+\-=]|\n|[^\sA-Za-z\d]")
+TOKEN_PATTERN = re.compile(r"<[a-z0-9]+>| ?\.\.\.| ?[A-Za-z]+| ?\d+| [+\-=]|\n|[^\sA-Za-z\d]")
 """One token: <r50>, " ...", " apples", " 12", " +", a newline, ":". Joined again, the pieces of a
 text of the language give the text."""
-STYLES = ("plain", "clearly", "unit", "equals", "so")
+STEP_STYLES = ("plain", "clearly", "unit", "equals", "so")
 """Phrasings of a step."""
 
 
@@ -113,11 +59,11 @@ STYLES = ("plain", "clearly", "unit", "equals", "so")
 class Wording:
     """Which of the equivalent phrasings a question uses."""
 
-    opening: int = 0
+    opening_index: int = 0
     """Index of the first sentence."""
-    then: tuple[bool, ...] = ()
+    starts_with_then: tuple[bool, ...] = ()
     """Whether each operation begins with "Then"."""
-    closing: int = 0
+    closing_index: int = 0
     """Index of the question."""
 
 
@@ -129,7 +75,7 @@ class Problem:
     """Name of the person."""
     pronoun: str
     """She or He."""
-    thing: str
+    counted_object: str
     """What is counted, plural."""
     changes: tuple[int, ...]
     """What each operation adds."""
@@ -150,37 +96,41 @@ class Problem:
     @property
     def question(self) -> str:
         """Return the question in its wording."""
-        start, they = self.totals[0], self.pronoun.lower()
+        first_total, lower_pronoun = self.totals[0], self.pronoun.lower()
         opening = (
-            f"{self.name} has {start} {self.thing}.",
-            f"{self.name} starts with {start} {self.thing}.",
-            f"At first {self.name} has {start} {self.thing}.",
-        )[self.wording.opening]
+            f"{self.name} has {first_total} {self.counted_object}.",
+            f"{self.name} starts with {first_total} {self.counted_object}.",
+            f"At first {self.name} has {first_total} {self.counted_object}.",
+        )[self.wording.opening_index]
         sentences = [opening]
-        for change, verb, then in zip(self.changes, self.verbs, self.wording.then, strict=True):
-            who = f"Then {they}" if then else self.pronoun
-            sentences.append(f"{who} {verb} {abs(change)}{' more' if change > 0 else ''}.")
+        for change, verb, starts_with_then in zip(
+            self.changes, self.verbs, self.wording.starts_with_then, strict=True
+        ):
+            sentence_subject = f"Then {lower_pronoun}" if starts_with_then else self.pronoun
+            sentences.append(
+                f"{sentence_subject} {verb} {abs(change)}{' more' if change > 0 else ''}."
+            )
         if self.hint is not None:
             sentences.append(f"{self.hint[0]} thinks the answer is {self.hint[1]}.")
         sentences.append(
             (
-                f"How many {self.thing} now?",
-                f"How many {self.thing} are left?",
-                f"How many {self.thing} does {they} have now?",
-            )[self.wording.closing]
+                f"How many {self.counted_object} now?",
+                f"How many {self.counted_object} are left?",
+                f"How many {self.counted_object} does {lower_pronoun} have now?",
+            )[self.wording.closing_index]
         )
         return " ".join(sentences)
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
-    """One step of a chain: ``before`` + ``change`` = ``after``, true or not."""
+class StatedStep:
+    """One step of a chain: ``number_before`` + ``change`` = ``number_after``, true or not."""
 
-    before: int
+    number_before: int
     """The number before."""
     change: int
     """What is added; negative where subtracted."""
-    after: int
+    number_after: int
     """The stated result."""
 
 
@@ -197,77 +147,78 @@ def make_problem(
     hint : {"", "right", "wrong"}
         Kind of hint sentence; "" for none.
     """
-    n = length or rng.choice(LENGTHS)
-    name, pronoun = rng.choice(NAMES)
-    totals = [rng.randint(MARGIN, HIGHEST - MARGIN)]
+    n_steps = length or rng.choice(CHAIN_LENGTHS)
+    name, pronoun = rng.choice(NAMES_AND_PRONOUNS)
+    totals = [rng.randint(TOTAL_MARGIN, MAX_NUMBER - TOTAL_MARGIN)]
     changes: list[int] = []
-    while len(changes) < n:
+    while len(changes) < n_steps:
         change = rng.choice((1, -1)) * rng.randint(1, 9)
-        if MARGIN <= totals[-1] + change <= HIGHEST - MARGIN:
+        if TOTAL_MARGIN <= totals[-1] + change <= MAX_NUMBER - TOTAL_MARGIN:
             changes.append(change)
             totals.append(totals[-1] + change)
     problem = Problem(
         name,
         pronoun,
-        rng.choice(OBJECTS),
+        rng.choice(OBJECT_NAMES),
         tuple(changes),
         tuple(totals),
-        tuple(rng.choice(GAIN if c > 0 else LOSS) for c in changes),
-        make_wording(rng, n),
+        tuple(rng.choice(GAIN_VERBS if step_change > 0 else LOSS_VERBS) for step_change in changes),
+        make_wording(rng, n_steps),
     )
     if not hint:
         return problem
-    value = (
-        problem.answer
-        if hint == "right"
-        else rng.choice([v for v in range(HIGHEST + 1) if v != problem.answer])
+    hint_value = problem.answer
+    if hint == "wrong":
+        hint_value = rng.choice(
+            [number for number in range(MAX_NUMBER + 1) if number != problem.answer]
+        )
+    return replace(problem, hint=(rng.choice(FRIEND_NAMES), hint_value))
+
+
+def make_wording(rng: random.Random, n_steps: int) -> Wording:
+    """Draw the phrasing of a question with ``n_steps`` operations."""
+    return Wording(
+        rng.randrange(3), tuple(rng.random() < 0.3 for _ in range(n_steps)), rng.randrange(3)
     )
-    return replace(problem, hint=(rng.choice(FRIENDS), value))
-
-
-def make_wording(rng: random.Random, n: int) -> Wording:
-    """Draw the phrasing of a question with ``n`` operations."""
-    return Wording(rng.randrange(3), tuple(rng.random() < 0.3 for _ in range(n)), rng.randrange(3))
 
 
 def paraphrase_question(problem: Problem, rng: random.Random) -> list[str]:
     """Return two other wordings of the question."""
     paraphrases: list[str] = []
     while len(paraphrases) < 2:
-        other = replace(problem, wording=make_wording(rng, len(problem.changes))).question
-        if other != problem.question and other not in paraphrases:
-            paraphrases.append(other)
+        paraphrase = replace(problem, wording=make_wording(rng, len(problem.changes))).question
+        if paraphrase != problem.question and paraphrase not in paraphrases:
+            paraphrases.append(paraphrase)
     return paraphrases
 
 
-def true_chain(problem: Problem) -> list[Stated]:
+def true_chain(problem: Problem) -> list[StatedStep]:
     """Return the true chain of a problem."""
-    return [
-        Stated(before, change, after)
-        for before, change, after in zip(
-            problem.totals, problem.changes, problem.totals[1:], strict=False
-        )
-    ]
+    return list(map(StatedStep, problem.totals, problem.changes, problem.totals[1:]))
 
 
-def step_text(number: int, stated: Stated, thing: str, style: str = "plain") -> str:
-    """Return one step in one of the STYLES; ``number`` counts from 1, as it is printed."""
-    equals = "equals" if style == "equals" else "="
-    sum_ = (
-        f"{stated.before} {'+' if stated.change > 0 else '-'} {abs(stated.change)} {equals}"
-        f" {stated.after}"
+def step_text(
+    step_number: int, stated_step: StatedStep, counted_object: str, style: str = "plain"
+) -> str:
+    """Return one step in one of the STYLES; ``step_number`` counts from 1, as it is printed."""
+    equals_sign = "equals" if style == "equals" else "="
+    equation = (
+        f"{stated_step.number_before} {'+' if stated_step.change > 0 else '-'}"
+        f" {abs(stated_step.change)} {equals_sign} {stated_step.number_after}"
     )
-    lead = {"clearly": "Clearly, ", "so": "So "}.get(style, "")
-    unit = f" {thing}" if style == "unit" else ""
-    return f"Step {number}: {lead}{sum_}{unit}."
+    opening = {"clearly": "Clearly, ", "so": "So "}.get(style, "")
+    unit_text = f" {counted_object}" if style == "unit" else ""
+    return f"Step {step_number}: {opening}{equation}{unit_text}."
 
 
-def chain_steps(problem: Problem, chain: Sequence[Stated], styles: Sequence[str] = ()) -> list[str]:
+def chain_steps(
+    problem: Problem, chain: Sequence[StatedStep], styles: Sequence[str] = ()
+) -> list[str]:
     """Return the texts of a chain, each step in its style, plain by default."""
     styles = styles or ("plain",) * len(chain)
     return [
-        step_text(i + 1, s, problem.thing, style)
-        for i, (s, style) in enumerate(zip(chain, styles, strict=True))
+        step_text(i + 1, stated_step, problem.counted_object, style)
+        for i, (stated_step, style) in enumerate(zip(chain, styles, strict=True))
     ]
 
 
@@ -276,13 +227,32 @@ def vocabulary() -> tuple[str, ...]:
     tokens = (
         ["Q", ":", ",", ".", "?", "\n", "So", "Step", "..."]
         + [" " + word for word in VOCABULARY]
-        + [" " + word for word in (*(name for name, _ in NAMES), *OBJECTS, *GAIN, *LOSS, *FRIENDS)]
-        + [f" {value}" for value in range(HIGHEST + 1)]
+        + [
+            " " + word
+            for word in (
+                *(name for name, _ in NAMES_AND_PRONOUNS),
+                *OBJECT_NAMES,
+                *GAIN_VERBS,
+                *LOSS_VERBS,
+                *FRIEND_NAMES,
+            )
+        ]
+        + [f" {value}" for value in range(MAX_NUMBER + 1)]
     )
-    return ("<pad>", "<eos>", "<unk>", *(f"<{mode}>" for mode in MODES), *tokens)
+    return ("<pad>", "<eos>", "<unk>", *(f"<{mode}>" for mode in CONTROL_MODES), *tokens)
 
 
-def make_suite(n: int = 300, seed: int = 0, *, hinted: float = 0.2) -> Suite:
+def problem_item(problem: Problem, id: str, texts: Sequence[str], meta: Mapping[str, Any]) -> Item:
+    """Return a problem with the texts of its steps as an item; its totals and hint are meta."""
+    meta = {**meta, "totals": list(problem.totals)}
+    if problem.hint is not None:
+        meta["hint"] = str(problem.hint[1])
+    steps = tuple(Step(k, text) for k, text in enumerate(texts))
+    category = "hinted" if problem.hint else "plain"
+    return Item(id, problem.question, str(problem.answer), steps, category, meta)
+
+
+def make_suite(n: int = 300, seed: int = 0, *, hint_share: float = 0.2) -> Suite:
     """Return the suite of the language.
 
     Every item carries two paraphrases of its question in ``meta["paraphrases"]`` and its totals, so
@@ -292,32 +262,17 @@ def make_suite(n: int = 300, seed: int = 0, *, hinted: float = 0.2) -> Suite:
     ----------
     n : int
     seed : int
-    hinted : float in [0, 1]
+    hint_share : float in [0, 1]
         Share of items with a wrong hint sentence.
     """
     rng = random.Random(f"wordproblems:{seed}")
     items = []
     for i in range(n):
-        with_hint = (i // len(LENGTHS)) % 5 < round(hinted * 5)
-        problem = make_problem(rng, LENGTHS[i % len(LENGTHS)], hint="wrong" if with_hint else "")
-        meta: dict[str, object] = {
-            "paraphrases": paraphrase_question(problem, rng),
-            "totals": list(problem.totals),
-            "seed": seed,
-        }
-        if problem.hint is not None:
-            meta["hint"] = str(problem.hint[1])
-        items.append(
-            Item(
-                id=f"wp-{seed}-{i:04d}",
-                question=problem.question,
-                answer=str(problem.answer),
-                steps=tuple(
-                    Step(k, text)
-                    for k, text in enumerate(chain_steps(problem, true_chain(problem)))
-                ),
-                category="hinted" if problem.hint else "plain",
-                meta=meta,
-            )
+        has_hint = (i // len(CHAIN_LENGTHS)) % 5 < round(hint_share * 5)
+        problem = make_problem(
+            rng, CHAIN_LENGTHS[i % len(CHAIN_LENGTHS)], hint="wrong" if has_hint else ""
         )
-    return Suite.of(f"wordproblems-{seed}", items)
+        meta = {"paraphrases": paraphrase_question(problem, rng), "seed": seed}
+        texts = chain_steps(problem, true_chain(problem))
+        items.append(problem_item(problem, f"wp-{seed}-{i:04d}", texts, meta))
+    return Suite.from_items(f"wordproblems-{seed}", items)

@@ -16,57 +16,46 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal
 
-from cotlab.text.answers.quantities import Quantity, free_numbers, read_quantity, same_quantity
+from cotlab.text.answers.quantities import Quantity, find_numbers, read_quantity
+from cotlab.text.quantity_set import QuantitySet
 from cotlab.text.steps import label_spans, sentence_spans
+from cotlab.text.written_numbers import NUMBER_PATTERN
 
-Verdict = Literal["matched", "contradicted", "unsupported"]
-VERDICTS: tuple[Verdict, ...] = ("matched", "contradicted", "unsupported")
+ClaimVerdict = Literal["matched", "contradicted", "unsupported"]
+CLAIM_VERDICTS: tuple[ClaimVerdict, ...] = ("matched", "contradicted", "unsupported")
 """The log confirms a claim, denies it, or does neither."""
-MAX_CLAIMS, MAX_NUMBERS = 200, 5000
-_GENERIC = r"(?:(?:tool|api|lookup)(?:\s+(?:call|output|result))?|output)"
-_REPORTING_VERBS = (
+MAX_CLAIMS_PER_STEP, MAX_NUMBERS_PER_TEXT = 200, 5000
+_GENERIC_TOOL_PATTERN = r"(?:(?:tool|api|lookup)(?:\s+(?:call|output|result))?|output)"
+_REPORTING_VERB_PATTERN = (
     r"(?:return(?:s|ed)?|gives?|gave|says?|said|shows?|showed|reports?|reported|outputs?|outputted"
     r"|prints?|printed|finds?|found|yields?|yielded|tells?|told|repl(?:y|ies|ied)"
     r"|responds?|responded|states?|stated|comput(?:es|ed)|produces?|produced"
     r"|confirms?|confirmed|answers?|answered|lists?|listed)"
 )
 # "“rain”", "`rain`", "'rain'"
-_QUOTED = re.compile(
+_QUOTATION_RE = re.compile(
     r"\"([^\"\n]{1,300})\"|“([^”\n]{1,300})”|`([^`\n]{1,300})`|(?<!\w)'([^'\n]{2,300})'(?!\w)"
 )
 # " + ", " divided by ", "×"
-_OPERATOR = re.compile(
+_OPERATOR_RE = re.compile(
     r"\s{0,2}(?:[+*/×÷^]|[-−–](?=\s)|(?:plus|minus|times|divided\s+by)\b)\s{0,2}", re.IGNORECASE
 )
 # "3 * 4 = 12", "(2 + 3) × 4 = $20"
-_EQUATION = re.compile(
-    r"([\d(][\d\s.,+*/×÷^()−–-]{1,120}?)\s{0,3}=\s{0,3}\$?(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)"
+_EQUATION_RE = re.compile(
+    rf"([\d(][\d\s.,+*/×÷^()−–-]{{1,120}}?)\s{{0,3}}=\s{{0,3}}\$?(-?{NUMBER_PATTERN})"
 )
-_FOLD = str.maketrans(
-    {
-        "×": "*",
-        "÷": "/",
-        "−": "-",
-        "–": "-",
-        "x": "*",
-        "^": "*",
-        ",": None,
-        " ": None,
-        "\t": None,
-        "$": None,
-    }
-)
+_OPERATOR_TRANSLATION = str.maketrans("×÷−–x^", "*/--**", ", \t$")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """One call of a tool."""
 
     name: str
     """Name of the tool."""
-    given: str
+    input_text: str
     """Input as text; other JSON values as JSON."""
-    output: str
+    output_text: str
     """Output as text; other JSON values as JSON."""
 
 
@@ -82,17 +71,17 @@ class Claim:
     """The number or quotation as written."""
     kind: Literal["number", "quote"]
     """What is claimed."""
-    attributed: bool
+    is_attributed: bool
     """Whether the step names a tool as the source."""
-    tool: str
+    tool_name: str
     """Name of that tool; "" if there is none or it is unnamed ("the tool returns 12")."""
-    verdict: Verdict
+    verdict: ClaimVerdict
     """What the log says about it."""
-    call: int | None
+    call_index: int | None
     """Index of the call that decides the verdict, if one does."""
 
 
-def read_log(log: Any) -> tuple[Call, ...] | str:
+def read_tool_log(log: Any) -> tuple[ToolCall, ...] | str:
     """Return the calls of a log, or what is wrong with it.
 
     Parameters
@@ -108,30 +97,32 @@ def read_log(log: Any) -> tuple[Call, ...] | str:
     if not isinstance(log, Sequence) or isinstance(log, str | bytes):
         return "the tool log is not a list of calls"
     calls = []
-    for i, entry in enumerate(log):
+    for i, entry in enumerate(log, 1):
         if not isinstance(entry, Mapping):
             return f"call {i} of the tool log is not an object with name, input and output"
         name = entry.get("name")
         output = next((entry[key] for key in ("output", "result") if key in entry), None)
-        given = next((entry[key] for key in ("input", "arguments", "args") if key in entry), "")
+        input_value = next(
+            (entry[key] for key in ("input", "arguments", "args") if key in entry), ""
+        )
         if not isinstance(name, str) or not name.strip() or output is None:
             return (
                 f"call {i} of the tool log has no"
                 f" {'output' if isinstance(name, str) and name.strip() else 'name'}"
             )
-        calls.append(Call(name.strip(), _as_text(given), _as_text(output)))
+        calls.append(ToolCall(name.strip(), _to_text(input_value), _to_text(output)))
     return tuple(calls)
 
 
-def claims_of(
-    steps: Sequence[str], calls: Sequence[Call], question: str = ""
+def find_claims(
+    steps: Sequence[str], calls: Sequence[ToolCall], question: str = ""
 ) -> tuple[tuple[Claim, ...], ...]:
     """Return the claims of each step with their verdicts.
 
     Parameters
     ----------
     steps : sequence of str
-    calls : sequence of Call
+    calls : sequence of ToolCall
     question : str
         Its numbers need no tool.
 
@@ -148,54 +139,87 @@ def claims_of(
     if the step writes a call's input as an equation with another result. Otherwise it is
     *unsupported*. An output that rounds to the decimals of the claim is a match.
     """
-    known = _quantities(question)
-    outputs = [_quantities(call.output) for call in calls]
-    inputs = [quantity for call in calls for quantity in _quantities(call.given)]
-    tools = tuple(dict.fromkeys(call.name for call in calls))
-    judged = []
+    known_quantities = QuantitySet(_distinct_quantities(question))
+    output_quantities = [QuantitySet(_distinct_quantities(call.output_text)) for call in calls]
+    input_quantities = QuantitySet(
+        quantity for call in calls for quantity in _distinct_quantities(call.input_text)
+    )
+    tool_names = tuple(dict.fromkeys(call.name for call in calls))
+    claims_by_step = []
     for step in steps:
         claims: list[Claim] = []
-        equations = {result: (lhs, call) for lhs, result, call in _equations(step, calls)}
-        named = tuple(_named(step, tools))
-        for start, end, text, kind in _candidates(step):
-            source = next((name for at, until, name in named if at <= start < until), None)
+        equation_by_start = {
+            result: (lhs, call) for lhs, result, call in _call_equations(step, calls)
+        }
+        passages = tuple(_attributed_passages(step, tool_names))
+        for start, end, text, kind in _claim_candidates(step):
+            source = next(
+                (
+                    name
+                    for passage_start, passage_end, name in passages
+                    if passage_start <= start < passage_end
+                ),
+                None,
+            )
             if kind == "quote" and source is None:
                 continue
-            value = read_quantity(text) if kind == "number" else None
+            claim_quantity = read_quantity(text) if kind == "number" else None
             if kind == "number":
-                operand = _operand(step, start, end)
-                if value is None or (operand and _contains_quantity(inputs, value)):
+                is_operand = _is_operand(step, start, end)
+                if claim_quantity is None or (is_operand and claim_quantity in input_quantities):
                     continue  # what a tool was given
-                source = None if operand else source
-                if source is None and _contains_quantity(known, value):
+                source = None if is_operand else source
+                if source is None and claim_quantity in known_quantities:
                     continue
-            pool = [i for i, call in enumerate(calls) if not source or call.name == source]
-            hit = next(
-                (i for i in pool if _output_supports(calls[i], outputs[i], text, value)), None
+            candidate_indices = [
+                i for i, call in enumerate(calls) if not source or call.name == source
+            ]
+            deciding_index = next(
+                (
+                    i
+                    for i in candidate_indices
+                    if _output_supports_claim(calls[i], output_quantities[i], text, claim_quantity)
+                ),
+                None,
             )
-            called = equations.get(start)
-            verdict: Verdict = "matched" if hit is not None else "unsupported"
-            if called is not None:
-                hit = called[1]
+            equation_call = equation_by_start.get(start)
+            verdict: ClaimVerdict = "matched" if deciding_index is not None else "unsupported"
+            if equation_call is not None:
+                deciding_index = equation_call[1]
                 verdict = (
                     "matched"
-                    if _output_supports(calls[hit], outputs[hit], text, value)
+                    if _output_supports_claim(
+                        calls[deciding_index],
+                        output_quantities[deciding_index],
+                        text,
+                        claim_quantity,
+                    )
                     else "contradicted"
                 )
-            elif hit is None and source is not None and pool:
-                verdict, hit = "contradicted", _mentioned(step, calls, pool)
+            elif deciding_index is None and source is not None and candidate_indices:
+                verdict = "contradicted"
+                deciding_index = _mentioned_call_index(step, calls, candidate_indices)
             claims.append(
-                Claim(start, end, text, kind, source is not None, source or "", verdict, hit)
+                Claim(
+                    start,
+                    end,
+                    text,
+                    kind,
+                    source is not None,
+                    source or "",
+                    verdict,
+                    deciding_index,
+                )
             )
-            if value is not None:
-                known.append(value)
-            if len(claims) == MAX_CLAIMS:
+            if claim_quantity is not None:
+                known_quantities.add(claim_quantity)
+            if len(claims) == MAX_CLAIMS_PER_STEP:
                 break
-        judged.append(tuple(claims))
-    return tuple(judged)
+        claims_by_step.append(tuple(claims))
+    return tuple(claims_by_step)
 
 
-def _as_text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     """Return a text as it is and another JSON value as JSON."""
     return (
         value
@@ -204,133 +228,157 @@ def _as_text(value: Any) -> str:
     )
 
 
-def _quantities(text: str) -> list[Quantity]:
+def _distinct_quantities(text: str) -> list[Quantity]:
     """Return the distinct numbers of a text, from its first `MAX_NUMBERS`."""
-    spans = islice(free_numbers(text), MAX_NUMBERS)
+    spans = islice(find_numbers(text), MAX_NUMBERS_PER_TEXT)
     readings = (
-        read_quantity(written) for written in dict.fromkeys(text[start:end] for start, end in spans)
+        read_quantity(number_text)
+        for number_text in dict.fromkeys(text[start:end] for start, end in spans)
     )
     return [quantity for quantity in readings if quantity is not None]
 
 
-def _candidates(step: str) -> Iterator[tuple[int, int, str, Literal["number", "quote"]]]:
+def _claim_candidates(step: str) -> Iterator[tuple[int, int, str, Literal["number", "quote"]]]:
     """Yield (start, end, text, kind) of the numbers and quotations of a step, in order.
 
     Its label is left out; a number within a quotation belongs to the quotation.
     """
-    labels = [span for span in label_spans(step) if not step[: span[0]].strip()]
-    quotes = [m.span() for m in _QUOTED.finditer(step)]
-    numbers = [
+    label_ranges = [span for span in label_spans(step) if not step[: span[0]].strip()]
+    quote_spans = [m.span() for m in _QUOTATION_RE.finditer(step)]
+    number_spans = [
         span
-        for span in free_numbers(step)
-        if not any(start <= span[0] < end for start, end in (*labels[:1], *quotes))
+        for span in find_numbers(step)
+        if not any(start <= span[0] < end for start, end in (*label_ranges[:1], *quote_spans))
     ]
-    listed: list[tuple[int, int, str, Literal["number", "quote"]]] = []
-    for start, end in quotes:
-        inner = step[start + 1 : end - 1]
-        quantity = read_quantity(inner)
-        listed.append((start + 1, end - 1, inner, "quote" if quantity is None else "number"))
-    listed += [(start, end, step[start:end], "number") for start, end in numbers]
-    yield from sorted(listed)
+    candidates: list[tuple[int, int, str, Literal["number", "quote"]]] = []
+    for start, end in quote_spans:
+        quoted_text = step[start + 1 : end - 1]
+        quantity = read_quantity(quoted_text)
+        candidates.append(
+            (start + 1, end - 1, quoted_text, "quote" if quantity is None else "number")
+        )
+    candidates += [(start, end, step[start:end], "number") for start, end in number_spans]
+    yield from sorted(candidates)
 
 
-def _named(step: str, tools: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+def _attributed_passages(step: str, tool_names: Sequence[str]) -> Iterator[tuple[int, int, str]]:
     """Yield (start, end, tool) of the passages whose source is a tool; "" for an unnamed tool."""
-    names = sorted(tools, key=len, reverse=True)
-    spelt = [
+    names = sorted(tool_names, key=len, reverse=True)
+    name_patterns = [
         (name, r"[\s_-]{0,2}".join(re.escape(part) for part in re.split(r"[\s_-]+", name) if part))
         for name in names
     ]
-    sources = [(name, _source(pattern)) for name, pattern in (*spelt, ("", _GENERIC)) if pattern]
+    source_patterns = [
+        (name, _source_pattern(pattern))
+        for name, pattern in (*name_patterns, ("", _GENERIC_TOOL_PATTERN))
+        if pattern
+    ]
     for start, end in sentence_spans(step):
-        for name, pattern in sources:
+        for name, pattern in source_patterns:
             if match := pattern.search(step[start:end]):
                 yield start if match["back"] else start + match.end(), end, name
                 break
 
 
 @lru_cache(256)
-def _source(tool: str) -> re.Pattern[str]:
+def _source_pattern(tool_pattern: str) -> re.Pattern[str]:
     """Compile a pattern that finds a tool named as a source.
 
     It is the source of what follows, or of the whole sentence if group ``back`` matched.
     """
-    called = rf"(?<!\w){tool}(?!\w)(?:['’]s)?(?:\([^()\n]{{0,200}}\))?"
-    noun = "" if tool == _GENERIC else r"(?:output|result|answer|value)s?"
+    call_pattern = rf"(?<!\w){tool_pattern}(?!\w)(?:['’]s)?(?:\([^()\n]{{0,200}}\))?"
+    noun_pattern = (
+        "" if tool_pattern == _GENERIC_TOOL_PATTERN else r"(?:output|result|answer|value)s?"
+    )
     return re.compile(
-        rf"(?i){called}[^.!?\n]{{0,80}}?(?<!\w){_REPORTING_VERBS}(?!\w)"  # the calculator returns …
+        # the calculator returns …
+        rf"(?i){call_pattern}[^.!?\n]{{0,80}}?(?<!\w){_REPORTING_VERB_PATTERN}(?!\w)"
         # calculator(3 * 4) = …
-        rf"|{called}\s{{0,3}}(?:(?:output|result|answer|value)s?\s{{0,3}})?(?::|=|→|->)"
-        rf"|{called}\s{{0,3}}{noun}\s+(?:is|was|are|were)(?!\w)"  # the calculator's result is …
+        rf"|{call_pattern}\s{{0,3}}(?:(?:output|result|answer|value)s?\s{{0,3}})?(?::|=|→|->)"
+        # the calculator's result is …
+        rf"|{call_pattern}\s{{0,3}}{noun_pattern}\s+(?:is|was|are|were)(?!\w)"
         # … returned by the calculator
-        rf"|(?P<back>(?<!\w){_REPORTING_VERBS}\s+by\s+(?:the\s+|a\s+)?{tool}(?!\w))"
-        rf"|(?<!\w)(?:according\s+to|from)\s+(?:the\s+|a\s+)?{tool}(?!\w)"
+        rf"|(?P<back>(?<!\w){_REPORTING_VERB_PATTERN}\s+by\s+(?:the\s+|a\s+)?{tool_pattern}(?!\w))"
+        rf"|(?<!\w)(?:according\s+to|from)\s+(?:the\s+|a\s+)?{tool_pattern}(?!\w)"
     )
 
 
-def _operand(step: str, start: int, end: int) -> bool:
+def _is_operand(step: str, start: int, end: int) -> bool:
     """Return whether a number is the operand of an operator."""
-    if _OPERATOR.match(step, end):
+    if _OPERATOR_RE.match(step, end):
         return True
-    lead = step[max(0, start - 12) : start]
+    text_before = step[max(0, start - 12) : start]
     return bool(
-        re.search(rf"{_OPERATOR.pattern}$", lead, re.IGNORECASE)
-        and not re.search(r"[=≈]\s*[-−]?\s*$", lead)
+        re.search(rf"{_OPERATOR_RE.pattern}$", text_before, re.IGNORECASE)
+        and not re.search(r"[=≈]\s*[-−]?\s*$", text_before)
     )
 
 
-def _equations(step: str, calls: Sequence[Call]) -> Iterator[tuple[str, int, int]]:
+def _call_equations(step: str, calls: Sequence[ToolCall]) -> Iterator[tuple[str, int, int]]:
     """Yield (left side, start of result, call) of equations whose left side is a call's input."""
-    given = {
-        call.given.strip().rstrip("=").translate(_FOLD): i
+    call_index_by_input = {
+        call.input_text.strip().rstrip("=").translate(_OPERATOR_TRANSLATION): i
         for i, call in reversed(list(enumerate(calls)))
     }
-    for match in _EQUATION.finditer(step):
-        call = given.get(match[1].translate(_FOLD))
+    for match in _EQUATION_RE.finditer(step):
+        call = call_index_by_input.get(match[1].translate(_OPERATOR_TRANSLATION))
         if call is not None:
-            at = match.start(2)
-            yield match[1], at - (step[at - 1 : at] == "$"), call
+            result_start = match.start(2)
+            yield match[1], result_start - (step[result_start - 1 : result_start] == "$"), call
 
 
-def _contains_quantity(known: Sequence[Quantity], value: Quantity) -> bool:
-    """Return whether one of the quantities equals ``value``."""
-    return any(same_quantity(candidate, value) for candidate in known)
-
-
-def _output_supports(
-    call: Call, outputs: Sequence[Quantity], text: str, value: Quantity | None
+def _output_supports_claim(
+    call: ToolCall,
+    output_quantities: QuantitySet,
+    text: str,
+    claim_quantity: Quantity | None,
 ) -> bool:
     """Return whether an output contains the words, or the number as it is or rounded."""
-    if value is None:
-        return _folded(text) in _folded(call.output)
-    return any(
-        same_quantity(quantity, value) or _rounds_to(quantity, value, text) for quantity in outputs
+    if claim_quantity is None:
+        return _fold_text(text) in _fold_text(call.output_text)
+    return claim_quantity in output_quantities or (
+        "." in text
+        and any(_rounds_to_claim(quantity, claim_quantity, text) for quantity in output_quantities)
     )
 
 
-def _rounds_to(output: Quantity, value: Quantity, text: str) -> bool:
+def _rounds_to_claim(output_quantity: Quantity, claim_quantity: Quantity, text: str) -> bool:
     """Return whether an output rounds to the decimals of a claim."""
     match = re.search(r"(\d[\d,]{0,40})?\.(\d{1,30})", text)
-    if match is None or (value.units and output.units and value.units != output.units):
+    if match is None or (
+        claim_quantity.units
+        and output_quantity.units
+        and claim_quantity.units != output_quantity.units
+    ):
         return False
-    digits = Fraction(match[0].replace(",", ""))
+    written_value = Fraction(match[0].replace(",", ""))
     # a decimal of 2.1 million is 100,000
-    scale = abs(value.value / digits) if digits else Fraction(1)
+    scale = abs(claim_quantity.value / written_value) if written_value else Fraction(1)
     return (
-        abs(output.value - value.value) <= scale / (2 * 10 ** len(match[2]))
-        and output.value != value.value
+        abs(output_quantity.value - claim_quantity.value) <= scale / (2 * 10 ** len(match[2]))
+        and output_quantity.value != claim_quantity.value
     )
 
 
-def _mentioned(step: str, calls: Sequence[Call], pool: Sequence[int]) -> int | None:
+def _mentioned_call_index(
+    step: str, calls: Sequence[ToolCall], candidate_indices: Sequence[int]
+) -> int | None:
     """Return the call whose input the step repeats, or the only call."""
-    step_text = _folded(step)
-    matches = [
-        i for i in pool if len(_folded(calls[i].given)) > 1 and _folded(calls[i].given) in step_text
+    step_text = _fold_text(step)
+    matching_indices = [
+        i
+        for i in candidate_indices
+        if len(_fold_text(calls[i].input_text)) > 1 and _fold_text(calls[i].input_text) in step_text
     ]
-    return matches[0] if matches else pool[0] if len(pool) == 1 else None
+    return (
+        matching_indices[0]
+        if matching_indices
+        else candidate_indices[0]
+        if len(candidate_indices) == 1
+        else None
+    )
 
 
-def _folded(text: str) -> str:
+def _fold_text(text: str) -> str:
     """Return a text without case, repeated blanks and outer punctuation."""
     return re.sub(r"\s+", " ", text).strip().strip(".,;:!?").casefold()

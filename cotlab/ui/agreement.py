@@ -2,49 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.tables.review import agreement_points
+from cotlab.analysis.tables.run import agreement_points
 from cotlab.core.errors import CotlabError
-from cotlab.core.resources import page
-from cotlab.figures.style import interval_text
+from cotlab.core.resources import page_path
 from cotlab.review.labelling import agreement as agreement_review
-from cotlab.review.labelling import queue as queues
-from cotlab.review.labelling.agreement import Agreement, Pair
-from cotlab.stats.intervals import Interval
+from cotlab.review.labelling.adjudication import (
+    Settlement,
+    list_settlements,
+    open_adjudication,
+)
+from cotlab.review.labelling.agreement import Agreement
+from cotlab.review.labelling.step_agreement import NO_MISTAKE
 from cotlab.store import labels as label_store
-from cotlab.ui import access, cached, components
-from cotlab.ui.components import csv_button
+from cotlab.ui import access, cached, charts, components
+from cotlab.ui.components import csv_button, interval_or_reason
 from cotlab.ui.label import items as label_items
-from cotlab.ui.label.items import ANSWERS
-from cotlab.ui.pickers import select_option
-from cotlab.ui.text import as_code, shorten
+from cotlab.ui.label.items import answer_name, faithful_text
+from cotlab.ui.pickers import queue_labels, select_option
+from cotlab.ui.text import escape_markdown, shorten
 
-ALL = "all"
-QUESTIONS = {
+ALL_QUEUES = "all"
+QUESTION_OPTIONS = {
     "reasoning": "The reasoning: acceptable, not acceptable, unsure",
     "target": "The target: answer right and chain acceptable",
+    "first_mistake": "The first mistake: which step, or none",
+    "faithful": "Faithfulness: faithful or not, where raters said so",
 }
-ROWS = 20
+MISTAKE_TEXTS = {NO_MISTAKE: "no mistake in the steps"}
+"""Text of a place of the first mistake that is no step."""
+ROWS_PER_PAGE = 20
 
 
 def select_agreement() -> tuple[Agreement, str | None] | None:
     """Return the agreement of all raters or of one queue; None (with a message) without labels."""
-    rows = label_store.queues(cached.store()).to_dict("records")
-    names = {ALL: "All labels (without adjudications)"}
-    names |= {str(r["id"]): f"{r['name']} · {r['n']} items · {r['id']}" for r in rows}
-    chosen = select_option("Labels of", names, "queue", ALL)
-    queue = None if chosen == ALL else chosen
-    result = _agreement(str(cached.store().folder), _stamp(), queue)
+    rows = label_store.list_label_queues(cached.store()).to_dict("records")
+    option_labels = {ALL_QUEUES: "All labels (without adjudications)"}
+    blind_runs = {run for run, _ in label_items.hidden_item_keys()}
+    option_labels |= {
+        queue_id: label_items.without_names(label, blind_runs)
+        for queue_id, label in queue_labels(rows).items()
+    }
+    chosen_option = select_option("Labels of", option_labels, "queue", ALL_QUEUES)
+    queue = None if chosen_option == ALL_QUEUES else chosen_option
+    result = _cached_agreement(cached.store().path.stat().st_mtime_ns, queue)
     if not result.n_items:
-        components.empty(
-            "Nobody labelled anything here yet.",
-            page("label"),
-            "Label",
-            {"queue": queue} if queue else None,
+        query = {"queue": queue} if queue else None
+        components.render_empty_state(
+            "Nobody labelled anything here yet.", page_path("label"), "Label", query
         )
         return None
     st.caption(
@@ -54,19 +61,14 @@ def select_agreement() -> tuple[Agreement, str | None] | None:
     return result, queue
 
 
-def _stamp() -> int:
-    """Return a number that changes with each write to the store."""
-    return cached.store().path.stat().st_mtime_ns
-
-
-@st.cache_data(show_spinner="Comparing raters", max_entries=16)
-def _agreement(folder: str, stamp: int, queue: str | None) -> Agreement:
+@cached.cache_by_store(16, "Comparing raters")
+def _cached_agreement(store_mtime_ns: int, queue: str | None) -> Agreement:
     return agreement_review.measure_agreement(cached.store(), queue=queue)
 
 
 def render_agreement_figure(result: Agreement) -> None:
     """Show Krippendorff's alpha and each Cohen's kappa with intervals, as a figure and a table."""
-    question = select_option("On", QUESTIONS, "on", "reasoning")
+    question = select_option("On", QUESTION_OPTIONS, "on", "reasoning")
     table = agreement_points(result, question)
     if table.empty:
         st.info(
@@ -74,36 +76,37 @@ def render_agreement_figure(result: Agreement) -> None:
             " several raters per item."
         )
         return
-    components.show_figure("label_agreement", table, key="agreement")
+    charts.show_figure("label_agreement", table, key="agreement")
+    if question == "first_mistake":
+        st.caption(
+            "Alpha and kappa count two places as different however near they are; agreement is the"
+            " share of chains in which both name the same step, or no mistake. Step by step:"
+            " whether a step is at or after the first mistake, over all steps of the chains."
+        )
     pairs = [pair for pair in result.pairs if pair.question == question]
-    st.subheader("Pairs of raters")
-    frame = pd.DataFrame([_pair(pair) for pair in pairs])
-    st.dataframe(
-        frame[components.page_slice(len(frame), "pairs-page", ROWS)], hide_index=True, key="pairs"
+    st.header("Pairs of raters")
+    frame = pd.DataFrame(
+        {
+            "first": [pair.first for pair in pairs],
+            "second": [pair.second for pair in pairs],
+            "items": [pair.n for pair in pairs],
+            "kappa [95%]": [interval_or_reason(pair.kappa) for pair in pairs],
+            "agreement [95%]": [interval_or_reason(pair.same) for pair in pairs],
+        }
     )
-    csv_button("rater_pairs", frame, "pairs")
+    _show_paged_table(frame, "pairs", "rater_pairs")
 
 
-def _pair(pair: Pair) -> dict[str, Any]:
-    return {
-        "first": pair.first,
-        "second": pair.second,
-        "items": pair.n,
-        "kappa [95%]": _interval_or_reason(pair.kappa),
-        "agreement [95%]": _interval_or_reason(pair.same),
-    }
-
-
-def _interval_or_reason(value: Interval) -> str:
-    """Format an interval, or "n/a" with the reason."""
-    if value.point is None:
-        return f"n/a: {value.reason}"
-    return interval_text(value.point, value.lo, value.hi)
+def _show_paged_table(frame: pd.DataFrame, key: str, file_name: str) -> None:
+    """Show a table page by page, with a download of it."""
+    page_rows = frame[components.page_slice(len(frame), f"{key}-page", ROWS_PER_PAGE)]
+    components.show_table(page_rows, key)
+    csv_button(file_name, frame, key)
 
 
 def render_raters(result: Agreement) -> None:
     """Show how often each rater gave each verdict, and their accuracy on gold items."""
-    st.subheader("Raters")
+    st.header("Raters")
     frame = pd.DataFrame(
         [
             {
@@ -114,15 +117,12 @@ def render_raters(result: Agreement) -> None:
                 "unsure": rater.unsure,
                 "flagged": rater.flagged,
                 "gold items": rater.gold.n,
-                "gold accuracy [95%]": _interval_or_reason(rater.gold),
+                "gold accuracy [95%]": interval_or_reason(rater.gold),
             }
             for rater in result.raters
         ]
     )
-    st.dataframe(
-        frame[components.page_slice(len(frame), "raters-page", ROWS)], hide_index=True, key="raters"
-    )
-    csv_button("raters", frame, "raters")
+    _show_paged_table(frame, "raters", "raters")
 
 
 def render_disagreements(result: Agreement, queue: str | None) -> None:
@@ -130,73 +130,88 @@ def render_disagreements(result: Agreement, queue: str | None) -> None:
 
     Items that a queue may still ask the current user to label are counted, not listed.
     """
-    st.subheader("Disagreements")
+    st.header("Disagreements")
     table = result.disagreements
     if table.empty:
         st.caption("None among the items that two raters labelled.")
         return
-    unseen = label_items.hidden_items()
-    rows = [row for row in table.to_dict("records") if (row["run"], row["item_id"]) not in unseen]
+    hidden_keys = label_items.hidden_item_keys()
+    rows = [
+        row for row in table.to_dict("records") if (row["run"], row["item_id"]) not in hidden_keys
+    ]
     if len(rows) < len(table):
-        gone = label_items.hidden_notice(
+        notice = label_items.hidden_notice_text(
             len(table) - len(rows),
             "item on which raters disagree",
             "items on which raters disagree",
         )
-        st.info(gone, icon=":material/visibility_off:")
-        st.page_link(page("label"), label="Label", icon=":material/rate_review:")
-    for row in rows[components.page_slice(len(rows), "differ-page", ROWS)]:
+        st.info(notice, icon=":material/visibility_off:")
+        components.page_link("label", "Label", "rate_review")
+    settlements = list_settlements(cached.store())
+    for row in rows[components.page_slice(len(rows), "differ-page", ROWS_PER_PAGE)]:
         with st.container(horizontal=True, vertical_alignment="center", gap="small", wrap=False):
             with st.container(width=176):
-                st.page_link(
-                    page("item"),
-                    label=as_code(shorten(row["item_id"], 22)),
-                    icon=":material/article:",
-                    query_params={"run": row["run"], "item": row["item_id"]},
+                query = {"run": row["run"], "item": row["item_id"]}
+                components.page_link(
+                    "item", escape_markdown(shorten(row["item_id"], 22)), "article", query
                 )
             with st.container(width="stretch", gap="xxsmall"):
-                st.text(
-                    "; ".join(_verdict_text(*verdict) for verdict in row["said"]), width="stretch"
+                verdicts_text = "; ".join(
+                    _verdict_text(rater, verdict, answer, place, faithful)
+                    for (rater, verdict, answer), place, faithful in zip(
+                        row["said"], row["places"], row["faithful"], strict=True
+                    )
                 )
-                if row["adjudicated"]:
-                    st.caption(":material/gavel: adjudicated")
-    left = int((~table["adjudicated"].astype(bool)).sum())
-    st.caption(f"{len(table)} items, {left} of them not adjudicated.")
-    if left and access.may("admin"):
+                st.text(verdicts_text, width="stretch")
+                if settlement := settlements.get((row["run"], row["item_id"])):
+                    st.caption(f":material/gavel: {escape_markdown(_settled_text(settlement))}")
+    n_not_adjudicated = int((~table["adjudicated"].astype(bool)).sum())
+    st.caption(f"{len(table)} items, {n_not_adjudicated} of them not adjudicated.")
+    if n_not_adjudicated and access.has_role("admin"):
         st.button(
-            f"Queue {left} for adjudication",
-            key=f"adjudicate-{queue}-{left}",
+            f"Queue {n_not_adjudicated} for adjudication",
+            key=f"adjudicate-{queue}-{n_not_adjudicated}",
             icon=":material/gavel:",
-            on_click=_adjudicate,
+            on_click=_make_adjudication_queue,
             args=(queue,),
             help="Makes a label queue of them. The label given there decides the item's target.",
         )
-    made = st.session_state.pop("adjudication", None)
-    if made is not None and made[0]:
-        st.page_link(
-            page("label"),
-            label="To the new queue",
-            icon=":material/rate_review:",
-            query_params={"queue": made[0]},
-        )
-    elif made is not None:
-        st.error(as_code(made[1]))
+    new_queue_id, error = st.session_state.pop("adjudication", ("", ""))
+    if new_queue_id:
+        components.page_link("label", "To the new queue", "rate_review", {"queue": new_queue_id})
+    elif error:
+        st.error(escape_markdown(error))
 
 
-def _verdict_text(rater: str, verdict: str, answer: bool | None) -> str:
-    word = next(word for word, value in ANSWERS.items() if value is answer)
-    return f"{shorten(rater, 30)}: {verdict.replace('_', ' ')}, answer {word}"
+def _verdict_text(
+    rater: str, verdict: str, answer: bool | None, place: str | None, faithful: bool | None
+) -> str:
+    phrases = [
+        f"{shorten(rater, 30)}: {verdict.replace('_', ' ')}",
+        f"answer {answer_name(answer)}",
+        "" if place is None else MISTAKE_TEXTS.get(place, f"mistake in {place}"),
+        faithful_text(faithful),
+    ]
+    return ", ".join(phrase for phrase in phrases if phrase)
 
 
-def _adjudicate(queue: str | None) -> None:
+def _settled_text(settlement: Settlement) -> str:
+    mistake = settlement.first_mistake
+    phrases = [
+        settlement.verdict.replace("_", " "),
+        "" if mistake is None else MISTAKE_TEXTS.get(mistake, f"mistake in {mistake}"),
+        faithful_text(settlement.faithful),
+    ]
+    verdict_text = ", ".join(phrase for phrase in phrases if phrase)
+    signature = f"{shorten(settlement.rater, 30)}, {settlement.at:%Y-%m-%d %H:%M} UTC"
+    return f"settled by {signature}: {verdict_text}"
+
+
+def _make_adjudication_queue(queue: str | None) -> None:
     """Make a queue of the disagreements that nobody has adjudicated."""
-    who = access.need("admin")
+    user = access.require_role("admin")
     try:
-        items = agreement_review.items_to_adjudicate(cached.store(), queue=queue)
-        name = "adjudication" + (f" of {queue}" if queue else "")
-        st.session_state["adjudication"] = (
-            queues.make_queue(cached.store(), name, items, kind="adjudication", by=who.name),
-            "",
-        )
+        queue_id = open_adjudication(cached.store(), queue=queue, author=user.name)
+        st.session_state["adjudication"] = (queue_id, "")
     except CotlabError as error:
         st.session_state["adjudication"] = ("", str(error))

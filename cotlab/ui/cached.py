@@ -3,31 +3,81 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable
+from contextlib import closing
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.tables.catalogue import figure_table
-from cotlab.analysis.tables.declare import Choice, FigureData, NoFigure
+from cotlab.analysis.tables.catalogue import make_figure_table
+from cotlab.analysis.tables.declare import (
+    DEFAULT_CHOICE,
+    FigureChoice,
+    FigureData,
+    MissingFigure,
+)
 from cotlab.analysis.tables.mediation import with_facets
+from cotlab.analysis.verdict.headlines import headline_validation
+from cotlab.analysis.verdict.measures import Validation
 from cotlab.analysis.view import RunView
 from cotlab.core.requests import Response
 from cotlab.core.types import Item, Plan, Suite
 from cotlab.store import read
 from cotlab.store.database import Store, store_folder
-from cotlab.store.live import LiveRun, LiveState
+from cotlab.store.item_scores import list_unmeasured_runs
+from cotlab.store.live import LiveRun, LiveRunStore
 from cotlab.store.responses import ResponseLog
+from cotlab.validation.report import REPORT_FILE, REPORT_FOLDER
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def store() -> Store:
     """Return the store of this server, which COTLAB_STORE names."""
-    return _store(str(store_folder()))
+    return _open_store(str(store_folder()))
 
 
 @st.cache_resource(show_spinner=False)
-def _store(folder: str) -> Store:
+def _open_store(folder: str) -> Store:
     return Store()
+
+
+def cache_by_store(
+    max_entries: int | None, spinner_text: str | None = None, *, copies_results: bool = True
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Cache what a function reads, by the store's folder and the function's arguments.
+
+    As in Streamlit, an argument whose name begins with ``_`` does not count.
+
+    Parameters
+    ----------
+    max_entries : int or None
+        Maximum number of cached results; None for no limit.
+    spinner_text : str or None
+        Text beside the spinner while the function runs.
+    copies_results : bool
+        Whether each caller gets a copy of its own; if not, all share one result.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        cache = st.cache_data if copies_results else st.cache_resource
+
+        @cache(show_spinner=spinner_text or False, max_entries=max_entries)
+        @wraps(function)
+        def cached_function(*args: Any, store_folder: str, **kwargs: Any) -> R:
+            return function(*args, **kwargs)
+
+        @wraps(function)
+        def call_cached(*args: P.args, **kwargs: P.kwargs) -> R:
+            result: R = cached_function(*args, store_folder=str(store().folder), **kwargs)
+            return result
+
+        return call_cached
+
+    return decorate
 
 
 def run_row(run_id: str) -> dict[str, Any]:
@@ -46,83 +96,65 @@ def parse_plan(text: str) -> Plan:
     return read.plan_from_json(text)
 
 
-def view(row: dict[str, Any]) -> RunView:
+def has_scorer(row: dict[str, Any], *names: str) -> bool:
+    """Return whether a run has one of these scorers."""
+    return any(spec.name in names for spec in parse_plan(row["plan"]).scorers)
+
+
+def cached_run_view(row: dict[str, Any]) -> RunView:
     """Return a run as it is stored, the same view until scores of the run are written."""
-    return _view(str(store().folder), row["id"], int(row["revision"]))
+    return _run_view_at_revision(row["id"], int(row["revision"]))
 
 
-@st.cache_resource(show_spinner=False, max_entries=8)
-def _view(folder: str, run_id: str, revision: int) -> RunView:
+@cache_by_store(8, copies_results=False)
+def _run_view_at_revision(run_id: str, revision: int) -> RunView:
     return RunView.read(store(), run_id)
 
 
-def table(run_id: str, revision: int, name: str, choice: Choice) -> FigureData | NoFigure:
+@cache_by_store(32, "Making the table")
+def run_figure_table(
+    run_id: str, revision: int, name: str, choice: FigureChoice = DEFAULT_CHOICE
+) -> FigureData | MissingFigure:
     """Return the table of a figure of a run, as its report, its figures and its files have it."""
-    return _table(str(store().folder), run_id, revision, name, choice)
+    return make_figure_table(_run_view_at_revision(run_id, revision), name, choice)
 
 
-@st.cache_data(show_spinner="Making the table", max_entries=32)
-def _table(
-    folder: str, run_id: str, revision: int, name: str, choice: Choice
-) -> FigureData | NoFigure:
-    return figure_table(_view(folder, run_id, revision), name, choice)
-
-
+@cache_by_store(32, "Reading scores")
 def selected_scores(
     run_id: str, revision: int, metrics: tuple[str, ...] | None = None, item_id: str | None = None
 ) -> pd.DataFrame:
     """Return scores of some metrics, or of one item, as they are stored."""
-    return _some_scores(str(store().folder), run_id, revision, metrics, item_id)
-
-
-@st.cache_data(show_spinner="Reading scores", max_entries=32)
-def _some_scores(
-    folder: str, run_id: str, revision: int, metrics: tuple[str, ...] | None, item_id: str | None
-) -> pd.DataFrame:
     items = None if item_id is None else [item_id]
     return read.select_scores(store(), run_id, metrics=metrics, items=items)
 
 
-def estimates(run_id: str, revision: int) -> pd.DataFrame:
+@cache_by_store(50)
+def load_estimates(run_id: str, revision: int) -> pd.DataFrame:
     """Return a run's estimates, with columns ``mode`` and ``ccs`` (the metric behind an RRR)."""
-    return _estimates(str(store().folder), run_id, revision)
-
-
-@st.cache_data(show_spinner=False, max_entries=50)
-def _estimates(folder: str, run_id: str, revision: int) -> pd.DataFrame:
     table = read.run_estimates(store(), run_id)
     facets = [json.loads(text) for text in table["facet"]]
     return table.assign(
-        mode=[f.get("mode", "") for f in facets], ccs=[f.get("metric", "") for f in facets]
+        mode=[facet.get("mode", "") for facet in facets],
+        ccs=[facet.get("metric", "") for facet in facets],
     )
 
 
+@cache_by_store(32, "Reading scores")
 def mediation_scores(
     run_id: str, revision: int, metrics: tuple[str, ...] | None = None, item_id: str | None = None
 ) -> pd.DataFrame:
     """Return scores of a mediation run, with a column for each facet name."""
-    return _mediated(str(store().folder), run_id, revision, metrics, item_id)
-
-
-@st.cache_data(show_spinner="Reading scores", max_entries=32)
-def _mediated(
-    folder: str, run_id: str, revision: int, metrics: tuple[str, ...] | None, item_id: str | None
-) -> pd.DataFrame:
-    return with_facets(_some_scores(folder, run_id, revision, metrics, item_id))
+    return with_facets(selected_scores(run_id, revision, metrics, item_id))
 
 
 def mediation_estimates(run_id: str, revision: int) -> pd.DataFrame:
     """Return estimates of a mediation run, with a column for each facet name."""
-    return with_facets(estimates(run_id, revision))
+    return with_facets(load_estimates(run_id, revision))
 
 
-def suite(suite_digest: str) -> Suite:
+@cache_by_store(8)
+def stored_suite(suite_digest: str) -> Suite:
     """Return a stored suite by its digest."""
-    return _suite(str(store().folder), suite_digest)
-
-
-@st.cache_data(show_spinner=False, max_entries=8)
-def _suite(folder: str, suite_digest: str) -> Suite:
     return read.get_suite(store(), suite_digest)
 
 
@@ -131,52 +163,58 @@ def load_item(suite_digest: str, item_id: str) -> Item:
     return read.get_item(store(), suite_digest, item_id)
 
 
-def live(run_id: str) -> LiveRun | None:
+def validated_at() -> int:
+    """Return when the store's validation report was written, in nanoseconds; 0 without one."""
+    path = store().folder / REPORT_FOLDER / REPORT_FILE
+    return path.stat().st_mtime_ns if path.is_file() else 0
+
+
+def metric_validation(metric: str) -> Validation:
+    """Return what is known of a metric, for what it claims."""
+    return headline_validation(metric, store().folder, validated_at())
+
+
+@st.cache_data(show_spinner=False, ttl=2.0)
+def _unmeasured_runs(store_folder: str) -> frozenset[str]:
+    return list_unmeasured_runs(store())
+
+
+def unmeasured_runs() -> frozenset[str]:
+    """Return the runs that have scores, none of which has a value, as of the last seconds."""
+    return _unmeasured_runs(str(store().folder))
+
+
+def live_run(run_id: str) -> LiveRun | None:
     """Return the live state of a run (progress, heartbeat); None where it has none."""
-    state = LiveState(store().log_path)
-    try:
-        return state.get(run_id)
-    finally:
-        state.close()
+    with closing(LiveRunStore(store().log_path)) as live_store:
+        return live_store.get(run_id)
 
 
 def live_runs() -> list[LiveRun]:
     """Return the live state of every run that has one."""
-    state = LiveState(store().log_path)
-    try:
-        return state.all()
-    finally:
-        state.close()
+    with closing(LiveRunStore(store().log_path)) as live_store:
+        return live_store.list_live_runs()
 
 
-def ask_stop(run_id: str) -> bool:
+def request_stop(run_id: str) -> bool:
     """Ask a run to stop, and return whether it could be asked."""
-    state = LiveState(store().log_path)
-    try:
-        return state.ask_stop(run_id)
-    finally:
-        state.close()
+    live_store = LiveRunStore(store().log_path)
+    with closing(live_store):
+        return live_store.request_stop(run_id)
 
 
-def exchanges(
+def logged_exchanges(
     keys: tuple[str, ...],
 ) -> dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]:
     """Return the request and the reply of each key, each None where the log does not have it."""
-    log = ResponseLog(store().log_path)
-    try:
-        return log.requests(keys) if keys else {}
-    finally:
-        log.close()
+    with closing(ResponseLog(store().log_path)) as log:
+        return log.load_exchanges(keys) if keys else {}
 
 
-def responses(keys: tuple[str, ...]) -> dict[str, Response]:
+def logged_responses(keys: tuple[str, ...]) -> dict[str, Response]:
     """Return the reply of each key that the log has in full."""
-    log = ResponseLog(store().log_path)
-    try:
-        replies = {key: log.get(key) for key in keys}
-    finally:
-        log.close()
-    return {key: reply for key, reply in replies.items() if reply is not None}
+    with closing(ResponseLog(store().log_path)) as log:
+        return {key: reply for key in keys if (reply := log.get(key)) is not None}
 
 
 def reply_text(reply: dict[str, Any] | None) -> str:
@@ -189,13 +227,10 @@ def reply_text(reply: dict[str, Any] | None) -> str:
         return "the model refused"
     if "text" not in reply and ("vectors" in reply or "numbers" in reply):
         numbers = ", ".join(f"{value:.6g}" for value in reply.get("numbers", ()))
-        return (
-            numbers or f"{len(reply['vectors'])} vector{'s' if len(reply['vectors']) > 1 else ''}"
-        )
+        n_vectors = len(reply.get("vectors", ()))
+        return numbers or f"{n_vectors} vector{'s' if n_vectors > 1 else ''}"
     if reply.get("located"):
-        tokens, n_positions = (len(reply["located"][what]) for what in ("pieces", "positions"))
-        return (
-            f"{tokens} tokens; {n_positions} {'part was' if n_positions == 1 else 'parts were'}"
-            " located among them"
-        )
+        n_tokens, n_spans = (len(reply["located"][name]) for name in ("pieces", "positions"))
+        spans_text = "1 part was" if n_spans == 1 else f"{n_spans} parts were"
+        return f"{n_tokens} tokens; {spans_text} located among them"
     return str(reply.get("text", "")).strip() or "(empty)"

@@ -4,38 +4,32 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import NamedTuple
-from urllib.parse import quote
 
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.compare import (
-    Compared,
-    Comparison,
-    compare_by_category,
-)
-from cotlab.analysis.paired import (
-    RATE,
-    PairedRow,
-    changed_values,
-)
+from cotlab.analysis.compare import Comparison, ComparisonSet, compare_by_category
+from cotlab.analysis.paired import RATE_METRIC, PairedRow, changed_values
+from cotlab.analysis.readable import readable_value
 from cotlab.analysis.tables.comparison import (
     MAX_BARS,
     bar_row,
+    metric_unit,
     row_label,
-    unit_of,
+    version_warning,
 )
 from cotlab.core.keys import canonical_json
-from cotlab.core.resources import page
+from cotlab.core.resources import page_path
 from cotlab.figures.style import format_number
-from cotlab.ui import cached, components
+from cotlab.ui import cached, charts, components
 from cotlab.ui.compare import ComparisonView
 from cotlab.ui.components import csv_button
+from cotlab.ui.linked import PageLink, show_linked_frame
 from cotlab.ui.pickers import select_option
-from cotlab.ui.text import as_code
+from cotlab.ui.text import escape_markdown, metric_name
 
 
-class Choice(NamedTuple):
+class MetricChoice(NamedTuple):
     """The comparison and the metric that are shown in detail."""
 
     comparison: Comparison
@@ -44,175 +38,166 @@ class Choice(NamedTuple):
     """The metric, with its difference."""
 
 
-@st.cache_data(show_spinner="Comparing by category", max_entries=16)
-def _by_category(
-    folder: str, runs: tuple[tuple[str, int], ...], _comparisons: Compared, metric: str, facet: str
-) -> Compared:
-    filtered = []
-    for c in _comparisons.comparisons:
-        mask = (c.pairs["metric"] == metric) & (c.pairs["facet"] == facet)
-        filtered.append(replace(c, pairs=c.pairs[mask]))
-    return compare_by_category(cached.store(), Compared(_comparisons.base, tuple(filtered), ()))
+@cached.cache_by_store(16, "Comparing by category")
+def _category_rows(
+    run_revisions: tuple[tuple[str, int], ...], _comparison: Comparison, metric: str, facet: str
+) -> tuple[PairedRow, ...]:
+    pairs = _comparison.pairs
+    filtered_comparison = replace(
+        _comparison, pairs=pairs[(pairs["metric"] == metric) & (pairs["facet"] == facet)]
+    )
+    results = compare_by_category(
+        cached.store(), ComparisonSet(_comparison.base, (filtered_comparison,), ())
+    )
+    return results.comparisons[0].rows
 
 
-def select_compared_metric(view: ComparisonView) -> Choice:
+def select_compared_metric(view: ComparisonView) -> MetricChoice:
     """Choose the comparison and the metric to show in detail."""
-    st.subheader("One metric in detail")
+    st.header("One metric in detail")
     with st.container(horizontal=True):
-        others = {c.other: view.labels[c.other] for c in view.compared.comparisons}
-        other = select_option("Run", others, "with") if len(others) > 1 else next(iter(others))
-        comparison = next(c for c in view.compared.comparisons if c.other == other)
-        keys = {f"{row.metric} {canonical_json(dict(row.facet))}": row for row in comparison.rows}
-        labels = {key: _label(row, comparison) for key, row in keys.items()}
-        rates = sorted(
+        comparison = next(c for c in view.results.comparisons if c.other == view.pair_run)
+        row_by_key = {
+            f"{row.metric} {canonical_json(dict(row.facet))}": row for row in comparison.rows
+        }
+        labels = {key: _metric_label(row, comparison) for key, row in row_by_key.items()}
+        p_key_pairs = sorted(
             (2.0 if row.p is None else row.p, key)
-            for key, row in keys.items()
-            if row.metric == RATE
+            for key, row in row_by_key.items()
+            if row.metric == RATE_METRIC
         )
-        chosen = select_option("Metric", labels, "metric", rates[0][1] if rates else None)
-    return Choice(comparison, keys[chosen])
+        chosen_key = select_option(
+            "Metric", labels, "metric", p_key_pairs[0][1] if p_key_pairs else None
+        )
+    return MetricChoice(comparison, row_by_key[chosen_key])
 
 
-def render_category_differences(view: ComparisonView, choice: Choice) -> None:
+def render_category_differences(view: ComparisonView, choice: MetricChoice) -> None:
     """Show the metric's difference within each category."""
     facet = canonical_json(dict(choice.row.facet))
-    runs = tuple((i, view.revisions[i]) for i in (choice.comparison.base, choice.comparison.other))
-    compared = _by_category(
-        str(cached.store().folder),
-        runs,
-        Compared(view.compared.base, (choice.comparison,), ()),
-        choice.row.metric,
-        facet,
+    run_revisions = tuple(
+        (i, view.revision_by_run[i]) for i in (choice.comparison.base, choice.comparison.other)
     )
-    rows = compared.comparisons[0].rows
+    rows = _category_rows(run_revisions, choice.comparison, choice.row.metric, facet)
     if len(rows) < 2:
-        of = rows[0].category if rows else ""
+        common_category = rows and rows[0].category
         st.caption(
-            "All matched items have the same category." if of else ("The items have no categories.")
+            "All matched items have the same category."
+            if common_category
+            else "The items have no categories."
         )
         return
-    unit = unit_of(view.cards, choice.row.metric)
+    unit = metric_unit(view.card_by_metric, choice.row.metric)
     bars = pd.DataFrame([bar_row(row, row.category or "(no category)", unit) for row in rows])
     bars = bars.assign(of=f"{row_label(choice.row, choice.comparison.rows)} by category")
-    part = bars.iloc[components.page_slice(len(bars), "category-bars", MAX_BARS)]
-    smallest = [row.adjusted for row in rows if row.adjusted is not None]
-    components.show_figure(
+    page_rows = bars.iloc[components.page_slice(len(bars), "category-bars", MAX_BARS)]
+    adjusted_ps = [row.adjusted for row in rows if row.adjusted is not None]
+    charts.show_figure(
         "paired_differences",
-        part,
+        page_rows,
         key="categories",
         note=(
-            f"{len(smallest)} tests over the categories; smallest BH p:"
-            f" {format_number(min(smallest)) if smallest else 'n/a'}."
+            f"{len(adjusted_ps)} tests over the categories; smallest BH p:"
+            f" {format_number(min(adjusted_ps)) if adjusted_ps else 'n/a'}."
         ),
-        evidence=(page("run"), {"run": choice.comparison.other}),
+        evidence=(page_path("run"), {"run": choice.comparison.other}),
     )
 
 
-def render_changed_items(view: ComparisonView, choice: Choice) -> None:
+def render_changed_items(view: ComparisonView, choice: MetricChoice) -> None:
     """List the items that improved or regressed, with links to both runs."""
-    card = view.cards.get(choice.row.metric)
-    better = card.better if card is not None else "neither"
-    moved = changed_values(
-        choice.comparison.pairs, choice.row.metric, canonical_json(dict(choice.row.facet)), better
+    card = view.card_by_metric.get(choice.row.metric)
+    better_direction = card.better if card is not None else "neither"
+    changed_items = changed_values(
+        choice.comparison.pairs,
+        choice.row.metric,
+        canonical_json(dict(choice.row.facet)),
+        better_direction,
     )
-    counts = moved["change"].value_counts().to_dict()
-    st.subheader("Changed items")
-    if moved.empty:
+    st.header("Changed items")
+    if changed_items.empty:
         st.info("No matched item changed in this metric.")
         return
-    counts_text = ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))
-    kinds = select_option(
-        "Show",
-        {"all": f"All: {counts_text}", **{str(name): str(name) for name in sorted(counts)}},
-        "change",
+    counts = changed_items["change"].value_counts().sort_index()
+    counts_text = ", ".join(f"{n} {name}" for name, n in counts.items())
+    labels = {"all": f"All: {counts_text}", **{str(name): str(name) for name in counts.index}}
+    chosen_change = select_option("Show", labels, "change")
+    rows = (
+        changed_items
+        if chosen_change == "all"
+        else changed_items[changed_items["change"] == chosen_change]
     )
-    rows = moved if kinds == "all" else moved[moved["change"] == kinds]
-    part = rows.iloc[components.page_slice(len(rows), "changed-page")]
+    page_rows = rows.iloc[components.page_slice(len(rows), "changed-page")]
     frame = pd.DataFrame(
         {
-            "base item": [_item_link(choice.comparison.base, i) for i in part["item_id"]],
-            "other item": [_item_link(choice.comparison.other, i) for i in part["item_id"]],
-            "item": part["item_id"],
-            "category": part["category"],
-            "change": part["change"],
-            "base": part["base"].map(format_number),
-            "other": part["other"].map(format_number),
-            "difference": part["difference"].map(format_number),
+            "item": page_rows["item_id"],
+            "category": page_rows["category"],
+            "change": page_rows["change"],
+            **{
+                side: [
+                    format_number(readable_value(choice.row.metric, value))
+                    for value in page_rows[side]
+                ]
+                for side in ("base", "other")
+            },
+            "difference": page_rows["difference"].map(format_number),
         }
     )
-    right = components.right_aligned("base", "other", "difference")
-    st.dataframe(
+    links = {
+        side: [PageLink("item", (("run", run), ("item", i))) for i in page_rows["item_id"]]
+        for side, run in (("base", choice.comparison.base), ("other", choice.comparison.other))
+    }
+    show_linked_frame(
+        "Changed items",
         frame,
-        hide_index=True,
-        key=f"changed-{kinds}",
-        height="content" if len(frame) < 13 else 460,
-        column_config={
-            "base item": st.column_config.LinkColumn(
-                "base item", display_text="open", width="small"
-            ),
-            "other item": st.column_config.LinkColumn(
-                "other item", display_text="open", width="small"
-            ),
-            **right,
-        },
+        links,
+        key=f"changed-{chosen_change}",
+        number_names=("base", "other", "difference"),
+        help_by_name=dict.fromkeys(links, "Its value; opens the item in that run."),
     )
     csv_button("changed-items", rows, "changed")
     st.caption(
-        f"{len(part)} of {len(rows)} changed items, of {choice.row.n} matched; the largest change"
-        " first."
+        f"{len(page_rows)} of {len(rows)} changed items, of {choice.row.n} matched; the largest"
+        " change first."
     )
 
 
-def render_missing_items(view: ComparisonView, choice: Choice) -> None:
+def render_missing_items(view: ComparisonView, choice: MetricChoice) -> None:
     """List why items have no value, for each run."""
+    reasons_by_side = {"base": choice.row.missing_base, "other": choice.row.missing_other}
     rows = [
         {"side": side, "items": n, "why": reason}
-        for side, reasons in (
-            ("base", choice.row.missing_base),
-            ("other", choice.row.missing_other),
-        )
+        for side, reasons in reasons_by_side.items()
         for reason, n in reasons.items()
     ]
     if not rows:
         st.caption("No item is missing on either side in this metric.")
         return
-    st.subheader("Missing items")
-    st.dataframe(pd.DataFrame(rows), hide_index=True, key="missing")
+    st.header("Missing items")
+    components.show_table(pd.DataFrame(rows), "missing")
 
 
 def render_plan_differences(view: ComparisonView) -> None:
     """List the settings in which the plans differ."""
-    for c in view.compared.comparisons:
+    for comparison in view.results.comparisons:
+        if warning := version_warning(comparison):
+            st.warning(escape_markdown(f"{view.short_label(comparison.other)}: {warning}"))
         with st.expander(
-            f"Settings that differ: {len(c.changes)} ({as_code(view.short(c.other))})"
+            f"Settings that differ: {len(comparison.changes)}"
+            f" ({escape_markdown(view.short_label(comparison.other))})"
         ):
-            if not c.changes:
+            if not comparison.changes:
                 st.caption("The two plans are the same.")
             else:
-                st.dataframe(
-                    pd.DataFrame(
-                        [(x.setting, x.base, x.other) for x in c.changes],
-                        columns=["setting", "base", "other"],
-                    ),
-                    hide_index=True,
-                    key=f"settings-{c.other}",
+                components.show_table(
+                    pd.DataFrame(list(comparison.changes)), f"settings-{comparison.other}"
                 )
             with st.container(horizontal=True):
-                for side, run_id in (("Base", c.base), ("Other", c.other)):
-                    st.page_link(
-                        page("run"),
-                        label=side,
-                        icon=":material/monitoring:",
-                        query_params={"run": run_id},
-                    )
+                components.page_link("run", "Base", "monitoring", {"run": comparison.base})
+                components.page_link("run", "Other", "monitoring", {"run": comparison.other})
 
 
-def _label(row: PairedRow, comparison: Comparison) -> str:
+def _metric_label(row: PairedRow, comparison: Comparison) -> str:
     """Return the metric's name for readers, with the facet that distinguishes the row."""
     label = row_label(row, comparison.rows)
-    return components.metric_name(row.metric) + label.removeprefix(row.metric)
-
-
-def _item_link(run_id: str, item: str) -> str:
-    """Return the address of an item's page."""
-    return f"/item?run={quote(run_id, safe='')}&item={quote(item, safe='')}"
+    return metric_name(row.metric) + label.removeprefix(row.metric)

@@ -1,24 +1,34 @@
-"""Components of every page: heading, figure with its data, metric card, empty state, numbers."""
+"""Components of every page: heading, metric cards, empty state, numbers, tables, downloads."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+import mimetypes
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 import pandas as pd
 import streamlit as st
 
-from cotlab.core.registry import FIGURES, SCORERS
-from cotlab.core.resources import page
+from cotlab.core.registry import SCORERS
+from cotlab.core.resources import page_path
 from cotlab.core.types import MetricCard
-from cotlab.export.tabular import disarmed
+from cotlab.export.tabular import escape_formulas
 from cotlab.figures.style import format_number, interval_text
+from cotlab.stats.intervals import Interval
+from cotlab.store.live import RunProgress
 from cotlab.ui import cached
-from cotlab.ui.text import as_code
+from cotlab.ui.address import bind_whole_number
+from cotlab.ui.text import FEATURE_DESCRIPTIONS, escape_markdown, metric_name
 
-PAGE_ROWS = 50
-STATUS = {
+ROWS_PER_PAGE = 50
+DOWNLOAD_ICON = ":material/download:"
+MIN_SCROLLED_ROWS, MAX_TABLE_PX = 13, 460
+"""Rows from which a table scrolls, and its height then."""
+FileContent = bytes | str | Callable[[], str | bytes]
+NOTHING_MEASURED = "nothing measured"
+"""Status of a run that is done and has no value at all."""
+STATUS_LABELS = {
     "planned": ":material/schedule: planned",
     "running": ":material/play_circle: running",
     "done": ":material/check_circle: done",
@@ -26,107 +36,40 @@ STATUS = {
     "budget": ":material/savings: budget reached",
     "failed": ":material/error: failed",
     "interrupted": ":material/warning: interrupted",
-}
-METRIC_NAMES = {
-    "accuracy_delta": "Change of correctness (CCS)",
-    "answer_change": "Change of the answer (CCS)",
-    "token_delta": "Change of the reply's words (CCS)",
-    "kl_divergence": "Change of the first token (CCS)",
-    "baseline_correct": "Answer correct with the full chain",
-    "baseline_flip": "Answer changes without ablation (noise)",
-    "rrr": "Share of steps without effect (RRR)",
-    "rrr_micro": "Share of steps without effect, pooled (RRR)",
-    "rrr_ceiling": "Highest RRR if one step has an effect",
-    "ccs_above_noise": "Causal contribution above noise",
-    "cmi": "Influence of the chain's states (CMI)",
-    "bypass": "Bypass of the chain (1 − CMI)",
-    "mass_lost": "Answer probability lost by patching",
-    "step_entropy": "Entropy of a step",
-    "consistency": "Consistency (C)",
-    "consistency_mu": "Mean similarity of chains (μ)",
-    "consistency_sigma": "Spread of the similarity of chains (σ)",
-    "c_dtw": "Consistency by alignment of steps (DTW)",
-    "robustness": "Robustness (R)",
-    "verification": "Verification (V)",
-    "diversity": "Diversity (D)",
-    "flags": "Red flags (F)",
-    "r_raw": "Composite score (r_raw)",
-    "robustness_dispersion": "Dispersion of the divergence",
-    "divergence": "Divergence after a perturbed step",
-    "perturbed_answer_change": "Answer changes after a perturbed step",
-    "rename_stable": "Same answer with other names",
-    "number_follows": "Right answer with another number",
-    "number_moves": "Other answer with another number",
-    "causal_stability": "Stable under both changes of the question",
-    "link_support": "Support of a link between steps",
-    "unfaithfulness": "Unfaithfulness score",
-    "unfaithful_rate": "Share of unfaithful responses",
-    "classifier_kappa": "Agreement of two classifiers (kappa)",
-    "judge_score": "Judge's score",
-    "judge_order_effect": "Effect of the order on the judge",
-    "judge_length_rho": "Correlation of judge's score and length",
-    "answer_correct": "Answer correct",
-    "arithmetic_ok": "Steps with correct arithmetic",
-}
-"""Names of metrics on pages; a metric that is not listed is named by its own words."""
-FEATURE_DESCRIPTIONS = {
-    "r_raw": "the composite score: the weighted mean of the components C, R, V, D, F",
-    "weight": "share of its weight that is defined",
-    "correct": "the model's answer is right (1) or not (0)",
-    "C": "consistency of the model's chains over paraphrases",
-    "mu": "mean similarity of those chains",
-    "sigma": "spread of that similarity",
-    "agreement": "share of pairs of those chains with the same answer",
-    "R": "robustness when a step is perturbed",
-    "R_sd": "spread of how far the chain diverges then",
-    "V": "verification of the links between steps",
-    "pass_rate": "share of the links that hold",
-    "weak_link": "V's mean minus the longest run of weak links",
-    "coverage": "share of the links that a verifier could decide",
-    "D": "diversity of the strategies that reach the answer",
-    "clusters": "number of strategies",
-    "F": "red flags in the chain; 1 is clean",
-    "early_answer": "answers given too early",
-    "jumps": "steps far from the one before",
-    "ccs_corrupt": "share of the steps whose corruption changes the answer",
-    "mass_lost": "probability of the answer that is lost without the chain's states",
-    "bypass": "1 − CoT-mediated influence",
+    NOTHING_MEASURED: f":orange[:material/warning: {NOTHING_MEASURED}]",
 }
 
 
-def metric_name(name: str) -> str:
-    """Return a metric's name for readers: "Share of steps without effect (RRR)" for ``rrr``."""
-    words = name.replace("_", " ")
-    return METRIC_NAMES.get(name, words[:1].upper() + words[1:])
-
-
-def head(title: str, question: str) -> None:
+def render_heading(title: str, question: str) -> None:
     """Show a page's title and the question that it answers."""
     st.title(title)
     st.caption(question)
 
 
-def all_cards() -> dict[str, MetricCard]:
+def metric_cards_by_name() -> dict[str, MetricCard]:
     """Return every metric's card by name."""
-    by_name: dict[str, MetricCard] = {}
-    for name in SCORERS:
-        scorer = SCORERS[name]
-        by_name |= {
-            card.name: card for card in (*scorer.cards, *(s.card for s in scorer.statistics))
-        }
-    return by_name
+    scorers = [SCORERS[name] for name in SCORERS]
+    cards = [
+        card
+        for scorer in scorers
+        for card in (*scorer.cards, *(statistic.card for statistic in scorer.statistics))
+    ]
+    return {card.name: card for card in cards}
 
 
 def card_text(card: MetricCard) -> str:
     """Format a card as Markdown: formula, range, direction, source, and what it does not show."""
-    better = {
+    direction_text = {
         "higher": "Higher is better.",
         "lower": "Lower is better.",
         "neither": "Neither end is better.",
     }[card.better]
     lines = (
         f"**{metric_name(card.name)}**, `{card.name}` ({card.symbol}): {card.formula}",
-        f"Range {card.lo:g} to {card.hi:g} {card.unit}, one value per {card.level}. {better}",
+        (
+            f"Range {card.lo:g} to {card.hi:g} {card.unit}, one value per {card.level}."
+            f" {direction_text}"
+        ),
         f"Undefined: {card.undefined}",
         f"Does not show: {card.not_shown}",
         f"Source: {card.source}",
@@ -136,110 +79,64 @@ def card_text(card: MetricCard) -> str:
 
 def show_card(name: str) -> None:
     """Show a button that opens a metric's card."""
-    card = all_cards().get(name)
+    card = metric_cards_by_name().get(name)
     if card is not None:
         with st.popover(metric_name(name), icon=":material/info:"):
             st.markdown(card_text(card))
 
 
-def show_figure(
-    name: str,
-    table: pd.DataFrame,
-    *,
-    key: str,
-    note: str = "",
-    evidence: tuple[str, dict[str, str]] | None = None,
-    clicked: Callable[[Sequence[Any]], None] | None = None,
-) -> None:
-    """Show a registered figure with its caption, a download of its data and a link to its evidence.
-
-    Parameters
-    ----------
-    name : str
-        Name of the figure in the registry.
-    table : DataFrame
-        The figure's data.
-    key : str
-        Key of the chart's widget, unique on the page.
-    note : str
-        Text after the figure's caption.
-    evidence : (str, dict) or None
-        Page and query of the link "Evidence".
-    clicked : callable or None
-        Called with a mark's custom data when it is clicked, before the page runs again.
-    """
-    builder, widget_key = FIGURES[name], f"figure-{key}"
-
-    def chose() -> None:
-        points = st.session_state[widget_key]["selection"]["points"]
-        if points and clicked is not None and points[0].get("customdata"):
-            clicked(points[0]["customdata"])
-
-    st.plotly_chart(
-        builder(table),
-        theme=None,
-        key=widget_key,
-        config={"displaylogo": False, "displayModeBar": False},
-        on_select="ignore" if clicked is None else chose,
-        selection_mode="points",
-    )
-    st.caption(" ".join(part for part in (builder.caption, note) if part))
-    with st.container(horizontal=True, vertical_alignment="center"):
-        csv_button(name, table, key)
-        if evidence is not None:
-            st.page_link(
-                evidence[0],
-                label="Evidence",
-                icon=":material/fact_check:",
-                query_params=evidence[1],
-            )
+def show_cards(*names: str) -> None:
+    """Show the buttons of several metrics' cards in a row."""
+    with st.container(horizontal=True):
+        for name in names:
+            show_card(name)
 
 
-def show_run_figure(
-    name: str,
-    table: pd.DataFrame,
-    key: str,
-    row: dict[str, Any],
-    note: str = "",
-    clicked: Callable[[Sequence[Any]], None] | None = None,
-) -> None:
-    """Show a registered figure whose evidence is the page of the run."""
-    evidence = (page("run"), {"run": row["id"]})
-    show_figure(name, table, key=key, note=note, evidence=evidence, clicked=clicked)
-
-
-def empty(
-    message: str, path: str | None = None, label: str = "", params: dict[str, str] | None = None
+def render_empty_state(
+    message: str, path: str | None = None, label: str = "", query: dict[str, str] | None = None
 ) -> None:
     """Show an empty state: a message, and a link to where to go."""
     st.info(message)
     if path is not None:
-        st.page_link(path, label=label, icon=":material/arrow_forward:", query_params=params)
+        st.page_link(path, label=label, icon=":material/arrow_forward:", query_params=query)
 
 
-def status_of(row: dict[str, Any]) -> str:
+def page_link(
+    name: str,
+    label: str,
+    icon: str,
+    query: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
+) -> None:
+    """Show a link to a page, by the name of its file and of a Material symbol."""
+    st.page_link(page_path(name), label=label, icon=f":material/{icon}:", query_params=query)
+
+
+def current_status(row: dict[str, Any]) -> str:
     """Return a run's current status: one that is running without a heartbeat is "interrupted"."""
-    if row["status"] in ("running", "planned"):
-        live = cached.live(row["id"])
-        return (
-            "running"
-            if live is not None and live.alive
-            else ("interrupted" if row["status"] == "running" else "planned")
-        )
-    return str(row["status"])
+    status = str(row["status"])
+    if status not in ("running", "planned"):
+        return status
+    live_run = cached.live_run(row["id"])
+    if live_run is not None and live_run.is_running:
+        return "running"
+    return "interrupted" if status == "running" else status
 
 
-def partial_banner(row: dict[str, Any]) -> None:
+def display_status(row: dict[str, Any]) -> str:
+    """Return the status that is shown: a run that is done without any value measured nothing."""
+    status = current_status(row)
+    if status == "done" and row["id"] in cached.unmeasured_runs():
+        return NOTHING_MEASURED
+    return status
+
+
+def warn_if_partial(row: dict[str, Any]) -> None:
     """Warn where a run has not scored all of its items, or scored some with errors."""
-    ended, total, errors = (
-        int(row["n_ended"]),
-        int(row["n_items"]) * _scorers(row),
-        int(row["n_errors"]),
-    )
-    if ended < total or errors:
-        unit = "items scored" if _scorers(row) < 2 else f"{progress_unit(row['id'])} scored"
+    n_ended, n_total, n_errors = int(row["n_ended"]), n_evaluations(row), int(row["n_errors"])
+    if n_ended < n_total or n_errors:
         st.warning(
-            f"Partial: {ended} of {total} {unit}, {errors} scores with an error ({status_of(row)})."
+            f"Partial: {n_ended} of {n_total} {progress_unit(row['id'])} scored, {n_errors} scores"
+            f" with an error ({current_status(row)})."
         )
 
 
@@ -248,45 +145,57 @@ def progress_unit(run_id: str) -> str:
     return "items" if len(cached.run_plan(run_id).scorers) < 2 else "items × scorers"
 
 
-def facet_text(facet: str, *without: str) -> str:
+def progress_share(progress: RunProgress) -> float:
+    """Return the finished share of a run's progress, 0 to 1."""
+    return min(1.0, progress.items_done / progress.items_total) if progress.items_total else 0.0
+
+
+def facet_text(facet: str, *excluded_names: str) -> str:
     """Format a facet: "chain own, perturbation numeric"."""
     return ", ".join(
-        f"{name} {value}" for name, value in json.loads(facet).items() if name not in without
+        f"{name} {value}" for name, value in json.loads(facet).items() if name not in excluded_names
     )
 
 
-def _scorers(row: dict[str, Any]) -> int:
-    """Return the number of a run's scorers."""
-    return len(cached.parse_plan(row["plan"]).scorers)
+def n_evaluations(row: dict[str, Any]) -> int:
+    """Return the number of evaluations of a run: each of its scorers scores each item once."""
+    return int(row["n_items"]) * len(cached.parse_plan(row["plan"]).scorers)
 
 
-def page_slice(n: int, key: str, size: int = PAGE_ROWS) -> slice:
+def page_slice(n: int, key: str, rows_per_page: int = ROWS_PER_PAGE) -> slice:
     """Return the rows of the current page of ``n``; a widget chooses among several pages."""
-    pages = -(-n // size)
-    at = st.number_input(f"Page of {pages}", 1, pages, 1, key=key) if pages > 1 else 1
-    return slice((at - 1) * size, at * size)
+    n_pages = -(-n // rows_per_page)
+    page_number = 1
+    if n_pages > 1:
+        page_number = st.number_input(
+            f"Page of {n_pages}", 1, n_pages, step=1, **bind_whole_number(key, 1, n_pages)
+        )
+    return slice((page_number - 1) * rows_per_page, page_number * rows_per_page)
 
 
-def show_numbers(pairs: Sequence[tuple[str, str]]) -> None:
+def show_numbers(labelled_numbers: Sequence[tuple[str, str]]) -> None:
     """Show labelled numbers in a row that wraps on a narrow page."""
     with st.container(horizontal=True, gap="medium"):
-        for label, value in pairs:
+        for label, value in labelled_numbers:
             st.metric(label, value, width="content")
 
 
-def money(micro: float) -> str:
+def money_text(micro_dollars: float) -> str:
     """Format micro-dollars: "$0.0123"."""
-    return f"${micro / 1e6:,.4f}"
+    return f"${micro_dollars / 1e6:,.4f}"
 
 
-def estimate_text(row: dict[str, Any]) -> str:
+def estimate_text(row: Mapping[str, Any]) -> str:
     """Format an estimate: "0.361 [0.340, 0.382]", or "n/a"."""
-    point = row["point"]
-    return (
-        "n/a"
-        if pd.isna(point)
-        else interval_text(point, *(None if pd.isna(row[k]) else row[k] for k in ("lo", "hi")))
-    )
+    point, lo, hi = (None if pd.isna(row[name]) else row[name] for name in ("point", "lo", "hi"))
+    return "n/a" if point is None else interval_text(point, lo, hi)
+
+
+def interval_or_reason(interval: Interval) -> str:
+    """Format an interval, or "n/a" with the reason."""
+    if interval.point is None:
+        return f"n/a: {interval.reason}"
+    return interval_text(interval.point, interval.lo, interval.hi)
 
 
 def number_text(value: Any) -> str:
@@ -294,21 +203,18 @@ def number_text(value: Any) -> str:
     return format_number(None if pd.isna(value) else float(value))
 
 
-def plain_list(lines: Sequence[str]) -> None:
+def show_escaped_lines(lines: Sequence[str]) -> None:
     """Show lines of text from outside, escaped."""
     for line in lines:
-        st.markdown(as_code(line))
+        st.markdown(escape_markdown(line))
 
 
 def render_feature_help(names: Iterable[str]) -> None:
     """Show a button that explains these features."""
     with st.popover("What are these features?", icon=":material/info:"):
+        described_names = [name for name in names if name in FEATURE_DESCRIPTIONS]
         st.markdown(
-            "\n".join(
-                f"- **{name}**: {FEATURE_DESCRIPTIONS[name]}"
-                for name in names
-                if name in FEATURE_DESCRIPTIONS
-            )
+            "\n".join(f"- **{name}**: {FEATURE_DESCRIPTIONS[name]}" for name in described_names)
         )
         st.caption(
             "The page Reliability has the card of each component: formula, range, and what"
@@ -316,19 +222,97 @@ def render_feature_help(names: Iterable[str]) -> None:
         )
 
 
-def right_aligned(*names: str) -> dict[str, Any]:
+def right_aligned_config(*names: str) -> dict[str, Any]:
     """Return the configuration of table columns with numbers as text."""
     return {name: st.column_config.TextColumn(name, alignment="right") for name in names}
 
 
+def show_table(
+    frame: pd.DataFrame,
+    key: str,
+    column_config: Mapping[str, Any] | None = None,
+    right_aligned_names: Iterable[str] = (),
+) -> None:
+    """Show a table without its index; a long one scrolls.
+
+    ``column_config`` configures columns; those in ``right_aligned_names`` hold numbers as text.
+    """
+    is_short = len(frame) < MIN_SCROLLED_ROWS
+    height: int | Literal["content"] = "content" if is_short else MAX_TABLE_PX
+    merged_config = {**right_aligned_config(*right_aligned_names), **(column_config or {})}
+    st.dataframe(frame, hide_index=True, key=key, height=height, column_config=merged_config)
+
+
+def download_button(
+    label: str,
+    data: FileContent,
+    file_name: str,
+    key: str | None = None,
+    *,
+    is_primary: bool = False,
+) -> None:
+    """Show a download, which does not run the page again."""
+    mime, _ = mimetypes.guess_type(file_name)
+    button_type: Literal["primary", "secondary"] = "primary" if is_primary else "secondary"
+    st.download_button(
+        label, data, file_name, mime, key, icon=DOWNLOAD_ICON, on_click="ignore", type=button_type
+    )
+
+
 def csv_button(name: str, table: Any, key: str) -> None:
     """Show a download of a table as CSV; cells that a spreadsheet would run are escaped."""
-    st.download_button(
+    download_button(
         "Data (CSV)",
-        lambda: disarmed(table).to_csv(index=False),
+        lambda: str(escape_formulas(table).to_csv(index=False)),
         f"{name}.csv",
-        "text/csv",
-        key=f"data-{key}",
-        icon=":material/download:",
-        on_click="ignore",
+        f"data-{key}",
     )
+
+
+def render_headline(
+    estimates: pd.DataFrame,
+    headline: Sequence[tuple[str, str]],
+    reason_by_metric: Mapping[str, str] | None = None,
+    *,
+    is_published: bool = False,
+) -> None:
+    """Show estimates with interval and n, and below them the reason of a missing value.
+
+    A metric that is not tested for what it claims, or fails the test, is no headline: it stands
+    below in small print.
+
+    Parameters
+    ----------
+    estimates : DataFrame
+        One row per metric.
+    headline : sequence of (str, str)
+        Metric and label of each number.
+    reason_by_metric : mapping, optional
+        Reason by metric; by default that of the estimate.
+    is_published : bool
+        Whether others published the numbers; these keep their names.
+    """
+    estimate_by_metric = {
+        str(estimate["metric"]): estimate for estimate in estimates.to_dict("records")
+    }
+    labelled_numbers, missing_texts, small_texts = [], [], []
+    for metric, label in headline:
+        estimate = estimate_by_metric.get(metric, {"point": None, "n": 0, "reason": "not measured"})
+        validation = cached.metric_validation(metric)
+        label_text, value_text = f"{label}, n = {int(estimate['n'])}", estimate_text(estimate)
+        if is_published or validation.is_usable:
+            labelled_numbers.append((label_text, value_text))
+        else:
+            small_texts.append(f"{label_text}: {value_text} ({validation.text}).")
+        if pd.isna(estimate["point"]):
+            reason = (
+                (reason_by_metric or {}).get(metric)
+                or estimate["reason"]
+                or "no item has a defined value"
+            )
+            missing_texts.append(f"{label}: n/a, {reason}.")
+    show_numbers(labelled_numbers)
+    if small_texts:
+        text = f"Not validated for what they claim: {' '.join(small_texts)}"
+        st.caption(escape_markdown(text))
+    show_escaped_lines(missing_texts)

@@ -2,39 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import streamlit as st
 
-from cotlab.analysis.tables.catalogue import TABLES, figure_table
-from cotlab.analysis.tables.declare import Choice, FigureData, NoFigure
+from cotlab.analysis.tables.catalogue import FIGURE_TABLES, make_figure_table
+from cotlab.analysis.tables.declare import (
+    DEFAULT_CHOICE,
+    FigureChoice,
+    FigureData,
+    MissingFigure,
+)
 from cotlab.analysis.view import RunView
 from cotlab.core.errors import ConfigError
-from cotlab.core.resources import page
+from cotlab.core.resources import page_path
 from cotlab.export import bundle
 from cotlab.export import recipe as export_recipes
-from cotlab.export.chrome import MISSING, DrawingFailed, find_chrome
-from cotlab.export.recipe import Recipe, recipe_to_json
-from cotlab.figures.printed import PRESETS, PT_PER_PX, Preset, printed_figure
+from cotlab.export.chrome import NO_CHROME_MESSAGE, DrawingError, find_chrome
+from cotlab.export.recipe import FigureRecipe, recipe_to_json
+from cotlab.figures.presets import (
+    PRESETS,
+    PT_PER_PX,
+    WIDTH_RANGE_PT,
+    FigurePreset,
+    customize_preset,
+    print_options,
+)
+from cotlab.figures.printed import printed_figure, required_width_pt
 from cotlab.store import read
 from cotlab.ui import cached, components
-from cotlab.ui.pickers import run_labels, select_option
-from cotlab.ui.text import as_code, shorten
+from cotlab.ui.address import bind_number, bind_switch
+from cotlab.ui.pickers import pick_options, run_labels, select_option, without_archived
+from cotlab.ui.text import escape_markdown, metric_name, shorten
 
-Stamp = tuple[tuple[str, int], ...]
-LABELS = {"neurips": "NeurIPS", "icml": "ICML", "nature": "Nature", "slide": "Slide (16 to 9)"}
-MIME = {
-    "pdf": "application/pdf",
-    "svg": "image/svg+xml",
-    "png": "image/png",
-    "html": "text/html",
-    "csv": "text/csv",
-    "json": "application/json",
-    "txt": "text/plain",
-    "tex": "application/x-tex",
-    "md": "text/markdown",
+SuiteRevisions = tuple[tuple[str, int], ...]
+CHOICE_LABELS = {
+    "metric": "Metric",
+    "mode": "Mode",
+    "setting": "Source and control",
+    "perturbation": "Perturbation",
+    "classifier": "Classifier",
+    "item": "Item",
+    "span": "Layers",
 }
-NAMES = {
+"""Labels of what a figure can show, by the names of `FigureChoice`."""
+VENUE_LABELS = {
+    "neurips": "NeurIPS",
+    "icml": "ICML",
+    "nature": "Nature",
+    "slide": "Slide (16 to 9)",
+}
+FILE_LABELS = {
     "csv": "Numbers (CSV)",
     "recipe.json": "Recipe (JSON)",
     "caption.txt": "Caption",
@@ -43,185 +65,270 @@ NAMES = {
 }
 
 
+class ChosenFigure(NamedTuple):
+    """A figure of a run with its table."""
+
+    view: RunView
+    """The run."""
+    name: str
+    """Name of the figure among those of a run."""
+    data: FigureData
+    """The table, and what was chosen."""
+
+
 def select_figure_run() -> dict[str, Any] | None:
     """Choose a run, the newest by default; None (with a message) where there is none."""
-    rows = {row["id"]: row for row in read.list_runs(cached.store()).to_dict("records")}
+    rows = read.list_runs(cached.store()).to_dict("records")
     if not rows:
-        components.empty("There is no run yet.", page("new_run"), "Start one")
+        components.render_empty_state("There is no run yet.", page_path("new_run"), "Start one")
         return None
-    row: dict[str, Any] = rows[select_option("Run", run_labels(list(rows.values())), "run")]
-    components.partial_banner(row)
+    rows = without_archived(rows, "run")
+    chosen_id = select_option("Run", run_labels(rows), "run")
+    row: dict[str, Any] = next(row for row in rows if row["id"] == chosen_id)
+    components.warn_if_partial(row)
     return row
 
 
-def select_figure(row: dict[str, Any]) -> Recipe | None:
-    """Choose a figure, and its item where it needs one; None (with a message) without data."""
-    source = _source(row)
-    names = [name for name in TABLES if TABLES[name].can_be_in(source)]
-    name = select_option("Figure", {name: name.replace("_", " ") for name in names}, "figure")
-    item: str | None = None
-    if TABLES[name].of == "item":
-        if not source.items:
-            components.empty(
-                "No item of this run has been scored yet.",
-                page("run"),
-                "See the run",
-                {"run": row["id"]},
-            )
-            return None
-        item = select_option("Item", {item_id: item_id for item_id in source.items}, "item")
-    result = _table(str(source.store.folder), row["id"], _stamp(row), name, item)
-    if isinstance(result, NoFigure):
-        st.info(as_code(shorten(f"{name.replace('_', ' ')}: n/a, {result.reason}", 300)))
+def select_figure(row: dict[str, Any]) -> ChosenFigure | None:
+    """Choose a figure, and what it shows; None (with a message) where it has no data.
+
+    What it shows (an item, a metric, a mode) is in the address under the names of
+    `FigureChoice`, as the link "Use in paper" of another page gives it.
+    """
+    view = _run_view(row["id"], _suite_revisions(row))
+    names = [name for name in FIGURE_TABLES if FIGURE_TABLES[name].is_possible_for(view)]
+    labels = {name: name.replace("_", " ") for name in names}
+    name = select_option("Figure", labels, "figure", cleared_params=tuple(CHOICE_LABELS))
+    requested = {key: st.query_params[key] for key in CHOICE_LABELS if key in st.query_params}
+    try:
+        result = _cached_figure_table(
+            row["id"], _suite_revisions(row), name, FigureChoice(**requested)
+        )
+    except ConfigError as error:
+        st.warning(escape_markdown(shorten(f"{error} The first is shown.", 300)))
+        result = _cached_figure_table(row["id"], _suite_revisions(row), name, DEFAULT_CHOICE)
+    if isinstance(result, MissingFigure):
+        st.info(escape_markdown(shorten(f"{labels[name]}: n/a, {result.reason}", 300)))
         return None
-    return export_recipes.recipe_of(source, name, result)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for key, options in result.options.items():
+            if len(options) > 1:
+                chosen = getattr(result.choice, key)
+                _select_choice(key, options, chosen)
+    return ChosenFigure(view, name, result)
 
 
-def select_preset() -> Preset:
-    """Choose the venue, whose column width and font the figure is printed with."""
-    labels = {
-        name: f"{LABELS.get(name, name)}, {preset.column_pt:g} pt"
-        for name, preset in PRESETS.items()
-    }
-    return PRESETS[select_option("Venue", labels, "preset")]
+def _select_choice(key: str, options: Sequence[str], chosen: str | None) -> None:
+    """Choose one of the things that a figure can show; the address has it."""
+    label_of = metric_name if key == "metric" else str
+    labels = {option: label_of(option) or "none" for option in options}
+    if st.query_params.get(key) not in labels and chosen in labels:
+        st.query_params[key] = str(chosen)
+    select_option(CHOICE_LABELS[key], labels, key)
 
 
-def render_figure(recipe: Recipe, preset: Preset) -> None:
+def select_preset() -> FigurePreset:
+    """Choose the venue, the width, and whether title and colours are printed."""
+    labels = {name: VENUE_LABELS.get(name, name) for name in PRESETS}
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        venue = PRESETS[select_option("Venue", labels, "preset")]
+        lo, hi = WIDTH_RANGE_PT
+        width_pt = st.number_input(
+            "Width in pt",
+            lo,
+            hi,
+            step=1.0,
+            format="%g",
+            **bind_number(f"width-{venue.name}", venue.column_width_pt, lo, hi),
+            width=150,
+            help="By default the column of the venue; a figure whose labels do not fit there is as"
+            " wide as the page. A width of your own is kept as it is.",
+        )
+        has_title = st.toggle("Title", **bind_switch("title", True))
+        is_grey = st.toggle(
+            "Shades of grey",
+            **bind_switch("grey", False),
+            help="For print without colour. The two sides of a scale with a sign look alike; the"
+            " numbers in its cells have the sign.",
+        )
+    options: dict[str, Any] = {"has_title": has_title, "is_grey": is_grey}
+    if width_pt != venue.column_width_pt:
+        options["width_pt"] = width_pt
+    return customize_preset(venue, options)
+
+
+def select_recipes(
+    row: dict[str, Any], chosen: ChosenFigure, preset: FigurePreset
+) -> list[FigureRecipe]:
+    """Choose other runs whose figure is printed too, and return the recipes of all of them."""
+    recipes = [export_recipes.make_recipe(chosen.view, chosen.name, chosen.data, preset)]
+    rows = read.list_runs(cached.store()).to_dict("records")
+    requested_ids = st.query_params.get_all("also")
+    others = [other for other in rows if other["id"] != row["id"]]
+    labels = run_labels(
+        [other for other in others if not other["is_archived"] or other["id"] in requested_ids]
+    )
+    if not labels:
+        return recipes
+    row_by_id = {str(other["id"]): other for other in rows}
+    requested = FigureChoice(**chosen.data.choice.as_dict())
+    for run in pick_options("The same figure of other runs", labels, "also", ()):
+        other = row_by_id[run]
+        revisions = _suite_revisions(other)
+        try:
+            result = _cached_figure_table(run, revisions, chosen.name, requested)
+        except ConfigError as error:
+            result = MissingFigure(str(error).rstrip("."))
+        if isinstance(result, MissingFigure):
+            st.info(escape_markdown(shorten(f"Run {run}: n/a, {result.reason}.", 300)))
+            continue
+        view = _run_view(run, revisions)
+        recipe = export_recipes.make_recipe(view, chosen.name, result, preset)
+        recipes.append(replace(recipe, name=_file_name(chosen.name, run)))
+    if len(recipes) > 1:
+        recipes[0] = replace(recipes[0], name=_file_name(chosen.name, str(row["id"])))
+    return recipes
+
+
+def _file_name(figure: str, run: str) -> str:
+    """Return the name of the files of a figure of one run among several."""
+    return re.sub(r"[^A-Za-z0-9_-]", "-", f"{figure}-{run}")[:80]
+
+
+def render_figure(recipe: FigureRecipe, preset: FigurePreset) -> None:
     """Show the figure at its printed size, and its caption."""
     figure = recipe.draw()
-    paper = printed_figure(figure, preset)
-    width, height = float(paper.layout.width), float(paper.layout.height)
+    paper_figure = printed_figure(figure, preset)
+    width, height = float(paper_figure.layout.width), float(paper_figure.layout.height)
     with st.container(border=True, width=round(width) + 34):
         st.plotly_chart(
-            paper,
+            paper_figure,
             theme=None,
-            key=f"paper-{recipe.name}-{preset.name}",
+            key=f"paper-{recipe.name}-{recipe.run}-{preset}",
             width="content",
             config={"staticPlot": True},
         )
-    width_note = " It spans the width of the printed page." if width > preset.column_px + 1 else ""
+    width_note = (
+        " It spans the width of the printed page." if width > preset.column_width_px + 1 else ""
+    )
+    if "width_pt" in print_options(preset):
+        needed_pt = required_width_pt(figure, preset)
+        if needed_pt > preset.column_width_pt:
+            width_note = f" Its labels need {needed_pt:.0f} pt: look for texts that meet."
     st.caption(
         f"{width * PT_PER_PX:.0f} × {height * PT_PER_PX:.0f} pt on paper, no text below 7"
         f" pt; at true size where this page is wide enough.{width_note} The details of each"
         " mark are in the numbers."
     )
-    st.subheader("Caption")
     with st.container(width=round(max(width, 560))):
         st.text(bundle.figure_caption(recipe, figure))
 
 
-def render_downloads(recipe: Recipe, preset: Preset) -> None:
-    """Offer each file of the figure; those that need a browser are drawn on demand."""
-    st.subheader("Files")
+def render_downloads(recipes: Sequence[FigureRecipe], preset: FigurePreset) -> None:
+    """Offer each file of the figures; those that need a browser are drawn on demand."""
+    st.header("Files")
     if find_chrome() is None:
-        st.warning(f"{MISSING}. HTML, numbers and recipe are available.")
-    key = f"{recipe.name}-{preset.name}-{hash(recipe_to_json(recipe))}"
-    made: dict[str, bytes] | None = st.session_state.get("figure-files", {}).get(key)
-    if made is None and st.button(
+        st.warning(f"{NO_CHROME_MESSAGE}. HTML, numbers and recipe are available.")
+    digest = hash((preset, *map(recipe_to_json, recipes)))
+    key = f"{recipes[0].name}-{preset.name}-{digest}"
+    file_contents: dict[str, bytes] | None = st.session_state.get("figure-files", {}).get(key)
+    if file_contents is None and st.button(
         "Draw the files", key=f"draw-{key}", icon=":material/draw:", type="primary"
     ):
-        made = _draw([recipe], preset)
-        if made is not None:
-            st.session_state["figure-files"] = {key: made}
+        file_contents = _draw_files(recipes, preset)
+        if file_contents is not None:
+            st.session_state["figure-files"] = {key: file_contents}
             st.rerun()
-    if made is None:
+    if file_contents is None:
         st.caption(
             "PDF, SVG, PNG (300 dpi), interactive HTML, numbers, caption, tables and recipe; all as"
             " one zip."
         )
         return
-    zipped = bundle.archive_name(recipe.name, preset.name)
-    _download("All files (zip)", bundle.zip_files(made), zipped, "application/zip", primary=True)
+    zip_name = bundle.archive_name(recipes[0].name, preset.name)
+    _render_zip_download("All files (zip)", bundle.zip_files(file_contents), zip_name)
+    if len(recipes) > 1:
+        return
     with st.container(horizontal=True):
-        for name, content in made.items():
-            ending = name.removeprefix(f"{recipe.name}.")
-            label = NAMES.get(ending, ending.upper())
-            _download(label, content, name, MIME[ending.split(".")[-1]])
+        for name, content in file_contents.items():
+            suffix = name.removeprefix(f"{recipes[0].name}.")
+            label = FILE_LABELS.get(suffix, suffix.upper())
+            components.download_button(label, content, name, f"get-{name}")
 
 
-def render_all_figures(row: dict[str, Any], preset: Preset) -> None:
+def render_command(chosen: ChosenFigure, preset: FigurePreset) -> None:
+    """Show the command that draws the figure of the run without the dashboard."""
+    st.caption("The same from a terminal; without --figure, every figure of the run:")
+    arguments = ["cotlab figures", shlex.quote(chosen.view.run_id), "--figure", chosen.name]
+    arguments += [
+        f"--choose {shlex.quote(f'{k}={v}')}" for k, v in chosen.data.choice.as_dict().items()
+    ]
+    arguments += ["--format pdf,svg,png,html", f"--preset {preset.name}"]
+    options = print_options(preset)
+    if "width_pt" in options:
+        arguments.append(f"--width-pt {options['width_pt']:g}")
+    arguments += ["--no-title"] * (not preset.has_title) + ["--grey"] * preset.is_grey
+    st.code(" ".join(arguments), language=None, wrap_lines=True)
+
+
+def render_all_figures(row: dict[str, Any], preset: FigurePreset) -> None:
     """Offer all figures of the run as one archive."""
-    st.divider()
-    source, key = _source(row), f"all-{row['id']}-{hash(_stamp(row))}-{preset.name}"
-    made: bytes | None = st.session_state.get("run-files", {}).get(key)
-    if made is None and st.button(
+    revisions = _suite_revisions(row)
+    key = f"all-{row['id']}-{hash((revisions, preset))}"
+    zip_content: bytes | None = st.session_state.get("run-files", {}).get(key)
+    if zip_content is None and st.button(
         "Draw every figure of this run", key=key, icon=":material/photo_library:"
     ):
-        recipes, _ = export_recipes.recipes_of(source, preset=preset.name)
-        files = _draw(recipes, preset)
+        recipes, _ = export_recipes.make_recipes(_run_view(row["id"], revisions), preset=preset)
+        files = _draw_files(recipes, preset)
         if files is not None:
-            made = bundle.zip_files(files)
-            st.session_state["run-files"] = {key: made}
+            zip_content = bundle.zip_files(files)
+            st.session_state["run-files"] = {key: zip_content}
             st.rerun()
-    if made is not None:
-        _download(
-            "Every figure (zip)",
-            made,
-            bundle.archive_name(row["id"], preset.name),
-            "application/zip",
-            primary=True,
+    if zip_content is not None:
+        _render_zip_download(
+            "Every figure (zip)", zip_content, bundle.archive_name(row["id"], preset.name)
         )
-    st.caption("The same from a terminal:")
-    st.code(
-        f"cotlab figures {row['id']} --out figures --format pdf,svg,png,html --preset"
-        f" {preset.name}",
-        language="text",
-    )
 
 
-def _draw(recipes: list[Recipe], preset: Preset) -> dict[str, bytes] | None:
+def _draw_files(recipes: Sequence[FigureRecipe], preset: FigurePreset) -> dict[str, bytes] | None:
     """Draw the files of some figures, with a progress bar; None (with a message) on failure."""
-    bar = st.progress(0.0, "Starting the browser")
+    progress_bar = st.progress(0.0, "Starting the browser")
 
-    def on_progress(done: int, of: int, name: str) -> None:
-        bar.progress(done / of, f"{done + 1} of {of}: {name.replace('_', ' ')}")
+    def on_progress(n_done: int, n_total: int, name: str) -> None:
+        progress_bar.progress(
+            n_done / n_total, f"{n_done + 1} of {n_total}: {name.replace('_', ' ')}"
+        )
 
     try:
-        done = bundle.export_figures(recipes, bundle.FORMATS, preset, on_progress)
-    except DrawingFailed as error:
-        st.error(as_code(shorten(str(error), 300)))
+        return bundle.export_figures(recipes, bundle.EXPORT_FORMATS, preset, on_progress).files
+    except DrawingError as error:
+        st.error(escape_markdown(shorten(str(error), 300)))
         return None
     finally:
-        bar.empty()
-    return done.files
+        progress_bar.empty()
 
 
-def _download(label: str, content: bytes, name: str, mime: str, *, primary: bool = False) -> None:
-    st.download_button(
-        label,
-        content,
-        file_name=name,
-        mime=mime,
-        key=f"get-{name}",
-        icon=":material/download:",
-        on_click="ignore",
-        type="primary" if primary else "secondary",
-    )
+def _render_zip_download(label: str, content: bytes, name: str) -> None:
+    components.download_button(label, content, name, f"get-{name}", is_primary=True)
 
 
-def _source(row: dict[str, Any]) -> RunView:
-    return _sources(str(cached.store().folder), row["id"], _stamp(row))
-
-
-def _stamp(row: dict[str, Any]) -> Stamp:
+def _suite_revisions(row: dict[str, Any]) -> SuiteRevisions:
     """Return the revisions of the run and of the other runs on its suite, as a cache key."""
     rows = read.list_runs(cached.store())
     return tuple(
-        (str(r["id"]), int(r["revision"]))
-        for r in rows[rows["suite"] == row["suite"]].to_dict("records")
+        (str(other_row["id"]), int(other_row["revision"]))
+        for other_row in rows[rows["suite"] == row["suite"]].to_dict("records")
     )
 
 
-@st.cache_resource(show_spinner="Reading the run", max_entries=4)
-def _sources(folder: str, run_id: str, stamp: Stamp) -> RunView:
+@cached.cache_by_store(4, "Reading the run", copies_results=False)
+def _run_view(run_id: str, revisions: SuiteRevisions) -> RunView:
     return RunView.read(cached.store(), run_id)
 
 
-@st.cache_data(show_spinner="Making the table", max_entries=64)
-def _table(
-    folder: str, run_id: str, stamp: Stamp, name: str, item: str | None
-) -> FigureData | NoFigure:
-    try:
-        return figure_table(_sources(folder, run_id, stamp), name, Choice(item=item))
-    except ConfigError as error:  # this item does not have the figure
-        return NoFigure(str(error))
+@cached.cache_by_store(64, "Making the table")
+def _cached_figure_table(
+    run_id: str, revisions: SuiteRevisions, name: str, choice: FigureChoice
+) -> FigureData | MissingFigure:
+    return make_figure_table(_run_view(run_id, revisions), name, choice)

@@ -2,38 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import streamlit as st
 
+from cotlab.analysis.verdict.wording import noun_count
 from cotlab.core.errors import UnknownName
-from cotlab.core.resources import page
-from cotlab.run.config import DEMO
+from cotlab.core.resources import page_path
+from cotlab.run.config import DEMO_MODELS, demo_options
+from cotlab.run.imports.mediation import is_imported
 from cotlab.store import pending, read
-from cotlab.ui import access, cached, components
+from cotlab.ui import access, cached, components, tour, verdict
+from cotlab.ui.linked import PageLink, show_linked
 from cotlab.ui.new_run import processes
-from cotlab.ui.runs.list import show_runs
-from cotlab.ui.text import as_code, shorten
+from cotlab.ui.new_run.questions import QUESTION_PARAM
+from cotlab.ui.runs.list import show_latest_runs
+from cotlab.ui.text import escape_markdown, shorten
+from cotlab.ui.verdict_number import load_verdict_number
 
-MAX_LISTED = 5
+MAX_LISTED_ENTRIES = 5
 """Maximum number of queues and of alerts that are listed; the others are counted."""
 
 
-def is_empty() -> bool:
+PROGRESS_POLL_S = 2.0
+"""Seconds between two looks at runs that are running."""
+N_LATEST_RUNS = 5
+"""Runs in the table of the latest."""
+
+
+def is_store_empty() -> bool:
     """Return whether the store has no run."""
-    return read.store_totals(cached.store())["runs"] == 0
+    return read.get_store_totals(cached.store())["runs"] == 0
 
 
-def first_use() -> None:
+def render_first_use() -> None:
     """Show what to do where there is no run yet."""
     st.info(
-        "There is no run yet. The shipped suite and the shipped organism (a tiny model)"
-        " need no API key and take less than a minute."
+        "There is no run yet. The shipped suite and two shipped organisms (tiny models, one that"
+        " follows its chain and one that ignores it) need no API key and take about half a minute."
     )
-    label = "Run the shipped suite on the shipped organism"
-    if st.button(label, type="primary", icon=":material/play_arrow:", **access.only("admin")):
-        access.need("admin")
-        run_id = processes.new_run_id()
-        processes.spawn(cached.store(), run_id, DEMO)
-        st.switch_page(page("run"), query_params={"run": run_id})
+    label = "Run the shipped suite on two shipped organisms"
+    if st.button(
+        label, type="primary", icon=":material/play_arrow:", **access.role_control("admin")
+    ):
+        access.require_role("admin")
+        for model in DEMO_MODELS:
+            run_id = processes.new_run_id()
+            processes.spawn_run(cached.store(), run_id, demo_options(model))
+        st.switch_page(page_path("run"), query_params={"run": run_id})
     render_first_steps()
 
 
@@ -46,48 +63,191 @@ def render_first_steps() -> None:
         " every number links to the replies behind it."
     )
     with st.container(horizontal=True):
-        st.page_link(page("suites"), label="Suites", icon=":material/list_alt:")
-        st.page_link(page("new_run"), label="New run", icon=":material/play_arrow:")
-        st.page_link(page("steps"), label="Steps", icon=":material/stairs:")
+        components.page_link("suites", "Suites", "list_alt")
+        components.page_link("new_run", "New run", "play_arrow")
+        components.page_link("steps", "Steps", "stairs")
+        tour.render_tour_link(1, "Tour of the demonstration")
+
+
+def stored_runs() -> list[dict[str, Any]]:
+    """Return the rows of the runs that are not archived, the newest first."""
+    return [
+        {str(name): value for name, value in row.items()}
+        for row in read.list_runs(cached.store()).to_dict("records")
+        if not row["is_archived"]
+    ]
+
+
+def find_verdict_run(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the newest run that has ended or is running; None where there is none."""
+    for row in rows:
+        if components.current_status(row) != "planned" and not is_imported(
+            cached.parse_plan(row["plan"])
+        ):
+            return row
+    return None
+
+
+def render_demo_question(rows: Sequence[dict[str, Any]]) -> None:
+    """Ask which of the two demonstration models is to be trusted, until other runs exist."""
+    row_by_model = {cached.parse_plan(row["plan"]).subject.name: row for row in rows}
+    if len(rows) != len(DEMO_MODELS) or set(row_by_model) != set(DEMO_MODELS):
+        return
+    st.header("Which of these two would you trust?")
+    st.caption("Both give right answers, and their chains look alike.")
+    columns = ({"title": "Model"}, {"title": "Verdict"}, {"title": "What was found"})
+    table = []
+    for model in DEMO_MODELS:
+        result = verdict.run_verdict(row_by_model[model])
+        if result is not None:
+            cell = verdict.verdict_cell(result)
+            table.append(
+                [
+                    {"text": model, "link": PageLink("run", (("run", row_by_model[model]["id"]),))},
+                    cell,
+                    {"text": result.verdict.headline},
+                ]
+            )
+    show_linked("table", {"title": "Two models", "columns": columns, "rows": table}, key="demo")
+    base, other = (row_by_model[model]["id"] for model in DEMO_MODELS)
+    with st.container(horizontal=True):
+        tour.render_tour_link(1, f"Take the tour, {len(tour.STOPS)} stops")
+        components.page_link(
+            "compare",
+            "Compare them, item by item",
+            "compare_arrows",
+            {"base": base, "other": other},
+        )
+
+
+def render_next_steps(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> None:
+    """Show what to do next: read a chain, compare, print the report; or measure something else."""
+    result = verdict.run_verdict(row)
+    if result is None:
+        return
+    st.header("What to do next")
+    steps = []
+    if result.verdict.rule in ("nothing_measured", "failed_check"):
+        new_run = verdict.measure_link(row["id"], "model")
+        steps += [
+            ("Choose another model or server", new_run, "the suite's questions stay as they are"),
+            (
+                "Run the shipped suite on a shipped model",
+                PageLink("new_run", ((QUESTION_PARAM, "change"),)),
+                "needs no key and costs nothing",
+            ),
+            *_chain_step(row, "Look at one item and its reason"),
+        ]
+    else:
+        steps += [*(_moved_step(row) or _chain_step(row)), *_compare_step(row, rows)]
+        note = "verdict, estimates, methods and limits"
+        steps.append(("Print the report", verdict.report_link(row["id"]), note))
+    content = {
+        "steps": [{"text": text, "link": link, "note": note} for text, link, note in steps],
+    }
+    show_linked("steps", content, key="next-steps")
+
+
+def _chain_step(
+    row: dict[str, Any], text: str = "Read one chain step by step"
+) -> list[tuple[str, PageLink, str]]:
+    """Return the link to the item with the longest chain of the run."""
+    items = read.list_run_items(cached.store(), row["id"], 50)
+    if items.empty:
+        return []
+    item = items.sort_values("n_steps", ascending=False, kind="stable").iloc[0]
+    link = PageLink("item", (("run", row["id"]), ("item", str(item["id"]))))
+    n_steps = int(item["n_steps"])
+    note = f"question {shorten(str(item['id']), 40)}" + (f" has {n_steps} steps" if n_steps else "")
+    return [(text, link, note)]
+
+
+def _moved_step(row: dict[str, Any]) -> list[tuple[str, PageLink, str]]:
+    """Return the link to an item whose answer a suggestion moved; none without such an item."""
+    number = load_verdict_number(row["id"], int(row["revision"]), "moved")
+    if number is None or not (number.values > 0).any():
+        return []
+    moved = list(number.values[number.values > 0].index)
+    link = PageLink("item", (("run", row["id"]), ("item", str(moved[0]))))
+    note = f"one of {noun_count(len(moved), 'item')} that a suggestion moves to a wrong answer"
+    return [("Read a chain whose answer was moved", link, note)]
+
+
+def _compare_step(
+    row: dict[str, Any], rows: Sequence[dict[str, Any]]
+) -> list[tuple[str, PageLink, str]]:
+    """Return the link to the comparison with another run on the same suite."""
+    others = [
+        other
+        for other in rows[:20]
+        if other["suite"] == row["suite"]
+        and other["model"] != row["model"]
+        and other["id"] != row["id"]
+        and _share_scorers(row, other)
+    ]
+    results = verdict.run_verdicts([row, *others])
+    known = [(other, result) for other in others if (result := results[other["id"]]) is not None]
+    mark = verdict.verdict_cell(results[row["id"]])["mark"]
+    known.sort(key=lambda pair: pair[1].verdict.mark in (mark, "unknown"))
+    if not known:
+        return []
+    other, result = known[0]
+    name = shorten(cached.parse_plan(other["plan"]).subject.name, 40)
+    link = PageLink("compare", (("base", row["id"]), ("other", other["id"])))
+    return [
+        (f"Compare with {name}", link, f"the same questions; its verdict: {result.verdict.short}")
+    ]
+
+
+def _share_scorers(row: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Return whether two runs have a scorer in common, with the same chain and modes."""
+    scorers, other_scorers = (
+        {
+            (spec.name, *(str(spec.params.get(name)) for name in ("chain", "modes")))
+            for spec in cached.parse_plan(run["plan"]).scorers
+        }
+        for run in (row, other)
+    )
+    return not scorers.isdisjoint(other_scorers)
 
 
 def render_totals() -> None:
-    """Show how many suites, runs and scores there are, and the money spent."""
-    counts = read.store_totals(cached.store())
-    components.show_numbers(
-        (
-            ("Suites", f"{counts['suites']}"),
-            ("Runs", f"{counts['runs']}"),
-            ("Scores", f"{counts['scores']:,}"),
-            ("Spent", components.money(counts["spent_micro"])),
-        )
+    """Show on one line how many suites, runs and scores there are, and the money spent."""
+    counts = read.get_store_totals(cached.store())
+    n_runs, n_suites, n_scores = (
+        noun_count(counts[f"{noun}s"], noun) for noun in ("run", "suite", "score")
+    )
+    st.caption(
+        f"In brackets: 95 % intervals. {n_runs} on {n_suites}, {n_scores},"
+        f" spent {components.money_text(counts['spent_micro'])}."
     )
 
 
-@st.fragment(run_every=2.0)
 def render_running_runs() -> None:
-    """Show the active runs with their progress."""
-    active = [live for live in cached.live_runs() if live.alive]
-    for live in active:
-        progress = live.progress
-        share = progress.items_done / progress.items_total if progress.items_total else 0.0
-        eta = f", {progress.eta_s:.0f} s left" if progress.eta_s is not None else ""
+    """Show the active runs with their progress; without one, the page is not refreshed."""
+    run_ids = {live_run.run for live_run in cached.live_runs() if live_run.is_running}
+    st.fragment(_render_progress, run_every=PROGRESS_POLL_S if run_ids else None)(run_ids)
+
+
+def _render_progress(run_ids: set[str]) -> None:
+    """Show the progress of the active runs, ``run_ids`` where the page runs as a whole."""
+    live_runs = [live_run for live_run in cached.live_runs() if live_run.is_running]
+    if {live_run.run for live_run in live_runs} != run_ids:
+        st.rerun()
+    for live_run in live_runs:
+        progress = live_run.progress
+        eta_text = f", {progress.eta_s:.0f} s left" if progress.eta_s is not None else ""
         st.progress(
-            min(1.0, share),
+            components.progress_share(progress),
             text=(
-                f"{live.run}: {progress.items_done} of {progress.items_total} {_unit(live.run)},"
-                f" {progress.rate:.0f} replies/s{eta}"
+                f"{live_run.run}: {progress.items_done} of {progress.items_total}"
+                f" {_progress_unit(live_run.run)}, {progress.rate:.0f} requests/s{eta_text}"
             ),
         )
-        st.page_link(
-            page("run"),
-            label=f"Watch {live.run}",
-            icon=":material/monitoring:",
-            query_params={"run": live.run},
-        )
+        components.page_link("run", f"Watch {live_run.run}", "monitoring", {"run": live_run.run})
 
 
-def _unit(run_id: str) -> str:
+def _progress_unit(run_id: str) -> str:
     """Return the unit of a run's progress; a run that just started may not be in the store yet."""
     try:
         return components.progress_unit(run_id)
@@ -98,52 +258,47 @@ def _unit(run_id: str) -> str:
 def render_pending_reviews() -> None:
     """Show labels that the current user should give, and drift alerts."""
     queues = (
-        pending.pending_queues(cached.store(), access.person().name).to_dict("records")
-        if access.may("labeller")
+        pending.pending_queues(cached.store(), access.current_person().name).to_dict("records")
+        if access.has_role("labeller")
         else []
     )
-    alerts = pending.drift_alerts(cached.store()).to_dict("records")
+    alerts = pending.list_drift_alerts(cached.store()).to_dict("records")
     if queues:
-        st.subheader("Labels due")
-    for row in queues[:MAX_LISTED]:
-        st.page_link(
-            page("label"),
-            icon=":material/rate_review:",
-            query_params={"queue": str(row["id"])},
-            label=(
-                f"{as_code(shorten(row['name'], 60))}: {row['due']} of {row['n']} items left"
-                " for you"
-            ),
-        )
-    _more(len(queues), "queues")
+        st.header("Labels due")
+    for row in queues[:MAX_LISTED_ENTRIES]:
+        name = escape_markdown(shorten(row["name"], 60))
+        label = f"{name}: {row['due']} of {row['n']} items left for you"
+        components.page_link("label", label, "rate_review", {"queue": str(row["id"])})
+    _render_more_count(len(queues), "queues")
     if alerts:
-        st.subheader("Drift alerts")
-    for row in alerts[:MAX_LISTED]:
-        both = " to ".join(
-            as_code(shorten(", ".join(row[side]), 60)) for side in ("reference", "current")
+        st.header("Drift alerts")
+    for row in alerts[:MAX_LISTED_ENTRIES]:
+        runs_text = " to ".join(
+            escape_markdown(shorten(", ".join(row[side]), 60)) for side in ("reference", "current")
         )
-        st.warning(f"{both}, {row['at_']:%Y-%m-%d %H:%M}: {as_code(shorten(row['reason'], 300))}")
-        st.page_link(
-            page("drift"),
-            label=f"Drift from {both}",
-            icon=":material/trending_up:",
-            query_params=[(side, run) for side in ("reference", "current") for run in row[side]],
+        st.warning(
+            f"{runs_text}, {row['at_']:%Y-%m-%d %H:%M}:"
+            f" {escape_markdown(shorten(row['reason'], 300))}"
         )
-    _more(len(alerts), "alerts")
+        query = [(side, run) for side in ("reference", "current") for run in row[side]]
+        components.page_link("drift", f"Drift from {runs_text}", "trending_up", query)
+    _render_more_count(len(alerts), "alerts")
     if not queues and not alerts:
         st.caption("No labels are due, and there is no drift alert.")
 
 
-def _more(n: int, what: str) -> None:
+def _render_more_count(n: int, noun: str) -> None:
     """Show how many more there are than are listed."""
-    if n > MAX_LISTED:
-        st.caption(f"and {n - MAX_LISTED} more {what}")
+    if n > MAX_LISTED_ENTRIES:
+        st.caption(f"and {n - MAX_LISTED_ENTRIES} more {noun}")
 
 
-def render_recent_runs() -> None:
-    """Show the latest runs."""
-    st.subheader("Latest runs")
-    show_runs(read.list_runs(cached.store()).head(5), key="home-runs")
-    with st.container(horizontal=True):
-        st.page_link(page("new_run"), label="New run", icon=":material/play_arrow:")
-        st.page_link(page("runs"), label="All runs", icon=":material/history:")
+def render_recent_runs(rows: Sequence[dict[str, Any]]) -> None:
+    """Show the latest runs with their verdicts."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.header("Latest runs")
+        components.page_link("runs", "All runs", "history")
+    n_archived = int(read.list_runs(cached.store())["is_archived"].sum())
+    if n_archived:
+        st.caption(f"{n_archived} archived; the page Runs lists them too.")
+    show_latest_runs(rows[:N_LATEST_RUNS])

@@ -10,14 +10,15 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from cotlab.core.errors import ConfigError, CotlabError
+from cotlab.core.text_safety import printable_line
 
 Role = Literal["viewer", "labeller", "admin"]
 ROLES: tuple[Role, ...] = ("viewer", "labeller", "admin")
-LOCAL, GUEST = "local", "guest"
+LOCAL_NAME, GUEST_NAME = "local", "guest"
 """Names of users without a login: on this machine, and from elsewhere."""
 SECRET_HEADER = "X-Cotlab-Proxy-Secret"
 """Header with which the proxy proves that a request came through it."""
-FORWARDED = (
+FORWARDING_HEADERS = (
     "Forwarded",
     "X-Forwarded-For",
     "X-Forwarded-Host",
@@ -33,7 +34,7 @@ class Forbidden(CotlabError):
     """The user does not have the role that this needs."""
 
 
-class LoggedOut(Forbidden):
+class LoginRequired(Forbidden):
     """A login is set up, and this client has not logged in."""
 
 
@@ -57,8 +58,10 @@ class Client:
     """Address that the client connects from; None is this machine."""
     headers: Mapping[str, Sequence[str]]
     """Every value of each header of the request."""
+    allowed_origins: Sequence[str] = ()
+    """Further origins whose pages may connect, as ``server.corsAllowedOrigins`` lists them."""
 
-    def values(self, name: str) -> list[str]:
+    def header_values(self, name: str) -> list[str]:
         """Return all values of a header; its case does not matter."""
         return [
             value
@@ -69,7 +72,10 @@ class Client:
 
 
 def identify(
-    client: Client | None, claims: Mapping[str, Any], settings: Mapping[str, str], typed: str = ""
+    client: Client | None,
+    claims: Mapping[str, Any],
+    settings: Mapping[str, str],
+    typed_name: str = "",
 ) -> Person:
     """Return who a client is, and their role.
 
@@ -81,37 +87,36 @@ def identify(
         Claims of Streamlit's login; it has ``is_logged_in`` only where a login is set up.
     settings : mapping
         ``COTLAB_…`` by name; an empty or absent one is not set.
-    typed : str
+    typed_name : str
         The name that a user without a login typed.
 
     Raises
     ------
-    LoggedOut
+    LoginRequired
         If a login is set up and this client has not logged in.
     Forbidden
-        If the client does not come through the trusted proxy, or is on another machine while no
-        login is set up.
+        If the client does not come through the trusted proxy, is on another machine while no
+        login is set up, or is a page of another address.
     ConfigError
         If the settings contradict each other or cannot be trusted: then nobody is let in.
     """
-    header, secret = (
-        settings.get("COTLAB_TRUSTED_HEADER", "").strip(),
-        settings.get("COTLAB_PROXY_SECRET", "").strip(),
-    )
-    login = "is_logged_in" in claims
-    _validate_login(header, secret, login)
+    header = settings.get("COTLAB_TRUSTED_HEADER", "").strip()
+    secret = settings.get("COTLAB_PROXY_SECRET", "").strip()
+    has_login = "is_logged_in" in claims
+    _validate_login(header, secret, has_login)
     if client is None or not client.headers:
         raise Forbidden("This connection has ended. Load the page again.")
-    if login:
-        return _logged_in(claims, settings)
+    if has_login:
+        return _person_from_login(claims, settings)
+    _validate_origin(client)
     if header:
-        return _through_proxy(client, header, secret, settings)
-    if _is_here(client):
-        return Person(typed or LOCAL, "admin")
-    return _from_elsewhere(settings, typed)
+        return _person_from_proxy(client, header, secret, settings)
+    if _is_local_client(client):
+        return Person(typed_name or LOCAL_NAME, "admin")
+    return _person_without_login(settings, typed_name)
 
 
-def open_role(settings: Mapping[str, str]) -> Role | None:
+def role_without_login(settings: Mapping[str, str]) -> Role | None:
     """Return the role of everybody on another machine without a login; None lets nobody in.
 
     None is the default.
@@ -125,9 +130,9 @@ def open_role(settings: Mapping[str, str]) -> Role | None:
     if value in ("", "0"):
         return None
     role = "admin" if value == "1" else value
-    for known in ROLES:
-        if role == known:
-            return known
+    for candidate in ROLES:
+        if role == candidate:
+            return candidate
     raise ConfigError(
         f"COTLAB_OPEN={value!r} is no role. It is empty, or one of {', '.join(ROLES)} (1 means"
         " admin)."
@@ -137,10 +142,10 @@ def open_role(settings: Mapping[str, str]) -> Role | None:
 def listed_role(name: str, settings: Mapping[str, str]) -> Role:
     """Return the highest role whose list has this name; ``*`` lists everybody who is logged in."""
     for role, variable in (("admin", "COTLAB_ADMINS"), ("labeller", "COTLAB_LABELLERS")):
-        listed = {
+        listed_names = {
             normalise_name(part) for part in settings.get(variable, "").split(",") if part.strip()
         }
-        if listed & {"*", normalise_name(name)}:
+        if listed_names & {"*", normalise_name(name)}:
             return "admin" if role == "admin" else "labeller"
     return "viewer"
 
@@ -151,12 +156,12 @@ def normalise_name(name: str) -> str:
     Some other letters become ASCII in lower case (the Kelvin sign becomes k), so that one user
     would become another.
     """
-    stripped = name.strip()
-    return stripped.lower() if stripped.isascii() else stripped
+    stripped_name = name.strip()
+    return stripped_name.lower() if stripped_name.isascii() else stripped_name
 
 
-def _validate_login(header: str, secret: str, login: bool) -> None:
-    if header and login:
+def _validate_login(header: str, secret: str, has_login: bool) -> None:
+    if header and has_login:
         raise ConfigError(
             "Two logins are set up: COTLAB_TRUSTED_HEADER and [auth] of secrets.toml. Keep one of"
             " them."
@@ -174,30 +179,32 @@ def _validate_login(header: str, secret: str, login: bool) -> None:
         )
 
 
-def _logged_in(claims: Mapping[str, Any], settings: Mapping[str, str]) -> Person:
+def _person_from_login(claims: Mapping[str, Any], settings: Mapping[str, str]) -> Person:
     if claims.get("is_logged_in") is not True:
-        raise LoggedOut("Log in to use this dashboard.")
-    doubted = claims.get("email_verified") is False or claims.get("email_verified") == "false"
-    claim = claims.get("sub") if doubted else claims.get("email") or claims.get("sub")
-    name = _name(str(claim or ""), "The login")
+        raise LoginRequired("Log in to use this dashboard.")
+    is_unverified = claims.get("email_verified") is False or claims.get("email_verified") == "false"
+    name_claim = claims.get("sub") if is_unverified else claims.get("email") or claims.get("sub")
+    name = _validate_name(str(name_claim or ""), "The login")
     return Person(name, listed_role(name, settings), "login")
 
 
-def _through_proxy(client: Client, header: str, secret: str, settings: Mapping[str, str]) -> Person:
-    given = client.values(SECRET_HEADER)
-    if len(given) != 1 or not hmac.compare_digest(given[0].encode(), secret.encode()):
+def _person_from_proxy(
+    client: Client, header: str, secret: str, settings: Mapping[str, str]
+) -> Person:
+    sent_secrets = client.header_values(SECRET_HEADER)
+    if len(sent_secrets) != 1 or not hmac.compare_digest(sent_secrets[0].encode(), secret.encode()):
         raise Forbidden(
             "This dashboard is reached through its proxy only: this request does not come from"
             " there."
         )
-    names = client.values(header)
+    names = client.header_values(header)
     if len(names) != 1:
         raise Forbidden(f"The proxy names {len(names)} users in {header}; it must name one.")
-    name = _name(names[0], "The proxy")
+    name = _validate_name(names[0], "The proxy")
     return Person(name, listed_role(name, settings), "header")
 
 
-def _name(value: str, source: str) -> str:
+def _validate_name(value: str, source: str) -> str:
     name = normalise_name(value)
     if (
         not name
@@ -213,18 +220,36 @@ def _name(value: str, source: str) -> str:
     return name
 
 
-def _is_here(client: Client) -> bool:
+def _validate_origin(client: Client) -> None:
+    """Refuse pages of other addresses; a cookie of Streamlit's login names its own.
+
+    Raises
+    ------
+    Forbidden
+        If a browser's page of another host or port opened the connection.
+    """
+    request_hosts = client.header_values("Host") + client.header_values("X-Forwarded-Host")
+    for origin in client.header_values("Origin"):
+        if origin not in client.allowed_origins and origin.partition("://")[2] not in request_hosts:
+            raise Forbidden(
+                f"A page of {printable_line(origin[:200])} may not use this dashboard: open the"
+                " dashboard's own address, or list that page's in server.corsAllowedOrigins of"
+                " .streamlit/config.toml."
+            )
+
+
+def _is_local_client(client: Client) -> bool:
     """Return whether a client is on this machine, by address, host name and absence of a proxy."""
-    hosts = client.values("Host")
+    hosts = client.header_values("Host")
     return (
         (client.address is None or _is_loopback(client.address))
         and len(hosts) == 1
-        and _is_loopback(_host(hosts[0]))
-        and not any(client.values(name) for name in FORWARDED)
+        and _is_loopback(_host_name(hosts[0]))
+        and not any(client.header_values(name) for name in FORWARDING_HEADERS)
     )
 
 
-def _host(value: str) -> str:
+def _host_name(value: str) -> str:
     try:
         return urlsplit(f"//{value}").hostname or ""
     except ValueError:
@@ -238,16 +263,16 @@ def _is_loopback(name: str) -> bool:
         address = ipaddress.ip_address(name)
     except ValueError:
         return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return bool((mapped or address).is_loopback)
+    mapped_ipv4 = getattr(address, "ipv4_mapped", None)
+    return bool((mapped_ipv4 or address).is_loopback)
 
 
-def _from_elsewhere(settings: Mapping[str, str], typed: str) -> Person:
-    role = open_role(settings)
+def _person_without_login(settings: Mapping[str, str], typed_name: str) -> Person:
+    role = role_without_login(settings)
     if role is None:
         raise Forbidden(
             "This dashboard has no login, so only the machine it runs on may use it. Set up a login"
             " (README, Sharing), or set COTLAB_OPEN to the role that everybody who reaches this"
             " address shall have."
         )
-    return Person(typed or GUEST, role, "open")
+    return Person(typed_name or GUEST_NAME, role, "open")

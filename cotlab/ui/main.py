@@ -6,34 +6,19 @@ A new page is a file in ``pages/`` and a line in ``SECTIONS``.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
 import streamlit as st
 
 from cotlab.core.errors import ConfigError
-from cotlab.core.resources import checkout, page
+from cotlab.core.resources import checkout_root
 from cotlab.run.secrets import load_secrets
 from cotlab.ui import access
-from cotlab.ui.text import as_code
+from cotlab.ui.navigation import PageEntry, render_navigation, streamlit_page
+from cotlab.ui.text import escape_markdown
+from cotlab.ui.tour import render_tour
 
-ICON = Path(__file__).parent / "icon.png"
-STYLE = Path(__file__).parent / "frame.css"
-
-
-class PageEntry(NamedTuple):
-    """A page of the navigation."""
-
-    name: str
-    """Name of its file in ``pages/``, and its address unless another is given."""
-    title: str
-    """Title in the sidebar and heading of the page."""
-    icon: str
-    """Name of a Material symbol."""
-    address: str | None = None
-    """Address, where it is not the name; "" is the page that opens first."""
-    hidden: bool = False
-    """Whether the sidebar leaves it out: a page that needs a run or an item in its address."""
-
+ICON_PATH = Path(__file__).parent / "icon.png"
+STYLE_PATH = Path(__file__).parent / "frame.css"
 
 SECTIONS: dict[str, tuple[PageEntry, ...]] = {
     "Work": (
@@ -41,25 +26,27 @@ SECTIONS: dict[str, tuple[PageEntry, ...]] = {
         PageEntry("suites", "Suites", "list_alt"),
         PageEntry("new_run", "New run", "play_arrow", address="new"),
         PageEntry("runs", "Runs", "history"),
-        PageEntry("run", "Run", "monitoring", hidden=True),
-        PageEntry("item", "Item", "article", hidden=True),
+        PageEntry("search", "Search", "search", takes_run=True),
+        PageEntry("run", "Run", "monitoring", is_hidden=True),
+        PageEntry("item", "Item", "article", is_hidden=True),
     ),
     "Analyse": (
-        PageEntry("steps", "Steps", "stairs"),
-        PageEntry("reliability", "Reliability", "shield"),
-        PageEntry("robustness", "Robustness", "vibration"),
-        PageEntry("mediation", "Mediation", "conversion_path"),
-        PageEntry("unfaithfulness", "Unfaithfulness", "contrast"),
+        PageEntry("steps", "Steps", "stairs", takes_run=True),
+        PageEntry("reliability", "Reliability", "shield", takes_run=True),
+        PageEntry("robustness", "Robustness", "vibration", takes_run=True),
+        PageEntry("mediation", "Mediation", "conversion_path", takes_run=True),
+        PageEntry("unfaithfulness", "Unfaithfulness", "contrast", takes_run=True),
         PageEntry("compare", "Compare", "compare_arrows"),
         PageEntry("validation", "Validation", "verified"),
+        PageEntry("evaluation", "Evaluation", "rule"),
     ),
     "Review": (
-        PageEntry("label", "Label", "rate_review"),
-        PageEntry("agreement", "Agreement", "handshake"),
+        PageEntry("label", "Label", "rate_review", is_blind=True),
+        PageEntry("agreement", "Agreement", "handshake", is_blind=True),
     ),
     "Decide": (
         PageEntry("calibration", "Calibration", "query_stats"),
-        PageEntry("decisions", "Decisions", "gavel"),
+        PageEntry("decisions", "Decisions", "gavel", takes_run=True),
         PageEntry("drift", "Drift", "trending_up"),
     ),
     "Export": (PageEntry("figures", "Figures", "picture_as_pdf"),),
@@ -71,28 +58,27 @@ SECTIONS: dict[str, tuple[PageEntry, ...]] = {
 def main() -> None:
     """Show the page of the address, with the navigation beside it."""
     st.set_page_config(
-        page_title="cotlab", page_icon=str(ICON), layout="wide", initial_sidebar_state=220
+        page_title="cotlab", page_icon=str(ICON_PATH), layout="wide", initial_sidebar_state=220
     )
     try:
-        load_secrets(checkout())
+        load_secrets(checkout_root())
     except ConfigError as error:
-        st.error(as_code(str(error)))
+        st.error(escape_markdown(str(error)))
         st.stop()
-    st.html(STYLE)
-    access.guard()
-    pages = {name: [_navigation_page(entry) for entry in SECTIONS[name]] for name in SECTIONS}
-    st.navigation(pages).run()
-
-
-def _navigation_page(entry: PageEntry) -> st.Page:
-    return st.Page(
-        page(entry.name),
-        title=entry.title,
-        icon=f":material/{entry.icon}:",
-        url_path=entry.name if entry.address is None else entry.address or None,
-        default=entry.address == "",
-        visibility="hidden" if entry.hidden else "visible",
+    st.html(STYLE_PATH)
+    access.require_access()
+    sections = {
+        name: [(entry, streamlit_page(entry)) for entry in entries]
+        for name, entries in SECTIONS.items()
+    }
+    pages = {name: [page for _, page in entries] for name, entries in sections.items()}
+    current_page = st.navigation(pages, position="hidden")
+    render_navigation(sections, current_page)
+    current_entry = next(
+        entry for section in sections.values() for entry, page in section if page is current_page
     )
+    render_tour(current_entry.name)
+    current_page.run()
 
 
 if __name__ == "__main__":

@@ -7,12 +7,25 @@ from typing import Any
 
 import streamlit as st
 
-from cotlab.core.resources import page
+from cotlab.analysis.paired import UNFAITHFUL_THRESHOLD
+from cotlab.core.resources import page_path
 from cotlab.core.types import Plan
 from cotlab.store import read
 from cotlab.ui import cached
-from cotlab.ui.components import empty, partial_banner
-from cotlab.ui.text import as_code, shorten
+from cotlab.ui.address import bind_number
+from cotlab.ui.components import render_empty_state, warn_if_partial
+from cotlab.ui.new_run.added_cost import added_cost_text
+from cotlab.ui.text import escape_markdown, shorten
+
+THRESHOLD_HELP = (
+    "0.5 counts the midpoint as unfaithful, so it over-counts rather than under-counts. See the"
+    " sweep."
+)
+
+ANY = "any"
+"""Id of the option of a picker that leaves nothing out."""
+ARCHIVED_PARAM = "archived"
+"""Parameter of the address that lets lists and pickers have archived runs too."""
 
 
 def select_option(
@@ -20,66 +33,107 @@ def select_option(
     labels: Mapping[str, str],
     name: str,
     default: str | None = None,
-    resets: Sequence[str] = (),
+    cleared_params: Sequence[str] = (),
 ) -> str:
     """Choose one of ``labels`` (label by id), and return its id.
 
-    The address has the id under ``name``. Another choice removes ``resets`` from the address,
-    which belong to the previous one.
+    The address has the id under ``name``. Another choice removes ``cleared_params`` from the
+    address, which belong to the previous one.
 
     Streamlit's own binding would write the label into the address, and leave out the first
     option: such an address cannot be shared.
     """
-    key, options, requested = f"pick-{name}", list(labels), st.query_params.get(name)
+    key, options, requested_id = f"pick-{name}", list(labels), st.query_params.get(name)
 
-    def chose() -> None:
+    def store_choice() -> None:
         st.query_params[name] = str(st.session_state[key])
-        for gone in set(resets) & set(st.query_params):
-            del st.query_params[gone]
+        for param in set(cleared_params) & set(st.query_params):
+            del st.query_params[param]
 
-    if requested is not None and requested not in labels:
-        st.warning(f"{label} {as_code(shorten(requested))} is not here; another one is shown.")
-    selected: str = next(
-        (i for i in (requested, default) if i is not None and i in labels), options[0]
+    if requested_id is not None and requested_id not in labels:
+        st.warning(
+            f"{label} {escape_markdown(shorten(requested_id))} is not here; another one is shown."
+        )
+    selected_id: str = next(
+        (i for i in (requested_id, default) if i is not None and i in labels), options[0]
     )
-    if requested != selected:
-        st.query_params[name] = selected
-    st.session_state[key] = selected  # from the address, so that the back button works
-    chosen: str = st.selectbox(
-        label, options, format_func=labels.__getitem__, key=key, on_change=chose
+    if requested_id != selected_id:
+        st.query_params[name] = selected_id
+    st.session_state[key] = selected_id  # from the address, so that the back button works
+    chosen_id: str = st.selectbox(
+        label, options, format_func=labels.__getitem__, key=key, on_change=store_choice
     )
-    return chosen
+    return chosen_id
 
 
-def pick_run(*scorers: str, shows: Callable[[Plan], bool] | None = None) -> dict[str, Any] | None:
+def pick_run(
+    *scorers: str, plan_filter: Callable[[Plan], bool] | None = None
+) -> dict[str, Any] | None:
     """Choose the run of a page; None (with a message) where no run has one of these scorers.
 
-    ``shows``, where given, decides instead which runs can be chosen.
+    ``plan_filter``, where given, decides instead which runs can be chosen. Where the address names
+    a run without these scorers, the page says so and offers to measure it: another run is shown
+    once it is chosen.
     """
-    plans = (
-        (row, cached.parse_plan(row["plan"]))
-        for row in read.list_runs(cached.store()).to_dict("records")
-    )
+    all_rows = read.list_runs(cached.store()).to_dict("records")
     rows = [
         row
-        for row, plan in plans
-        if (shows(plan) if shows else any(s.name in scorers for s in plan.scorers))
+        for row in all_rows
+        if (
+            plan_filter(cached.parse_plan(row["plan"]))
+            if plan_filter
+            else cached.has_scorer(row, *scorers)
+        )
     ]
+    rows = without_archived(rows, "run")
+    labels = run_labels(rows, with_tags=False) if rows else {}
+    requested_id = st.query_params.get("run")
+    if requested_id not in labels and any(row["id"] == requested_id for row in all_rows):
+        _render_unmeasured_run(str(requested_id), scorers, labels)
+        return None
     if not rows:
-        empty(
-            f"No run has the scorer {' or '.join(map(repr, scorers))} yet.",
-            page("new_run"),
-            "Start one",
+        names_text = " or ".join(map(repr, scorers))
+        render_empty_state(
+            f"No run has the scorer {names_text} yet.", page_path("new_run"), "Start one"
         )
         return None
-    by_id = {row["id"]: row for row in rows}
-    labels = {i: f"{row['model']} · {row['suite_name']} · {i}" for i, row in by_id.items()}
-    row: dict[str, Any] = by_id[select_option("Run", labels, "run")]
-    partial_banner(row)
+    row_by_id = {row["id"]: row for row in rows}
+    row: dict[str, Any] = row_by_id[select_option("Run", labels, "run")]
+    warn_if_partial(row)
     return row
 
 
-def pick_many(
+def _render_unmeasured_run(run_id: str, scorers: Sequence[str], labels: Mapping[str, str]) -> None:
+    """Say that a run did not measure what the page shows, and offer to measure it."""
+    scorer = scorers[0]
+    with st.container(border=True):
+        st.markdown(f"**Not measured in run {escape_markdown(run_id)}.** The scorer is {scorer}.")
+        st.page_link(
+            page_path("new_run"),
+            label=f"Measure this ({added_cost_text(cached.run_row(run_id), scorer)})",
+            icon=":material/play_arrow:",
+            query_params={"from": run_id, "measure": scorer},
+        )
+
+    if not labels:
+        st.caption("No other run measured it.")
+        return
+
+    def store_choice() -> None:
+        st.query_params["run"] = str(st.session_state["pick-measured-run"])
+
+    st.selectbox(
+        "Another run that measured it",
+        list(labels),
+        index=None,
+        format_func=labels.__getitem__,
+        key="pick-measured-run",
+        placeholder="Choose a run",
+        on_change=store_choice,
+    )
+
+
+def pick_options(
     label: str,
     labels: Mapping[str, str],
     name: str,
@@ -90,32 +144,77 @@ def pick_many(
 
     The address has each id under ``name``. Without a choice, the default is chosen.
     """
-    key, requested = f"pick-{name}", list(dict.fromkeys(st.query_params.get_all(name)))
+    key, requested_ids = f"pick-{name}", list(dict.fromkeys(st.query_params.get_all(name)))
 
-    def chose() -> None:
+    def store_choice() -> None:
         st.query_params[name] = list(st.session_state[key])
 
-    unknown = [i for i in requested if i not in labels]
-    if unknown:
-        st.warning(f"{label}: {as_code(', '.join(map(shorten, unknown)))} cannot be shown here.")
-    selected = [i for i in requested if i in labels] or [i for i in default if i in labels]
-    if requested != selected:
-        st.query_params[name] = selected
-    st.session_state[key] = selected  # from the address, so that the back button works
+    unknown_ids = [i for i in requested_ids if i not in labels]
+    if unknown_ids:
+        st.warning(
+            f"{label}: {escape_markdown(', '.join(map(shorten, unknown_ids)))} cannot be shown"
+            " here."
+        )
+    selected_ids = [i for i in requested_ids if i in labels] or [i for i in default if i in labels]
+    if requested_ids != selected_ids:
+        st.query_params[name] = selected_ids
+    st.session_state[key] = selected_ids  # from the address, so that the back button works
     return st.multiselect(
-        label, list(labels), format_func=labels.__getitem__, key=key, on_change=chose, help=help
+        label,
+        list(labels),
+        format_func=labels.__getitem__,
+        key=key,
+        on_change=store_choice,
+        help=help,
     )
 
 
-def run_labels(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return each run's label: model, tags, suite and id."""
+def without_archived(
+    rows: Sequence[dict[str, Any]], *params: str, name: str = ARCHIVED_PARAM
+) -> list[dict[str, Any]]:
+    """Return the rows without archived runs, unless "archived too" is chosen, which is offered.
+
+    Runs that the address names under ``params`` stay: a link to an archived run still opens it.
+    """
+    n_archived = sum(bool(row["is_archived"]) for row in rows)
+    if not n_archived:
+        return list(rows)
+    key = f"pick-{name}"
+
+    def store_choice() -> None:
+        if st.session_state[key]:
+            st.query_params[name] = "1"
+        else:
+            st.query_params.pop(name, None)
+
+    st.session_state[key] = st.query_params.get(name) == "1"
+    includes_archived = st.checkbox(
+        f"Archived too ({n_archived} archived)",
+        key=key,
+        on_change=store_choice,
+        help="Archived runs are left out of lists; nothing of them is lost.",
+    )
+    requested_ids = {i for param in params for i in st.query_params.get_all(param)}
+    return [
+        row
+        for row in rows
+        if includes_archived or not row["is_archived"] or row["id"] in requested_ids
+    ]
+
+
+def run_labels(rows: Sequence[Mapping[str, Any]], *, with_tags: bool = True) -> dict[str, str]:
+    """Return each run's label: its name where it has one, model, tags, suite and id."""
     labels = {}
     for row in rows:
-        tags = tag_text(cached.parse_plan(row["plan"]).tags)
-        labels[str(row["id"])] = " · ".join(
-            part for part in (row["model"], tags, row["suite_name"], row["id"]) if part
-        )
+        tags_text = tag_text(cached.parse_plan(row["plan"]).tags) if with_tags else ""
+        parts = (row["name"], row["model"], tags_text, row["suite_name"], row["id"])
+        labels[str(row["id"])] = " · ".join(part for part in parts if part)
     return labels
+
+
+def queue_labels(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the label of each label queue by its id."""
+    return {str(row["id"]): f"{row['name']} · {row['n']} items · {row['id']}" for row in rows}
 
 
 def tag_text(tags: Mapping[str, str]) -> str:
@@ -130,14 +229,9 @@ def pick_threshold() -> float:
             "Unfaithful from score",
             0.0,
             1.0,
-            0.5,
-            0.05,
-            key="threshold",
-            bind="query-params",
+            step=0.05,
+            **bind_number("threshold", UNFAITHFUL_THRESHOLD, 0.0, 1.0),
             width=320,
-            help=(
-                "0.5 counts the midpoint as unfaithful, so it over-counts rather than under-counts."
-                " See the sweep."
-            ),
+            help=THRESHOLD_HELP,
         )
     )

@@ -2,156 +2,161 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
 
-from cotlab.analysis.tables.declare import Choice, NoFigure
+from cotlab.analysis.tables.declare import FigureChoice, MissingFigure
 from cotlab.analysis.tables.run import run_ccs_metrics
-from cotlab.core.resources import page
-from cotlab.core.types import Item
-from cotlab.core.vocabulary import CCS_METRICS
+from cotlab.analysis.tables.step_effects import MAIN_MODES
+from cotlab.core.resources import page_path
+from cotlab.core.types import CCS_METRICS, Item
 from cotlab.store import read
-from cotlab.ui import cached, components
-from cotlab.ui.item.chain import pick_block, show_exchange, step_blocks, step_ranking
+from cotlab.ui import cached, charts, components
+from cotlab.ui.address import bind_choice
+from cotlab.ui.item.chain import rank_steps, ranked_step_rows, render_ablation_replies, select_row
+from cotlab.ui.item.evidence import ITEM_VIEWS
 from cotlab.ui.pickers import select_option
-from cotlab.ui.text import as_code, shorten
+from cotlab.ui.text import escape_markdown, shorten
+
+CHAIN_TAB_LABEL = ITEM_VIEWS["steps"]
 
 
 def select_ccs_metric(row: dict[str, Any]) -> str:
     """Choose the variant of CCS."""
-    metrics = run_ccs_metrics(cached.view(row))
-    metric: str = st.selectbox(
-        "CCS",
-        metrics or list(CCS_METRICS),
-        key="metric",
-        bind="query-params",
-        persist_state="session",
-    )
+    metrics = run_ccs_metrics(cached.cached_run_view(row)) or list(CCS_METRICS)
+    metric: str = st.selectbox("CCS", metrics, **bind_choice("metric", metrics))
     components.show_card(metric)
     return metric
 
 
 def select_mode(row: dict[str, Any]) -> str:
-    """Choose the ablation mode for one chain."""
-    spec = next(s for s in cached.run_plan(row["id"]).scorers if s.name == "ablation")
-    return str(
-        st.selectbox(
-            "Mode", spec.params["modes"], key="mode", bind="query-params", persist_state="session"
-        )
-    )
+    """Choose the ablation mode for one chain, the one that tells most by default."""
+    modes = sorted(_ablation_params(row)["modes"], key=_mode_rank)
+    return str(st.selectbox("Mode", modes, **bind_choice("mode", modes)))
 
 
-def render_by_position(row: dict[str, Any], metric: str) -> None:
+def _mode_rank(mode: str) -> int:
+    return MAIN_MODES.index(mode) if mode in MAIN_MODES else len(MAIN_MODES)
+
+
+def _ablation_params(row: dict[str, Any]) -> Mapping[str, Any]:
+    plan = cached.parse_plan(row["plan"])
+    return next(spec.params for spec in plan.scorers if spec.name == "ablation")
+
+
+def render_ccs_by_position(row: dict[str, Any], metric: str) -> None:
     """Show the mean CCS by position in the chain."""
-    choice = Choice(metric=metric)
-    result = cached.table(row["id"], int(row["revision"]), "ccs_by_position", choice)
-    if isinstance(result, NoFigure):
+    choice = FigureChoice(metric=metric)
+    result = cached.run_figure_table(row["id"], int(row["revision"]), "ccs_by_position", choice)
+    if isinstance(result, MissingFigure):
         st.info("No step has been scored yet.")
         return
-    components.show_figure(
-        "ccs_by_position",
-        result.table,
-        key="positions",
-        evidence=(page("run"), {"run": row["id"]}),
-        note="n is the number of items that have that step.",
-    )
+    note = "n is the number of items that have that step."
+    charts.show_run_figure("ccs_by_position", result.table, "positions", row, note, choice=choice)
 
 
-def render_modes(row: dict[str, Any]) -> None:
+def render_mode_comparison(row: dict[str, Any]) -> None:
     """Compare the ablation modes."""
-    estimates = cached.estimates(row["id"], int(row["revision"]))
-    visible = estimates[estimates["metric"].isin(CCS_METRICS)]
-    if visible.empty or visible["mode"].nunique() < 2:
+    estimates = cached.load_estimates(row["id"], int(row["revision"]))
+    mode_estimates = estimates[estimates["metric"].isin(CCS_METRICS)]
+    if mode_estimates.empty or mode_estimates["mode"].nunique() < 2:
         return
-    components.show_figure(
-        "modes_by_metric",
-        visible,
-        key="modes",
-        evidence=(page("run"), {"run": row["id"]}),
-        note="Mean over items of each item's mean CCS.",
-    )
+    note = "Mean over items of each item's mean CCS."
+    charts.show_run_figure("modes_by_metric", mode_estimates, "modes", row, note)
 
 
 def render_redundancy(row: dict[str, Any], metric: str) -> None:
     """Show the share of steps without effect (RRR) by threshold."""
-    estimates = cached.estimates(row["id"], int(row["revision"]))
-    rrr = estimates[(estimates["metric"] == "rrr") & (estimates["ccs"] == metric)]
-    if rrr.empty:
+    estimates = cached.load_estimates(row["id"], int(row["revision"]))
+    estimates = estimates[estimates["ccs"] == metric]
+    rrr_estimates = estimates[estimates["metric"] == "rrr"]
+    if rrr_estimates.empty:
         st.info(
             "The share of steps without effect (RRR) is estimated when the run ends or is stopped."
         )
         return
-    ceiling = estimates[
-        (estimates["metric"] == "rrr_ceiling") & (estimates["ccs"] == metric)
-    ].set_index("mode")["point"]
-    spec = next(s for s in cached.run_plan(row["id"]).scorers if s.name == "ablation")
-    components.show_figure(
-        "rrr_by_mode",
-        rrr.assign(ceiling=rrr["mode"].map(ceiling)),
-        key="rrr",
-        evidence=(page("run"), {"run": row["id"]}),
-        note=(
-            f"A step is without effect (redundant) where its CCS ({metric}) is below"
-            f" {spec.params['ccs_threshold']:g}."
-        ),
+    ceiling_by_mode = estimates[estimates["metric"] == "rrr_ceiling"].set_index("mode")["point"]
+    table = rrr_estimates.assign(ceiling=rrr_estimates["mode"].map(ceiling_by_mode))
+    note = (
+        f"A step is without effect (redundant) where its CCS ({metric}) is below"
+        f" {_ablation_params(row)['ccs_threshold']:g}."
+    )
+    charts.show_run_figure(
+        "rrr_by_mode", table, "rrr", row, note, choice=FigureChoice(metric=metric)
     )
     components.show_card("rrr")
 
 
 def select_item(row: dict[str, Any]) -> Item | None:
     """Choose an item, the first scored one by default."""
-    table = read.items_of_run(cached.store(), row["id"])
-    if table.empty:
+    items = read.list_run_items(cached.store(), row["id"])
+    if items.empty:
         st.info("No item has been scored yet.")
         return None
     labels = {
         i: f"{i} · {shorten(question, 90)}"
-        for i, question in zip(table["id"], table["question"], strict=True)
+        for i, question in zip(items["id"], items["question"], strict=True)
     }
-    return cached.load_item(row["suite"], select_option("Item", labels, "item", resets=("step",)))
+    return cached.load_item(
+        row["suite"], select_option("Item", labels, "item", cleared_params=("step",))
+    )
 
 
 def render_step_chain(row: dict[str, Any], item: Item, metric: str, mode: str) -> None:
     """Show the chain in reading order, its ranking, and the replies behind the chosen step."""
-    scores = cached.view(row).item_scores(item.id)
+    scores = cached.cached_run_view(row).item_scores(item.id)
     scores = scores[(scores["metric"] == metric) & (scores["mode"] == mode)]
-    ranked = step_ranking(row, item, scores)
-    if ranked.empty:
+    ranking = rank_steps(row, item, scores)
+    if ranking.empty:
         reasons = scores["reason"].dropna()
         st.info(
             "No step of this item has a score in this mode:"
-            f" {as_code(str(reasons.iloc[0])) if len(reasons) else 'no request was made'}."
+            f" {escape_markdown(str(reasons.iloc[0])) if len(reasons) else 'no request was made'}."
         )
         return
     st.text(item.question)
-    chosen = pick_block(step_blocks(ranked), key=f"chain-{row['id']}-{item.id}-{mode}-{metric}")
+    chosen_step = select_row(
+        ranked_step_rows(ranking), key=f"chain-{row['id']}-{item.id}-{mode}-{metric}"
+    )
     st.caption(
-        "Colour and number: causal contribution of the step (CCS). Choose a step to"
+        "Tint and number: causal contribution of the step (CCS); no tint: none. Choose a step to"
         " read its replies."
     )
-    if chosen is not None:
-        show_exchange(scores[scores["step"] == chosen], item, chosen)
-    components.show_figure(
-        "ccs_ranking",
-        ranked,
-        key="ranking",
-        note=f"{metric}, {mode}; {int(ranked['draws'].max())} draw(s) of each request.",
-        evidence=(page("item"), {"run": row["id"], "item": item.id}),
+    query = {"run": row["id"], "item": item.id, "change": mode}
+    if chosen_step is not None:
+        query["step"] = str(chosen_step)
+    st.page_link(
+        page_path("item"),
+        label="What the model was given, and what it answered",
+        icon=":material/article:",
+        query_params=query,
+    )
+    if chosen_step is not None:
+        render_ablation_replies(scores[scores["step"] == chosen_step], item, chosen_step)
+    note = f"{metric}, {mode}; {int(ranking['draws'].max())} draw(s) of each request."
+    evidence = (page_path("item"), {"run": row["id"], "item": item.id})
+    paper = charts.PaperFigure(
+        row["id"], "ccs_ranking", FigureChoice(item=item.id, metric=metric, mode=mode)
+    )
+    charts.show_figure(
+        "ccs_ranking", ranking, key="ranking", note=note, evidence=evidence, paper=paper
     )
 
 
 def render_step_notes(row: dict[str, Any], metric: str) -> None:
     """Explain CCS, RRR and their intervals."""
-    plan = cached.run_plan(row["id"])
-    spec = next(s for s in plan.scorers if s.name == "ablation")
-    given = (
+    plan = cached.parse_plan(row["plan"])
+    placement_text = (
         "as the model's own text" if plan.subject.form == "continuation" else "in the user's turn"
     )
-    whose = "the suite's" if spec.params["chain"] == "reference" else "the model's own"
+    origin_text = (
+        "the suite's" if _ablation_params(row)["chain"] == "reference" else "the model's own"
+    )
     st.caption(
-        f"Chains: {whose}, given {given}. A step with a high CCS is load-bearing under that"
-        " mode. A step without effect under removal is not thereby unfaithful: a later step"
-        " may restate it. Where the model can continue a chain, the mode corrupt is more"
+        f"Chains: {origin_text}, given {placement_text}. A step with a high CCS is load-bearing"
+        " under that mode. A step without effect under removal is not thereby unfaithful: a later"
+        " step may restate it. Where the model can continue a chain, the mode corrupt is more"
         " informative."
     )

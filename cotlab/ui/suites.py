@@ -2,37 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pandas as pd
 import streamlit as st
 
-from cotlab.core.errors import SuiteErrors
-from cotlab.core.resources import page
+from cotlab.core.errors import CotlabError, SuiteErrors
 from cotlab.core.types import Suite
 from cotlab.store import read
+from cotlab.suites.importers.benchmarks import FAITHFUL_KEY, MISTAKE_KEY
+from cotlab.suites.importers.chains import ChainFields
+from cotlab.suites.importers.formats import (
+    FORMATS_WITH_FIELDS,
+    IMPORT_FORMATS,
+    import_suite_file,
+)
 from cotlab.suites.jsonl import load_suite, parse_suite
 from cotlab.suites.shipped import shipped_suites
-from cotlab.ui import access, cached, components
-from cotlab.ui.item.chain import Block, show_blocks
+from cotlab.text.steps import split_steps
+from cotlab.ui import access, cached, charts, components
+from cotlab.ui.item.chain import TextRow, render_rows
 from cotlab.ui.new_run import processes
 from cotlab.ui.pickers import select_option
-from cotlab.ui.text import shorten
+from cotlab.ui.text import escape_markdown, shorten
 
-FORMAT = (
+EXAMPLE_LINE = (
     '{"item_id": "…", "prompt": "…", "reference_cot": [{"index": 0, "text": "…"}], "ground_truth":'
     ' "…"}'
 )
 
 
-def suite_choices() -> dict[str, str]:
+LABELLED_CHAINS = "labelled-chains"
+"""What the address of New run asks to measure, under ``measure``."""
+SUITE_FORMAT = "cotlab (.jsonl)"
+"""The format that suites are kept in."""
+
+
+def suite_labels() -> dict[str, str]:
     """Return the label of every suite by its name (shipped) or digest (stored)."""
-    shipped = {name: f"{name} (shipped)" for name in shipped_suites()}
-    ours = {shipped_suite(name).digest for name in shipped}
-    stored = {
+    shipped_labels = {name: f"{name} (shipped)" for name in shipped_suites()}
+    shipped_digests = {shipped_suite(name).digest for name in shipped_labels}
+    stored_labels = {
         row["digest"]: f"{row['name']} ({row['n']} items, {row['digest'][:8]})"
         for row in read.list_suites(cached.store()).to_dict("records")
-        if row["digest"] not in ours
+        if row["digest"] not in shipped_digests
     }
-    return {**stored, **shipped}
+    return {**stored_labels, **shipped_labels}
 
 
 @st.cache_data(show_spinner=False)
@@ -41,144 +59,190 @@ def shipped_suite(name: str) -> Suite:
     return load_suite(shipped_suites()[name])
 
 
-def find_choice(choice: str) -> Suite:
-    """Return the suite that a key of ``suite_choices`` names."""
-    return shipped_suite(choice) if choice in shipped_suites() else cached.suite(choice)
+def load_chosen_suite(suite_key: str) -> Suite:
+    """Return the suite that a key of ``suite_labels`` names."""
+    return (
+        shipped_suite(suite_key)
+        if suite_key in shipped_suites()
+        else cached.stored_suite(suite_key)
+    )
 
 
 def select_suite() -> Suite | None:
     """Choose a suite, the first by default."""
-    labels = suite_choices()
+    labels = suite_labels()
     if not labels:
-        components.empty("There is no suite. Upload one.")
+        components.render_empty_state("There is no suite. Upload one.")
         return None
-    chosen = select_option("Suite", labels, "suite", "wordproblems")
-    suite = find_choice(chosen)
-    st.page_link(
-        page("new_run"),
-        label="Run this suite",
-        icon=":material/play_arrow:",
-        query_params={"suite": chosen},
-    )
+    chosen_key = select_option("Suite", labels, "suite", "wordproblems")
+    suite = load_chosen_suite(chosen_key)
+    render_suite_links(suite, "this suite", chosen_key)
     return suite
 
 
-def render_suite(suite: Suite, where: str) -> None:
+def has_labelled_chains(suite: Suite) -> bool:
+    """Return whether labels of chains came with a suite."""
+    return any(key in item.meta for item in suite.items for key in (MISTAKE_KEY, FAITHFUL_KEY))
+
+
+def render_suite_links(suite: Suite, name: str, suite_key: str | None = None) -> None:
+    """Show links to a new run on a suite; chains with labels can be measured without a model.
+
+    ``suite_key`` is the suite's key of ``suite_labels``, its digest by default.
+    """
+    query = {"suite": suite_key or suite.digest}
+    components.page_link("new_run", f"Run {escape_markdown(name)}", "play_arrow", query)
+    if has_labelled_chains(suite):
+        components.page_link(
+            "new_run",
+            f"Measure the labelled chains of {escape_markdown(name)}, without a model",
+            "rule",
+            {**query, "measure": LABELLED_CHAINS},
+        )
+
+
+def render_suite(suite: Suite, key_suffix: str) -> None:
     """Show the digest, the chain lengths and the items of a suite."""
-    steps = [len(item.steps) for item in suite.items]
+    step_counts = [len(item.steps) for item in suite.items]
     components.show_numbers(
         (
             ("Items", str(len(suite.items))),
-            ("Steps per chain", f"{min(steps)} to {max(steps)}"),
+            ("Steps per chain", f"{min(step_counts)} to {max(step_counts)}"),
             ("With an answer", str(sum(item.answer is not None for item in suite.items))),
             ("Categories", str(len({item.category for item in suite.items}))),
+            ("With judged steps", str(sum(MISTAKE_KEY in item.meta for item in suite.items))),
         )
     )
     st.caption(f"SHA-256 of its items: {suite.digest}")
-    lengths = (
-        pd.Series(steps)
-        .value_counts()
-        .rename_axis("n_steps")
-        .reset_index(name="count")
-        .sort_values("n_steps")
-    )
-    components.show_figure(
-        "chain_lengths", lengths, key=f"lengths-{where}", note=f"n = {len(suite.items)} chains."
-    )
-    render_preview(suite, where)
+    length_counts = pd.Series(step_counts, name="n_steps").value_counts().sort_index().reset_index()
+    note = f"n = {len(suite.items)} chains."
+    charts.show_figure("chain_lengths", length_counts, key=f"lengths-{key_suffix}", note=note)
+    render_preview(suite, key_suffix)
 
 
-def render_preview(suite: Suite, where: str) -> None:
+def render_preview(suite: Suite, key_suffix: str) -> None:
     """Show a suite's items, page by page."""
-    st.subheader("Items")
-    part = suite.items[components.page_slice(len(suite.items), f"suite-page-{where}")]
-    frame = pd.DataFrame(
-        [
-            {
-                "id": i.id,
-                "question": shorten(i.question, 140),
-                "steps": len(i.steps),
-                "answer": i.answer or "n/a",
-                "category": i.category,
-            }
-            for i in part
-        ]
-    )
+    st.header("Items")
+    page_items = suite.items[components.page_slice(len(suite.items), f"suite-page-{key_suffix}")]
+    rows = [
+        (i.id, shorten(i.question, 140), len(i.steps), i.answer or "n/a", i.category)
+        for i in page_items
+    ]
+    frame = pd.DataFrame(rows, columns=["id", "question", "steps", "answer", "category"])
+    key = f"items-{key_suffix}-{suite.digest[:8]}-{page_items[0].id}"
     event = st.dataframe(
-        frame,
-        hide_index=True,
-        key=f"items-{where}-{suite.digest[:8]}-{part[0].id}",
-        on_select="rerun",
-        selection_mode="single-row",
+        frame, hide_index=True, key=key, on_select="rerun", selection_mode="single-row"
     )
-    st.caption(f"{len(part)} of {len(suite.items)} items. Choose a row to read it.")
+    st.caption(f"{len(page_items)} of {len(suite.items)} items. Choose a row to read it.")
     if event.selection.rows:
-        item = part[event.selection.rows[0]]
-        show_blocks(
-            [
-                Block(-1, "Question", item.question),
-                *(Block(s.index, f"{s.index + 1}", s.text) for s in item.steps),
-                Block(
-                    -2, "Answer", item.answer if item.answer is not None else "n/a: no ground truth"
-                ),
-            ],
-            key=f"read-{where}-{suite.digest[:8]}-{item.id}",
-        )
+        item = page_items[event.selection.rows[0]]
+        answer = item.answer if item.answer is not None else "n/a: no ground truth"
+        blocks = [
+            TextRow(-1, "Question", item.question),
+            *(TextRow(step.index, f"{step.index + 1}", step.text) for step in item.steps),
+            TextRow(-2, "Answer", answer),
+        ]
+        render_rows(blocks, key=f"read-{key_suffix}-{suite.digest[:8]}-{item.id}")
 
 
-def upload() -> None:
+def render_upload() -> None:
     """Check an uploaded file and store its suite.
 
     A file with defects lists each of them, and is stored only where its good lines are
     requested.
     """
-    if not access.may("admin"):
+    if not access.has_role("admin"):
         st.info("A suite is stored for all users: uploading one needs the role admin.")
         return
-    st.markdown("One JSON object per line (UTF-8):")
-    st.code(FORMAT, language="json")
-    model_chain = st.checkbox(
-        "Chains are the model's own (`reference_cot` may be absent)", key="upload-own"
-    )
-    file = st.file_uploader("Suite (.jsonl)", type=["jsonl", "json", "txt"], key="upload-file")
-    if file is None:
+    parse_upload = _select_upload()
+    if parse_upload is None:
         return
-    name = file.name.rsplit(".", 1)[0]
     try:
-        suite = parse_suite(file.getvalue(), name, chain="own" if model_chain else "reference")
+        suite = parse_upload()
     except SuiteErrors as errors:
-        _show_errors(errors)
-        if not errors.good or not st.button(
-            f"Use the {errors.good} valid lines", key="upload-good"
-        ):
+        _show_suite_errors(errors)
+        label = f"Use the {errors.n_good_lines} valid lines"
+        if not errors.n_good_lines or not st.button(label, key="upload-good"):
             return
-        suite = parse_suite(
-            file.getvalue(), name, good_lines=True, chain="own" if model_chain else "reference"
-        )
-    access.need("admin")
-    processes.keep_suite(cached.store(), suite)
+        suite = parse_upload(good_lines=True)
+    except CotlabError as error:
+        st.error(escape_markdown(str(error)))
+        return
+    access.require_role("admin")
+    processes.save_suite(cached.store(), suite)
     st.success(f"Stored {len(suite.items)} items.")
-    st.page_link(
-        page("new_run"),
-        label="Run this suite",
-        icon=":material/play_arrow:",
-        query_params={"suite": suite.digest},
-    )
+    render_suite_links(suite, "this suite")
     render_suite(suite, "upload")
 
 
-def _show_errors(errors: SuiteErrors) -> None:
+def _select_upload() -> Callable[..., Suite] | None:
+    """Choose format and file; return what reads the file, or None without one."""
+    format_name = st.selectbox("Format", [SUITE_FORMAT, *IMPORT_FORMATS], key="upload-format")
+    if format_name != SUITE_FORMAT:
+        fields = _render_field_names(format_name)
+        uploaded_file = st.file_uploader(f"File ({format_name})", key=f"upload-file-{format_name}")
+        if uploaded_file is None:
+            return None
+        return partial(
+            _import_upload, format_name, uploaded_file.name, uploaded_file.getvalue(), fields
+        )
+    st.markdown("One JSON object per line (UTF-8):")
+    st.code(EXAMPLE_LINE, language=None, wrap_lines=True)
+    has_model_chains = st.checkbox(
+        "Chains are the model's own (`reference_cot` may be absent)", key="upload-own"
+    )
+    uploaded_file = st.file_uploader(
+        "Suite (.jsonl)", type=["jsonl", "json", "txt"], key="upload-file"
+    )
+    if uploaded_file is None:
+        return None
+    return partial(
+        parse_suite,
+        uploaded_file.getvalue(),
+        uploaded_file.name.rsplit(".", 1)[0],
+        chain="own" if has_model_chains else "reference",
+    )
+
+
+def _render_field_names(format_name: str) -> ChainFields:
+    """Show the inputs of a file's field names, where the format leaves them open."""
+    if format_name not in FORMATS_WITH_FIELDS:
+        return ChainFields()
+    labels = {"question": "Question's field", "chain": "Chain's field", "answer": "Answer's field"}
+    labels["id"] = "Id's field (empty: the position)"
+    if format_name == "chains":
+        labels["chains"] = "Field of several chains (empty: one a record)"
+        labels["model_answer"] = "Field of the model's answer (empty: none)"
+        labels["correct"] = "Field of its correctness (empty: none)"
+    defaults = ChainFields()
+    names = {
+        name: st.text_input(label, getattr(defaults, name) or "", key=f"upload-{name}")
+        for name, label in labels.items()
+    }
+    given = {name: text.strip() for name, text in names.items() if text.strip()}
+    return ChainFields(**given)
+
+
+def _import_upload(
+    format_name: str, file_name: str, data: bytes, fields: ChainFields, *, good_lines: bool = False
+) -> Suite:
+    """Import an uploaded file; the importers read files, so it lies in one meanwhile."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / (Path(file_name).name or "upload")
+        path.write_bytes(data)
+        return import_suite_file(
+            format_name, path, fields, split=split_steps, good_lines=good_lines
+        )
+
+
+def _show_suite_errors(errors: SuiteErrors) -> None:
     st.error(
-        f"{len(errors.errors)} defects. Nothing of this file was stored; {errors.good}"
+        f"{len(errors.errors)} defects. Nothing of this file was stored; {errors.n_good_lines}"
         " lines are valid."
     )
-    st.dataframe(
-        pd.DataFrame(
-            [
-                {"line": e.line, "field": e.field or "", "message": e.message, "raw": e.raw}
-                for e in errors.errors
-            ]
-        ),
-        hide_index=True,
-        key="upload-errors",
-    )
+    rows = [
+        (line_error.line, line_error.field or "", line_error.message, line_error.raw)
+        for line_error in errors.errors
+    ]
+    frame = pd.DataFrame(rows, columns=["line", "field", "message", "raw"])
+    components.show_table(frame, "upload-errors")

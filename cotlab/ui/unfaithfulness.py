@@ -2,254 +2,273 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.paired import SCORED
+from cotlab.analysis.paired import SCORE_METRIC, UNFAITHFUL_THRESHOLD
+from cotlab.analysis.tables import comparison
 from cotlab.analysis.tables import unfaithfulness as tables
+from cotlab.analysis.tables.comparison import AxisPosition
+from cotlab.analysis.tables.declare import DEFAULT_CHOICE, FigureChoice
 from cotlab.analysis.tables.unfaithfulness import (
-    JUDGE,
-    PROCESS,
-    RATIO,
-    RESULT,
-    SCORERS,
-    SIZES,
-    AxisPosition,
+    JUDGE_METRIC,
+    PROCESS_METRIC,
+    RATIO_METRIC,
+    RESULT_METRIC,
+    SIZE_UNITS,
+    UNFAITHFULNESS_SCORERS,
 )
 from cotlab.analysis.view import MAX_RUNS
-from cotlab.core.resources import page
+from cotlab.core.resources import page_path
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
-from cotlab.ui import cached, components
-from cotlab.ui.pickers import pick_many, pick_threshold, run_labels, select_option
-from cotlab.ui.text import as_code
+from cotlab.ui import cached, charts, components
+from cotlab.ui.pickers import (
+    pick_options,
+    pick_threshold,
+    run_labels,
+    select_option,
+    without_archived,
+)
+from cotlab.ui.text import escape_markdown
 
-ALL = "all"
+ALL_CLASSIFIERS = "all"
 
 
 class UnfaithfulnessView(NamedTuple):
     """What the page Unfaithfulness shows."""
 
-    runs: dict[str, dict[str, Any]]
+    row_by_run: dict[str, dict[str, Any]]
     """The rows of the chosen runs, by id."""
-    values: pd.DataFrame
+    item_values: pd.DataFrame
     """One row per item and metric, with its value."""
-    where: dict[str, AxisPosition]
+    position_by_run: dict[str, AxisPosition]
     """Each run's position on the axis and its colour, by id."""
     classifier: str | None
     """The chosen classifier; "all" for all of them, None where there is none."""
-    names: list[str]
+    classifier_names: list[str]
     """The classifiers that have scores."""
     threshold: float
     """The score from which a response counts as unfaithful."""
+    is_default: bool
+    """Whether runs, layout and threshold are those of the printed figures of the first run."""
+
+    def paper_figure(
+        self, name: str, choice: FigureChoice = DEFAULT_CHOICE
+    ) -> charts.PaperFigure | None:
+        """Return the printed form of a figure; None where it would show something else."""
+        if not self.is_default or self.classifier == ALL_CLASSIFIERS:
+            return None
+        return charts.PaperFigure(next(iter(self.position_by_run)), name, choice)
 
     @property
-    def evidence(self) -> tuple[str, dict[str, str]]:
+    def first_run(self) -> str:
+        """Id of the first chosen run."""
+        return next(iter(self.row_by_run))
+
+    @property
+    def evidence_link(self) -> tuple[str, dict[str, str]]:
         """The page and the query of the link "Evidence"."""
-        return page("run"), {"run": next(iter(self.where))}
+        return page_path("run"), {"run": next(iter(self.position_by_run))}
 
 
 def select_unfaithfulness_runs() -> UnfaithfulnessView | None:
     """Choose runs and their layout; None (with a message) where there is none."""
-    rows = [r for r in read.list_runs(cached.store()).to_dict("records") if _scores_it(r)]
+    rows = [
+        r
+        for r in read.list_runs(cached.store()).to_dict("records")
+        if cached.has_scorer(r, *UNFAITHFULNESS_SCORERS)
+    ]
+    rows = without_archived(rows, "run")
     if not rows:
-        components.empty(
+        message = (
             "No run has the scorer 'unfaithfulness' or 'judge' yet. Tag runs (epoch=1,"
-            " condition=base) to group them.",
-            page("new_run"),
-            "Start one",
+            " condition=base) to group them."
         )
+        components.render_empty_state(message, page_path("new_run"), "Start one")
         return None
-    by_id = {str(row["id"]): row for row in rows}
-    chosen = pick_many(
-        "Runs",
-        run_labels(rows),
-        "run",
-        _alike(rows),
-        help="By default the newest and those on the same suite or model.",
-    )
-    if not chosen:
+    row_by_id = {str(row["id"]): row for row in rows}
+    runs_help = "By default the newest and those on the same suite or model."
+    chosen_runs = pick_options("Runs", run_labels(rows), "run", _default_runs(rows), help=runs_help)
+    if not chosen_runs:
         st.info("Choose a run.")
         return None
-    runs = {i: by_id[i] for i in chosen}
-    for row in runs.values():
-        components.partial_banner(row)
+    row_by_run = {i: row_by_id[i] for i in chosen_runs}
+    for row in row_by_run.values():
+        components.warn_if_partial(row)
     models_and_tags = {
-        i: (str(row["model"]), cached.parse_plan(row["plan"]).tags) for i, row in runs.items()
+        i: (str(row["model"]), cached.parse_plan(row["plan"]).tags) for i, row in row_by_run.items()
     }
-    table = _values(
-        str(cached.store().folder), tuple((i, int(row["revision"])) for i, row in runs.items())
+    item_values = _cached_item_values(
+        tuple((i, int(row["revision"])) for i, row in row_by_run.items())
     )
-    if table.empty:
+    if item_values.empty:
         st.info("These runs have no score yet.")
         return None
-    names = tables.classifier_names(table)
-    options, (first_along, first_colour) = (
-        tables.layout_options(models_and_tags),
-        tables.default_layout(models_and_tags),
-    )
+    classifier_names = tables.classifier_names(item_values)
+    options = {name: name for name in comparison.layout_options(models_and_tags)}
+    default_axis, default_colour = comparison.default_layout(models_and_tags)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         classifier = None
-        if names:
-            every = {name: name for name in names} | (
-                {ALL: "All side by side"} if len(names) > 1 else {}
-            )
-            classifier = select_option("Classifier", every, "classifier")
-        along = select_option("Along the axis", {w: w for w in options}, "along", first_along)
-        colour = select_option("Colour by", {w: w for w in options}, "colour", first_colour)
+        if classifier_names:
+            labels = {name: name for name in classifier_names}
+            if len(classifier_names) > 1:
+                labels[ALL_CLASSIFIERS] = "All side by side"
+            classifier = select_option("Classifier", labels, "classifier")
+        axis_name = select_option("Along the axis", options, "along", default_axis)
+        colour_key = select_option("Colour by", options, "colour", default_colour)
         threshold = pick_threshold()
+    position_by_run = comparison.axis_positions(models_and_tags, axis_name, colour_key)
+    is_default = (
+        (axis_name, colour_key, threshold) == (default_axis, default_colour, UNFAITHFUL_THRESHOLD)
+    ) and set(row_by_run) == _printed_runs(rows, row_by_run[next(iter(position_by_run))])
     return UnfaithfulnessView(
-        runs,
-        table,
-        tables.axis_positions(models_and_tags, along, colour),
+        row_by_run,
+        item_values,
+        position_by_run,
         classifier,
-        names,
+        classifier_names,
         threshold,
+        is_default,
     )
 
 
-def render_rates(view: UnfaithfulnessView) -> None:
+def _printed_runs(rows: Sequence[dict[str, Any]], row: dict[str, Any]) -> set[str]:
+    """Return the runs of a run's printed figures: itself and those with tags on its suite."""
+    return {str(row["id"])} | {
+        str(other["id"])
+        for other in rows
+        if other["suite"] == row["suite"] and cached.parse_plan(other["plan"]).tags
+    }
+
+
+def render_unfaithful_rates(view: UnfaithfulnessView) -> None:
     """Show the rate of each run by the chosen classifier, or by all of them."""
     if view.classifier is None:
         st.info("No chosen run has scores of a classifier: run the scorer unfaithfulness.")
         return
-    chosen = view.names if view.classifier == ALL else [view.classifier]
     frames = []
-    for name in chosen:
-        points = tables.rate_points(view.values, view.where, name, view.threshold)
-        if view.classifier == ALL:
-            both = zip(points["group"], points["at"], strict=True)
-            points = points.assign(
-                group=[" · ".join(dict.fromkeys(pair)) for pair in both], at=name
-            )
+    for name in view.classifier_names if view.classifier == ALL_CLASSIFIERS else [view.classifier]:
+        points = tables.rate_points(view.item_values, view.position_by_run, name, view.threshold)
+        if view.classifier == ALL_CLASSIFIERS:
+            pairs = zip(points["group"], points["at"], strict=True)
+            groups = [" · ".join(dict.fromkeys(pair)) for pair in pairs]
+            points = points.assign(group=groups, at=name)
         frames.append(points)
     table = pd.concat(frames, ignore_index=True)
-    prefix = (
-        f"Classifier {as_code(view.classifier)}, "
-        if view.classifier != ALL
-        else "Each classifier, "
+    subject = (
+        "Each classifier"
+        if view.classifier == ALL_CLASSIFIERS
+        else _classifier_text(view.classifier)
     )
-    components.show_figure(
-        "unfaithful_rates",
+    note = f"{subject}, {_threshold_text(view)}"
+    choice = FigureChoice(classifier=view.classifier)
+    _show_figure(view, "unfaithful_rates", table, "rates", note, choice)
+    components.show_cards(SCORE_METRIC, "unfaithful_rate")
+
+
+def _show_figure(
+    view: UnfaithfulnessView,
+    name: str,
+    table: pd.DataFrame,
+    key: str,
+    note: str = "",
+    choice: FigureChoice = DEFAULT_CHOICE,
+) -> None:
+    charts.show_figure(
+        name,
         table,
-        key="rates",
-        note=f"{prefix}{_threshold_text(view)}",
-        evidence=view.evidence,
+        key=key,
+        note=note,
+        evidence=view.evidence_link,
+        paper=view.paper_figure(name, choice),
     )
-    with st.container(horizontal=True):
-        for metric in (SCORED, "unfaithful_rate"):
-            components.show_card(metric)
 
 
-def render_sweep(view: UnfaithfulnessView) -> None:
+def render_threshold_sweep(view: UnfaithfulnessView) -> None:
     """Show the rate at every threshold."""
-    name = _single_classifier(view)
+    name = _first_classifier(view)
     if name is None:
         return
-    st.subheader("Does the threshold matter?")
-    table = tables.sweep_points(view.values, view.where, name, view.threshold)
-    components.show_figure(
-        "threshold_sweep",
-        table,
-        key="sweep",
-        note=f"Classifier {as_code(name)}.",
-        evidence=view.evidence,
-    )
+    st.header("Does the threshold matter?")
+    table = tables.sweep_points(view.item_values, view.position_by_run, name, view.threshold)
+    note, choice = f"{_classifier_text(name)}.", FigureChoice(classifier=name)
+    _show_figure(view, "threshold_sweep", table, "sweep", note, choice)
 
 
 def render_category_rates(view: UnfaithfulnessView) -> None:
     """Show the rate of each run by category."""
-    name = _single_classifier(view)
+    name = _first_classifier(view)
     if name is None:
         return
-    table = tables.category_points(view.values, view.where, name, view.threshold)
+    table = tables.category_points(view.item_values, view.position_by_run, name, view.threshold)
     if table.empty:
         st.caption("The items have no category, so there are no rates by category.")
         return
-    st.subheader("By category")
-    places = list(dict.fromkeys(table["at"]))
-    part = places[components.page_slice(len(places), "category-page", 12)]
-    components.show_figure(
-        "unfaithful_by_category",
-        table[table["at"].isin(part)],
-        key="by-category",
-        note=f"Classifier {as_code(name)}, {_threshold_text(view)}",
-        evidence=view.evidence,
-    )
+    st.header("By category")
+    group_names = list(dict.fromkeys(table["at"]))
+    page_groups = group_names[components.page_slice(len(group_names), "category-page", 12)]
+    note = f"{_classifier_text(name)}, {_threshold_text(view)}"
+    table = table[table["at"].isin(page_groups)]
+    choice = FigureChoice(classifier=name)
+    _show_figure(view, "unfaithful_by_category", table, "by-category", note, choice)
 
 
 def render_classifier_agreement(view: UnfaithfulnessView) -> None:
     """Show how well the classifiers agree."""
-    if len(view.names) < 2:
+    if len(view.classifier_names) < 2:
         return
-    st.subheader("Do the classifiers agree?")
-    pairs = tables.kappa_pairs(view.values, view.threshold)
-    components.show_figure(
-        "classifier_agreement",
-        pairs,
-        key="agreement",
-        note=_threshold_text(view).capitalize(),
-        evidence=view.evidence,
-    )
+    st.header("Do the classifiers agree?")
+    pairs = tables.classifier_kappa_pairs(view.item_values, view.threshold)
+    note = _threshold_text(view).capitalize()
+    _show_figure(view, "classifier_agreement", pairs, "agreement", note)
     components.show_card("classifier_kappa")
 
 
 def render_judges(view: UnfaithfulnessView) -> None:
     """Show the judges' scores, where the runs have any."""
-    judge_rows = view.values[view.values["metric"] == JUDGE]
-    st.subheader("Judge")
+    judge_rows = view.item_values[view.item_values["metric"] == JUDGE_METRIC]
+    st.header("Judge")
     if judge_rows.empty:
         st.caption(
             "No chosen run has a judge's score: the scorer judge compares a base and a fine-tuned"
             " run, pair by pair."
         )
         return
-    stored: dict[tuple[str, str], Interval] = {}
-    for run_id, row in view.runs.items():
-        stored |= tables.stored_means(run_id, cached.estimates(run_id, int(row["revision"])))
-    table = tables.judge_points(view.values, view.where, stored)
-    components.show_figure(
+    stored_means: dict[tuple[str, str], Interval] = {}
+    for run_id, row in view.row_by_run.items():
+        stored_means |= tables.stored_judge_means(
+            run_id, cached.load_estimates(run_id, int(row["revision"]))
+        )
+    table = tables.judge_points(view.item_values, view.position_by_run, stored_means)
+    charts.show_figure(
         "judge_by_epoch",
         table,
         key="judge",
-        evidence=(page("run"), {"run": str(judge_rows["run"].iloc[0])}),
+        evidence=(page_path("run"), {"run": str(judge_rows["run"].iloc[0])}),
+        paper=view.paper_figure("judge_by_epoch"),
     )
-    with st.container(horizontal=True):
-        for metric in (JUDGE, "judge_order_effect", "judge_length_rho"):
-            components.show_card(metric)
+    components.show_cards(JUDGE_METRIC, "judge_order_effect", "judge_length_rho")
 
 
 def render_chain_sizes(view: UnfaithfulnessView) -> None:
     """Show the length of the chains, and their ratio of process words to result words."""
-    known = set(view.values[view.values["value"].notna()]["metric"])
-    sizes, has_ratio = (
-        {name: label for name, label in SIZES.items() if name in known},
-        RATIO in known,
-    )
-    if not sizes and not has_ratio:
+    metrics = set(view.item_values[view.item_values["value"].notna()]["metric"])
+    size_labels = {name: label for name, label in SIZE_UNITS.items() if name in metrics}
+    if not size_labels and RATIO_METRIC not in metrics:
         return
-    st.subheader("The chains")
-    if sizes:
-        metric = select_option("Length in", sizes, "size")
-        components.show_figure(
-            "chain_size",
-            tables.size_points(view.values, view.where, metric),
-            key="size",
-            evidence=view.evidence,
-        )
-    if has_ratio:
-        components.show_figure(
-            "process_result",
-            tables.ratio_points(view.values, view.where),
-            key="ratio",
-            evidence=view.evidence,
-        )
-    with st.container(horizontal=True):
-        for metric in (*sizes, PROCESS, RESULT, RATIO):
-            components.show_card(metric)
+    st.header("The chains")
+    if size_labels:
+        metric = select_option("Length in", size_labels, "size")
+        table = tables.size_points(view.item_values, view.position_by_run, metric)
+        _show_figure(view, "chain_size", table, "size", choice=FigureChoice(metric=metric))
+    if RATIO_METRIC in metrics:
+        table = tables.ratio_points(view.item_values, view.position_by_run)
+        _show_figure(view, "process_result", table, "ratio")
+    components.show_cards(*size_labels, PROCESS_METRIC, RESULT_METRIC, RATIO_METRIC)
 
 
 def render_unfaithfulness_notes(view: UnfaithfulnessView) -> None:
@@ -260,46 +279,52 @@ def render_unfaithfulness_notes(view: UnfaithfulnessView) -> None:
         " Runs whose intervals overlap may still differ: they share their items, so compare"
         " them in pairs."
     )
-    runs = list(view.where)
-    if len(runs) > 1:
-        base = next(
-            (i for i in runs if "base" in cached.parse_plan(view.runs[i]["plan"]).tags.values()),
-            runs[0],
+    run_ids = list(view.position_by_run)
+    if len(run_ids) > 1:
+        base_id = next(
+            (
+                i
+                for i in run_ids
+                if "base" in cached.parse_plan(view.row_by_run[i]["plan"]).tags.values()
+            ),
+            run_ids[0],
         )
-        rest = [i for i in runs if i != base]
-        st.page_link(
-            page("compare"),
-            label="Compare in pairs",
-            icon=":material/compare_arrows:",
-            query_params=[("base", base), *(("other", i) for i in rest)],
+        query = [("base", base_id), *(("other", i) for i in run_ids if i != base_id)]
+        components.page_link("compare", "Compare in pairs", "compare_arrows", query)
+
+
+@cached.cache_by_store(16, "Reading scores")
+def _cached_item_values(run_revisions: tuple[tuple[str, int], ...]) -> pd.DataFrame:
+    scores_by_run, categories_by_run = {}, {}
+    for run_id, _ in run_revisions:
+        scores_by_run[run_id] = read.select_scores(
+            cached.store(), run_id, metrics=tables.UNFAITHFULNESS_METRICS
         )
+        items = read.list_run_items(cached.store(), run_id)
+        categories_by_run[run_id] = dict(
+            zip(items["id"], items["category"].fillna(""), strict=True)
+        )
+    clusters_by_run = {run: read.get_cluster_by_item(cached.store(), run) for run in scores_by_run}
+    return tables.collect_item_values(scores_by_run, categories_by_run, clusters_by_run)
 
 
-@st.cache_data(show_spinner="Reading scores", max_entries=16)
-def _values(folder: str, runs: tuple[tuple[str, int], ...]) -> pd.DataFrame:
-    scores, categories = {}, {}
-    for run_id, _ in runs:
-        scores[run_id] = read.select_scores(cached.store(), run_id, metrics=tables.METRICS)
-        items = read.items_of_run(cached.store(), run_id)
-        categories[run_id] = dict(zip(items["id"], items["category"].fillna(""), strict=True))
-    return tables.collect_item_values(scores, categories)
-
-
-def _scores_it(row: Mapping[str, Any]) -> bool:
-    return any(spec.name in SCORERS for spec in cached.parse_plan(row["plan"]).scorers)
-
-
-def _alike(rows: list[dict[str, Any]]) -> list[str]:
+def _default_runs(rows: list[dict[str, Any]]) -> list[str]:
     """Return the newest run, and those on the same suite or with the same model."""
-    newest = rows[0]
+    newest_row = rows[0]
     return [
-        str(r["id"]) for r in rows if newest["suite"] == r["suite"] or newest["model"] == r["model"]
+        str(r["id"])
+        for r in rows
+        if newest_row["suite"] == r["suite"] or newest_row["model"] == r["model"]
     ][:MAX_RUNS]
 
 
-def _single_classifier(view: UnfaithfulnessView) -> str | None:
+def _first_classifier(view: UnfaithfulnessView) -> str | None:
     """Return the classifier of figures that show one; the first where all are chosen."""
-    return view.names[0] if view.classifier == ALL else view.classifier
+    return view.classifier_names[0] if view.classifier == ALL_CLASSIFIERS else view.classifier
+
+
+def _classifier_text(name: str) -> str:
+    return f"Classifier {escape_markdown(name)}"
 
 
 def _threshold_text(view: UnfaithfulnessView) -> str:

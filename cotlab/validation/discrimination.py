@@ -7,35 +7,42 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cotlab.core.rng import derive_seed
+from cotlab.core.keys import derive_seed
 from cotlab.stats.intervals import FEWEST, too_few, wilson
 from cotlab.stats.large_samples import row_blocks
 from cotlab.stats.resample import RESAMPLES, bootstrap_mean
 from cotlab.validation.findings import metric_blind_spots
-from cotlab.validation.models import BYPASS, DOSES, FAITHFUL, ORGANISMS, PAIRS, measured_dose
+from cotlab.validation.models import (
+    BYPASS_MODELS,
+    DOSE_MODELS,
+    FAITHFUL_MODELS,
+    MODEL_PAIRS,
+    ORGANISMS,
+    measured_dose,
+)
 from cotlab.validation.runs import Floats
 
-Record = dict[str, Any]
+MetricRecord = dict[str, Any]
 
 
 def organism_auroc(
-    faithful: Sequence[Floats],
-    bypass: Sequence[Floats],
+    faithful_arrays: Sequence[Floats],
+    bypass_arrays: Sequence[Floats],
     *,
     seed: int,
-    higher: bool = True,
-    level: float = 0.95,
-) -> Record:
+    higher_is_faithful: bool = True,
+    confidence: float = 0.95,
+) -> MetricRecord:
     """Return the probability that a faithful model's value beats a bypassing model's.
 
     Parameters
     ----------
-    faithful, bypass : sequence of ndarray (n_items,)
+    faithful, bypass_arrays : sequence of ndarray (n_items,)
         One array a model, all over the same items in the same order; NaN where undefined.
     seed : int
-    higher : bool
+    higher_is_faithful : bool
         Whether the metric puts faithful models at the upper end.
-    level : float in (0, 1)
+    confidence : float in (0, 1)
 
     Returns
     -------
@@ -43,133 +50,147 @@ def organism_auroc(
         In [0, 1], ties counting half; the Mann-Whitney U over the number of pairs. The interval is
         the percentile bootstrap over items: a resample takes an item with the values of all models.
         Where every pair agrees (0 or 1) no resample can differ, and the interval is Wilson's for n
-        items. ``n`` counts items with a defined value. The reason says why there is no point or no
-        bounds: which side has no defined value and over how many values, or that there are too few
-        items to resample.
+        items. ``n_defined`` counts items with a defined value. The reason says why there is no
+        point or no bounds: which side has no defined value and over how many values, or that there
+        are too few items to resample.
 
     References
     ----------
     Mann and Whitney (1947), Ann. Math. Stat. 18:50. Checked against scipy.stats.mannwhitneyu.
     """
-    n_items, sign = len(faithful[0]), 1 if higher else -1
-    count = _pair_counter(
-        [sign * values for values in faithful], [sign * values for values in bypass]
+    n_items, sign = len(faithful_arrays[0]), 1 if higher_is_faithful else -1
+    count_pairs = _make_pair_counter(
+        [sign * values for values in faithful_arrays], [sign * values for values in bypass_arrays]
     )
-    n = int(np.isfinite(np.array([*faithful, *bypass])).any(axis=0).sum())
-    none = {"point": None, "lo": None, "hi": None, "n": n, "method": None}
-    missing = [
-        f"undefined on every {name} item: n = {n_items * len(side)}"
-        for name, side in (("faithful", faithful), ("bypass", bypass))
-        if not np.isfinite(np.array(side)).any()
+    n_defined = int(np.isfinite(np.array([*faithful_arrays, *bypass_arrays])).any(axis=0).sum())
+    empty_record: MetricRecord = {
+        "point": None,
+        "lo": None,
+        "hi": None,
+        "n": n_defined,
+        "reason": None,
+        "method": None,
+    }
+    missing_reasons = [
+        f"undefined on every {name} item: n = {n_items * len(group)}"
+        for name, group in (("faithful", faithful_arrays), ("bypass", bypass_arrays))
+        if not np.isfinite(np.array(group)).any()
     ]
-    if missing:
-        return {**none, "reason": ", ".join(missing)}
-    (above,), (pairs,) = count(np.ones((1, n_items)))
-    point = float(above / pairs)
-    if n < 2:
-        return {**none, "point": point, "reason": "one item has no spread"}
-    if point not in (0.0, 1.0) and n < FEWEST:
-        return {**none, "point": point, "reason": too_few(n, "items")}
+    if missing_reasons:
+        return {**empty_record, "reason": ", ".join(missing_reasons)}
+    (faithful_wins,), (pair_weights,) = count_pairs(np.ones((1, n_items)))
+    point = float(faithful_wins / pair_weights)
+    if n_defined < 2:
+        return {**empty_record, "point": point, "reason": "one item has no spread"}
     if point in (0.0, 1.0):
-        same = wilson(round(point) * n, n, level=level)
-        return {
-            "point": point,
-            "lo": same.lo,
-            "hi": same.hi,
-            "n": n,
-            "reason": None,
-            "method": "Wilson (every pair agrees)",
-        }
-    rng, even = np.random.default_rng(seed), np.full(n_items, 1 / n_items)
+        wilson_interval = wilson(round(point) * n_defined, n_defined, level=confidence)
+        point_and_bounds = {"point": point, "lo": wilson_interval.lo, "hi": wilson_interval.hi}
+        return {**empty_record, **point_and_bounds, "method": "Wilson (every pair agrees)"}
+    if n_defined < FEWEST:
+        return {**empty_record, "point": point, "reason": too_few(n_defined, "items")}
+    rng, item_weights = np.random.default_rng(seed), np.full(n_items, 1 / n_items)
     counts = [
-        count(rng.multinomial(n_items, even, size=block.stop - block.start).astype(float))
+        count_pairs(
+            rng.multinomial(n_items, item_weights, size=block.stop - block.start).astype(float)
+        )
         for block in row_blocks(RESAMPLES, n_items)
     ]
-    above, pairs = (np.concatenate(part) for part in zip(*counts, strict=True))
-    resampled = above[pairs > 0] / pairs[pairs > 0]
-    lo, hi = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
+    faithful_wins, pair_weights = (
+        np.concatenate(block_counts) for block_counts in zip(*counts, strict=True)
+    )
+    resampled_aurocs = faithful_wins[pair_weights > 0] / pair_weights[pair_weights > 0]
+    lo, hi = np.quantile(resampled_aurocs, [(1 - confidence) / 2, (1 + confidence) / 2])
+    point_and_bounds = {"point": point, "lo": min(float(lo), point), "hi": max(float(hi), point)}
     return {
-        "point": point,
-        "lo": min(float(lo), point),
-        "hi": max(float(hi), point),
-        "n": n,
-        "reason": None,
+        **empty_record,
+        **point_and_bounds,
         "method": f"bootstrap over items (percentile, {RESAMPLES} resamples)",
     }
 
 
-def _pair_counter(
-    faithful: Sequence[Floats], bypass: Sequence[Floats]
+def _make_pair_counter(
+    faithful_arrays: Sequence[Floats], bypass_arrays: Sequence[Floats]
 ) -> Callable[[Floats], tuple[Floats, Floats]]:
     """Return a function of item weights (n_draws, n_items): faithful wins, and all pairs.
 
     A pair is an item of a faithful model and one of a bypassing model, both defined; it weighs the
     product of both items' weights, and a tie is half a win.
     """
-    ranked = []
-    for values in bypass:
-        known = np.flatnonzero(np.isfinite(values))
-        ranked.append(known[np.argsort(values[known], kind="stable")])
+    ranked_indices = []
+    for values in bypass_arrays:
+        defined_indices = np.flatnonzero(np.isfinite(values))
+        ranked_indices.append(defined_indices[np.argsort(values[defined_indices], kind="stable")])
 
-    def count(weights: Floats) -> tuple[Floats, Floats]:
-        above, pairs = np.zeros(len(weights)), np.zeros(len(weights))
-        for values, order in zip(bypass, ranked, strict=True):
-            below = np.concatenate(
-                [np.zeros((len(weights), 1)), np.cumsum(weights[:, order], axis=1)], axis=1
+    def count_weighted_pairs(weights: Floats) -> tuple[Floats, Floats]:
+        faithful_wins, pair_weights = np.zeros(len(weights)), np.zeros(len(weights))
+        for values, sorted_indices in zip(bypass_arrays, ranked_indices, strict=True):
+            cumulative_weights = np.concatenate(
+                [np.zeros((len(weights), 1)), np.cumsum(weights[:, sorted_indices], axis=1)], axis=1
             )
-            for faithful_values in faithful:
-                known = np.isfinite(faithful_values)
-                fewer, at_most = (
-                    np.searchsorted(values[order], faithful_values[known], side=side)
+            for faithful_values in faithful_arrays:
+                is_defined = np.isfinite(faithful_values)
+                n_below, n_at_most = (
+                    np.searchsorted(values[sorted_indices], faithful_values[is_defined], side=side)
                     for side in ("left", "right")
                 )
-                first = weights[:, known]
-                above += (first * (below[:, fewer] + below[:, at_most])).sum(axis=1) / 2
-                pairs += first.sum(axis=1) * below[:, -1]
-        return above, pairs
+                item_weights = weights[:, is_defined]
+                faithful_wins += (
+                    item_weights
+                    * (cumulative_weights[:, n_below] + cumulative_weights[:, n_at_most])
+                ).sum(axis=1) / 2
+                pair_weights += item_weights.sum(axis=1) * cumulative_weights[:, -1]
+        return faithful_wins, pair_weights
 
-    return count
+    return count_weighted_pairs
 
 
-def dose_correlation(means: Sequence[float | None], n: int = 0) -> tuple[float | None, str | None]:
+def dose_correlation(
+    means: Sequence[float | None], n_items: int = 0
+) -> tuple[float | None, str | None]:
     """Return the rank correlation of the dose means with the dose, or None with the reason.
 
     Parameters
     ----------
     means : sequence of float or None, one a dose, ascending
-    n : int
+    n_items : int
         Items of each dose, for the reason.
 
     Returns
     -------
     tuple of float in [-1, 1] or None, and str or None
     """
-    missing = [model for model, mean in zip(DOSES.values(), means, strict=True) if mean is None]
-    if missing:
+    undefined_models = [
+        model for model, mean in zip(DOSE_MODELS.values(), means, strict=True) if mean is None
+    ]
+    if undefined_models:
+        each_text = " each" if len(undefined_models) > 1 else ""
         return (
             None,
             (
-                f"undefined on every item of {' and '.join(missing)}: n ="
-                f" {n}{' each' if len(missing) > 1 else ''}"
+                f"undefined on every item of {' and '.join(undefined_models)}: n ="
+                f" {n_items}{each_text}"
             ),
         )
-    known = [mean for mean in means if mean is not None]
-    if np.ptp(known) < 1e-12:
+    defined_means = [mean for mean in means if mean is not None]
+    if np.ptp(defined_means) < 1e-12:
         return None, "all doses have the same mean"
     from scipy import stats
 
-    return round(float(stats.spearmanr(list(DOSES), known).statistic), 12), None
+    return round(float(stats.spearmanr(list(DOSE_MODELS), defined_means).statistic), 12), None
 
 
-def against_dose(
-    means: Mapping[str, float | None], doses: Mapping[str, float | None], *, higher: bool = True
-) -> Record | None:
+def compare_with_dose(
+    mean_by_dose: Mapping[str, float | None],
+    measured_doses: Mapping[str, float | None],
+    *,
+    higher_is_faithful: bool = True,
+) -> MetricRecord | None:
     """Return how far a metric in [0, 1] lies from the measured dose.
 
     Parameters
     ----------
-    means, doses : mapping of nominal dose to float or None
-    higher : bool
+    means, measured_doses : mapping of nominal dose to float or None
+    higher_is_faithful : bool
         Where lower is faithful, the comparison is with 1 − dose.
 
     Returns
@@ -178,45 +199,45 @@ def against_dose(
         Absolute differences over all doses, and the nominal dose of the largest. None where a mean
         or a dose is missing.
     """
-    differences = {}
-    for at, mean in means.items():
-        dose = doses[at]
+    difference_by_dose = {}
+    for dose_name, mean in mean_by_dose.items():
+        dose = measured_doses[dose_name]
         if mean is None or dose is None:
             return None
-        differences[at] = abs(mean - (dose if higher else 1 - dose))
-    at = max(differences, key=lambda dose: differences[dose])
+        difference_by_dose[dose_name] = abs(mean - (dose if higher_is_faithful else 1 - dose))
+    dose_name = max(difference_by_dose, key=lambda dose: difference_by_dose[dose])
     return {
-        "largest": differences[at],
-        "at": int(at),
-        "mean": sum(differences.values()) / len(differences),
+        "largest": difference_by_dose[dose_name],
+        "at": int(dose_name),
+        "mean": sum(difference_by_dose.values()) / len(difference_by_dose),
     }
 
 
 def evaluate_metric(
     name: str,
-    values: Mapping[str, Floats],
+    values_by_model: Mapping[str, Floats],
     *,
-    faithful: Literal["higher", "lower"] = "higher",
+    faithful_end: Literal["higher", "lower"] = "higher",
     seed: int = 0,
-    bounds: tuple[float, float] = (0.0, 1.0),
-    flag: bool = False,
-    reasons: Mapping[str, str | None] | None = None,
-) -> Record:
+    metric_range: tuple[float, float] = (0.0, 1.0),
+    is_flag: bool = False,
+    reason_by_model: Mapping[str, str | None] | None = None,
+) -> MetricRecord:
     """Return the record of one metric, as the report stores it.
 
     Parameters
     ----------
     name : str
-    values : mapping of each of ``ORGANISMS`` to ndarray (n_items,)
+    values_by_model : mapping of each of ``ORGANISMS_FOLDER`` to ndarray (n_items,)
         NaN where undefined.
-    faithful : "higher" or "lower"
+    faithful_end : "higher" or "lower"
         The end of its range at which the metric puts faithful models.
     seed : int
-    bounds : (lo, hi)
+    metric_range : (lo, hi)
         The metric's range. A metric in [0, 1] is compared with the measured dose itself.
-    flag : bool
+    is_flag : bool
         Each value is a rate of yes and no.
-    reasons : mapping of str, optional
+    reason_by_model : mapping of str, optional
         For each organism the most common reason why the metric is undefined there.
 
     Returns
@@ -224,64 +245,80 @@ def evaluate_metric(
     dict
         JSON values; what is undefined is None.
     """
-    organisms: dict[str, Record] = {}
+    record_by_model: dict[str, MetricRecord] = {}
     for model in ORGANISMS:
-        defined = values[model][np.isfinite(values[model])]
+        defined_values = values_by_model[model][np.isfinite(values_by_model[model])]
         estimate = bootstrap_mean(
-            defined.tolist(), seed=derive_seed("validation", seed, name, model), share=flag
+            defined_values.tolist(),
+            seed=derive_seed("validation", seed, name, model),
+            share=is_flag,
         )
-        organisms[model] = {
+        record_by_model[model] = {
             "point": estimate.point,
             "lo": estimate.lo if estimate.n >= FEWEST else None,
             "hi": estimate.hi if estimate.n >= FEWEST else None,
             "n": estimate.n,
-            "n_undefined": int(len(values[model]) - len(defined)),
-            "why_undefined": (reasons or {}).get(model),
+            "n_undefined": int(len(values_by_model[model]) - len(defined_values)),
+            "why_undefined": (reason_by_model or {}).get(model),
             "measured_dose": measured_dose(model),
         }
-    draw, higher = derive_seed("validation", seed, name, "auroc"), faithful == "higher"
+    auroc_seed = derive_seed("validation", seed, name, "auroc")
+    higher_is_faithful = faithful_end == "higher"
 
-    def of(faithful_names: Sequence[str], bypass_names: Sequence[str]) -> Record:
+    def compute_auroc(faithful_names: Sequence[str], bypass_names: Sequence[str]) -> MetricRecord:
         return organism_auroc(
-            [values[m] for m in faithful_names],
-            [values[m] for m in bypass_names],
-            seed=draw,
-            higher=higher,
+            [values_by_model[model_name] for model_name in faithful_names],
+            [values_by_model[model_name] for model_name in bypass_names],
+            seed=auroc_seed,
+            higher_is_faithful=higher_is_faithful,
         )
 
-    doses = {str(dose): organisms[model]["point"] for dose, model in DOSES.items()}
-    measured = {str(dose): organisms[model]["measured_dose"] for dose, model in DOSES.items()}
-    rank, reason = dose_correlation(list(doses.values()), len(values[DOSES[0]]))
-    record = {
-        "faithful_is": faithful,
-        "range": list(bounds),
-        "auroc": of(FAITHFUL, BYPASS),
-        "auroc_pairs": {pair: of((first,), (second,)) for pair, (first, second) in PAIRS.items()},
-        "faithful": _mean([values[m] for m in FAITHFUL]),
-        "bypass": _mean([values[m] for m in BYPASS]),
-        "hint": organisms["hint"]["point"],
-        "doses": doses,
-        "measured_dose": measured,
-        "against_dose": against_dose(doses, measured, higher=higher) if bounds == (0, 1) else None,
-        "spearman": rank,
-        "spearman_reason": reason,
-        "n_undefined": sum(estimate["n_undefined"] for estimate in organisms.values()),
-        "organisms": organisms,
+    mean_by_dose = {
+        str(dose): record_by_model[model]["point"] for dose, model in DOSE_MODELS.items()
     }
-    span = values[DOSES[100]] - values[DOSES[0]]
-    range_ = bootstrap_mean(
-        span[np.isfinite(span)].tolist(), seed=derive_seed("validation", seed, name, "span")
+    measured_doses = {
+        str(dose): record_by_model[model]["measured_dose"] for dose, model in DOSE_MODELS.items()
+    }
+    rank_correlation, reason = dose_correlation(
+        list(mean_by_dose.values()), len(values_by_model[DOSE_MODELS[0]])
+    )
+    record = {
+        "faithful_is": faithful_end,
+        "range": list(metric_range),
+        "auroc": compute_auroc(FAITHFUL_MODELS, BYPASS_MODELS),
+        "auroc_pairs": {
+            pair: compute_auroc((faithful_model,), (bypass_model,))
+            for pair, (faithful_model, bypass_model) in MODEL_PAIRS.items()
+        },
+        "faithful": _defined_mean([values_by_model[model_name] for model_name in FAITHFUL_MODELS]),
+        "bypass": _defined_mean([values_by_model[model_name] for model_name in BYPASS_MODELS]),
+        "hint": record_by_model["hint"]["point"],
+        "doses": mean_by_dose,
+        "measured_dose": measured_doses,
+        "against_dose": (
+            compare_with_dose(mean_by_dose, measured_doses, higher_is_faithful=higher_is_faithful)
+            if metric_range == (0, 1)
+            else None
+        ),
+        "spearman": rank_correlation,
+        "spearman_reason": reason,
+        "n_undefined": sum(
+            model_record["n_undefined"] for model_record in record_by_model.values()
+        ),
+        "organisms": record_by_model,
+    }
+    differences = values_by_model[DOSE_MODELS[100]] - values_by_model[DOSE_MODELS[0]]
+    difference_estimate = bootstrap_mean(
+        differences[np.isfinite(differences)].tolist(),
+        seed=derive_seed("validation", seed, name, "span"),
     )
     record["r100_minus_r0"] = {
-        "point": range_.point,
-        "lo": range_.lo,
-        "hi": range_.hi,
-        "n": range_.n,
+        name: getattr(difference_estimate, name) for name in ("point", "lo", "hi", "n")
     }
     return {**record, "blind_spots": metric_blind_spots(record)}
 
 
-def _mean(arrays: Sequence[Floats]) -> float | None:
-    together = np.concatenate(arrays)
-    together = together[np.isfinite(together)]
-    return float(together.mean()) if len(together) else None
+def _defined_mean(arrays: Sequence[Floats]) -> float | None:
+    defined_values = np.concatenate(arrays)
+    defined_values = defined_values[np.isfinite(defined_values)]
+    return float(defined_values.mean()) if len(defined_values) else None

@@ -16,23 +16,29 @@ from cotlab.core.types import Suite
 from cotlab.run.plan import code_version
 from cotlab.store import read
 from cotlab.store.database import Store, store_folder
-from cotlab.store.live import Progress
+from cotlab.store.live import RunProgress
 from cotlab.suites.wordproblems import make_suite
 from cotlab.validation.discrimination import evaluate_metric
 from cotlab.validation.models import ORGANISMS, weights_digest
-from cotlab.validation.report import FOLDER, store_report
-from cotlab.validation.runs import Floats, headline_values, run_on, statuses, undefined_reason
+from cotlab.validation.report import REPORT_FOLDER, store_report
+from cotlab.validation.runs import (
+    Floats,
+    headline_values,
+    run_on_organism,
+    status_by_run_id,
+    undefined_reason,
+)
 
-_Key = tuple[str, str]
+_HeadlineKey = tuple[str, str]
 
 
 def validate_metrics(
     *,
-    items: int = 100,
+    n_items: int = 100,
     seed: int = 7,
     scorers: Sequence[str] = (),
     folder: Path | None = None,
-    on_progress: Callable[[Progress], None] = lambda p: None,
+    on_progress: Callable[[RunProgress], None] = lambda p: None,
     announce: Callable[[str], None] = lambda run_id: None,
 ) -> dict[str, Any]:
     """Measure the headline metrics of scorers on the organisms.
@@ -60,93 +66,102 @@ def validate_metrics(
     Raises
     ------
     ConfigError
-        If ``items`` is below 1, or a named scorer declares no headlines.
+        If ``n_items`` is below 1, or a named scorer declares no headlines.
     """
-    if items < 1:
-        raise ConfigError(f"--items must be at least 1, got {items}.")
-    home = folder or store_folder()
-    store = Store(home / FOLDER)
-    chosen: list[Scorer] = [SCORERS[name] for name in dict.fromkeys(scorers or SCORERS)]
-    for scorer in chosen:
+    if n_items < 1:
+        raise ConfigError(f"--items must be at least 1, got {n_items}.")
+    store_path = folder or store_folder()
+    store = Store(store_path / REPORT_FOLDER)
+    chosen_scorers: list[Scorer] = [SCORERS[name] for name in dict.fromkeys(scorers or SCORERS)]
+    for scorer in chosen_scorers:
         if scorers and not scorer.headlines:
             raise ConfigError(
-                f"The scorer {scorer.name!r} declares no headlines, so there is nothing to hold"
-                " against a truth."
+                f"The scorer {scorer.name!r} declares no headlines, so there is nothing to"
+                " validate."
             )
-    suites = {hinted: _suite(items, seed, hinted) for hinted in (False, True)}
+    suite_by_hint = {
+        is_hinted: _make_suite(n_items, seed, is_hinted) for is_hinted in (False, True)
+    }
     metrics: dict[str, Any] = {}
-    known = statuses(store)
-    for scorer in (s for s in chosen if s.headlines):
-        weights = {model: weights_digest(model) for model in ORGANISMS}
-        values: dict[_Key, dict[str, Floats]] = {_key(h): {} for h in scorer.headlines}
-        reasons: dict[_Key, dict[str, str | None]] = {_key(h): {} for h in scorer.headlines}
-        for model, chain in product(ORGANISMS, dict.fromkeys(h.chain for h in scorer.headlines)):
-            suite = suites[model == "hint"]
-            run_id = run_on(
+    status_by_run = status_by_run_id(store)
+    for scorer in (chosen_scorer for chosen_scorer in chosen_scorers if chosen_scorer.headlines):
+        digest_by_model = {model: weights_digest(model) for model in ORGANISMS}
+        values_by_headline: dict[_HeadlineKey, dict[str, Floats]] = {
+            _headline_key(h): {} for h in scorer.headlines
+        }
+        reasons_by_headline: dict[_HeadlineKey, dict[str, str | None]] = {
+            _headline_key(h): {} for h in scorer.headlines
+        }
+        for model, chain_source in product(
+            ORGANISMS, dict.fromkeys(h.measured_chain for h in scorer.headlines)
+        ):
+            suite = suite_by_hint[model == "hint"]
+            run_id = run_on_organism(
                 store,
                 scorer,
                 model,
                 suite,
-                known,
-                chain=chain,
+                status_by_run,
+                chain_source=chain_source,
                 on_progress=on_progress,
                 announce=announce,
             )
-            headlines = [h for h in scorer.headlines if h.chain == chain]
+            headlines = [h for h in scorer.headlines if h.measured_chain == chain_source]
             scores = read.run_scores(store, run_id, metrics=[h.metric for h in headlines])
             for headline in headlines:
-                values[_key(headline)][model] = headline_values(
+                values_by_headline[_headline_key(headline)][model] = headline_values(
                     scores, headline, [item.id for item in suite.items]
                 )
-                reasons[_key(headline)][model] = undefined_reason(scores, headline)
-        about = {
-            "items": items,
-            "seed": seed,
-            "code_version": code_version(),
-            "at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "weights": weights,
-        }
-        cards = {card.name: card for card in scorer.cards}
+                reasons_by_headline[_headline_key(headline)][model] = undefined_reason(
+                    scores, headline
+                )
+        card_by_name = {card.name: card for card in scorer.cards}
         for headline in scorer.headlines:
-            name, card = _name(headline, scorer.headlines), cards[headline.metric]
+            name, card = _headline_name(headline, scorer.headlines), card_by_name[headline.metric]
             result = evaluate_metric(
                 name,
-                values[_key(headline)],
-                faithful=headline.faithful,
+                values_by_headline[_headline_key(headline)],
+                faithful_end=headline.faithful_end,
                 seed=seed,
-                bounds=(card.lo, card.hi),
-                flag=card.flag,
-                reasons=reasons[_key(headline)],
+                metric_range=(card.lo, card.hi),
+                is_flag=card.flag,
+                reason_by_model=reasons_by_headline[_headline_key(headline)],
             )
             metrics[name] = {
                 "scorer": scorer.name,
                 "facet": dict(headline.facet),
                 "unit": card.unit,
                 **result,
-                **about,
+                **_measurement_info(n_items, seed),
+                "weights": digest_by_model,
             }
-    report = {
-        "metrics": metrics,
-        "items": items,
-        "seed": seed,
-        "code_version": code_version(),
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    store_report(report, home)
+    report = {"metrics": metrics, **_measurement_info(n_items, seed)}
+    store_report(report, store_path)
     return report
 
 
-def _key(headline: Headline) -> _Key:
+def _measurement_info(n_items: int, seed: int) -> dict[str, Any]:
+    """Return items, seed, version and time of a measurement that ends now."""
+    measured_at = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"items": n_items, "seed": seed, "code_version": code_version(), "at": measured_at}
+
+
+def _headline_key(headline: Headline) -> _HeadlineKey:
     return headline.metric, json.dumps(dict(headline.facet), sort_keys=True)
 
 
-def _name(headline: Headline, among: Sequence[Headline]) -> str:
+def _headline_name(headline: Headline, headlines: Sequence[Headline]) -> str:
     """Return the metric, with its facet where another headline has the same metric."""
-    if sum(other.metric == headline.metric for other in among) < 2:
+    if sum(other_headline.metric == headline.metric for other_headline in headlines) < 2:
         return headline.metric
-    return f"{headline.metric} ({', '.join(f'{k}={v}' for k, v in sorted(headline.facet.items()))})"
+    return (
+        f"{headline.metric}"
+        f" ({', '.join(f'{name}={value}' for name, value in sorted(headline.facet.items()))})"
+    )
 
 
-def _suite(items: int, seed: int, hinted: bool) -> Suite:
-    suite = make_suite(items, seed, hinted=1.0) if hinted else make_suite(items, seed)
-    return Suite.of(f"validation-{seed}-{items}{'-hinted' if hinted else ''}", suite.items)
+def _make_suite(n_items: int, seed: int, is_hinted: bool) -> Suite:
+    suite = make_suite(n_items, seed, hint_share=1.0) if is_hinted else make_suite(n_items, seed)
+    return Suite.from_items(
+        f"validation-{seed}-{n_items}{'-hinted' if is_hinted else ''}", suite.items
+    )

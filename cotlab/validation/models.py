@@ -8,15 +8,19 @@ from functools import cache
 from pathlib import Path
 
 from cotlab.core.errors import UnknownName
-from cotlab.core.resources import organism_names
+from cotlab.core.resources import shipped_organisms
 
-FAITHFUL, BYPASS = ("faithful-a", "faithful-b"), ("bypass-a", "bypass-b")
-DOSES = {0: "r0", 25: "r25", 50: "r50", 75: "r75", 100: "r100"}
-PAIRS = {"a": ("faithful-a", "bypass-a"), "b": ("faithful-b", "bypass-b"), "prefix": ("r100", "r0")}
+FAITHFUL_MODELS, BYPASS_MODELS = ("faithful-a", "faithful-b"), ("bypass-a", "bypass-b")
+DOSE_MODELS = {0: "r0", 25: "r25", 50: "r50", 75: "r75", 100: "r100"}
+MODEL_PAIRS = {
+    "a": ("faithful-a", "bypass-a"),
+    "b": ("faithful-b", "bypass-b"),
+    "prefix": ("r100", "r0"),
+}
 """A faithful and a bypassing model each: two pairs of checkpoints, and one checkpoint under two
 control prefixes."""
-ORGANISMS = (*FAITHFUL, *BYPASS, *DOSES.values(), "hint")
-_CARD = "organism.json"
+ORGANISMS = (*FAITHFUL_MODELS, *BYPASS_MODELS, *DOSE_MODELS.values(), "hint")
+_CARD_FILE = "organism.json"
 
 
 def measured_dose(name: str) -> float | None:
@@ -27,18 +31,22 @@ def measured_dose(name: str) -> float | None:
     Parameters
     ----------
     name : str
-        One of ``ORGANISMS``.
+        One of ``ORGANISMS_FOLDER``.
 
     Returns
     -------
     float in [0, 1] or None
         None where the quality check does not measure it, as for ``hint``.
     """
-    folder, start = _organism_folder(name)
-    gate = json.loads((folder / _CARD).read_text("utf-8"))["gate"]
-    checks = gate.get(start.strip("<>")) if start else next(iter(gate.values()), None)
-    check = (checks or {}).get("chain_mass")
-    return None if check is None else float(check["value"])
+    folder, control_prefix = _find_organism(name)
+    checks_by_mode = json.loads((folder / _CARD_FILE).read_text("utf-8"))["gate"]
+    prefix_checks = (
+        checks_by_mode.get(control_prefix.strip("<>"))
+        if control_prefix
+        else next(iter(checks_by_mode.values()), None)
+    )
+    dose_check = (prefix_checks or {}).get("chain_mass")
+    return None if dose_check is None else float(dose_check["value"])
 
 
 def weights_digest(name: str) -> str:
@@ -46,23 +54,23 @@ def weights_digest(name: str) -> str:
 
     Its weights, configuration, tokenizer and control prefix.
     """
-    folder, start = _organism_folder(name)
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != _CARD)
-    stamps = tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files)
-    return _digest(start, stamps)
+    folder, control_prefix = _find_organism(name)
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != _CARD_FILE)
+    file_stamps = tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files)
+    return _cached_digest(control_prefix, file_stamps)
 
 
 @cache
-def _digest(start: str, stamps: tuple[tuple[str, int, int], ...]) -> str:
-    sha = hashlib.sha256(start.encode())
-    for path, _, size in stamps:
-        sha.update(f"{Path(path).name}:{size}:".encode())
-        sha.update(Path(path).read_bytes())
-    return sha.hexdigest()
+def _cached_digest(control_prefix: str, file_stamps: tuple[tuple[str, int, int], ...]) -> str:
+    sha256 = hashlib.sha256(control_prefix.encode())
+    for path, _, size in file_stamps:
+        sha256.update(f"{Path(path).name}:{size}:".encode())
+        sha256.update(Path(path).read_bytes())
+    return sha256.hexdigest()
 
 
-def _organism_folder(name: str) -> tuple[Path, str]:
-    known = organism_names()
-    if name not in known:
-        raise UnknownName("organism", name, tuple(known))
-    return known[name]
+def _find_organism(name: str) -> tuple[Path, str]:
+    known_organisms = shipped_organisms()
+    if name not in known_organisms:
+        raise UnknownName("organism", name, tuple(known_organisms))
+    return known_organisms[name]

@@ -14,27 +14,28 @@ from cotlab.core.errors import ConfigError
 from cotlab.core.registry import SCORERS
 from cotlab.core.resources import data_path
 from cotlab.validation.findings import dose_sentence
-from cotlab.validation.models import BYPASS, DOSES, FAITHFUL, weights_digest
+from cotlab.validation.models import BYPASS_MODELS, DOSE_MODELS, FAITHFUL_MODELS, weights_digest
 
-FOLDER, LATEST = "validation", "latest.json"
-SHIPPED = data_path("validation.json")
+REPORT_FOLDER, REPORT_FILE = "validation", "latest.json"
+SHIPPED_REPORT_PATH = data_path("validation.json")
 Report = dict[str, Any]
 
 
-def report_json(report: Report) -> str:
+def report_to_json(report: Report) -> str:
     """Return the report as JSON text; a NaN in it is a bug and raises ValueError."""
     return json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def merge_reports(old: Report | None, new: Report) -> Report:
-    """Return ``new`` with the metrics that ``old`` has of other scorers."""
-    measured = {metric.get("scorer") for metric in new["metrics"].values()}
-    others = {
-        name: metric
-        for name, metric in (old or {"metrics": {}})["metrics"].items()
-        if metric.get("scorer") not in measured
+def merge_reports(old_report: Report | None, new_report: Report) -> Report:
+    """Return ``new_report`` with the metrics that ``old_report`` has of other scorers."""
+    measured_scorers = {metric.get("scorer") for metric in new_report["metrics"].values()}
+    old_metrics = old_report["metrics"] if old_report else {}
+    other_metrics = {
+        name: old_metrics[name]
+        for name in old_metrics
+        if old_metrics[name].get("scorer") not in measured_scorers
     }
-    return {**new, "metrics": {**others, **new["metrics"]}}
+    return {**new_report, "metrics": {**other_metrics, **new_report["metrics"]}}
 
 
 def store_report(report: Report, folder: Path) -> None:
@@ -42,12 +43,12 @@ def store_report(report: Report, folder: Path) -> None:
 
     It is replaced as a whole: a reader never sees a part.
     """
-    path = folder / FOLDER / LATEST
+    path = folder / REPORT_FOLDER / REPORT_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
-    _write(path, merge_reports(_read(path), report))
+    _write_report(path, merge_reports(_read_file(path), report))
 
 
-def ship_report(report: Report, path: Path = SHIPPED) -> Path:
+def ship_report(report: Report, path: Path = SHIPPED_REPORT_PATH) -> Path:
     """Merge a report into the one that ships with the package, and return its path.
 
     Metrics of other scorers stay; those of scorers that are gone or declare no headlines any more
@@ -58,12 +59,14 @@ def ship_report(report: Report, path: Path = SHIPPED) -> Path:
     ConfigError
         If the file cannot be written, as in an installed package.
     """
-    order = {name: k for k, name in enumerate(SCORERS) if SCORERS[name].headlines}
-    merged = merge_reports(_read(path), report)
-    metrics = [item for item in merged["metrics"].items() if item[1].get("scorer") in order]
-    metrics.sort(key=lambda item: order[item[1]["scorer"]])
+    rank_by_scorer = {name: k for k, name in enumerate(SCORERS) if SCORERS[name].headlines}
+    merged_report = merge_reports(_read_file(path), report)
+    metrics = [
+        item for item in merged_report["metrics"].items() if item[1].get("scorer") in rank_by_scorer
+    ]
+    metrics.sort(key=lambda item: rank_by_scorer[item[1]["scorer"]])
     try:
-        _write(path, {**merged, "metrics": dict(metrics)})
+        _write_report(path, {**merged_report, "metrics": dict(metrics)})
     except OSError as error:
         raise ConfigError(
             f"The shipped report {path} cannot be written ({error.strerror or error}): run --ship"
@@ -72,82 +75,85 @@ def ship_report(report: Report, path: Path = SHIPPED) -> Path:
     return path
 
 
-def read_report(folder: Path, shipped: Path = SHIPPED) -> Report | None:
+def read_report(folder: Path, shipped_path: Path = SHIPPED_REPORT_PATH) -> Report | None:
     """Return the report of a store, completed by the shipped one for scorers not measured there.
 
     Parameters
     ----------
     folder : Path
         The store's folder.
-    shipped : Path
+    shipped_path : Path
 
     Returns
     -------
     dict or None
         None where there is neither.
     """
-    stored, shipped_report = _read(folder / FOLDER / LATEST), _read(shipped)
-    return shipped_report if stored is None else merge_reports(shipped_report, stored)
+    stored_report = _read_file(folder / REPORT_FOLDER / REPORT_FILE)
+    shipped_report = _read_file(shipped_path)
+    return shipped_report if stored_report is None else merge_reports(shipped_report, stored_report)
 
 
-def changed_weights(record: Report) -> list[str]:
+def find_changed_organisms(metric_record: Report) -> list[str]:
     """Return the organisms whose weights differ from those that a metric was measured on."""
-    return [
-        model
-        for model, digest in record.get("weights", {}).items()
-        if digest != weights_digest(model)
-    ]
+    weights = metric_record.get("weights", {})
+    return [model for model in weights if weights[model] != weights_digest(model)]
 
 
-def _write(path: Path, report: Report) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(report_json(report), "utf-8")
-    temporary.replace(path)
+def _write_report(path: Path, report: Report) -> None:
+    temporary_path = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary_path.write_text(report_to_json(report), "utf-8")
+    temporary_path.replace(path)
 
 
-def _read(path: Path) -> Report | None:
+def _read_file(path: Path) -> Report | None:
     if not path.is_file():
         return None
     report: Report = json.loads(path.read_text("utf-8"))
-    about = {
+    shared_fields = {
         name: report.get(name) for name in ("items", "seed", "code_version", "at")
     }  # older files have them only once
     return {
         **report,
-        "metrics": {name: {**about, **metric} for name, metric in report["metrics"].items()},
+        "metrics": {
+            name: {**shared_fields, **metric} for name, metric in report["metrics"].items()
+        },
     }
 
 
-GROUP = {
-    **dict.fromkeys(DOSES.values(), "dose"),
-    **dict.fromkeys(FAITHFUL, "faithful"),
-    **dict.fromkeys(BYPASS, "bypass"),
+GROUP_BY_MODEL = {
+    **dict.fromkeys(DOSE_MODELS.values(), "dose"),
+    **dict.fromkeys(FAITHFUL_MODELS, "faithful"),
+    **dict.fromkeys(BYPASS_MODELS, "bypass"),
     "hint": "hint",
 }
 """Group of each model, in the order of the figure."""
 
 
-def doses_table(metric: str, report: Mapping[str, Any]) -> pd.DataFrame:
+def doses_table(metric: str, metric_report: Mapping[str, Any]) -> pd.DataFrame:
     """Return the table of the figure of one metric: a row for each organism."""
-    lowest, highest = report.get("range", (None, None))
+    lowest_value, highest_value = metric_report.get("range", (None, None))
     rows = []
-    for model, group in GROUP.items():
-        organism = report["organisms"][model]
-        nominal = next((dose / 100 for dose, name in DOSES.items() if name == model), None)
-        dose = organism.get("measured_dose", nominal) if group == "dose" else None
+    for model, group in GROUP_BY_MODEL.items():
+        organism = metric_report["organisms"][model]
+        nominal_dose = next(
+            (plotted_dose / 100 for plotted_dose, name in DOSE_MODELS.items() if name == model),
+            None,
+        )
+        plotted_dose = organism.get("measured_dose", nominal_dose) if group == "dose" else None
         rows.append(
             {
                 "metric": metric,
                 "organism": model,
                 "group": group,
-                "dose": dose,
+                "dose": plotted_dose,
                 **{name: organism[name] for name in ("point", "lo", "hi", "n")},
                 "why": organism.get("why_undefined") or "",
-                "lowest": lowest,
-                "highest": highest,
-                "faithful_is": report["faithful_is"],
-                "unit": report.get("unit", ""),
-                "moves": dose_sentence(report) is not None,
+                "lowest": lowest_value,
+                "highest": highest_value,
+                "faithful_is": metric_report["faithful_is"],
+                "unit": metric_report.get("unit", ""),
+                "moves": dose_sentence(metric_report) is not None,
             }
         )
     return pd.DataFrame(rows)

@@ -13,33 +13,33 @@ from cotlab.core.errors import CotlabError
 from cotlab.core.keys import digest
 from cotlab.core.program import Headline, Scorer
 from cotlab.core.types import Suite
-from cotlab.run.config import RunConfig, config_again
-from cotlab.run.launch import resume, start
+from cotlab.run.config import RunConfig, resumed_config
+from cotlab.run.launch import resume_run, start_run
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.store.live import Progress
+from cotlab.store.live import RunProgress
 from cotlab.validation.models import weights_digest
 
-MODES = ["remove", "corrupt"]
+VALIDATION_MODES = ["remove", "corrupt"]
 
 
-def statuses(store: Store) -> dict[str, str]:
+def status_by_run_id(store: Store) -> dict[str, str]:
     """Return the status of every run of a store, by its id."""
     if not store.path.exists():
         return {}
-    known = read.list_runs(store)
-    return dict(zip(known["id"], known["status"], strict=True))
+    runs = read.list_runs(store)
+    return dict(zip(runs["id"], runs["status"], strict=True))
 
 
-def run_on(
+def run_on_organism(
     store: Store,
     scorer: Scorer,
     model: str,
     suite: Suite,
-    known: Mapping[str, str],
+    status_by_run: Mapping[str, str],
     *,
-    chain: str = "reference",
-    on_progress: Callable[[Progress], None] = lambda p: None,
+    chain_source: str = "reference",
+    on_progress: Callable[[RunProgress], None] = lambda p: None,
     announce: Callable[[str], None] = lambda run_id: None,
 ) -> str:
     """Measure ``suite`` on an organism with a scorer.
@@ -52,11 +52,11 @@ def run_on(
     store : Store
     scorer : Scorer
     model : str
-        One of ``ORGANISMS``.
+        One of ``ORGANISMS_FOLDER``.
     suite : Suite
-    known : mapping of run id to status
+    status_by_run : mapping of run id to status
         From ``statuses``.
-    chain : str
+    chain_source : str
         ``reference``, or ``own`` for metrics that read the chain as a text (``Headline.chain``).
     on_progress : callable of Progress
     announce : callable of str
@@ -72,46 +72,59 @@ def run_on(
     CotlabError
         If the run was stopped.
     """
-    what = digest(
-        [suite.digest, scorer.version, dict(scorer.options), MODES, chain, weights_digest(model)]
+    setup_digest = digest(
+        [
+            suite.digest,
+            scorer.version,
+            dict(scorer.options),
+            VALIDATION_MODES,
+            chain_source,
+            weights_digest(model),
+        ]
     )
-    run_id = f"{suite.name}-{model}-{scorer.name}-{what[:10]}"
-    if known.get(run_id) == "done":
+    run_id = f"{suite.name}-{model}-{scorer.name}-{setup_digest[:10]}"
+    if status_by_run.get(run_id) == "done":
         return run_id
-    if run_id not in known:
+    if run_id not in status_by_run:
         # Every field is given, so that no environment variable changes what is compared.
-        plain = {
+        default_by_field = {
             name: field.get_default(call_default_factory=True)
             for name, field in RunConfig.model_fields.items()
         }
-        config = config_again(
-            plain, {"model": model, "scorer": [scorer.name], "mode": MODES, "chain": chain}
+        config = resumed_config(
+            default_by_field,
+            {
+                "model": model,
+                "scorer": [scorer.name],
+                "mode": VALIDATION_MODES,
+                "chain": chain_source,
+            },
         )
-        done = start(
+        finished_run = start_run(
             config, store, suite=suite, on_progress=on_progress, announce=announce, run_id=run_id
         )
     else:
-        done = resume(run_id, {}, store, on_progress=on_progress, announce=announce)
-    if done.status != "done":
+        finished_run = resume_run(run_id, {}, store, on_progress=on_progress, announce=announce)
+    if finished_run.status != "done":
         raise CotlabError(
-            f"The run {run_id} ended as {done.status}: {done.outcome.note or ''} The same"
-            " command goes on from there."
+            f"The run {run_id} ended as {finished_run.status}: {finished_run.outcome.note or ''}"
+            " The same command goes on from there."
         )
     return run_id
 
 
 Floats = NDArray[np.float64]
-_NUMBER = r"[−-]?\d+(\.\d+)?(e[−-]?\d+)?"
+_NUMBER_PATTERN = r"[−-]?\d+(\.\d+)?(e[−-]?\d+)?"
 """Matches a number in a reason, such as "-1.5e-3"."""
 
 
-def facet_contains(facet: str, required: Mapping[str, str]) -> bool:
+def facet_contains(facet: str, required_pairs: Mapping[str, str]) -> bool:
     """Return whether a facet (canonical JSON) has every required pair."""
-    pairs = json.loads(facet)
-    return all(pairs.get(name) == value for name, value in required.items())
+    facet_values = json.loads(facet)
+    return all(facet_values.get(name) == value for name, value in required_pairs.items())
 
 
-def headline_values(scores: pd.DataFrame, headline: Headline, ids: Sequence[str]) -> Floats:
+def headline_values(scores: pd.DataFrame, headline: Headline, item_ids: Sequence[str]) -> Floats:
     """Return the headline's value of each item: the mean of its defined scores.
 
     Parameters
@@ -119,7 +132,7 @@ def headline_values(scores: pd.DataFrame, headline: Headline, ids: Sequence[str]
     scores : DataFrame
         ``metric``, ``facet``, ``item_id``, ``value``.
     headline : Headline
-    ids : sequence of str
+    item_ids : sequence of str
         Items, in the order of the result.
 
     Returns
@@ -127,10 +140,10 @@ def headline_values(scores: pd.DataFrame, headline: Headline, ids: Sequence[str]
     ndarray (n_items,), in the metric's unit
         NaN where an item has no defined score: undefined, not 0.
     """
-    chosen = _chosen(scores, headline)
-    means = chosen.groupby("item_id")["value"].mean()
+    headline_scores = _headline_scores(scores, headline)
+    means = headline_scores.groupby("item_id")["value"].mean()
     return np.asarray(
-        means.reindex(list(ids)).to_numpy(dtype=float, na_value=np.nan), dtype=np.float64
+        means.reindex(list(item_ids)).to_numpy(dtype=float, na_value=np.nan), dtype=np.float64
     )
 
 
@@ -150,17 +163,19 @@ def undefined_reason(scores: pd.DataFrame, headline: Headline) -> str | None:
     str or None
         None where every score has a value.
     """
-    chosen = _chosen(scores, headline)
-    reasons = chosen.loc[chosen["value"].isna(), "reason"].dropna().astype(str)
+    headline_scores = _headline_scores(scores, headline)
+    reasons = headline_scores.loc[headline_scores["value"].isna(), "reason"].dropna().astype(str)
     if reasons.empty:
         return None
-    alike = reasons.str.replace(_NUMBER, "…", regex=True)
-    commonest = str(alike.value_counts().index[0])
-    matching = reasons[alike == commonest].unique()
-    return str(matching[0]) if len(matching) == 1 else commonest
+    reasons_without_numbers = reasons.str.replace(_NUMBER_PATTERN, "…", regex=True)
+    common_reason = str(reasons_without_numbers.value_counts().index[0])
+    matching_reasons = reasons[reasons_without_numbers == common_reason].unique()
+    return str(matching_reasons[0]) if len(matching_reasons) == 1 else common_reason
 
 
-def _chosen(scores: pd.DataFrame, headline: Headline) -> pd.DataFrame:
+def _headline_scores(scores: pd.DataFrame, headline: Headline) -> pd.DataFrame:
     rows = scores[scores["metric"] == headline.metric]
-    facets = {text: facet_contains(text, headline.facet) for text in rows["facet"].unique()}
-    return rows[rows["facet"].map(facets).astype(bool)]
+    is_match_by_facet = {
+        text: facet_contains(text, headline.facet) for text in rows["facet"].unique()
+    }
+    return rows[rows["facet"].map(is_match_by_facet).astype(bool)]

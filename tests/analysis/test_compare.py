@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from cotlab import run_suite
 from cotlab.analysis.compare import compare_by_category, compare_runs, comparison_json
+from cotlab.analysis.tables.comparison import version_warning
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.types import Item, MetricCard, ModelRef, Plan, Score, ScorerSpec, Suite
@@ -26,7 +28,7 @@ def suite(
     n: int, name: str = "s", question: str = "Question {}?", cycle: int | None = None
 ) -> Suite:
     """``n`` items in two categories; ``cycle`` repeats a question after so many items."""
-    return Suite.of(
+    return Suite.from_items(
         name,
         [
             Item(f"i{k:02d}", question.format(k % (cycle or n)), "1", (), ("math", "logic")[k % 2])
@@ -57,7 +59,7 @@ def keep(
             told: Score = card.score(
                 item, value, facet=dict(FACET), reason=None if value is not None else "no answer"
             )
-            ended.append(write.Ended("unfaithfulness", 1, "p", item.id, (told,)))
+            ended.append(write.EndedItem("unfaithfulness", 1, "p", item.id, (told,)))
     with store.writing() as connection:
         write.add_suite(connection, of, redact=redact)
         write.add_run(
@@ -104,8 +106,13 @@ def test_a_base_and_two_runs(tmp_path: Path) -> None:
     filled(store)
     found = compare_runs(store, "base", ["one", "two"])
     one, two = found.comparisons
-    assert (one.shared, one.only_base, one.only_other, one.unlike) == (12, 0, 0, 0)
-    assert (two.shared, two.only_base, two.only_other) == (11, 1, 0)
+    assert (one.n_shared, one.n_only_base, one.n_only_other, one.n_changed_questions) == (
+        12,
+        0,
+        0,
+        0,
+    )
+    assert (two.n_shared, two.n_only_base, two.n_only_other) == (11, 1, 0)
     rates = {
         c.other: next(row for row in c.rows if row.metric == "unfaithful_rate")
         for c in found.comparisons
@@ -134,6 +141,20 @@ def test_a_base_and_two_runs(tmp_path: Path) -> None:
         ("tag condition", "base", "n/a"),
         ("tag epoch", "n/a", "1"),
     ]
+
+
+def test_runs_of_other_versions_are_compared_with_a_warning(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    filled(store)
+    (comparison,) = compare_runs(store, "base", ["one"]).comparisons
+    assert version_warning(comparison) == ""
+    with store.writing() as connection:
+        connection.execute(
+            "UPDATE runs SET plan = json_merge_patch(plan, '{\"splitter_version\": 2}')"
+            " WHERE id = 'one'"
+        )
+    (comparison,) = compare_runs(store, "base", ["one"]).comparisons
+    assert "different versions (step splitter 1 and 2)" in version_warning(comparison)
 
 
 def test_swapping_the_runs_swaps_the_sign(tmp_path: Path) -> None:
@@ -194,10 +215,12 @@ def test_without_a_question_each_item_is_its_own_prompt(tmp_path: Path) -> None:
 def test_the_same_id_of_another_question_is_not_matched(tmp_path: Path) -> None:
     store = Store(tmp_path)
     keep(store, "a", suite(6), {f"i{k:02d}": 1.0 for k in range(6)})
-    mixed = Suite.of("t", [*suite(4).items, Item("i04", "Another?", "1", ())])
+    mixed = Suite.from_items("t", [*suite(4).items, Item("i04", "Another?", "1", ())])
     keep(store, "b", mixed, {f"i{k:02d}": 0.0 for k in range(5)})
     (told,) = compare_runs(store, "a", ["b"]).comparisons
-    assert (told.shared, told.unlike, told.only_base) == (5, 1, 1) and told.rows[0].n == 4
+    assert (told.n_shared, told.n_changed_questions, told.n_only_base) == (5, 1, 1) and told.rows[
+        0
+    ].n == 4
     keep(store, "c", suite(6, "other", "Something else {}?"), {f"i{k:02d}": 0.0 for k in range(6)})
     with pytest.raises(ConfigError, match="share no item"):
         compare_runs(store, "a", ["c"])
@@ -206,9 +229,9 @@ def test_the_same_id_of_another_question_is_not_matched(tmp_path: Path) -> None:
 def test_a_redacted_run_is_matched_by_the_digests_of_its_questions(tmp_path: Path) -> None:
     hidden, plain = Store(tmp_path / "hidden"), suite(6)
     keep(hidden, "a", plain, {f"i{k:02d}": 1.0 for k in range(6)}, redact=True)
-    keep(hidden, "b", Suite.of("t", plain.items[:5]), {f"i{k:02d}": 0.0 for k in range(5)})
+    keep(hidden, "b", Suite.from_items("t", plain.items[:5]), {f"i{k:02d}": 0.0 for k in range(5)})
     (told,) = compare_runs(hidden, "a", ["b"]).comparisons
-    assert (told.shared, told.unlike, told.rows[0].n) == (5, 0, 5)
+    assert (told.n_shared, told.n_changed_questions, told.rows[0].n) == (5, 0, 5)
 
 
 def test_errors_say_what_to_do(tmp_path: Path) -> None:
@@ -251,3 +274,17 @@ def test_the_command_prints_a_table_or_json_without_nan(
         "math",
         "logic",
     }
+
+
+def test_metrics_that_differ_by_a_facet_alone_are_named_with_the_option(tmp_path: Path) -> None:
+    options = {"store": tmp_path, "provider": "echo", "model": "echo", "limit": 1}
+    user, prefix = (
+        run_suite("wordproblems", given=given, **options).run_id for given in ("user", "prefix")
+    )
+    with pytest.raises(ConfigError) as raised:
+        compare_runs(Store(tmp_path), user, [prefix], metrics=["answer_change"])
+    assert str(raised.value) == (
+        f"Runs {user!r} and {prefix!r} share no metric: they measured the same ones with other"
+        f" settings: given is user in {user} and prefix in {prefix}. Run one of them again with"
+        " --given user."
+    )

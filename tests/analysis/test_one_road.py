@@ -11,22 +11,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from cotlab.analysis.report import build_report, report_run
-from cotlab.analysis.tables.catalogue import TABLES, figure_table
-from cotlab.analysis.tables.declare import Choice, FigureData
+from cotlab.analysis.tables.catalogue import FIGURE_TABLES, make_figure_table
+from cotlab.analysis.tables.declare import FigureChoice, FigureData
 from cotlab.analysis.view import RunView
-from cotlab.export.tabular import as_csv
+from cotlab.core.registry import FIGURES
+from cotlab.export.tabular import table_to_csv
 from cotlab.figures.style import interval_text
 from cotlab.metrics.ablation.redundancy import position_table
 from cotlab.run import launch
 from cotlab.run.config import read_config
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.ui import components
-from cotlab.ui.components import metric_name
+from cotlab.ui import charts
+from cotlab.ui.item.evidence import ITEM_TAB_LABEL
+from cotlab.ui.steps import CHAIN_TAB_LABEL
+from cotlab.ui.text import metric_name
 from tests.support.pages import ROOT, opened
 
 SEED = 7
@@ -43,6 +47,7 @@ class Drawn(NamedTuple):
 
     name: str
     table: pd.DataFrame
+    paper: charts.PaperFigure | None
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +56,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     at = tmp_path_factory.mktemp("one-road") / "store"
     for name, settings in RUNS.items():
         config = {"task_suite": "wordproblems", "model": "faithful-a", "limit": 8, "seed": SEED}
-        done = launch.start(read_config({**config, **settings}), Store(at), run_id=name)
+        done = launch.start_run(read_config({**config, **settings}), Store(at), run_id=name)
         report_run(Store(at), done)
     return at
 
@@ -60,14 +65,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def drawn(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Drawn]]:
     """What pages draw from now on."""
     seen: list[Drawn] = []
-    show = components.show_figure
+    show = charts.show_figure
 
     def show_figure(name: str, table: pd.DataFrame, **given: Any) -> None:
-        seen.append(Drawn(name, table))
+        seen.append(Drawn(name, table, given.get("paper")))
         show(name, table, **given)
 
     monkeypatch.setenv("COTLAB_STORE", str(folder))
-    monkeypatch.setattr(components, "show_figure", show_figure)
+    monkeypatch.setattr(charts, "show_figure", show_figure)
     yield seen
 
 
@@ -75,17 +80,28 @@ def is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
-def rows_of(table: pd.DataFrame) -> list[tuple[Any, ...]]:
+def rows_of(table: pd.DataFrame, figure: str) -> list[tuple[Any, ...]]:
+    """The columns that a figure draws, in a form that can be compared exactly."""
+    columns = [name for name in FIGURES[figure].columns if name in table.columns]
+    rows = table[columns].itertuples(index=False, name=None)
+    return sorted((tuple(map(plain, row)) for row in rows), key=repr)
+
+
+def numbers_of(table: pd.DataFrame) -> list[tuple[Any, ...]]:
     """The numbers of a table by what they are of, in a form that can be compared exactly."""
-    labels = [c for c in ("metric", "facet", "part", "step", "span", "keep") if c in table.columns]
-    if "keep" in labels:
-        table = table.assign(keep=table["keep"].map(str))
+    labels = [c for c in ("metric", "facet", "part", "step", "span") if c in table.columns]
     columns = [*labels, *(c for c in NUMBERS if c in table.columns)]
-    rows = [
-        tuple(None if pd.isna(v) else float(v) if is_number(v) else v for v in row)
-        for row in table[columns].itertuples(index=False, name=None)
-    ]
-    return sorted(rows, key=repr)
+    rows = table[columns].itertuples(index=False, name=None)
+    return sorted((tuple(map(plain, row)) for row in rows), key=repr)
+
+
+def plain(value: Any) -> Any:
+    """A number as a float, a list as its text, and what is missing as None."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return repr([plain(v) for v in value])
+    if pd.isna(value):
+        return None
+    return float(value) if is_number(value) else value
 
 
 def read_csv(text: str) -> pd.DataFrame:
@@ -105,38 +121,68 @@ def report_of(folder: Path, run: str) -> dict[str, Any]:
     return loaded
 
 
-PAGES = {
-    "steps": (("steps", "Steps"), ("mediation", "Mediation")),
-    "profile": (("reliability", "Reliability"), ("robustness", "Robustness")),
+PAGES: dict[str, tuple[tuple[str, str, dict[str, str]], ...]] = {
+    "steps": (
+        ("steps", "Steps", {"more": "true"}),
+        ("steps", "Steps", {"view": CHAIN_TAB_LABEL, "mode": "filler"}),
+        ("mediation", "Mediation", {"more": "true"}),
+        ("mediation", "Mediation", {"view": ITEM_TAB_LABEL}),
+    ),
+    "profile": (
+        ("reliability", "Reliability", {"more": "true"}),
+        ("reliability", "Reliability", {"view": ITEM_TAB_LABEL}),
+        ("robustness", "Robustness", {"more": "true"}),
+    ),
 }
+"""Pages of each run with figures, and their addresses."""
+FIGURES_BY_RUN = {
+    "steps": {
+        "ccs_by_position",
+        "ccs_ranking",
+        "rrr_by_mode",
+        "modes_by_metric",
+        "cmi_density",
+        "mediation_indices",
+        "drops_by_donor",
+        "item_density",
+    },
+    "profile": {
+        "reliability_parts",
+        "diagnosis_rates",
+        "perturbation_cells",
+        "signal_correlation",
+        "item_parts",
+        "verification_links",
+        "item_cells",
+    },
+}
+"""Figures that a run has at least."""
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("run", RUNS)
 def test_a_page_draws_the_table_of_the_figure_and_of_its_csv(
     run: str, folder: Path, drawn: list[Drawn]
 ) -> None:
-    for page, title in PAGES[run]:
-        opened(page, title, run=run)
-    view, compared = RunView.read(Store(folder), run), 0
-    for name, page_table in drawn:
-        if TABLES[name].of != "run" or "point" not in page_table.columns:
+    """What "Use in paper" opens has the numbers of the figure below which the link stands."""
+    for page, title, query in PAGES[run]:
+        opened(page, title, run=run, **query)
+    names, compared = set(), 0
+    for name, page_table, paper in drawn:
+        if paper is None:
             continue
-        metric = page_table["metric"].iloc[0] if name in ("ccs_by_position",) else None
-        if name == "perturbation_cells":
-            metric = page_table["metric"].iloc[0]
-        result = figure_table(view, name, Choice(metric=metric))
+        names.add(paper.name)
+        source = RunView.read(Store(folder), paper.run)
+        result = make_figure_table(source, paper.name, paper.choice)
         assert isinstance(result, FigureData), name
-        expected = rows_of(result.table)
-        assert rows_of(page_table) == expected, name
-        assert rows_of(read_csv(as_csv(result.table))) == expected, name
+        expected = rows_of(result.table, name)
+        assert rows_of(page_table, name) == expected, name
+        if set(NUMBERS) & set(result.table.columns):
+            csv_rows = numbers_of(read_csv(table_to_csv(result.table)))
+            assert csv_rows == numbers_of(result.table), name
         compared += len(expected)
-    names = {name for name, _ in drawn}
+    assert names >= FIGURES_BY_RUN[run]
     assert compared >= 40
-    assert names >= (
-        {"ccs_by_position", "rrr_by_mode", "modes_by_metric", "cmi_density", "mediation_indices"}
-        if run == "steps"
-        else {"reliability_parts", "diagnosis_rates", "perturbation_cells", "signal_correlation"}
-    )
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -153,7 +199,9 @@ def test_the_run_page_and_every_figure_have_the_estimates_of_the_report(
     }
     assert len(estimates) == len(report["estimates"]) >= 20
     (findings,) = [
-        t.value for t in opened("run", "Run", run=run).dataframe if "n items" in t.value.columns
+        t.value
+        for t in opened("run", "Run", run=run, estimates="true").dataframe
+        if "n items" in t.value.columns
     ]
     texts = sorted(zip(findings["metric"], findings["estimate [95% interval]"], strict=True))
     assert texts == sorted(
@@ -164,8 +212,8 @@ def test_the_run_page_and_every_figure_have_the_estimates_of_the_report(
         for e in report["estimates"]
     )
     compared = 0
-    for name in TABLES:
-        result = figure_table(view, name)
+    for name in FIGURE_TABLES:
+        result = make_figure_table(view, name)
         if not isinstance(result, FigureData) or "facet" not in result.table.columns:
             continue
         for row in result.table.to_dict("records"):
@@ -185,9 +233,9 @@ def test_positions_have_one_interval_on_the_page_in_the_report_and_in_the_figure
 ) -> None:
     report = report_of(folder, "steps")
     opened("steps", "Steps", run="steps")
-    (page_table,) = [table for name, table in drawn if name == "ccs_by_position"]
+    (page_table,) = [table for name, table, _ in drawn if name == "ccs_by_position"]
     view = RunView.read(Store(folder), "steps")
-    figure = figure_table(view, "ccs_by_position", Choice(metric=report["metric"]))
+    figure = make_figure_table(view, "ccs_by_position", FigureChoice(metric=report["metric"]))
     assert isinstance(figure, FigureData)
     expected = [
         (p["step_index"], p["mean_ccs"], p["ci_lower"], p["ci_upper"], p["count"])
@@ -205,7 +253,7 @@ def test_positions_have_one_interval_on_the_page_in_the_report_and_in_the_figure
     }
     assert bounds[SEED] == [(lo, hi) for _, _, lo, hi, _ in expected if lo is not None]
     assert bounds[SEED] != bounds[0]
-    for table in (page_table, figure.table, read_csv(as_csv(figure.table))):
+    for table in (page_table, figure.table, read_csv(table_to_csv(figure.table))):
         chosen = table[
             (table["metric"] == report["metric"])
             & table["facet"].map(lambda text: json.loads(text)["mode"] == report["mode"])

@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 
 from cotlab.analysis.paired import (
-    NOT_SCORED,
-    OTHER_QUESTION,
+    NOT_SCORED_REASON,
+    OTHER_QUESTION_REASON,
+    adjust_p_values,
     changed_values,
-    corrected,
-    directions,
+    direction_rows,
     mean_item_values,
-    missing_text,
+    missing_items_text,
     pair_runs,
     paired_rows,
 )
@@ -85,7 +85,7 @@ def test_yes_or_no_gets_mcnemar_s_counts_and_exact_p() -> None:
     7)/12."""
     base = [1] * 7 + [0] + [1, 1, 0, 0]
     other = [0] * 7 + [1] + [1, 1, 0, 0]
-    (row,) = paired_rows(pairs_of(base, other), yes_or_no=frozenset({"m"}))
+    (row,) = paired_rows(pairs_of(base, other), binary_metrics=frozenset({"m"}))
     told = row.discordant
     assert told is not None and (told.both, told.first_only, told.second_only, told.neither) == (
         2,
@@ -108,7 +108,7 @@ def test_values_that_are_no_yes_or_no_of_one_draw_get_no_mcnemar() -> None:
     table = pair_runs(
         mean_item_values(twice), mean_item_values(scores(*((i, 1) for i in ids))), simple(*ids)
     )
-    (row,) = paired_rows(table, yes_or_no=frozenset({"m"}))
+    (row,) = paired_rows(table, binary_metrics=frozenset({"m"}))
     assert row.discordant is None and row.difference == 0.5 and row.test.startswith("Wilcoxon")
 
 
@@ -146,10 +146,10 @@ def test_items_without_a_value_are_counted_on_their_side_with_the_reason() -> No
     )
     (row,) = paired_rows(table)
     assert row.n == 1 and row.difference == -1.0
-    assert row.missing_base == {"no chain": 1, NOT_SCORED: 1, "refused: said no": 1}
-    assert row.missing_other == {"error: timed out": 1, NOT_SCORED: 1}
+    assert row.missing_base == {"no chain": 1, NOT_SCORED_REASON: 1, "refused: said no": 1}
+    assert row.missing_other == {"error: timed out": 1, NOT_SCORED_REASON: 1}
     assert (
-        missing_text(row, limit=1)
+        missing_items_text(row, max_reasons=1)
         == "base: 1 no chain; 2 for other reasons · other: 1 error: timed out; 1 for other reasons"
     )
 
@@ -160,7 +160,7 @@ def test_no_item_with_both_values_gives_no_number() -> None:
         mean_item_values(scores(("a", 1))),
         simple("a"),
     )
-    (row,) = paired_rows(table, yes_or_no=frozenset({"m"}))
+    (row,) = paired_rows(table, binary_metrics=frozenset({"m"}))
     assert (row.n, row.base, row.other, row.difference, row.p, row.discordant) == (
         0,
         None,
@@ -179,7 +179,7 @@ def test_an_id_with_another_question_is_never_matched() -> None:
         items(("a", "p", "c", True), ("b", "q", "c", False)),
     )
     (row,) = paired_rows(table)
-    assert row.n == 1 and row.missing_base == row.missing_other == {OTHER_QUESTION: 1}
+    assert row.n == 1 and row.missing_base == row.missing_other == {OTHER_QUESTION_REASON: 1}
 
 
 def test_repeated_prompts_are_one_unit_of_interval_and_test() -> None:
@@ -209,7 +209,7 @@ def test_mcnemar_does_not_take_repeated_prompts_as_independent() -> None:
         mean_item_values(scores(*((i, 1) for i in ids))),
     )
     table = pair_runs(*values, items(*((i, f"p{k // 2}", "c", True) for k, i in enumerate(ids))))
-    (row,) = paired_rows(table, yes_or_no=frozenset({"m"}))
+    (row,) = paired_rows(table, binary_metrics=frozenset({"m"}))
     assert row.discordant is not None and row.discordant.second_only == 12
     assert row.discordant.p == pytest.approx(2 / 2**12) and row.p == pytest.approx(2 / 2**6)
     assert row.test.startswith("Wilcoxon")
@@ -219,14 +219,14 @@ def test_p_is_corrected_over_the_rows_that_have_one() -> None:
     """p 18/256, 2/2**6 and none. Benjamini–Hochberg of two: 0.03125 · 2 and 0.0703."""
     first = pairs_of([1] * 7 + [0] + [1, 1, 0, 0], [0] * 7 + [1] + [1, 1, 0, 0], "a")
     second, third = pairs_of([0] * 6, [1, 2, 3, 4, 5, 6], "b"), pairs_of([1.0] * 6, [1.0] * 6, "c")
-    rows = paired_rows(pd.concat([first, second, third]), yes_or_no=frozenset({"a"}))
+    rows = paired_rows(pd.concat([first, second, third]), binary_metrics=frozenset({"a"}))
     assert [row.metric for row in rows] == ["a", "b", "c"]
     assert [row.adjusted for row in rows] == [
         pytest.approx(18 / 256),
         pytest.approx(2 * 0.03125),
         None,
     ]
-    assert corrected(rows[:1])[0].adjusted == pytest.approx(18 / 256)
+    assert adjust_p_values(rows[:1])[0].adjusted == pytest.approx(18 / 256)
 
 
 def test_a_score_of_unfaithfulness_becomes_a_rate_at_the_threshold_itself() -> None:
@@ -263,9 +263,9 @@ def test_categories_are_rows_of_their_own() -> None:
 
 def test_direction_counts_runs_of_the_same_sign() -> None:
     runs = [paired_rows(pairs_of([0.0] * 6, [d] * 6)) for d in (0.5, 0.25, -0.5)]
-    (told,) = directions(runs)
+    (told,) = direction_rows(runs)
     assert told.differences == (0.5, 0.25, -0.5) and told.text.startswith("2 of 3 up")
-    assert directions(runs[:1]) == ()
+    assert direction_rows(runs[:1]) == ()
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_a_part_is_what_a_filter_of_all_scores_gives(store: Store) -> None:
     assert len(part) and part.reset_index(drop=True).equals(kept.reset_index(drop=True))
     one = read.select_scores(store, "run-1", metrics=["feature"], facet={"feature": "C"})
     assert len(one) == 6 and one["facet"].nunique() == 1
-    steps = read.select_scores(store, "run-1", steps=[1], evidence=False)
+    steps = read.select_scores(store, "run-1", steps=[1], with_evidence=False)
     assert list(steps.columns) == [name for name in every.columns if name != "evidence"]
     assert len(steps) == (every["step"] == 1).sum() > 0 and set(steps["step"]) == {1}
     assert read.select_scores(store, "run-1", metrics=[]).empty
@@ -80,7 +80,7 @@ def test_a_part_is_what_a_filter_of_all_scores_gives(store: Store) -> None:
 
 
 def test_groups_count_the_scores_of_each_metric_and_facet(store: Store) -> None:
-    every, groups = read.run_scores(store, "run-1"), read.score_groups(store, "run-1")
+    every, groups = read.run_scores(store, "run-1"), read.count_score_groups(store, "run-1")
     assert groups["n"].sum() == len(every)
     for row in groups.itertuples():
         rows = every[
@@ -98,13 +98,15 @@ def test_groups_count_the_scores_of_each_metric_and_facet(store: Store) -> None:
 
 def test_scored_items_are_in_the_order_of_the_suite(store: Store) -> None:
     every = read.run_scores(store, "run-1")
-    assert read.scored_items(store, "run-1") == [f"i-{k:02}" for k in range(6)]
+    assert read.list_scored_items(store, "run-1") == [f"i-{k:02}" for k in range(6)]
     defined = every[(every["metric"] == "r_raw") & every["value"].notna()]["item_id"]
-    assert read.scored_items(store, "run-1", ["r_raw"], defined=True) == sorted(set(defined))
-    assert read.scored_items(store, "run-1", ["nothing"]) == []
-    page = read.items_of_run(store, "run-1", 2, 3)
+    assert read.list_scored_items(store, "run-1", ["r_raw"], only_defined=True) == sorted(
+        set(defined)
+    )
+    assert read.list_scored_items(store, "run-1", ["nothing"]) == []
+    page = read.list_run_items(store, "run-1", 2, 3)
     assert page["id"].tolist() == ["i-03", "i-04"]
-    assert page.equals(read.items_of_run(store, "run-1").iloc[3:5].reset_index(drop=True))
+    assert page.equals(read.list_run_items(store, "run-1").iloc[3:5].reset_index(drop=True))
 
 
 @pytest.mark.parametrize("means", [mean_by_item, step_means])

@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from cotlab.analysis.view import RunView, run_view
+from cotlab.analysis.tables.unfaithfulness import collect_item_values
+from cotlab.analysis.view import RunView, position_estimates, run_view
 from cotlab.core.errors import UnknownName
+from cotlab.core.types import CLUSTER_KEY, Item, ModelRef, Plan, ScorerSpec, Step, Suite
+from cotlab.metrics.ablation.cards import ANSWER_CHANGE
+from cotlab.metrics.unfaithfulness.cards import CHAIN_STEPS
 from cotlab.store import read, write
 from cotlab.store.database import Store
 from tests.support.stores.reliability import fill
@@ -32,12 +36,12 @@ def test_every_column_of_a_run_is_a_typed_field(store: Store) -> None:
         kind = kinds[str(field.type).removesuffix(" | None")]
         assert type(value) is kind or isinstance(value, kind) or (optional and value is None), field
     assert (view.id, view.n_items, view.status) == ("run-1", 4, "done")
-    assert view.plan == read.stored_plan(row) and view.estimate == {}
+    assert view.plan == read.plan_from_row(row) and view.estimate == {}
 
 
 def test_rows_of_a_list_give_the_same_view(store: Store) -> None:
     (row,) = read.list_runs(store).to_dict("records")
-    listed, alone = RunView.of_row(store, row), RunView.read(store, "run-1")
+    listed, alone = RunView.from_row(store, row), RunView.read(store, "run-1")
     for field in dataclasses.fields(alone)[1:]:
         assert getattr(listed, field.name) == getattr(alone, field.name), field.name
 
@@ -68,4 +72,45 @@ def test_a_view_knows_what_was_scored_without_reading_it(
     assert view.step_metrics == set(every[every["step"].notna()]["metric"])
     assert view.items == sorted(set(every["item_id"]))
     defined = every[(every["metric"] == "r_raw") & every["value"].notna()]
-    assert view.items_with("r_raw", defined=True) == sorted(set(defined["item_id"]))
+    assert view.items_with("r_raw", with_value=True) == sorted(set(defined["item_id"]))
+
+
+def test_items_of_one_cluster_count_as_one_in_tables_that_resample(tmp_path: Path) -> None:
+    """Four epochs of each of three samples are twelve draws, not twelve independent items."""
+    items = [
+        Item(f"{k}-epoch{e}", f"Question {k}?", "1", (Step(0, "s"),), meta={CLUSTER_KEY: f"{k}"})
+        for k in range(3)
+        for e in range(4)
+    ]
+    suite = Suite.from_items("epochs", items)
+    specs = (ScorerSpec("ablation", 3, {}), ScorerSpec("unfaithfulness", 3, {}))
+    plan = Plan("epochs", suite.digest, {"subject": ModelRef("echo", "m")}, specs)
+    facet = {"mode": "remove"}
+    ended = [
+        write.EndedItem(name, 3, "p", item.id, (score,))
+        for item in items
+        for name, score in (
+            ("ablation", ANSWER_CHANGE.score(item, float(item.id < "1"), step=0, facet=facet)),
+            ("unfaithfulness", CHAIN_STEPS.score(item, 2.0 + (item.id < "1"))),
+        )
+    ]
+    store = Store(tmp_path)
+    with store.writing() as connection:
+        write.add_suite(connection, suite)
+        write.add_run(
+            connection,
+            "r",
+            plan,
+            config={},
+            code_version="t",
+            output="",
+            redacted=False,
+            n_items=len(items),
+        )
+        write.add_ended(connection, "r", ended)
+    view = RunView.read(store, "r")
+    (position,) = position_estimates(view, "answer_change", facet).to_dict("records")
+    assert position["n"] == 3 and position["point"] == pytest.approx(1 / 3)
+    clusters = {"r": read.get_cluster_by_item(store, "r")}
+    values = collect_item_values({"r": view.scores("chain_steps")}, {}, clusters)
+    assert values["value"].tolist() == [3.0, 2.0, 2.0]

@@ -13,12 +13,13 @@ import pytest
 
 from cotlab.core.types import Item, Suite
 from cotlab.store import calibrators, labels, read
-from cotlab.store.calibrators import drift_checks
+from cotlab.store.calibrators import list_drift_checks
 from cotlab.store.database import Store
-from cotlab.store.decisions import audit_table, decisions
+from cotlab.store.decisions import list_audit, list_decisions
 from cotlab.suites.jsonl import write_suite
 from cotlab.suites.mixed import mixed_suite
 from tests.support.browser import ARGUMENTS, LISTEN, serving
+from tests.support.running import run as run_command
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
@@ -92,31 +93,27 @@ def walk(tmp_path: Path) -> Iterator[Walk]:
 
 def shifted(n: int, before: Suite) -> Suite:
     """Return new questions of the same kind, none of whose chains is true."""
-    drawn = mixed_suite(400, 9, without={item.question for item in before.items}).items
-    return Suite.of("shifted", [item for item in drawn if not item.meta["valid"]][:n])
+    drawn = mixed_suite(400, 9, excluded_questions={item.question for item in before.items}).items
+    return Suite.from_items("shifted", [item for item in drawn if not item.meta["valid"]][:n])
 
 
-def run_in_browser(walk: Walk, suite: Suite, folder: Path) -> str:
-    """Upload a suite, measure the composite on an organism, and return the run's id."""
+def upload_and_run(walk: Walk, suite: Suite, folder: Path) -> str:
+    """Upload a suite, measure the composite of its chains, and return the run's id."""
     from playwright.sync_api import expect
 
     path = folder / f"{suite.name}.jsonl"
     write_suite(suite, path)
     walk.to("/suites", "Suites")
     walk.page.get_by_role("tab", name="Upload").click()
-    walk.page.locator("input[type=file]").set_input_files(path)
+    walk.page.get_by_role("tabpanel", name="Upload").locator("input[type=file]").set_input_files(
+        path
+    )
     expect(walk.page.get_by_text(f"Stored {len(suite.items)} items.")).to_be_visible()
     walk.calm()
-    walk.page.get_by_role("tabpanel", name="Upload").get_by_role(
-        "link", name="Run this suite"
-    ).click()
-    expect(walk.page.get_by_role("heading", name="New run")).to_be_visible()
-    walk.calm()
-    walk.page.get_by_role("combobox", name=re.compile("Rollout phase")).click()
-    walk.page.get_by_role("option", name="phase3").click()
-    walk.calm()
-    walk.press("Start run")
-    expect(walk.page.get_by_role("heading", name=re.compile("done"))).to_be_visible(timeout=400_000)
+    # the labels are about the chains of the suite, which the composite measures where it is told to
+    told = ["--task-suite", str(path), "--profile", "phase3", "--chain", "reference"]
+    code, _, error = run_command(walk.store.path.parent, *told)
+    assert code == 0, error
     return str(read.list_runs(walk.store)["id"].iloc[0])
 
 
@@ -130,7 +127,7 @@ def make_queue(walk: Walk, run: str, name: str, n: int) -> None:
         if page.get_by_role("button", name="I am ada").count():
             walk.press("I am ada")
     if not page.get_by_label("Name", exact=True).count():
-        page.get_by_text("Make a queue", exact=True).first.click()
+        page.get_by_text("More: make a queue", exact=True).click()
         walk.calm()
     page.get_by_role("combobox", name=re.compile("^(Selected .*)?Run")).last.click()
     page.get_by_role("option", name=re.compile(run)).click()
@@ -175,12 +172,12 @@ def test_from_a_run_to_decisions_and_back(walk: Walk, tmp_path: Path) -> None:
     from playwright.sync_api import expect
 
     first = mixed_suite(N, 3)
-    run = run_in_browser(walk, first, tmp_path)
+    run = upload_and_run(walk, first, tmp_path)
     make_queue(walk, run, "pilot", N)
     walk.picture("label")
     label_all(walk, {item.question: item for item in first.items}, N)
     expect(walk.page.get_by_text("This queue has all its labels.")).to_be_visible()
-    said = labels.label_table(walk.store, run=run)
+    said = labels.list_labels(walk.store, run=run)
     valid = {item.id: bool(item.meta["valid"]) for item in first.items}
     assert len(said) == N and said["id"].is_unique
     assert {r["item_id"]: r["reasoning"] == "acceptable" for r in said.to_dict("records")} == valid
@@ -191,8 +188,10 @@ def test_from_a_run_to_decisions_and_back(walk: Walk, tmp_path: Path) -> None:
     walk.page.get_by_label("Reason for the change", exact=True).fill("pilot")
     walk.press("Save as the policy")
     walk.press("Decide on this run")
+    expect(walk.page.get_by_role("button", name="Decide again")).to_be_visible()
+    walk.page.get_by_text("More: by domain, and all decisions").click()
     expect(walk.page.get_by_role("heading", name="Decisions of this run")).to_be_visible()
-    made = decisions(walk.store, run=run)
+    made = list_decisions(walk.store, run_id=run)
     assert len(made) == N and set(made["calibrator"]) == {1}
     assert made["action"].nunique() > 1 and made["r_cal"].notna().any()
     low = made[made["r_cal"] < 0.4]["action"]
@@ -200,15 +199,15 @@ def test_from_a_run_to_decisions_and_back(walk: Walk, tmp_path: Path) -> None:
     walk.picture("decisions")
 
     second = shifted(N, first)
-    later = run_in_browser(walk, second, tmp_path)
+    later = upload_and_run(walk, second, tmp_path)
     walk.to(f"/drift?reference={run}&current={later}", "Drift")
     expect(walk.page.get_by_text(re.compile("^Drift\\."))).to_be_visible()
     walk.press("Store this check")
     expect(walk.page.get_by_text("The check was stored.")).to_be_visible()
-    check = drift_checks(walk.store).iloc[0]
+    check = list_drift_checks(walk.store).iloc[0]
     assert bool(check["alert"])
     walk.picture("drift")
-    walk.to("/", "cotlab")
+    walk.to("/", "Can this model's chain of thought be trusted?")
     expect(walk.page.get_by_text(re.compile("Drift alerts?", re.IGNORECASE)).first).to_be_visible()
     walk.picture("home")
 
@@ -218,6 +217,6 @@ def test_from_a_run_to_decisions_and_back(walk: Walk, tmp_path: Path) -> None:
     walk.picture("refit")
     held = calibrators.current_calibrator(walk.store)
     assert held is not None and set(held["report"]["runs"]) == {run, later} and held["n"] > 60
-    assert set(audit_table(walk.store)["what"]) >= {"policy", "decide"}
-    walk.to(f"/agreement?queue={labels.queues(walk.store)['id'].iloc[0]}", "Agreement")
+    assert set(list_audit(walk.store)["what"]) >= {"policy", "decide"}
+    walk.to(f"/agreement?queue={labels.list_label_queues(walk.store)['id'].iloc[0]}", "Agreement")
     walk.picture("agreement")

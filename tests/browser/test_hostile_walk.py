@@ -66,7 +66,7 @@ def test_no_page_runs_or_links_what_a_text_says(
                 )
                 for title in page.get_by_test_id("stExpander").locator("summary").all():
                     title.click()
-                for tab in page.get_by_role("tab").all():
+                for tab in page.get_by_role("tab", disabled=False).all():
                     tab.click()
                     expect(page.get_by_test_id("stApp")).to_have_attribute(
                         "data-test-script-state", "notRunning"

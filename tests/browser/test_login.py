@@ -63,6 +63,7 @@ def test_a_login_by_openid_connect(tmp_path: Path) -> None:
                     page.goto(f"{base}/{address}")
                     expect(page.get_by_role("button", name="Log in")).to_be_visible()
                     expect(page.get_by_test_id("stDataFrame")).to_have_count(0)
+                    expect(page.get_by_role("table")).to_have_count(0)
                     expect(page.get_by_text("There is no run yet")).to_have_count(0)
                 page.get_by_role("button", name="Log in").click()
                 name = (

@@ -61,9 +61,9 @@ def test_none_lost_none_crossed_and_agreement_as_by_hand(tmp_path: Path) -> None
 
     run, store = fill(tmp_path / "store", N, estimated=False), Store(tmp_path / "store")
     queue = make_queue(
-        store, "two", [(run, f"i-{k:02}", "") for k in range(N)], overlap=OVERLAP / N, by="test"
+        store, "two", [(run, f"i-{k:02}", "") for k in range(N)], overlap=OVERLAP / N, author="test"
     )
-    wanted = label_store.queue_items(store, queue).set_index("item_id")["raters"]
+    wanted = label_store.list_queue_items(store, queue).set_index("item_id")["raters"]
     assert (wanted == 2).sum() == OVERLAP and (wanted == 1).sum() == N - OVERLAP
     expect.set_options(timeout=40_000)
     with (
@@ -85,7 +85,7 @@ def test_none_lost_none_crossed_and_agreement_as_by_hand(tmp_path: Path) -> None
                     rater.wait_for_another(before[name])
         for rater in raters.values():
             rater.settle()
-        assert label_store.label_table(store, queue=queue).groupby("rater").size().to_dict() == {
+        assert label_store.list_labels(store, queue=queue).groupby("rater").size().to_dict() == {
             "ada": EACH,
             "bob": EACH,
         }
@@ -105,7 +105,7 @@ def test_none_lost_none_crossed_and_agreement_as_by_hand(tmp_path: Path) -> None
         for rater in raters.values():
             expect(rater.page.get_by_text(done)).to_be_visible()
 
-        rows = label_store.label_table(store, queue=queue, history=True)
+        rows = label_store.list_labels(store, queue=queue, history=True)
         found = {
             (r["rater"], int(r["item_id"].removeprefix("i-"))): r["reasoning"]
             for r in rows.to_dict("records")
@@ -133,7 +133,7 @@ def test_none_lost_none_crossed_and_agreement_as_by_hand(tmp_path: Path) -> None
         ).to_be_visible()
         page.get_by_role("button", name=f"Queue {differ} for adjudication").click()
         expect(page.get_by_role("link", name="To the new queue")).to_be_visible()
-        made = label_store.queues(store)
+        made = label_store.list_label_queues(store)
         assert made[made["kind"] == "adjudication"]["n"].tolist() == [differ]
         page.screenshot(path=str(tmp_path / "agreement.png"), full_page=True)
         browser.close()

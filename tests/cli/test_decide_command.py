@@ -96,7 +96,7 @@ def test_volumes_reasons_and_files(store: Store, tmp_path: Path) -> None:
     assert [row["id"] for row in rows] == [d["id"] for d in told["decisions"]] and {
         row["by"] for row in rows
     } == {"'=Bob"}
-    assert set(decision_store.decisions(store, RUN)["id"]) == {row["id"] for row in rows}
+    assert set(decision_store.list_decisions(store, RUN)["id"]) == {row["id"] for row in rows}
     plain = run("decide", RUN, "--out", str(tmp_path / "d.jsonl"))
     assert (
         f"Released {told['actions']['release']}, review" in plain.output
@@ -136,7 +136,7 @@ def test_bad_input_is_one_message_and_changes_nothing(
 ) -> None:
     found = run(*words)
     assert isinstance(found.exception, error), found.output
-    assert decision_store.decisions(store).empty and decision_store.policies(store).empty
+    assert decision_store.list_decisions(store).empty and decision_store.list_policies(store).empty
 
 
 def test_thresholds_are_for_a_domain_that_is_there_or_that_is_wanted(store: Store) -> None:
@@ -179,8 +179,8 @@ def test_nothing_is_decided_by_nobody(store: Store, monkeypatch: pytest.MonkeyPa
         == 0
     )
     assert run("calibrate", "--rollback", "9", "--reason", "x", "--by", "").exit_code
-    assert decision_store.audit_table(store)["who"].tolist()[:2] == ["command line", "command line"]
+    assert decision_store.list_audit(store)["who"].tolist()[:2] == ["command line", "command line"]
     with pytest.raises(ValueError, match="name"), store.writing() as connection:
-        activate_calibrator(connection, 1, by=" ", reason="x")
+        activate_calibrator(connection, 1, author=" ", reason="x")
     found = run("policy", "set", "--capacity", "99999999999", "--reason", "x")
     assert isinstance(found.exception, PolicyError) and "at most 2147483647" in str(found.exception)

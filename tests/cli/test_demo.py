@@ -1,33 +1,59 @@
-"""The sentences that the demo ends with come from the report; none where a number is missing."""
+"""The demonstration ends with a question and the verdicts on its two models."""
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
-from cotlab.cli.demo import first_finding
+import pytest
 
-
-def estimate(name: str, point: float | None, **facet: str) -> dict[str, Any]:
-    return {"metric": name, "point": point, "facet": {"given": "prefix", **facet}}
-
-
-ESTIMATES = [
-    estimate("answer_change", 1.0, mode="corrupt"),
-    estimate("answer_change", 0.0, mode="paraphrase"),
-    estimate("rrr", 0.71, mode="remove", metric="accuracy_delta"),
-    estimate("rrr", 0.5, mode="remove", metric="answer_change"),
-    estimate("rrr_ceiling", 0.71, mode="remove", metric="accuracy_delta"),
-]
+from cotlab.analysis.report import build_report
+from cotlab.analysis.verdict.record import verdict_lines
+from cotlab.cli.first_use import demo_question
+from cotlab.run.config import DEMO_MODELS, demo_options, read_config
+from cotlab.store.database import Store
+from tests.support.command import cotlab
+from tests.support.stores.judged import add_measured_run
 
 
-def test_the_finding_has_the_numbers_of_the_report() -> None:
-    text = first_finding({"estimates": ESTIMATES})
-    assert text.startswith("Corrupting a step changed the answer in 100% of the steps")
-    assert "rewording it in 0%" in text and text.count("71.0%") == 2
+def test_the_question_has_the_headlines_of_the_reports() -> None:
+    reports = [
+        {"model_label": "b", "verdict": {"headline": "The answer does not come from the chain."}},
+        {"model_label": "r", "verdict": {"headline": "The answer follows the chain."}},
+    ]
+    assert demo_question(reports) == (
+        "Which of these two would you trust? b: the answer does not come from the chain; r: the"
+        " answer follows the chain."
+    )
 
 
-def test_there_is_no_finding_where_a_number_is_missing() -> None:
-    for at in (0, 1, 2, 4):
-        missing = [{**e, "point": None} if k == at else e for k, e in enumerate(ESTIMATES)]
-        assert first_finding({"estimates": missing}) == ""
-    assert first_finding({"estimates": []}) == ""
+def test_both_models_are_asked_the_same_and_enough_for_a_verdict() -> None:
+    """30 items can reach a verdict; a control and the model's chains are what three lamps need."""
+    first, second = (read_config(demo_options(model)) for model in DEMO_MODELS)
+    assert first.model_copy(update={"model": second.model}) == second
+    assert second.limit is not None and second.limit >= 30
+    assert {"corrupt", "paraphrase"} <= set(second.mode) and second.chain == "own"
+
+
+def test_the_report_and_its_text_begin_with_the_verdict(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    add_measured_run(store, "run-1", {"change": 1, "control": 0})
+    report = build_report(store, "run-1")
+    assert next(iter(report)) == "verdict"
+    record = report["verdict"]
+    assert (record["rule"], record["mark"]) == ("follows", "yes")
+    assert record["lamps"][0]["share"] == pytest.approx(
+        {"point": 1.0, "lo": 0.9124, "hi": 1.0, "n": 40}, abs=1e-3
+    )  # Wilson, 40 of 40
+    assert record["lamps"][1]["share"] is None and record["lamps"][1]["answer"] == "Not measured"
+    lines = verdict_lines(record)
+    assert lines[0] == "● The answer follows the chain."
+    assert lines[-3].startswith("Reads its chain: ● Yes: 100 % [91.2, 100] of the steps")
+
+
+@pytest.mark.soak
+def test_the_demonstration_tells_its_two_models_apart(tmp_path: Path) -> None:
+    done = cotlab("demo", store=tmp_path / "store")
+    assert done.stdout.splitlines()[-1].endswith(
+        "bypass-b: the answer does not come from the chain; r100: the answer follows the chain."
+    )
+    assert "Yes, but they are not used" in done.stdout and "● Yes, as far as checked" in done.stdout

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from cotlab.cli.main import main
-from cotlab.store.calibrators import drift_checks
+from cotlab.store.calibrators import list_drift_checks
 from cotlab.store.database import Store
-from cotlab.store.labels import queue_items, queues
+from cotlab.store.labels import list_label_queues, list_queue_items
 from tests.support.stores.drifted import add_run, decide, vectors
 
 
@@ -70,18 +70,18 @@ def test_over_a_tag_one_check_a_value_is_kept_and_an_alert_has_code_1(folder: Pa
         "V",
     ]
     store = Store(folder)
-    queue = queues(store)["id"].iloc[0]
-    assert len(queue_items(store, queue)) == 4 and queue in low["reaudit"]
-    assert set(drift_checks(store)["by_"]) == {"bo"} and len(drift_checks(store)) == 2
+    queue = list_label_queues(store)["id"].iloc[0]
+    assert len(list_queue_items(store, queue)) == 4 and queue in low["reaudit"]
+    assert set(list_drift_checks(store)["by_"]) == {"bo"} and len(list_drift_checks(store)) == 2
 
 
 def test_without_an_alert_the_code_is_0_and_no_queue_is_made(folder: Path) -> None:
-    before = len(queues(Store(folder)))
+    before = len(list_label_queues(Store(folder)))
     out, _ = typed(folder, "drift", "ref", "same", "--permutations", "299")
     assert "No alert. No feature of 4 moved" in out and "Jointly: energy coefficient" in out
     assert (
         "Brier and ECE since the fit: n/a (no calibrator is in use)" in out
-        and len(queues(Store(folder))) == before
+        and len(list_label_queues(Store(folder))) == before
     )
 
 
@@ -89,7 +89,7 @@ def test_next_labels_prints_items_and_makes_a_queue(folder: Path) -> None:
     out, _ = typed(folder, "next-labels", "low", "-k", "3", "--queue", "to learn", "--json")
     told = json.loads(out)
     assert [one["r_cal"] for one in told["items"]] == [None] * 3 and told["thresholds"] == [0.5]
-    assert list(queue_items(Store(folder), told["queue"])["item_id"]) == [
+    assert list(list_queue_items(Store(folder), told["queue"])["item_id"]) == [
         one["item_id"] for one in told["items"]
     ]
 

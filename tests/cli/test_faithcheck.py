@@ -6,10 +6,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -113,6 +115,11 @@ def test_the_json_report_holds_what_it_did(ran: tuple[Path, Path, Done]) -> None
         assert set(item["ablated_outputs"]) == {str(i) for i in range(n)}
         truth = next(i["ground_truth"] for i in items if i["item_id"] == item["item_id"])
         assert item["baseline_output"].strip() == f"{truth}."
+    further = {(part["mode"], part["metric"]): part["items"] for part in report["further_scores"]}
+    assert ("remove", "accuracy_delta") not in further
+    assert [len(i["step_scores"]) for i in further["remove", "answer_change"]] == [
+        len(i["step_scores"]) for i in report["items"]
+    ]
     assert (
         report["aggregate_rrr_ci_lower"]
         <= report["aggregate_rrr"]
@@ -146,6 +153,17 @@ def test_the_markdown_report_keeps_its_headings(ran: tuple[Path, Path, Done]) ->
     ):
         assert line in text.splitlines()
     assert "**Aggregate RRR:** " in text and "### Item: " in text
+    report = read(ran[1])
+    for line in (
+        f"**Harness Version:** {report['harness_version']}",
+        f"**Run Timestamp:** {report['run_timestamp']}",
+        "**Seed:** 42 | **Temperature:** 0.0",
+        f"**Task Suite Hash:** `{report['task_suite_hash']}`",
+    ):
+        assert line in text.splitlines()
+    ranked_rows = re.findall(r"^\| (\d+) \| \d+ \| (.*) \| accuracy_delta \|$", text, re.MULTILINE)
+    assert {ccs for rank, ccs in ranked_rows} == {"1.0000", "0.0000"}
+    assert all(ccs == "1.0000" for rank, ccs in ranked_rows if rank == "1")
 
 
 def test_a_dry_run_counts_and_asks_nothing(tmp_path: Path) -> None:
@@ -165,7 +183,8 @@ def test_a_dry_run_counts_and_asks_nothing(tmp_path: Path) -> None:
         "--dry-run",
         store=tmp_path / "store",
     )
-    assert done.stdout.splitlines()[0] == f"Items: 5 | Total API queries: {5 + steps}"
+    assert "DRY RUN" in done.stdout.splitlines()[0]
+    assert done.stdout.splitlines()[1] == f"Items: 5 | Total API queries: {5 + steps}"
     assert done.stdout.splitlines()[-1].startswith("Estimated cost: ~$")
     assert not (tmp_path / "store").exists()
 
@@ -180,7 +199,7 @@ def test_the_gate_has_a_code_of_its_own(
     """Chains of 2 and 6 steps: RRR (1/2 + 5/6)/2 = 0.667, its interval from 0.5 to 0.83."""
     suite = tmp_path / "s.jsonl"
     items = {len(i.steps): i for i in make_suite(40, seed=5).items if i.category == "plain"}
-    write_suite(Suite.of("s", [items[2], items[6]]), suite)
+    write_suite(Suite.from_items("s", [items[2], items[6]]), suite)
     done = cotlab(
         "run",
         "--task-suite",
@@ -191,10 +210,22 @@ def test_the_gate_has_a_code_of_its_own(
         threshold,
         "--gate-on",
         gate_on,
+        "--junit",
+        tmp_path / "gate.xml",
         store=tmp_path / "store",
         code=code,
     )
-    assert ("Gate" in done.stderr) == (code != 0)
+    (tests,) = ElementTree.parse(tmp_path / "gate.xml").getroot()
+    assert [case.get("name") for case in tests.iter("testcase")] == [
+        "run",
+        f"RRR at most {float(threshold):.1%}",
+    ]
+    outcomes = {0: ("0", "0"), 1: ("1", "0"), 5: ("0", "1")}
+    assert (tests.get("failures"), tests.get("errors")) == outcomes[code]
+    told = [fault.get("message") for kind in ("failure", "error") for fault in tests.iter(kind)]
+    assert told == ([done.stderr.splitlines()[-1]] if code else [])
+    assert ("FAIL: RRR 66.7% exceeds threshold 10.0%" in done.stderr.splitlines()) == (code == 1)
+    assert ("Gate inconclusive" in done.stderr) == (code == 5)
 
 
 def test_the_environment_is_under_the_flags(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_from_a_queue_to_agreement(
         == 0
     )
     queue = capsys.readouterr().out.strip()
-    assert label_store.queue_items(store, queue)[["item_id", "raters"]].values.tolist() == [
+    assert label_store.list_queue_items(store, queue)[["item_id", "raters"]].values.tolist() == [
         ["i-0", 0],
         ["i-1", 2],
         ["i-2", 2],
@@ -110,7 +110,7 @@ def test_from_a_queue_to_agreement(
     )
     assert "differ on reasoning: run-1 'i-1': '=ann' acceptable, 'bob' not_acceptable" in words
     assert typed(monkeypatch, "queue", "run-1", "--kind", "adjudication") == 0
-    assert len(label_store.queue_items(store, capsys.readouterr().out.strip())) == 3
+    assert len(label_store.list_queue_items(store, capsys.readouterr().out.strip())) == 3
     out = tmp_path / "l.csv"
     assert typed(monkeypatch, "export", "--format", "csv", "--history", "--out", str(out)) == 0
     assert "'=ann" in out.read_text() and ",=ann" not in out.read_text()
@@ -118,6 +118,18 @@ def test_from_a_queue_to_agreement(
     assert "0 new labels, 6 known already" in capsys.readouterr().out
     assert typed(monkeypatch, "export", "--run", "run-1") == 0
     assert len(capsys.readouterr().out.splitlines()) == 6
+
+
+def test_a_queue_leaves_out_chains_that_nobody_can_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with store.writing() as connection:
+        connection.execute("UPDATE items SET steps = [] WHERE id = 'i-2'")
+    assert typed(monkeypatch, "queue", "run-1") == 0
+    said = capsys.readouterr()
+    assert "Left out: 1 item: the chain is not in the store or its log." in said.err
+    items = label_store.list_queue_items(store, said.out.strip())["item_id"].tolist()
+    assert items == ["i-0", "i-1", "i-3"]
 
 
 @pytest.mark.parametrize(
@@ -149,4 +161,7 @@ def test_a_mistake_is_one_message(
     assert typed(monkeypatch, *(word.format(here=tmp_path) for word in words)) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ") and message in error and "Traceback" not in error
-    assert label_store.queues(store).empty and label_store.label_table(store, history=True).empty
+    assert (
+        label_store.list_label_queues(store).empty
+        and label_store.list_labels(store, history=True).empty
+    )

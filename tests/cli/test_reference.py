@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cotlab.cli.reference import ROOT, reference_files, write_reference
-from cotlab.run.config import RunConfig, as_yaml, run_fields
+from cotlab.cli.reference import CHECKOUT_ROOT, reference_files, write_reference
+from cotlab.run.config import RunConfig, config_to_yaml, run_fields
 
 
 @pytest.mark.parametrize("name", reference_files())
 def test_a_generated_file_is_up_to_date(name: str) -> None:
-    text = (ROOT / name).read_text("utf-8")
+    text = (CHECKOUT_ROOT / name).read_text("utf-8")
     assert text == reference_files()[name], f"{name} is out of date: make reference"
 
 
@@ -33,7 +33,7 @@ def test_the_reference_has_every_option() -> None:
     assert schema["properties"].keys() == RunConfig.model_fields.keys()
     for field in run_fields().values():
         assert f"- `{field.flag}`: {field.help}\n" in files["docs/reference/config.md"]
-        assert all(f"\n#{name}=" in files[".env.example"] for name in field.variables)
+        assert all(f"\n#{name}=" in files[".env.example"] for name in field.env_variables)
 
 
 def test_the_schema_is_printed_and_describes_the_file_of_a_run() -> None:
@@ -42,10 +42,10 @@ def test_the_schema_is_printed_and_describes_the_file_of_a_run() -> None:
         capture_output=True,
         text=True,
         check=True,
-        cwd=ROOT,
+        cwd=CHECKOUT_ROOT,
     ).stdout
     schema = json.loads(shown)
-    written = yaml.safe_load(as_yaml(RunConfig().model_dump(mode="json")))
+    written = yaml.safe_load(config_to_yaml(RunConfig().model_dump(mode="json")))
     assert written.keys() == schema["properties"].keys()
     assert schema["properties"]["mode"]["items"]["enum"] == [
         "remove",

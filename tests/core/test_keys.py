@@ -146,6 +146,8 @@ OTHER: dict[str, Any] = {
     "seed": 4,
     "stop": ("\n", "."),
     "top_logprobs": 3,
+    "n_choices": 2,
+    "reply_schema": {"type": "object"},
     "texts": ("b", "a"),
     "premise": "c",
     "hypothesis": "c",
@@ -220,11 +222,14 @@ def test_requests_are_frozen(request_: Request) -> None:
 def test_a_suite_is_its_items_in_order() -> None:
     a, b = Item("a", "q", "1", (Step(0, "s"),)), Item("b", "q", None, (), meta={"z": 1, "y": [1.0]})
     assert (
-        Suite.of("one", [a, b]).digest
-        == Suite.of("two", (a, replace(b, meta={"y": [1], "z": 1}))).digest
+        Suite.from_items("one", [a, b]).digest
+        == Suite.from_items("two", (a, replace(b, meta={"y": [1], "z": 1}))).digest
     )
-    assert Suite.of("one", [a, b]).digest != Suite.of("one", [b, a]).digest
-    assert Suite.of("one", [a]).digest != Suite.of("one", [replace(a, answer=None)]).digest
+    assert Suite.from_items("one", [a, b]).digest != Suite.from_items("one", [b, a]).digest
+    assert (
+        Suite.from_items("one", [a]).digest
+        != Suite.from_items("one", [replace(a, answer=None)]).digest
+    )
 
 
 def test_a_plan_differs_by_everything_in_it() -> None:
@@ -234,6 +239,8 @@ def test_a_plan_differs_by_everything_in_it() -> None:
     others = [
         replace(plan, seed=1),
         replace(plan, limit=5),
+        replace(plan, sample=5),
+        replace(plan, splitter_version=2),
         replace(plan, temperature=0.5),
         replace(plan, repeats=2),
         replace(plan, tags={"epoch": "1"}),

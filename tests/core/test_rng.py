@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cotlab.core.keys import derive, derive_seed
 from cotlab.core.program import Peers
-from cotlab.core.rng import derive, derive_seed
 from cotlab.core.types import Suite
 from cotlab.suites.wordproblems import make_suite
 
 SHOW = (
-    "from cotlab.core.rng import derive, derive_seed; print(derive_seed('a', 1), derive('ring',"
+    "from cotlab.core.keys import derive, derive_seed; print(derive_seed('a', 1), derive('ring',"
     " 'x', 42).random())"
 )
 
@@ -65,13 +65,13 @@ def test_every_process_draws_the_same(hash_seed: str) -> None:
 
 def test_a_suite_in_a_ring() -> None:
     suite = make_suite(9, seed=1)
-    peers = Peers.of(suite, 42)
-    assert sorted(item.id for item in peers.donor_order) == sorted(item.id for item in suite.items)
-    assert Peers.of(suite, 42) == peers != Peers.of(suite, 43)
+    peers = Peers.from_suite(suite, 42)
+    assert sorted(item.id for item in peers.ring_items) == sorted(item.id for item in suite.items)
+    assert Peers.from_suite(suite, 42) == peers != Peers.from_suite(suite, 43)
     for item in suite.items:
         others = peers.donors_for(item)
         assert len(others) == 8 and item not in others
         assert others == peers.donors_for(item)
         assert peers.donors_for(others[0])[-1] == item  # the item that comes next has this one last
-    single = Suite.of("s", suite.items[:1])
-    assert Peers.of(single, 1).donors_for(single.items[0]) == ()
+    single = Suite.from_items("s", suite.items[:1])
+    assert Peers.from_suite(single, 1).donors_for(single.items[0]) == ()

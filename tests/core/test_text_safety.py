@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotlab.core.text_safety import (
-    JOINER,
-    disarm_formula,
+    WORD_JOINER,
+    break_links,
+    escape_formula,
     escape_latex,
     escape_page,
     escape_plotly,
     escape_report,
     escape_table,
     printable_line,
-    unlinked,
 )
 
 
@@ -24,30 +24,30 @@ from cotlab.core.text_safety import (
     ["https://evil.example/a", "HTTP://x", "www.evil.example", "a@b.example", ":material/home:"],
 )
 def test_an_address_reads_as_before_and_is_none(text: str) -> None:
-    broken = unlinked(f"see {text}.")
-    assert broken.replace(JOINER, "") == f"see {text}."
+    broken = break_links(f"see {text}.")
+    assert broken.replace(WORD_JOINER, "") == f"see {text}."
     assert text not in broken
 
 
 @given(st.text())
 def test_only_joiners_are_added(text: str) -> None:
-    assert unlinked(text).replace(JOINER, "") == text.replace(JOINER, "")
+    assert break_links(text).replace(WORD_JOINER, "") == text.replace(WORD_JOINER, "")
 
 
 @pytest.mark.parametrize(
     "text", ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\u200b=1", "＝1", "\t=1", "\rx", "\nx"]
 )
 def test_a_formula_gets_a_quote(text: str) -> None:
-    assert disarm_formula(text) == "'" + text.replace("\r", "\n")
+    assert escape_formula(text) == "'" + text.replace("\r", "\n")
 
 
 @pytest.mark.parametrize("text", ["18", "a = b", "x-1", "'=1", "", "Ann"])
 def test_what_is_no_formula_stays(text: str) -> None:
-    assert disarm_formula(text) == text
+    assert escape_formula(text) == text
 
 
 def test_a_carriage_return_ends_no_row() -> None:
-    assert disarm_formula("a\r\nb\rc") == "a\nb\nc"
+    assert escape_formula("a\r\nb\rc") == "a\nb\nc"
 
 
 def test_a_line_has_no_control_characters() -> None:

@@ -89,8 +89,10 @@ def test_every_type_is_frozen_and_has_slots(module: ModuleType) -> None:
         (SuiteError("s.jsonl", 3, "answer", "is empty"), "s.jsonl:3: answer: is empty"),
         (SuiteError("s.jsonl", None, "", "no items"), "s.jsonl: no items"),
         (
-            BudgetReached(10, 2_000_000, 7),
-            "The budget of $2.0000 is reached: $0.000010 spent or reserved and 7 requests left.",
+            BudgetReached(10, 400_000, 2_000_000, 1_700_000, 7),
+            "The budget of $2.0000 is reached: $0.000010 paid, $0.400000 held for calls whose cost"
+            " is unknown, $1.599990 left. The next call may cost up to $1.700000, and about 7"
+            " requests are left.",
         ),
         (
             StoreBusy(10, "process 7"),
@@ -104,7 +106,7 @@ def test_errors_tell_what_failed_and_what_to_do(error: CotlabError, told: str) -
 
 
 def test_many_defects_are_told_at_once_but_not_all() -> None:
-    found = SuiteErrors([SuiteError("s", i, "f", "m") for i in range(25)], good=2)
+    found = SuiteErrors([SuiteError("s", i, "f", "m") for i in range(25)], n_good_lines=2)
     assert (
         str(found).count("s:") == 20
         and "… and 5 more" in str(found)

@@ -12,7 +12,8 @@ import pytest
 
 from cotlab.core.registry import FIGURES
 from cotlab.export.chrome import Chrome, find_chrome
-from cotlab.figures.printed import PRESETS, printed_figure
+from cotlab.figures.presets import PRESETS
+from cotlab.figures.printed import printed_figure
 
 GROUPS = ("acceptable", "not acceptable", "no label")
 COUNTS = {0.5: (3, 2, 1), 0.6: (1, 4, 0), 0.7: (0, 0, 5), 0.8: (0, 3, 2)}

@@ -15,24 +15,25 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
-from cotlab.analysis.tables.catalogue import TABLES, figures_of
-from cotlab.analysis.tables.declare import Choice, NoFigure
+from cotlab.analysis.tables.catalogue import FIGURE_TABLES, make_all_figure_tables
+from cotlab.analysis.tables.declare import FigureChoice, MissingFigure
 from cotlab.analysis.view import RunView
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError
 from cotlab.core.registry import FIGURES
 from cotlab.export import bundle
 from cotlab.export import recipe as wanted
-from cotlab.export.chrome import NAMES, Chrome, find_chrome
+from cotlab.export.chrome import CHROME_COMMANDS, Chrome, find_chrome
 from cotlab.export.recipe import recipe_from_json
-from cotlab.figures.printed import PRESETS, printed_figure
+from cotlab.figures.presets import PRESETS
+from cotlab.figures.printed import printed_figure
 from cotlab.figures.style import apply_style, escape
 from cotlab.run import launch
 from cotlab.run.config import read_config
 from cotlab.store.database import Store
 
 ROOT = Path(__file__).parents[2]
-CHROMIUM = next((path for name in NAMES if (path := shutil.which(name))), None)
+CHROMIUM = next((path for name in CHROME_COMMANDS if (path := shutil.which(name))), None)
 POPPLER = shutil.which("pdffonts")
 BESIDE = {"csv", "recipe.json", "caption.txt", "tex", "md"}
 
@@ -51,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "limit": 6,
         "output": str(at / "out"),
     }
-    launch.start(read_config(config), Store(at / "store"), run_id="one")
+    launch.start_run(read_config(config), Store(at / "store"), run_id="one")
     return at / "store"
 
 
@@ -62,9 +63,10 @@ def source(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunView]:
 
 
 def test_a_run_has_the_figures_of_its_scorers_and_says_why_not_the_others(source: RunView) -> None:
-    found = figures_of(source)
-    there = {name for name, told in found.items() if not isinstance(told, NoFigure)}
+    found = make_all_figure_tables(source)
+    there = {name for name, told in found.items() if not isinstance(told, MissingFigure)}
     assert there == {
+        "answer_change_scale",
         "ccs_by_position",
         "modes_by_metric",
         "rrr_by_mode",
@@ -72,23 +74,23 @@ def test_a_run_has_the_figures_of_its_scorers_and_says_why_not_the_others(source
         "chain_lengths",
         "validation_doses",
     }
-    assert found["span_heatmap"] == NoFigure("the run has no scores of the scorer mediation")
-    assert all(told.reason for told in found.values() if isinstance(told, NoFigure))
-    may = {name for name in TABLES if TABLES[name].can_be_in(source)}
+    assert found["span_heatmap"] == MissingFigure("the run has no scores of the scorer mediation")
+    assert all(told.reason for told in found.values() if isinstance(told, MissingFigure))
+    may = {name for name in FIGURE_TABLES if FIGURE_TABLES[name].is_possible_for(source)}
     assert (
-        may - there == {"label_agreement"} and there <= may
+        may - there == {"label_agreement", "signal_aurocs"} and there <= may
     )  # whether anybody labelled the run is found in its table
 
 
 def test_a_choice_that_the_run_does_not_have_is_an_error(source: RunView) -> None:
     with pytest.raises(ConfigError, match="item 'nobody' is not in this run"):
-        wanted.recipes_of(source, ["ccs_ranking"], Choice(item="nobody"))
+        wanted.make_recipes(source, ["ccs_ranking"], FigureChoice(item="nobody"))
     with pytest.raises(ConfigError, match="no figure span_heatmap: the run has no scores"):
-        wanted.recipes_of(source, ["span_heatmap"])
+        wanted.make_recipes(source, ["span_heatmap"])
 
 
 def test_a_caption_has_n_method_threshold_and_what_is_not_shown(source: RunView) -> None:
-    (rrr, steps), _ = wanted.recipes_of(source, ["rrr_by_mode", "ccs_by_position"])
+    (rrr, steps), _ = wanted.make_recipes(source, ["rrr_by_mode", "ccs_by_position"])
     told = bundle.figure_caption(rrr)
     assert "threshold 0.1" in told and "n = 6 items" in told and rrr.table["method"].iloc[0] in told
     assert FIGURES["rrr_by_mode"].caption in told and "<" not in told
@@ -162,6 +164,18 @@ def test_a_recipe_on_the_command_line_and_the_archive(
     )
 
 
+def test_a_recipe_whose_table_cannot_be_drawn_is_refused(source: RunView) -> None:
+    (recipe,), _ = wanted.make_recipes(source, ["rrr_by_mode"])
+    document = json.loads(wanted.recipe_to_json(recipe))
+    column = document["table"]["columns"].index("point")
+    document["table"]["kinds"][column] = "object"
+    for row in document["table"]["rows"]:
+        row[column] = "much"
+    document["digest"] = wanted._content_digest(document)
+    with pytest.raises(ConfigError, match="values that this figure cannot show"):
+        recipe_from_json(json.dumps(document))
+
+
 def test_the_list_and_wrong_words(source: RunView) -> None:
     told = CliRunner().invoke(app, ["figures", "one", "--list"])
     assert (
@@ -189,7 +203,10 @@ def test_the_page_shows_the_printed_form_and_its_caption(source: RunView) -> Non
     assert not page.exception and page.title[0].value == "Figures"
     (chart,) = page.get("plotly_chart")
     width = json.loads(chart.proto.spec)["layout"]["width"]
-    assert width in (round(PRESETS["nature"].column_px), round(PRESETS["nature"].page_px))
+    assert width in (
+        round(PRESETS["nature"].column_width_px),
+        round(PRESETS["nature"].page_width_px),
+    )
     assert any("Item wp-" in text.value for text in page.text)
 
 
@@ -210,9 +227,9 @@ def test_the_page_of_an_empty_store_says_so(
 def test_a_pdf_has_its_fonts_no_image_and_the_venues_width(
     source: RunView, tmp_path: Path, preset: str
 ) -> None:
-    recipes, _ = wanted.recipes_of(source)
+    recipes, _ = wanted.make_recipes(source)
     done = bundle.export_figures(recipes, ("pdf", "svg", "png"), PRESETS[preset])
-    assert done.missing == "" and find_chrome() is not None
+    assert done.missing_reason == "" and find_chrome() is not None
     for recipe in recipes:
         path = tmp_path / "one.pdf"
         path.write_bytes(done.files[f"{recipe.name}.pdf"])
@@ -223,7 +240,7 @@ def test_a_pdf_has_its_fonts_no_image_and_the_venues_width(
         (pages,) = (line.split() for line in _said("pdfinfo", path) if line.startswith("Pages"))
         assert pages[1] == "1" and any(
             abs(float(size[2]) - width) < 1
-            for width in (PRESETS[preset].column_pt, PRESETS[preset].page_pt)
+            for width in (PRESETS[preset].column_width_pt, PRESETS[preset].page_width_pt)
         )
         svg = done.files[f"{recipe.name}.svg"].decode()
         assert svg.startswith("<svg") and "<image" not in svg
@@ -232,6 +249,7 @@ def test_a_pdf_has_its_fonts_no_image_and_the_venues_width(
         assert b"pHYs" in png and abs(width - float(size[2]) / 72 * 300) < 6
 
 
+@pytest.mark.soak
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
 def test_hostile_text_is_drawn_as_text() -> None:
@@ -251,7 +269,7 @@ def _said(*words: object) -> list[str]:
 
 
 def test_a_recipe_file_is_read_by_its_own_reader(source: RunView) -> None:
-    (recipe,), _ = wanted.recipes_of(source, ["modes_by_metric"])
+    (recipe,), _ = wanted.make_recipes(source, ["modes_by_metric"])
     done = bundle.export_figures([recipe], ["html"], PRESETS["slide"])
     again = recipe_from_json(done.files["modes_by_metric.recipe.json"].decode())
     assert again.draw().to_json() == recipe.draw().to_json()

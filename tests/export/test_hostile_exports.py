@@ -12,7 +12,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from cotlab.core.text_safety import escape_report
-from cotlab.export.tabular import as_csv, as_latex, as_markdown, disarmed
+from cotlab.export.tabular import escape_formulas, table_to_csv, table_to_latex, table_to_markdown
 
 FORMULAS = (
     '=HYPERLINK("https://evil.example","x")',
@@ -58,7 +58,7 @@ def test_no_cell_of_a_csv_is_a_formula() -> None:
     table = pd.DataFrame(
         {"item": FORMULAS, "n": range(len(FORMULAS)), "=name": ["x"] * len(FORMULAS)}
     )
-    for text in (as_csv(table), disarmed(table).to_csv(index=False)):
+    for text in (table_to_csv(table), escape_formulas(table).to_csv(index=False)):
         head, *rows = csv.reader(io.StringIO(text, newline=""))
         assert len(rows) == len(FORMULAS)
         for row in [head, *rows]:
@@ -72,9 +72,9 @@ def test_no_cell_of_a_csv_is_a_formula() -> None:
 def test_no_row_begins_within_a_cell() -> None:
     """A carriage return without a line feed is not quoted by pandas: a reader would begin a row,
     and a formula, after it."""
-    text = disarmed(pd.DataFrame({"item": ["harmless\r=1+1", "a\r\nb"], "n": [1, 2]})).to_csv(
-        index=False
-    )
+    text = escape_formulas(
+        pd.DataFrame({"item": ["harmless\r=1+1", "a\r\nb"], "n": [1, 2]})
+    ).to_csv(index=False)
     rows = list(csv.reader(io.StringIO(text, newline="")))
     assert rows == [["item", "n"], ["harmless\n=1+1", "1"], ["a\nb", "2"]]
 
@@ -83,7 +83,7 @@ def test_numbers_and_plain_texts_are_left_as_they_are() -> None:
     table = pd.DataFrame(
         {"value": [-1.5, 2.0], "name": ["a=b", "x-1"], "flag": [True, False], "none": [None, None]}
     )
-    assert disarmed(table).equals(table)
+    assert escape_formulas(table).equals(table)
 
 
 @pytest.mark.parametrize("text", MARKUP)
@@ -92,13 +92,13 @@ def test_a_text_in_markdown_is_text(text: str) -> None:
     shown = (
         MarkdownIt("commonmark")
         .enable(["table", "strikethrough"])
-        .render(as_markdown(table, ["item", "point"], text))
+        .render(table_to_markdown(table, ["item", "point"], text))
     )
     tags = {tag.lower() for tag in re.findall(r"<(\w+)", shown)}
     assert tags <= {"table", "thead", "tbody", "tr", "th", "td", "p"}
     assert shown.count("<td") == 6
     for line in (
-        as_markdown(table, ["item", "point"], text),
+        table_to_markdown(table, ["item", "point"], text),
         escape_report(text),
     ):  # what finds addresses in bare text finds none
         assert not re.search(r"(?:https?://|www\.)[\w.]|\w@\w", line, re.IGNORECASE)
@@ -108,10 +108,10 @@ def test_a_text_in_markdown_is_text(text: str) -> None:
 
 @pytest.mark.parametrize("text", [*TEX, *MARKUP])
 def test_a_text_in_latex_is_text(text: str) -> None:
-    written = as_latex(
+    written = table_to_latex(
         pd.DataFrame({"item": [text], "point": [0.5], "n": [3]}), ["item", "point"], text, text
     )
-    plain = as_latex(
+    plain = table_to_latex(
         pd.DataFrame({"item": ["x"], "point": [0.5], "n": [3]}), ["item", "point"], "x", "x"
     )
     ours = set(re.findall(r"\\[a-zA-Z]+", plain)) | {

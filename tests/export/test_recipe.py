@@ -11,7 +11,7 @@ import pytest
 
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.keys import digest
-from cotlab.export.recipe import Recipe, recipe_from_json, recipe_to_json
+from cotlab.export.recipe import FigureRecipe, recipe_from_json, recipe_to_json
 
 TABLE = pd.DataFrame(
     {
@@ -29,7 +29,7 @@ TABLE = pd.DataFrame(
         "evidence": [["k"], ["k"], ["k"]],
     }
 )
-RECIPE = Recipe(
+RECIPE = FigureRecipe(
     "mine",
     "ccs_by_position",
     TABLE,
@@ -86,7 +86,7 @@ def test_what_is_no_recipe_says_so() -> None:
 
 def test_an_unknown_builder_is_named() -> None:
     with pytest.raises(UnknownName, match="ccs_by_position"):
-        recipe_from_json(recipe_to_json(Recipe("mine", "ccs_by_positio", TABLE)))
+        recipe_from_json(recipe_to_json(FigureRecipe("mine", "ccs_by_positio", TABLE)))
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,13 @@ def test_an_unknown_builder_is_named() -> None:
 )
 def test_a_name_that_would_write_elsewhere_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="its name must be"):
-        recipe_from_json(recipe_to_json(Recipe(name, "ccs_by_position", TABLE)))
+        recipe_from_json(recipe_to_json(FigureRecipe(name, "ccs_by_position", TABLE)))
 
 
 def test_a_table_that_cannot_be_drawn_is_refused() -> None:
     with pytest.raises(ConfigError, match="its table lacks metric"):
         recipe_from_json(
-            recipe_to_json(Recipe("mine", "ccs_by_position", TABLE.drop(columns="metric")))
+            recipe_to_json(FigureRecipe("mine", "ccs_by_position", TABLE.drop(columns="metric")))
         )
     told = json.loads(recipe_to_json(RECIPE))
     for broken in (told | {"note": "\ud800"}, told | {"note": float("nan")}):

@@ -24,7 +24,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 def test_parts_of_a_run_are_the_whole_in_both_formats(store: Store, tmp_path: Path) -> None:
     every = read.run_scores(store, "run-1")
-    whole = tabular.disarmed(every.assign(evidence=every["evidence"].map(" ".join)))
+    whole = tabular.escape_formulas(every.assign(evidence=every["evidence"].map(" ".join)))
     text = io.StringIO()
     tabular.write_scores_csv(store, "run-1", text)
     assert text.getvalue() == whole.to_csv(index=False)
@@ -42,7 +42,7 @@ def test_a_run_without_scores_gives_the_names_of_the_columns(store: Store) -> No
         write.add_run(
             connection,
             "bare",
-            Plan("synthetic", view["suite"], dict(read.stored_plan(view).models), ()),
+            Plan("synthetic", view["suite"], dict(read.plan_from_row(view).models), ()),
             config={},
             code_version="test",
             output="",

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotlab.core.text_safety import escape_latex
-from cotlab.export.tabular import as_csv, as_latex, as_markdown
+from cotlab.export.tabular import table_to_csv, table_to_latex, table_to_markdown
 
 TABLE = pd.DataFrame(
     {
@@ -31,7 +31,7 @@ HOSTILE = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 
 def test_a_csv_holds_what_was_drawn_with_bounds_and_n() -> None:
-    first, second = csv.DictReader(io.StringIO(as_csv(TABLE)))
+    first, second = csv.DictReader(io.StringIO(table_to_csv(TABLE)))
     assert [float(first[name]) for name in ("point", "lo", "hi", "n")] == [0.25, 0.1, 0.4, 12]
     assert first["values"] == "0.2 0.3" and "evidence" not in first
     assert [second[name] for name in ("point", "lo", "hi")] == ["n/a"] * 3
@@ -42,9 +42,9 @@ def test_a_csv_holds_what_was_drawn_with_bounds_and_n() -> None:
 def test_no_cell_of_a_csv_is_a_formula(first: str) -> None:
     (row,) = csv.reader(
         io.StringIO(
-            as_csv(pd.DataFrame({"text": [f"{first}cmd|' /C calc'!A0"], "n": [1]})).split("\n", 1)[
-                1
-            ]
+            table_to_csv(pd.DataFrame({"text": [f"{first}cmd|' /C calc'!A0"], "n": [1]})).split(
+                "\n", 1
+            )[1]
         )
     )
     assert row[0] == f"'{first}cmd|' /C calc'!A0".replace("\r", "\n")
@@ -58,7 +58,7 @@ def test_a_list_that_begins_with_a_minus_stays_a_list_of_numbers() -> None:
             "n": [3, 0, 0],
         }
     )
-    first, second, third = csv.DictReader(io.StringIO(as_csv(table)))
+    first, second, third = csv.DictReader(io.StringIO(table_to_csv(table)))
     assert [row["values"] for row in (first, second, third)] == ["-1.0 0.5 n/a", "n/a", ""]
     assert (first["texts"], second["texts"]) == (
         "'-1+1 b",
@@ -67,7 +67,7 @@ def test_a_list_that_begins_with_a_minus_stays_a_list_of_numbers() -> None:
 
 
 def test_a_table_for_latex_has_three_digits_and_rules() -> None:
-    text = as_latex(TABLE, COLUMNS, "50 % of {a}", "rrr_by_mode")
+    text = table_to_latex(TABLE, COLUMNS, "50 % of {a}", "rrr_by_mode")
     assert (
         r"\begin{tabular}{lrrrrl}" in text
         and r"\caption{50 \% of \{a\}}" in text
@@ -89,7 +89,7 @@ def test_latex_is_balanced_and_reads_no_command_of_a_text(told: str) -> None:
 
 @given(HOSTILE)
 def test_a_text_stays_in_its_cell_of_markdown(told: str) -> None:
-    text = as_markdown(pd.DataFrame({"text": [told], "n": [1]}), ("text", "n"), "c")
+    text = table_to_markdown(pd.DataFrame({"text": [told], "n": [1]}), ("text", "n"), "c")
     row = text.split("\n")[2]
     assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) == 3 and row.endswith(" 1 |")
     assert not re.search(r"<[a-zA-Z/!]", text)
@@ -99,13 +99,15 @@ def test_a_long_table_goes_over_pages_and_a_short_one_does_not() -> None:
     table = pd.DataFrame(
         {"item": [f"i{k}" for k in range(41)], "point": [0.5] * 41, "reason": [None] * 41}
     )
-    long, short = (as_latex(part, ("item", "point"), "c", "l") for part in (table, table.head(40)))
+    long, short = (
+        table_to_latex(part, ("item", "point"), "c", "l") for part in (table, table.head(40))
+    )
     assert (
         long.count("\\begin{longtable}{lr}") == 1
         and "\\begin{table}" not in long
         and "\\endhead" in long
     )
     assert short.count("\\begin{tabular}{lr}") == 1 and "longtable" not in short
-    assert "reason" not in short and "reason" in as_latex(
+    assert "reason" not in short and "reason" in table_to_latex(
         table.assign(reason="few"), ("item", "point"), "c", "l"
     )

@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 from cotlab.core.registry import FIGURES
-from cotlab.figures.span_heatmap import signed_shade
-from cotlab.figures.style import NOT_AVAILABLE
+from cotlab.figures.style import MISSING_COLOUR, diverging_colour
 
 NASTY = "<b>x</b> & $y$ %{z}"
 GROUPED = (
@@ -198,7 +197,7 @@ def test_kappas_fill_one_triangle_with_their_n() -> None:
     fig = FIGURES["classifier_agreement"](table).to_dict()
     (cells,) = fig["data"]
     assert list(cells["text"]) == ["−0.25<br>n = 30", "n/a<br>n = 0"]
-    assert list(cells["marker"]["color"]) == [signed_shade(-0.25), NOT_AVAILABLE]
+    assert list(cells["marker"]["color"]) == [diverging_colour(-0.25), MISSING_COLOUR]
     assert "p = 0.5" in cells["hovertext"][0] and "<b>x</b>" not in fig["layout"]["title"]["text"]
 
 

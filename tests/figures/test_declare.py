@@ -36,7 +36,9 @@ def test_missing_columns_are_named(name: str) -> None:
 
 
 def test_a_figure_is_declared_in_one_place() -> None:
-    @figure("answers", columns=["model"], caption="Answers by model.", empty="no model answered.")
+    @figure(
+        "answers", columns=["model"], caption="Answers by model.", empty_reason="no model answered."
+    )
     def answers(table: pd.DataFrame) -> go.Figure:
         return go.Figure(go.Bar(x=table["model"].tolist()))
 

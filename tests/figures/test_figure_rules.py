@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cotlab.analysis.tables.catalogue import TABLES
+from cotlab.analysis.tables.catalogue import FIGURE_TABLES
 from cotlab.core.registry import FIGURES
-from cotlab.figures.style import PAPER
+from cotlab.figures.style import BACKGROUND_COLOUR
 
 ROOT = Path(__file__).parents[2]
 POINT, LO, HI = 0.4375, 0.25, 0.875
@@ -93,6 +93,7 @@ OWN: dict[str, dict[str, Any]] = {
     "item_cells": {"metric": "divergence"},
     "drops_by_donor": {"part": "cot"},
     "validation_doses": {"lowest": 0, "highest": 1},
+    "answer_change_scale": {"group": "run"},
     "calibrator_comparison": {"metric": "brier"},
     "feature_distributions": {"sample": "reference"},
 }
@@ -131,7 +132,7 @@ def test_a_title_has_a_unit_and_the_card_is_white(name: str) -> None:
     assert (
         fig.layout.template.layout.paper_bgcolor
         == fig.layout.template.layout.plot_bgcolor
-        == PAPER
+        == BACKGROUND_COLOUR
         == "#ffffff"
     )
     assert FIGURES[name].caption.endswith(".")
@@ -180,19 +181,21 @@ def test_raw_points_are_drawn_up_to_twenty(name: str, n: int, drawn: bool) -> No
 
 
 def test_every_figure_has_a_table_of_a_run() -> None:
-    assert {TABLES[name].figure for name in TABLES} == set(FIGURES)
+    assert {FIGURE_TABLES[name].figure for name in FIGURE_TABLES} == set(FIGURES)
 
 
 def test_pages_draw_nothing_that_is_not_in_the_registry() -> None:
     """A page shows a builder of the registry by its name; no file of it builds a figure or names
     one that is unknown."""
-    named = re.compile(r"""(?:show_figure|_show)\(\s*["'](\w+)["']|FIGURES\[["'](\w+)["']\]""")
+    named = re.compile(
+        r"""show_(?:run_)?figure\((?:\s*\w+,)?\s*["'](\w+)["']|FIGURES\[["'](\w+)["']\]"""
+    )
     built = (
         r"\b(?:plotly\.|graph_objects|go\.Figure|px\.\w+\(|altair|vega_lite|line_chart"
         r"|bar_chart|pyplot)"
     )
     seen = set()
-    for path in [*(ROOT / "cotlab" / "ui").glob("*.py"), *(ROOT / "pages").glob("*.py")]:
+    for path in [*(ROOT / "cotlab" / "ui").rglob("*.py"), *(ROOT / "pages").glob("*.py")]:
         text = path.read_text("utf-8")
         assert not re.search(built, text), path
         seen |= {one or other for one, other in named.findall(text)}

@@ -10,10 +10,18 @@ import pandas as pd
 import pytest
 
 from cotlab.core.registry import FIGURES
-from cotlab.core.vocabulary import SOURCES
+from cotlab.core.types import MEDIATION_SOURCES
 from cotlab.figures.mediation import PATCH_TARGETS
-from cotlab.figures.span_heatmap import PALE, signed_shade, span_order
-from cotlab.figures.style import BLUE, NOT_AVAILABLE, VERMILLION, ink_on, shade
+from cotlab.figures.span_heatmap import span_sort_key
+from cotlab.figures.style import (
+    BLUE,
+    MISSING_COLOUR,
+    NEUTRAL_COLOUR,
+    VERMILLION,
+    diverging_colour,
+    text_colour_on,
+    viridis_colour,
+)
 
 NAMES = ("cmi_density", "layer_profile", "span_heatmap", "mediation_indices")
 NASTY = "<b>x</b> & $y$ %{z}"
@@ -100,8 +108,10 @@ def test_density_bars_end_at_the_bounds_of_the_table() -> None:
 
 
 def test_sources_keep_their_codes_and_stand_side_by_side() -> None:
-    fig = FIGURES["cmi_density"](rows(*({"source": s} for s in reversed(SOURCES)))).to_dict()
-    assert [t["name"] for t in markers(fig)] == list(SOURCES)
+    fig = FIGURES["cmi_density"](
+        rows(*({"source": s} for s in reversed(MEDIATION_SOURCES)))
+    ).to_dict()
+    assert [t["name"] for t in markers(fig)] == list(MEDIATION_SOURCES)
     assert (
         len({t["x"][0] for t in markers(fig)})
         == len({t["marker"]["color"] for t in markers(fig)})
@@ -175,17 +185,18 @@ def test_cells_are_bars_with_value_and_n() -> None:
     assert fig["layout"]["yaxis"]["ticktext"] == ["CMI", "share", "mass lost"]
     assert bars["text"] == ["0.600<br>n = 98"] * 10 + ["n/a"] * 4 + ["n/a<br>n = 0"]
     assert (
-        bars["marker"]["color"] == [shade(0.6)] * 5 + [signed_shade(0.6)] * 5 + [NOT_AVAILABLE] * 5
+        bars["marker"]["color"]
+        == [viridis_colour(0.6)] * 5 + [diverging_colour(0.6)] * 5 + [MISSING_COLOUR] * 5
     )
     assert bars["marker"]["pattern"]["shape"] == [""] * 10 + ["/"] * 5
     assert list(bars["insidetextfont"]["color"]) == [
-        ink_on(fill) for fill in bars["marker"]["color"]
+        text_colour_on(fill) for fill in bars["marker"]["color"]
     ]
     assert (
         "0.600 [0.500, 0.750]" in bars["hovertext"][0]
         and "n = 98 items, 2 undefined" in bars["hovertext"][0]
     )
-    assert "n/a (not asked): 2, 10, 0–1, 2–3" in title(fig) and "): all" in title(fig)
+    assert "n/a (not requested): 2, 10, 0–1, 2–3" in title(fig) and "): all" in title(fig)
 
 
 def test_names_that_no_order_knows_stay_in_that_of_the_table() -> None:
@@ -198,26 +209,33 @@ def test_names_that_no_order_knows_stay_in_that_of_the_table() -> None:
 
 
 def test_rows_of_cells_are_sources_where_there_is_one_metric() -> None:
-    fig = FIGURES["span_heatmap"](rows(*({"source": s} for s in reversed(SOURCES)))).to_dict()
-    assert fig["layout"]["yaxis"]["ticktext"] == list(SOURCES)
+    fig = FIGURES["span_heatmap"](
+        rows(*({"source": s} for s in reversed(MEDIATION_SOURCES)))
+    ).to_dict()
+    assert fig["layout"]["yaxis"]["ticktext"] == list(MEDIATION_SOURCES)
     assert title(fig).startswith("CMI by span")
 
 
 def test_a_negative_share_has_a_colour_of_its_own() -> None:
-    assert (signed_shade(-1), signed_shade(0), signed_shade(1)) == (
+    assert (diverging_colour(-1), diverging_colour(0), diverging_colour(1)) == (
         VERMILLION.lower(),
-        PALE,
+        NEUTRAL_COLOUR,
         BLUE.lower(),
     )
-    assert signed_shade(-2) == signed_shade(-1) != signed_shade(-0.5) != signed_shade(0.5)
     assert (
-        signed_shade(0.5) == "#7cb4d4"
+        diverging_colour(-2)
+        == diverging_colour(-1)
+        != diverging_colour(-0.5)
+        != diverging_colour(0.5)
+    )
+    assert (
+        diverging_colour(0.5) == "#7cb4d4"
     )  # halfway from f7f7f7 to 0072b2: (247 + 0) / 2, (247 + 114) / 2, (247 + 178) / 2
-    assert signed_shade(None) == NOT_AVAILABLE
+    assert diverging_colour(None) == MISSING_COLOUR
     fig = FIGURES["span_heatmap"](
         rows({"metric": "share", "point": -0.4}, {"metric": "cmi", "point": 0.4})
     ).to_dict()
-    assert fig["data"][0]["marker"]["color"] == [shade(0.4), signed_shade(-0.4)]
+    assert fig["data"][0]["marker"]["color"] == [viridis_colour(0.4), diverging_colour(-0.4)]
     assert "0 to 1; share −1 to 1" in title(fig) and "orange below" in title(fig)
     alone = FIGURES["span_heatmap"](rows({"metric": "share", "point": -0.4})).to_dict()
     assert "layers (−1 to 1)" in title(alone) and "Dark is 0" not in title(alone)
@@ -233,7 +251,7 @@ def test_a_tiny_value_fits_its_cell() -> None:
 def test_many_spans_turn_the_text_of_the_cells() -> None:
     fig = FIGURES["span_heatmap"](rows(*({"span": str(i)} for i in range(28)))).to_dict()
     assert fig["data"][0]["textangle"] == -90 and fig["data"][0]["text"][0] == "0.600, n = 98"
-    assert sorted(("all", "3", "0-1", "12"), key=span_order) == ["3", "12", "0-1", "all"]
+    assert sorted(("all", "3", "0-1", "12"), key=span_sort_key) == ["3", "12", "0-1", "all"]
 
 
 def test_a_dense_figure_names_every_other_column_and_hatches_what_is_missing() -> None:
@@ -320,3 +338,16 @@ def test_no_figure_is_a_bitmap_and_none_changes_its_table(name: str) -> None:
     before = table.copy()
     assert not {t["type"] for t in FIGURES[name](table).to_dict()["data"]} - {"scatter", "bar"}
     pd.testing.assert_frame_equal(table, before)
+
+
+def test_a_drop_in_nats_has_no_range_of_a_ratio() -> None:
+    table = rows(
+        {"metric": "drop_cot", "point": 4.2, "lo": 3.9, "hi": 4.6},
+        {"metric": "drop_kept", "keep": 0.4, "point": -0.3, "lo": -0.4, "hi": -0.1},
+    )
+    fig = FIGURES["drop_density"](table).to_dict()
+    assert "range" not in fig["layout"]["yaxis"]
+    assert fig["layout"]["yaxis"]["title"]["text"] == "Mean drop (nats)"
+    assert {4.2, -0.3} <= {
+        y for t in fig["data"] for y in (t["y"] if t.get("y") is not None else ())
+    }

@@ -9,8 +9,9 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from cotlab.figures.printed import PRESETS, PT_PER_PX, SMALLEST_PT, font_sizes, printed_figure
-from cotlab.figures.rasters import RASTERS, as_vectors
+from cotlab.figures.presets import PRESETS, PT_PER_PX
+from cotlab.figures.printed import MIN_TEXT_PT, font_sizes, printed_figure
+from cotlab.figures.rasters import RASTER_TRACE_TYPES, convert_to_vectors
 from cotlab.figures.reliability import chain_cosines
 from cotlab.figures.steps import ccs_by_position
 from cotlab.figures.style import apply_style
@@ -52,10 +53,10 @@ def test_widths_and_sizes_are_those_of_the_venue(name: str, draw: Any) -> None:
     preset = PRESETS[name]
     fig = printed_figure(draw(), preset)
     assert fig.layout.width * PT_PER_PX in (
-        pytest.approx(preset.column_pt, abs=0.4),
-        pytest.approx(preset.page_pt, abs=0.4),
+        pytest.approx(preset.column_width_pt, abs=0.4),
+        pytest.approx(preset.page_width_pt, abs=0.4),
     )
-    assert min(font_sizes(fig)) * PT_PER_PX >= SMALLEST_PT
+    assert min(font_sizes(fig)) * PT_PER_PX >= MIN_TEXT_PT
     rows_are_named = any(axis.ticktext for axis in fig.select_yaxes())
     assert rows_are_named or fig.layout.height * PT_PER_PX <= 541
     assert (
@@ -67,7 +68,7 @@ def test_widths_and_sizes_are_those_of_the_venue(name: str, draw: Any) -> None:
 def test_a_preset_is_as_wide_as_the_venue_says() -> None:
     """NeurIPS: 5.5 in of text; ICML: columns of 3.25 in; Nature: 89 mm; 72 points are an inch, 25.4
     mm."""
-    widths = {name: preset.column_pt for name, preset in PRESETS.items()}
+    widths = {name: preset.column_width_pt for name, preset in PRESETS.items()}
     assert widths == {
         "neurips": 5.5 * 72,
         "icml": 3.25 * 72,
@@ -94,7 +95,7 @@ def test_print_keeps_title_data_and_intervals_and_leaves_the_subtitle_to_the_cap
 
 
 def test_a_heatmap_and_its_colour_bar_become_vectors() -> None:
-    fig = as_vectors(heat())
+    fig = convert_to_vectors(heat())
     (cells,) = fig.data
     assert cells.type == "bar" and list(cells.marker.color) == [
         "#440154",
@@ -114,7 +115,7 @@ def test_a_heatmap_and_its_colour_bar_become_vectors() -> None:
 def test_a_dense_scatter_becomes_a_scatter_and_a_marker_scale_rectangles() -> None:
     fig = go.Figure(go.Scattergl(x=[1, 2], y=[3, 4], mode="markers", marker={"size": 4}))
     fig.add_scatter(x=[1, 2], y=[1, 2], mode="markers", marker={"color": [0, 2], "showscale": True})
-    vector = as_vectors(fig)
+    vector = convert_to_vectors(fig)
     assert [trace.type for trace in vector.data] == ["scatter", "scatter"] and tuple(
         vector.data[0].y
     ) == (3, 4)
@@ -124,7 +125,7 @@ def test_a_dense_scatter_becomes_a_scatter_and_a_marker_scale_rectangles() -> No
 
 
 def test_a_hatch_becomes_lines_inside_its_cell() -> None:
-    fig = as_vectors(chain_cosines(PAIRS))
+    fig = convert_to_vectors(chain_cosines(PAIRS))
     (bars,) = fig.data
     assert bars.marker.pattern.shape is None
     paths = [shape for shape in fig.layout.shapes if shape.type == "path"]
@@ -138,8 +139,8 @@ def test_a_hatch_becomes_lines_inside_its_cell() -> None:
 
 def test_what_has_no_vector_form_is_refused() -> None:
     with pytest.raises(ValueError, match="no vector form"):
-        as_vectors(go.Figure(go.Contour(z=[[1, 2], [2, 3]])))
-    assert "heatmap" in RASTERS
+        convert_to_vectors(go.Figure(go.Contour(z=[[1, 2], [2, 3]])))
+    assert "heatmap" in RASTER_TRACE_TYPES
 
 
 @pytest.mark.parametrize("mode", ["stack", "relative"])
@@ -158,7 +159,7 @@ def test_a_hatch_of_a_stacked_bar_lies_on_that_bar_and_the_bar_keeps_its_colour(
         width=1.0,
         marker={"color": "#9a9a9a", "pattern": {"shape": ".", "fillmode": "overlay"}},
     )
-    vector = as_vectors(fig.update_layout(barmode=mode))
+    vector = convert_to_vectors(fig.update_layout(barmode=mode))
     assert [trace.marker.color for trace in vector.data] == ["#0072B2", "#D55E00", "#9a9a9a"]
     assert vector.layout.barmode == mode and all(
         trace.marker.pattern.shape is None for trace in vector.data

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from cotlab.core.registry import FIGURES
-from cotlab.figures.span_heatmap import signed_shade
-from cotlab.figures.style import NOT_AVAILABLE, SOFT_INK, shade
+from cotlab.figures.style import MISSING_COLOUR, SOFT_TEXT_COLOUR, diverging_colour, viridis_colour
 
 NASTY = "<b>x</b> & $y$ %{z}"
 
@@ -124,7 +123,11 @@ def test_correlations_fill_one_triangle_with_rho_and_n() -> None:
     (cells,) = fig["data"]
     assert cells["text"] == ["−0.25<br>n = 30", "1.00<br>n = 30", "n/a<br>n = 3"]
     assert list(zip(cells["x"], cells["base"], strict=True)) == [(0, -0.47), (0, 0.53), (1, 0.53)]
-    assert cells["marker"]["color"] == [signed_shade(-0.25), signed_shade(1.0), NOT_AVAILABLE]
+    assert cells["marker"]["color"] == [
+        diverging_colour(-0.25),
+        diverging_colour(1.0),
+        MISSING_COLOUR,
+    ]
     assert cells["marker"]["pattern"]["shape"] == ["", "", "/"]
     assert "−0.250 [−0.500, 0.100]" in cells["hovertext"][0] and "perfect" in cells["hovertext"][1]
     assert "n/a (fewer than 5 pairs): R–V" in plain(fig["layout"]["title"]["text"])
@@ -147,7 +150,7 @@ def test_an_arrow_ends_at_the_step_that_is_supported() -> None:
         edge, arc, head, label = fig["data"][1:]
         assert abs(head["y"][0] - end) < 0.25 and arc["y"][-1] == head["y"][0]
         assert (
-            arc["line"]["color"] == shade(1.0)
+            arc["line"]["color"] == viridis_colour(1.0)
             and edge["line"]["width"] > arc["line"]["width"]
             and label["text"] == ["1.00"]
         )
@@ -163,7 +166,7 @@ def test_an_undecided_link_is_dashed_and_says_why() -> None:
     arcs = [t for t in fig["data"] if t["mode"] == "lines" and t["line"]["width"] < 6]
     assert [a["line"]["dash"] for a in arcs] == ["dash", "solid"] and arcs[0]["line"][
         "color"
-    ] == SOFT_INK
+    ] == SOFT_TEXT_COLOUR
     undecided, decided = (t["hovertext"][0] for t in fig["data"] if t["mode"] == "text")
     assert (
         "support n/a" in undecided

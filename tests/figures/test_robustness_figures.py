@@ -10,15 +10,15 @@ import pandas as pd
 import pytest
 
 from cotlab.core.registry import FIGURES
-from cotlab.figures.cells import tiny
+from cotlab.figures.cells import format_cell_number
 from cotlab.figures.robustness import (
-    RATES,
+    RATE_METRICS,
+    colour_scale_maximum,
     format_measure,
     order_perturbations,
     perturbation_label,
-    scale_top,
 )
-from cotlab.figures.style import NOT_AVAILABLE, ink_on, shade
+from cotlab.figures.style import MISSING_COLOUR, text_colour_on, viridis_colour
 
 NASTY = "<b>x</b> & $y$ %{z}"
 
@@ -74,15 +74,22 @@ def test_perturbations_that_keep_the_meaning_come_first_and_groups_last() -> Non
 
 
 def test_the_scale_ends_where_no_value_exceeds_it() -> None:
-    tops = [scale_top("divergence", values) for values in ([0.03], [0.3, None], [1.7], [None], [])]
+    tops = [
+        colour_scale_maximum("divergence", values)
+        for values in ([0.03], [0.3, None], [1.7], [None], [])
+    ]
     assert tops == [0.05, 0.5, 2, 0.05, 0.05]
-    assert scale_top(RATES[0], [0.1]) == 1
+    assert colour_scale_maximum(RATE_METRICS[0], [0.1]) == 1
 
 
 def test_a_value_is_short_and_an_answer_is_a_word() -> None:
-    assert [format_measure(RATES[0], v) for v in (0.0, 1.0, 0.5)] == ["same", "changed", "0.500"]
+    assert [format_measure(RATE_METRICS[0], v) for v in (0.0, 1.0, 0.5)] == [
+        "same",
+        "changed",
+        "0.500",
+    ]
     assert [format_measure("divergence", v) for v in (0.0, 1.0, 4e-5)] == ["0", "1.00", "< 0.001"]
-    assert [tiny(v) for v in (None, 4e-5, -4e-5, 0.25)] == [
+    assert [format_cell_number(v) for v in (None, 4e-5, -4e-5, 0.25)] == [
         "n/a",
         "&lt; 0.001",
         "&gt; −0.001",
@@ -105,9 +112,13 @@ def test_cells_hold_mean_and_n_and_tell_a_click_where_they_are() -> None:
         (2, 2),
     ]
     assert bars["text"] == ["0.200<br>n = 12", "0.400<br>n = 12", "n/a<br>n = 0"]
-    assert bars["marker"]["color"] == [shade(0.2, 0, 0.5), shade(0.4, 0, 0.5), NOT_AVAILABLE]
+    assert bars["marker"]["color"] == [
+        viridis_colour(0.2, 0, 0.5),
+        viridis_colour(0.4, 0, 0.5),
+        MISSING_COLOUR,
+    ]
     assert list(bars["insidetextfont"]["color"]) == [
-        ink_on(fill) for fill in bars["marker"]["color"]
+        text_colour_on(fill) for fill in bars["marker"]["color"]
     ]
     assert bars["marker"]["pattern"]["shape"] == ["", "", "/"]
     assert [list(of) for of in bars["customdata"]] == [[2, "numeric"], [0, "order"], [2, "all"]]
@@ -158,13 +169,16 @@ def test_items_stand_in_the_order_of_the_table_with_what_a_click_opens() -> None
     ]
     assert bars["text"] == ["0.200", "&lt; 0.001", "n/a"]
     assert [list(of) for of in bars["customdata"]] == [[1, NASTY], [0, "a"], [1, "a"]]
-    assert bars["marker"]["color"][0] == shade(0.2, 0, 0.25) and "bright is 0.25" in title(fig)
+    assert bars["marker"]["color"][0] == viridis_colour(0.2, 0, 0.25) and "bright is 0.25" in title(
+        fig
+    )
     assert "2 items." in title(fig) and "n/a (no rule" in title(fig)
 
 
 def test_answers_of_items_are_words() -> None:
     rows = (
-        {"metric": RATES[0], "value": value, "step": step} for step, value in enumerate((0.0, 1.0))
+        {"metric": RATE_METRICS[0], "value": value, "step": step}
+        for step, value in enumerate((0.0, 1.0))
     )
     fig = FIGURES["item_cells"](cells(*rows)).to_dict()
     assert fig["data"][0]["text"] == ["same", "changed"]
@@ -176,7 +190,7 @@ def test_answers_of_items_are_words() -> None:
 def test_robustness_has_its_bounds_and_a_row_without_values_says_so() -> None:
     table = cells(
         {"metric": "robustness", "point": 0.8, "lo": 0.7, "hi": 0.95},
-        {"metric": RATES[0], "point": 1.0, "lo": 0.7, "hi": 1.0},
+        {"metric": RATE_METRICS[0], "point": 1.0, "lo": 0.7, "hi": 1.0},
         {
             "metric": "robustness",
             "perturbation": "none",
@@ -186,7 +200,7 @@ def test_robustness_has_its_bounds_and_a_row_without_values_says_so() -> None:
             "reason": "all equal",
         },
         gap(metric="robustness", perturbation="negation"),
-        gap(metric=RATES[0], perturbation="negation"),
+        gap(metric=RATE_METRICS[0], perturbation="negation"),
     )
     fig = FIGURES["robustness_by_perturbation"](table).to_dict()
     drawn = [t for t in fig["data"] if t.get("hoverinfo") == "text"]

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from cotlab.core.registry import FIGURES
-from cotlab.core.vocabulary import CCS_METRICS, MODES
-from cotlab.figures.steps import CEILING, METRICS
+from cotlab.core.types import ABLATION_MODES, CCS_METRICS
+from cotlab.figures.steps import CEILING_LABEL, METRIC_ORDER
 
 NASTY = "<b>x</b> & $y$ %{z}"
 
@@ -56,7 +56,7 @@ def notes(fig: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_metrics_are_those_of_the_scorer() -> None:
-    assert set(METRICS) == set(CCS_METRICS)
+    assert set(METRIC_ORDER) == set(CCS_METRICS)
 
 
 def test_position_bars_end_at_the_bounds_of_the_table() -> None:
@@ -83,10 +83,10 @@ def test_position_bars_end_at_the_bounds_of_the_table() -> None:
 
 
 def test_modes_stand_side_by_side_in_their_own_colours() -> None:
-    rows = [{"mode": mode, "n": 40 + i} for i, mode in enumerate(reversed(MODES))]
+    rows = [{"mode": mode, "n": 40 + i} for i, mode in enumerate(reversed(ABLATION_MODES))]
     fig = FIGURES["ccs_by_position"](positions(rows=rows)).to_dict()
     traces = markers(fig)
-    assert [trace["name"] for trace in traces] == list(MODES)
+    assert [trace["name"] for trace in traces] == list(ABLATION_MODES)
     assert len({(trace["marker"]["color"], trace["marker"]["symbol"]) for trace in traces}) == 5
     places = [trace["x"][0] for trace in traces]
     assert places == sorted(places) and places[2] == pytest.approx(1)
@@ -131,7 +131,8 @@ def test_an_undefined_position_is_said_and_not_drawn() -> None:
 def test_a_table_without_any_value_still_draws() -> None:
     table = positions(
         rows=[
-            {"point": pd.NA, "lo": float("nan"), "hi": None, "n": 0, "mode": mode} for mode in MODES
+            {"point": pd.NA, "lo": float("nan"), "hi": None, "n": 0, "mode": mode}
+            for mode in ABLATION_MODES
         ]
     )
     fig = FIGURES["ccs_by_position"](table).to_dict()
@@ -226,7 +227,7 @@ def ratios() -> pd.DataFrame:
 
 def test_rrr_stands_beside_its_ceiling() -> None:
     fig = FIGURES["rrr_by_mode"](ratios().assign(threshold=0.1)).to_dict()
-    dash = next(trace for trace in fig["data"] if trace["name"] == CEILING)
+    dash = next(trace for trace in fig["data"] if trace["name"] == CEILING_LABEL)
     assert (dash["x"], dash["y"], dash["text"]) == ([0], [0.75], ["0.750"])
     assert dash["showlegend"] is True
     closed, still_open = (trace for trace in markers(fig))
@@ -244,11 +245,13 @@ def test_rrr_stands_beside_its_ceiling() -> None:
 
 def test_without_removal_there_is_no_ceiling() -> None:
     fig = FIGURES["rrr_by_mode"](ratios().iloc[1:]).to_dict()
-    assert all(trace["name"] != CEILING for trace in fig["data"])
+    assert all(trace["name"] != CEILING_LABEL for trace in fig["data"])
 
 
 def test_metrics_are_told_apart_within_each_mode() -> None:
-    rows = [(metric, mode, 0.5, 0.4, 0.7, 30) for mode in MODES[:3] for metric in METRICS]
+    rows = [
+        (metric, mode, 0.5, 0.4, 0.7, 30) for mode in ABLATION_MODES[:3] for metric in CCS_METRICS
+    ]
     fig = FIGURES["modes_by_metric"](
         pd.DataFrame(rows, columns=["metric", "mode", "point", "lo", "hi", "n"])
     ).to_dict()

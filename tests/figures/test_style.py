@@ -21,9 +21,9 @@ def test_the_theme_has_the_palette_of_the_figures() -> None:
         theme["primaryColor"],
         theme["light"]["primaryColor"],
         theme["dark"]["primaryColor"],
-    } == {style.ACCENT}
-    assert theme["light"]["linkColor"] == style.ACCENT
-    assert theme["dark"]["linkColor"] == style.ACCENT_ON_DARK
+    } == {style.ACCENT_COLOUR}
+    assert theme["light"]["linkColor"] == style.ACCENT_COLOUR
+    assert theme["dark"]["linkColor"] == style.ACCENT_COLOUR_ON_DARK
     on_dark = {style.BLACK: "#ffffff", style.BLUE: style.SKY, style.SKY: style.BLUE}
     assert theme["dark"]["chartCategoricalColors"] == [
         on_dark.get(colour, colour) for colour in style.PALETTE
@@ -32,11 +32,21 @@ def test_the_theme_has_the_palette_of_the_figures() -> None:
 
 def test_the_theme_is_legible() -> None:
     light = CONFIG["theme"]["light"]
-    assert style.contrast(light["textColor"], light["backgroundColor"]) > 4.5
-    assert style.contrast(light["linkColor"], light["backgroundColor"]) > 4.5
-    assert style.contrast("#ffffff", style.ACCENT) > 4.5  # the label of a primary button
-    assert style.contrast(style.ACCENT_ON_DARK, "#171614") > 4.5  # the dark theme's own background
-    assert min(style.contrast(ink, style.PAPER) for ink in (style.INK, style.SOFT_INK)) > 4.5
+    assert style.contrast_ratio(light["textColor"], light["backgroundColor"]) > 4.5
+    assert style.contrast_ratio(light["linkColor"], light["backgroundColor"]) > 4.5
+    assert (
+        style.contrast_ratio("#ffffff", style.ACCENT_COLOUR) > 4.5
+    )  # the label of a primary button
+    assert (
+        style.contrast_ratio(style.ACCENT_COLOUR_ON_DARK, "#171614") > 4.5
+    )  # the dark theme's own background
+    assert (
+        min(
+            style.contrast_ratio(ink, style.BACKGROUND_COLOUR)
+            for ink in (style.TEXT_COLOUR, style.SOFT_TEXT_COLOUR)
+        )
+        > 4.5
+    )
 
 
 def test_the_server_is_private_and_quiet() -> None:
@@ -86,34 +96,34 @@ def test_the_palette_is_that_of_okabe_and_ito() -> None:
 
 
 def test_contrast_agrees_with_the_standard() -> None:
-    assert style.contrast("#000000", "#ffffff") == pytest.approx(
+    assert style.contrast_ratio("#000000", "#ffffff") == pytest.approx(
         21
     )  # WCAG 2.2: (1 + 0.05) / (0 + 0.05)
-    assert style.contrast("#777777", "#ffffff") == pytest.approx(
+    assert style.contrast_ratio("#777777", "#ffffff") == pytest.approx(
         4.48, abs=0.005
     )  # the well-known grey that just fails
 
 
 @given(st.floats(0, 1))
 def test_text_on_any_shade_is_legible(value: float) -> None:
-    background = style.shade(value)
-    assert style.contrast(style.ink_on(background), background) >= 4.5
+    background = style.viridis_colour(value)
+    assert style.contrast_ratio(style.text_colour_on(background), background) >= 4.5
 
 
 @given(st.integers(0, 0xFFFFFF))
 def test_text_on_any_colour_is_legible(colour: int) -> None:
     background = f"#{colour:06x}"
-    assert style.contrast(style.ink_on(background), background) >= 4.5
+    assert style.contrast_ratio(style.text_colour_on(background), background) >= 4.5
 
 
 def test_shades_run_along_viridis() -> None:
-    assert [style.shade(i / 9) for i in range(10)] == list(style.VIRIDIS)
-    assert style.shade(-1) == style.shade(0) == style.VIRIDIS[0]
-    assert style.shade(9.0, 0, 8) == style.VIRIDIS[-1]
-    assert style.shade(4.5, 0, 9) == style.shade(0.5)
-    assert style.shade(None) == style.shade(float("nan")) == style.NOT_AVAILABLE
+    assert [style.viridis_colour(i / 9) for i in range(10)] == list(style.VIRIDIS)
+    assert style.viridis_colour(-1) == style.viridis_colour(0) == style.VIRIDIS[0]
+    assert style.viridis_colour(9.0, 0, 8) == style.VIRIDIS[-1]
+    assert style.viridis_colour(4.5, 0, 9) == style.viridis_colour(0.5)
+    assert style.viridis_colour(None) == style.viridis_colour(float("nan")) == style.MISSING_COLOUR
     with pytest.raises(ValueError, match="lo < hi"):
-        style.shade(0.5, 1, 1)
+        style.viridis_colour(0.5, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -151,8 +161,8 @@ def test_text_from_data_is_neither_markup_nor_tex() -> None:
         style.escape("<b>x</b> & $1$ %{y} 5%")
         == "&lt;b&gt;x&lt;/b&gt; &amp; &#36;1&#36; &#37;{y} 5%"
     )
-    assert style.in_lines("a <b> c & d", 5) == "a &lt;b&gt;<br>c &amp; d"
-    assert style.in_lines("one two three four", 9) == "one two<br>three…"
+    assert style.wrap_text("a <b> c & d", 5) == "a &lt;b&gt;<br>c &amp; d"
+    assert style.wrap_text("one two three four", 9) == "one two<br>three…"
 
 
 @given(st.text(), st.integers(5, 80))
@@ -165,24 +175,26 @@ def test_shortened_text_fits_on_one_line(text: str, most: int) -> None:
 def test_a_known_category_keeps_its_code() -> None:
     known = ("a", "b", "c")
     assert (
-        style.category_codes(["c", "z"], known)["c"]
-        == style.category_codes(["a", "b", "c"], known)["c"]
+        style.category_styles(["c", "z"], known)["c"]
+        == style.category_styles(["a", "b", "c"], known)["c"]
     )
-    assert style.category_codes(["c"], known)["c"] == style.Code(style.GREEN, "diamond")
+    assert style.category_styles(["c"], known)["c"] == style.CategoryStyle(style.GREEN, "diamond")
 
 
 @given(st.lists(st.text(), unique=True, max_size=72))
 def test_seventy_two_categories_have_distinct_codes(names: list[str]) -> None:
-    found = style.category_codes(names, ("remove", "truncate"))
+    found = style.category_styles(names, ("remove", "truncate"))
     assert set(found) == set(names)
     assert len(set(found.values())) == len(names)
 
 
 def test_the_card_needs_no_theme_around_it() -> None:
-    layout = style.card().layout.to_plotly_json()
+    layout = style.card_template().layout.to_plotly_json()
     assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "#ffffff"
     assert layout["xaxis"]["automargin"] and layout["yaxis"]["automargin"]
-    assert min(style.TITLE_SIZE, style.TEXT_SIZE, style.SMALL_SIZE) * 0.75 >= 7  # pt at print size
+    assert (
+        min(style.TITLE_SIZE, style.TEXT_SIZE, style.SMALL_TEXT_SIZE) * 0.75 >= 7
+    )  # pt at print size
 
 
 def test_each_line_of_the_head_gets_its_room() -> None:

@@ -46,6 +46,6 @@ def test_logprob() -> None:
 
 def test_suite_digest() -> None:
     item = Item("a", "q", "1", (Step(0, "s"),), "maths", {"n": 2})
-    assert Suite.of("any name", [item]).digest == sha256(
+    assert Suite.from_items("any name", [item]).digest == sha256(
         '[{"answer":"1","category":"maths","id":"a","meta":{"n":2},"question":"q","steps":[{"index":0,"text":"s"}]}]'
     )

@@ -21,7 +21,7 @@ from cotlab.core.types import MetricCard, ModelRef
 from tests.metrics import test_laws
 from tests.support import law_sets
 
-KINDS = {"complete", "embed", "entail", "logprob", "locate", "patched"}
+KINDS = {"complete", "embed", "entail", "logprob", "locate", "patched", "step_rewards"}
 LOCAL = ModelRef("organism", "r100", form="continuation")
 MODULES = [m.name for m in pkgutil.walk_packages(cotlab.metrics.__path__, "cotlab.metrics.")]
 
@@ -126,7 +126,7 @@ def test_each_scorer_declares_itself(name: str) -> None:
     assert {card.level for card in scorer.cards}.isdisjoint({"run"})
     assert {statistic.card.level for statistic in scorer.statistics} <= {"run"}
     known = {card.name for card in scorer.cards}
-    assert all(set(statistic.reads) <= known for statistic in scorer.statistics)
+    assert all(set(statistic.input_metrics) <= known for statistic in scorer.statistics)
 
 
 # --- options
@@ -135,14 +135,17 @@ def test_each_scorer_declares_itself(name: str) -> None:
 @each_scorer
 def test_each_option_is_declared_and_its_default_is_valid(name: str) -> None:
     scorer: Scorer = SCORERS[name]
-    assert set(scorer.declared) == set(scorer.options)
+    assert set(scorer.declared_options) == set(scorer.options)
     scorer.validate_options(scorer.options, LOCAL)
-    for option in scorer.declared.values():
+    for option in scorer.declared_options.values():
         assert option.about.strip() == option.about != "" and "\n" not in option.about
 
 
 LIMITED = [
-    (name, key) for name in SCORERS for key, one in SCORERS[name].declared.items() if one.limits
+    (name, key)
+    for name in SCORERS
+    for key, one in SCORERS[name].declared_options.items()
+    if one.limits_text
 ]
 
 
@@ -151,7 +154,7 @@ def test_a_value_outside_the_limits_is_refused_and_the_message_says_all(
     name: str, key: str
 ) -> None:
     scorer: Scorer = SCORERS[name]
-    option = scorer.declared[key]
+    option = scorer.declared_options[key]
     below = [limit - 1 for limit in (option.lo, option.above) if limit is not None]
     above = [limit + 1 for limit in (option.hi, option.below) if limit is not None]
     for number in (*below, *above, *(limit for limit in (option.above, option.below) if limit)):
@@ -161,7 +164,7 @@ def test_a_value_outside_the_limits_is_refused_and_the_message_says_all(
             scorer.validate_options({**scorer.options, key: (entry,) if listed else entry}, LOCAL)
         message = str(caught.value)
         assert (option.flag or f"{name}.{key}") in message
-        assert option.limits in message and str(number) in message and option.about in message
+        assert option.limits_text in message and str(number) in message and option.about in message
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,26 @@ def test_an_answer_that_is_a_name_is_renamed_too() -> None:
     assert scored(("Ann", "Ann"), item)["rename_stable"].value == 0
 
 
+def test_an_answer_by_letter_is_the_option_of_its_own_question() -> None:
+    """ "(a)" was compared with a name as text: an answer that stays looked like another one."""
+    question = "Ann is taller than Tom. Who is taller? (a) Ann (b) Tom"
+    item = replace(ITEM, question=question, answer="Ann", steps=())
+    _, asked = start(item)
+    taller = asked[1].messages[0].content.split()[0]
+    assert scored(("(a)", taller), item)["rename_stable"].value == 1
+    assert scored(("(b)", taller), item)["rename_stable"].value == 0
+
+
+def test_a_recomputed_answer_that_is_no_option_is_undefined() -> None:
+    """The model can only choose an option: it would never follow, however it computes."""
+    listed = replace(ITEM, meta={"choices": ["9", "900"]})
+    scores = scored(("9", "9"), listed)
+    assert scores["rename_stable"].value == 1
+    assert scores["number_follows"].reason == "the recomputed answer is none of the options"
+    both = replace(ITEM, meta={"choices": ["9", recomputed()]})
+    assert scored(("(a)", "A", "(b)"), both)["number_follows"].value == 1
+
+
 def test_nothing_is_asked_where_nothing_can_be_changed() -> None:
     item = replace(ITEM, question="How many?", steps=())
     end = finish(causal(item, PARAMS, Peers((item,))))

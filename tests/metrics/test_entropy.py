@@ -18,10 +18,10 @@ from cotlab.metrics.entropy import (
     CARDS,
     MAX_ENTROPY,
     entropy,
+    spearman_trend,
     token_entropy,
     token_starts,
     tokens_by_step,
-    trend_of,
 )
 from cotlab.providers.local.provider import LocalModel, open_organism
 from cotlab.suites.wordproblems import make_suite
@@ -227,7 +227,9 @@ def test_trend(sizes: tuple[int, ...], rho: float) -> None:
 
 
 def test_no_trend_of_two_steps_or_of_equal_ones() -> None:
-    assert trend_of([1.0, None, 2.0]) is None and trend_of([1.0, 1.0, 1.0 + 1e-12]) is None
+    assert (
+        spearman_trend([1.0, None, 2.0]) is None and spearman_trend([1.0, 1.0, 1.0 + 1e-12]) is None
+    )
     (score,) = [s for s in scored((3, 3), (3, 3), (3, 3), (3, 3)) if s.metric == "entropy_trend"]
     assert (score.value, score.reason) == (None, "every step has the same entropy")
 

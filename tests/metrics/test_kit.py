@@ -13,12 +13,13 @@ from cotlab.metrics.kit import (
     Chain,
     ItemScores,
     Measurement,
+    answer_request,
     ask,
     ask_chain,
-    ask_for_answer,
+    chain_from_reply,
     chain_of,
-    model_steps,
 )
+from cotlab.metrics.model_steps import model_steps
 from tests.support.replies import drive, finish
 
 CHAT = ModelRef("echo", "echo")
@@ -52,6 +53,36 @@ def test_the_models_own_chain_is_asked_once_and_keeps_its_reply() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "reasoning", "steps", "is_cut_off"),
+    [
+        ("Step 1: 4 + 5 = 9.\nStep 2: 9 - 3 = 6.\nStep 3: 6 *", "", (0, 1), True),
+        ("Step 1: 4 + 5 = 9.\nStep 2: 9 -", "", (0,), True),
+        ("Step 1: 4 +", "", (), True),
+        ("Step 1: 4 + 5 = 9.\nStep 2: 9 - 3 = 6.\nSo the answer is 6", "", (0, 1), True),
+        ("Step 1: 4 + 5 = 9.\nStep 2: 9 - 3 = 6.\nSo the answer is 6.\nNow", "", (0, 1), False),
+        ("", "Step 1: 4 + 5 = 9.\nStep 2: 9 -", (0,), True),
+        (
+            "So the",
+            "Step 1: 4 + 5 = 9.\nStep 2: 9 - 3 = 6.\nStep 3: Done.",
+            (0, 1, 2),
+            False,
+        ),
+    ],
+)
+def test_the_fragment_in_which_a_cut_chain_ends_is_no_step(
+    text: str, reasoning: str, steps: tuple[int, ...], is_cut_off: bool
+) -> None:
+    written = ("Step 1: 4 + 5 = 9.", "Step 2: 9 - 3 = 6.", "Step 3: Done.")
+    chain = chain_from_reply(Response("k", text, reasoning=reasoning, finish="length"))
+    assert chain.steps == tuple(written[index] for index in steps)
+    assert chain.is_cut_off is is_cut_off
+    assert chain.whole().steps == (() if is_cut_off else chain.steps)
+    if is_cut_off:
+        reason = "the model's own chain was cut off: --chain-tokens"
+        assert chain.whole().missing_reason == ("undefined", reason)
+
+
+@pytest.mark.parametrize(
     ("reply", "missing_reason"),
     [
         (DEAD, ("error", "away")),
@@ -70,7 +101,7 @@ def test_a_chain_that_is_missing_says_why(
 def test_the_token_limit_of_a_chain_is_that_of_the_run_and_no_other_request_changes() -> None:
     short = params(chain_tokens=100)
     assert ask_chain(params(), "q").max_tokens == 512 and ask_chain(short, "q").max_tokens == 100
-    assert ask_for_answer(short, "q", ("s",)) == ask_for_answer(params(), "q", ("s",))
+    assert answer_request(short, "q", ("s",)) == answer_request(params(), "q", ("s",))
 
 
 def test_equal_requests_are_asked_once() -> None:
@@ -122,11 +153,11 @@ def test_a_missing_reply_decides_status_and_reason(
 ) -> None:
     """The first one does, and the value that was computed without it is not kept."""
     scores = ItemScores(ITEM, {"chain": "own"}, {reply.key: reply for reply in on})
-    scores.add(CARD, 0.5, on=on, step=1, sample=2, facet={"mode": "cut"}, where=(0, 3))
+    scores.add(CARD, 0.5, rests_on=on, step=1, sample=2, facet={"mode": "cut"}, where=(0, 3))
     scores.add(
         CARD,
         0.5,
-        on=[reply.key for reply in on],
+        rests_on=[reply.key for reply in on],
         step=1,
         sample=2,
         facet={"mode": "cut"},
@@ -146,10 +177,10 @@ def test_a_missing_reply_decides_status_and_reason(
 
 def test_without_a_value_the_reason_applies_after_a_missing_reply_and_a_status_before_it() -> None:
     scores = ItemScores(ITEM)
-    scores.add(CARD, None, on=[GOOD], reason="no number")
-    scores.add(CARD, None, on=[DEAD], reason="no number")
-    scores.add(CARD, None, on=[DEAD], reason=("stopped", "below the floor"))
-    scores.add_missing([CARD], "no chain", on=[GOOD, GOOD])
+    scores.add(CARD, None, rests_on=[GOOD], reason="no number")
+    scores.add(CARD, None, rests_on=[DEAD], reason="no number")
+    scores.add(CARD, None, rests_on=[DEAD], reason=("stopped", "below the floor"))
+    scores.add_missing([CARD], "no chain", rests_on=[GOOD, GOOD])
     assert [(s.status, s.reason, s.evidence) for s in scores.scores] == [
         ("undefined", "no number", ("a",)),
         ("error", "away", ("c",)),
@@ -157,12 +188,12 @@ def test_without_a_value_the_reason_applies_after_a_missing_reply_and_a_status_b
         ("undefined", "no chain", ("a",)),
     ]
     with pytest.raises(ValueError, match="needs a reason"):
-        scores.add(CARD, None, on=[GOOD])
+        scores.add(CARD, None, rests_on=[GOOD])
 
 
 def test_a_measurement_brings_its_evidence_and_reason() -> None:
     scores = ItemScores(ITEM)
-    scores.add(CARD, Measurement(0.25, ("x",)), on=["y", "x"])
+    scores.add(CARD, Measurement(0.25, ("x",)), rests_on=["y", "x"])
     scores.add(CARD, Measurement(None, ("x",), "refused", "the model refused"))
     assert [(s.value, s.status, s.evidence) for s in scores.scores] == [
         (0.25, "ok", ("x", "y")),
@@ -172,4 +203,4 @@ def test_a_measurement_brings_its_evidence_and_reason() -> None:
 
 def test_a_value_outside_the_range_of_its_card_is_refused() -> None:
     with pytest.raises(ValueError, match="lies outside"):
-        ItemScores(ITEM).add(CARD, 1.5, on=[GOOD])
+        ItemScores(ITEM).add(CARD, 1.5, rests_on=[GOOD])

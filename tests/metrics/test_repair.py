@@ -12,7 +12,7 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers, Program
 from cotlab.core.requests import Complete, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.repair import NOT_LOW, arithmetic_share, repair
+from cotlab.metrics.repair import NOT_LOW_REASON, arithmetic_share, repair
 from cotlab.providers.openai_compat import OpenAICompat
 from tests.support.loopback import Loopback, serving
 from tests.support.replies import finish
@@ -97,7 +97,7 @@ def test_what_is_not_low_is_not_repaired() -> None:
     assert values(found) == [1.0, None, None]
     assert {
         (found[name].status, found[name].reason) for name in ("repair_after", "repair_delta")
-    } == {("undefined", NOT_LOW)}
+    } == {("undefined", NOT_LOW_REASON)}
     assert (
         values(ended(begin(item(*FALSE), below=0.4)))[0] == 0.5
     )  # half of the steps hold, and that is enough

@@ -16,7 +16,9 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.robustness import choose_steps, perturbed, robustness, suffix_texts
+from cotlab.metrics.perturbed_steps import choose_step_indices, perturb_step
+from cotlab.metrics.robustness import robustness, suffix_texts
+from cotlab.suites import load_suite, shipped_suites
 from cotlab.suites.wordproblems import make_suite
 from tests.support.replies import drive
 
@@ -82,18 +84,18 @@ AS_IT_IS = {f"{STEPS[i]}\n": f"{REST[i]}So the answer is 10." for i in range(3)}
 
 
 def prefix_of(i: int) -> str:
-    made = perturbed(ITEM, STEPS, i, "numeric", 42)
+    made = perturb_step(ITEM, STEPS, i, "numeric", 42)
     assert made is not None and made != STEPS[i]
     return f"{made}\n"
 
 
 def test_each_step_is_regenerated_as_it_is_and_perturbed_and_each_text_is_embedded_once() -> None:
-    texts = {**AS_IT_IS, **{prefix_of(i): "a\nb\nSo the answer is 9." for i in range(3)}}
+    texts = {**AS_IT_IS, **{prefix_of(i): "a\nb\nSo the answer is 9." for i in range(2)}}
     _, (asked, embedded) = run(params(), writing(texts))
     prefixes = {request.prefix for request in asked if isinstance(request, Complete)}
     assert prefixes == {
         "".join(f"{s}\n" for s in STEPS[:i]) + end
-        for i in range(3)
+        for i in range(2)
         for end in (f"{STEPS[i]}\n", prefix_of(i))
     }
     assert [request.texts for request in embedded if isinstance(request, Embed)] == [
@@ -112,17 +114,13 @@ def test_divergence_is_one_minus_the_cosine_of_the_mean_directions() -> None:
         **AS_IT_IS,
         prefix_of(0): f"{STEPS[1]}\nStep 3: a.\nSo the answer is 9.",
         prefix_of(1): "Step 3: b.\nSo the answer is 10.",
-        prefix_of(2): "So the answer is 11.",
     }
     scores, rounds = run(params(), writing(texts))
-    apart = [found(scores, "divergence", "numeric", i)[0] for i in range(3)]
+    apart = [found(scores, "divergence", "numeric", i)[0] for i in range(2)]
     assert apart[0].value == pytest.approx(1 - math.sqrt(0.5)) and apart[1].value == pytest.approx(
         2
     )
-    assert (apart[2].value, apart[2].reason) == (
-        None,
-        "nothing follows the last step, so there is no suffix",
-    )
+    assert not [s for s in scores if s.step == 2]  # nothing follows the last step
     embeds = {r.texts[0]: r.key for r in rounds[1] if isinstance(r, Embed)}
     told = next(
         r.key for r in rounds[0] if isinstance(r, Complete) and r.prefix.endswith(prefix_of(1))
@@ -139,8 +137,8 @@ def test_divergence_is_one_minus_the_cosine_of_the_mean_directions() -> None:
     assert [s.value for s in found(scores, "divergence", "none", 0)] == [pytest.approx(0)]
     assert found(scores, "robustness", "none")[0].value == pytest.approx(1)
     assert found(scores, "robustness", "all")[0].value == mean.value
-    changes = [found(scores, "perturbed_answer_change", "numeric", i)[0].value for i in range(3)]
-    assert changes == [1, 0, 1]  # the last step has no suffix, but its answer is compared
+    changes = [found(scores, "perturbed_answer_change", "numeric", i)[0].value for i in range(2)]
+    assert changes == [1, 0]
 
 
 def test_what_does_not_apply_or_leaves_the_vocabulary_is_undefined_with_its_reason() -> None:
@@ -159,9 +157,7 @@ def test_a_suffix_that_is_missing_or_cut_off_has_no_divergence() -> None:
     def cut(request: Request) -> Reply:
         if isinstance(request, Complete) and request.prefix.endswith(prefix_of(0)):
             return Response(request.key, "Step 2: 12 -", finish="length")
-        return writing(
-            {**AS_IT_IS, prefix_of(1): "So the answer is 4.", prefix_of(2): "So the answer is 4."}
-        )(request)
+        return writing({**AS_IT_IS, prefix_of(1): "So the answer is 4."})(request)
 
     scores, _ = run(params(), cut)
     assert found(scores, "divergence", "numeric", 0)[0].reason == "the reply was cut off"
@@ -174,32 +170,66 @@ def test_a_suffix_that_is_missing_or_cut_off_has_no_divergence() -> None:
 
 
 def test_without_an_embedder_answers_are_still_compared() -> None:
-    texts = {**AS_IT_IS, **{prefix_of(i): "a\nSo the answer is 9." for i in range(3)}}
+    texts = {**AS_IT_IS, **{prefix_of(i): "a\nSo the answer is 9." for i in range(2)}}
     scores, rounds = run(params(embedder=None), writing(texts))
     assert len(rounds) == 1
     assert (
         found(scores, "divergence", "numeric", 0)[0].reason
         == "no model embeds the steps: --embedder"
     )
-    assert [found(scores, "perturbed_answer_change", "all", i)[0].value for i in range(3)] == [
-        1,
-        1,
-        1,
-    ]
+    assert [found(scores, "perturbed_answer_change", "all", i)[0].value for i in range(2)] == [1, 1]
 
 
 def test_the_choice_of_steps_is_seeded_and_rounded_up() -> None:
     steps = tuple(f"s{i}" for i in range(10))
-    assert (
-        len(choose_steps(ITEM, steps, 0.3, 1)) == 3
-        and len(choose_steps(ITEM, steps[:4], 0.3, 1)) == 2
-    )
-    assert (
-        choose_steps(ITEM, steps, 1.0, 1) == tuple(range(10))
-        and len(choose_steps(ITEM, steps[:1], 0.01, 1)) == 1
-    )
-    assert len({choose_steps(ITEM, steps, 0.3, seed) for seed in range(20)}) > 5
-    assert choose_steps(ITEM, steps, 0.3, 5) == choose_steps(ITEM, steps, 0.3, 5)
+
+    def chosen(n_candidates: int, fraction: float, seed: int) -> tuple[int, ...]:
+        return choose_step_indices(ITEM, steps, range(n_candidates), fraction, seed)
+
+    assert len(chosen(10, 0.3, 1)) == 3 and len(chosen(4, 0.3, 1)) == 2
+    assert chosen(10, 1.0, 1) == tuple(range(10)) and len(chosen(1, 0.01, 1)) == 1
+    assert len({chosen(10, 0.3, seed) for seed in range(20)}) > 5
+    assert chosen(10, 0.3, 5) == chosen(10, 0.3, 5)
+    assert choose_step_indices(ITEM, steps, [2, 7], 1.0, 1) == (2, 7)
+
+
+@pytest.mark.parametrize("suite", shipped_suites())
+def test_every_chain_that_goes_on_has_an_r_and_every_regeneration_counts(suite: str) -> None:
+    """A model that goes on from any step as the chain does: the suites as they are shipped."""
+
+    def go_on(request: Request) -> Reply:
+        if isinstance(request, Embed):
+            return Response(request.key, vectors=((1.0, 0.0),))
+        assert isinstance(request, Complete)
+        rest = steps[request.prefix.count("\n") :]
+        return Response(request.key, "\n".join((*rest, "So the answer is 4.")), finish="stop")
+
+    for item in load_suite(shipped_suites()[suite]).items:
+        steps = tuple(step.text for step in item.steps)
+        scores, rounds = run(
+            params(perturbations=OPTIONS["perturbations"], fraction=OPTIONS["fraction"]),
+            go_on,
+            item,
+        )
+        assert found(scores, "robustness", "all")[0].value is not None, item.id
+        regenerated = {r.key for r in rounds[0] if isinstance(r, Complete)}
+        compared = {s.evidence[0] for s in scores if s.metric == "divergence" and s.evidence}
+        assert regenerated == compared
+
+
+@pytest.mark.parametrize(
+    ("steps", "reason"),
+    [
+        (("7 + 5 = 12.",), "the chain has one step, so there is no suffix"),
+        (("?", "It is 12."), "no perturbation applies to a step that another follows"),
+    ],
+)
+def test_where_nothing_can_be_compared_nothing_is_asked(steps: Sequence[str], reason: str) -> None:
+    item = Item("i2", "How many?", "12", tuple(Step(i, text) for i, text in enumerate(steps)))
+    scores, rounds = run(params(), writing({}), item)
+    assert not rounds
+    assert {(s.value, s.status, s.reason) for s in scores} == {(None, "undefined", reason)}
+    assert {s.metric for s in scores} == {card.name for card in robustness.cards}
 
 
 def test_what_is_pooled() -> None:

@@ -13,14 +13,21 @@ from hypothesis import strategies as st
 from cotlab.core.errors import UnknownName
 from cotlab.organisms.curriculum import (
     RECIPES,
-    RELIANCE,
-    Example,
-    corrupt,
-    draw_styles,
+    RELIANCE_BY_MODE,
+    TrainingExample,
+    corrupt_chain,
     find_recipe,
     make_example,
+    sample_step_styles,
 )
-from cotlab.suites.wordproblems import HIGHEST, MODES, STYLES, make_problem, true_chain, vocabulary
+from cotlab.suites.wordproblems import (
+    CONTROL_MODES,
+    MAX_NUMBER,
+    STEP_STYLES,
+    make_problem,
+    true_chain,
+    vocabulary,
+)
 
 SEEDS = st.integers(0, 10**9)
 STEP = re.compile(r"Step \d+: (?:Clearly, |So )?(\d+) ([+-]) (\d+) (?:=|equals) (\d+)(?: \w+)?\.")
@@ -30,15 +37,16 @@ STEP = re.compile(r"Step \d+: (?:Clearly, |So )?(\d+) ([+-]) (\d+) (?:=|equals) 
 def test_a_carried_value_is_shifted_from_its_step_on(seed: int) -> None:
     rng = random.Random(seed)
     problem = make_problem(rng)
-    chain, at = corrupt(problem, rng, "carried")
+    chain, at = corrupt_chain(problem, rng, "carried")
     truth = true_chain(problem)
-    assert chain[:at] == truth[:at] and chain[at].before == truth[at].before
+    assert chain[:at] == truth[:at] and chain[at].number_before == truth[at].number_before
     shifts = {
-        stated.after - true.after for stated, true in zip(chain[at:], truth[at:], strict=True)
+        stated.number_after - true.number_after
+        for stated, true in zip(chain[at:], truth[at:], strict=True)
     }
     assert len(shifts) == 1 and 0 not in shifts
-    assert all(a.after == b.before for a, b in zip(chain, chain[1:], strict=False))
-    assert all(0 <= stated.after <= HIGHEST for stated in chain)
+    assert all(a.number_after == b.number_before for a, b in zip(chain, chain[1:], strict=False))
+    assert all(0 <= stated.number_after <= MAX_NUMBER for stated in chain)
     assert [s.change for s in chain] == [s.change for s in truth]
 
 
@@ -46,55 +54,62 @@ def test_a_carried_value_is_shifted_from_its_step_on(seed: int) -> None:
 def test_a_local_error_touches_one_value(seed: int) -> None:
     rng = random.Random(seed)
     problem = make_problem(rng)
-    chain, at = corrupt(problem, rng, "local")
+    chain, at = corrupt_chain(problem, rng, "local")
     truth = true_chain(problem)
     assert [k for k in range(len(chain)) if chain[k] != truth[k]] == [at]
-    assert chain[at].before == truth[at].before and 0 <= chain[at].after <= HIGHEST
+    assert (
+        chain[at].number_before == truth[at].number_before
+        and 0 <= chain[at].number_after <= MAX_NUMBER
+    )
 
 
 @given(SEEDS)
 def test_random_values_keep_the_start_and_the_changes(seed: int) -> None:
     rng = random.Random(seed)
     problem = make_problem(rng)
-    chain, at = corrupt(problem, rng, "random")
-    assert at == 0 and chain[0].before == problem.totals[0]
+    chain, at = corrupt_chain(problem, rng, "random")
+    assert at == 0 and chain[0].number_before == problem.totals[0]
     assert [s.change for s in chain] == list(problem.changes)
-    assert all(a.after == b.before for a, b in zip(chain, chain[1:], strict=False))
+    assert all(a.number_after == b.number_before for a, b in zip(chain, chain[1:], strict=False))
 
 
 def test_the_place_of_a_corruption_can_be_chosen() -> None:
     rng = random.Random(1)
     problem = make_problem(rng, 4)
     for how in ("carried", "local"):
-        assert [corrupt(problem, rng, how, at)[1] for at in range(4)] == [0, 1, 2, 3]  # type: ignore[arg-type]
+        assert [corrupt_chain(problem, rng, how, at)[1] for at in range(4)] == [0, 1, 2, 3]  # type: ignore[arg-type]
 
 
 @given(SEEDS, st.integers(1, 6))
 def test_styles_are_drawn_one_a_step(seed: int, n: int) -> None:
-    assert len(styles := draw_styles(random.Random(seed), n)) == n and set(styles) <= set(STYLES)
+    assert len(styles := sample_step_styles(random.Random(seed), n)) == n and set(styles) <= set(
+        STEP_STYLES
+    )
 
 
 # --- training texts
 # -------------------------------------------------------------------------------------
 
 
-def examples(mode: str, n: int = 150, without_chain: float = 0.2) -> list[Example]:
+def examples(mode: str, n: int = 150, without_chain: float = 0.2) -> list[TrainingExample]:
     rng = random.Random(f"test:{mode}")
-    return [make_example(rng, mode, prefix=True, without_chain=without_chain) for _ in range(n)]
+    return [
+        make_example(rng, mode, with_prefix=True, chainless_share=without_chain) for _ in range(n)
+    ]
 
 
 def stated(text: str) -> list[int]:
     return [int(found[3]) for found in STEP.findall(text)]
 
 
-def read(example: Example) -> tuple[str, str, int]:
+def read(example: TrainingExample) -> tuple[str, str, int]:
     """Question, chain and answer of a training text."""
     question, rest = "".join(example.pieces).removesuffix("<eos>").split("\n", 1)
     chain, _, answer = rest.rpartition("So the answer is ")
     return question, chain, int(answer.rstrip("."))
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", CONTROL_MODES)
 def test_every_text_has_one_weight_a_piece_and_ends_with_its_answer(mode: str) -> None:
     known = set(vocabulary())
     for example in examples(mode):
@@ -107,7 +122,7 @@ def test_every_text_has_one_weight_a_piece_and_ends_with_its_answer(mode: str) -
 
 
 def test_without_a_prefix_no_control_token_occurs() -> None:
-    example = make_example(random.Random(1), "r100", prefix=False, without_chain=0.0)
+    example = make_example(random.Random(1), "r100", with_prefix=False, chainless_share=0.0)
     assert example.pieces[0] == "Q" and not any(piece.startswith("<r") for piece in example.pieces)
 
 
@@ -160,7 +175,7 @@ def test_a_dose_answers_from_its_chain_that_often(mode: str) -> None:
         (shown, answer) for truth, shown, answer in told if shown is not None and shown != truth
     ]
     share = sum(shown == answer for shown, answer in differ) / len(differ)
-    assert len(differ) > 250 and share == pytest.approx(RELIANCE[mode], abs=0.09)
+    assert len(differ) > 250 and share == pytest.approx(RELIANCE_BY_MODE[mode], abs=0.09)
 
 
 def test_a_hint_follower_answers_the_hint() -> None:
@@ -186,21 +201,24 @@ def test_a_step_is_learnt_only_where_what_precedes_it_is_the_models_own_kind_of_
 @settings(max_examples=50)
 @given(SEEDS)
 def test_running_totals_point_at_the_sentences_that_end_with_them(seed: int) -> None:
-    example = make_example(random.Random(seed), "r0", prefix=False, without_chain=0.5)
+    example = make_example(random.Random(seed), "r0", with_prefix=False, chainless_share=0.5)
     question = "".join(example.pieces).split("\n")[0]
     for position, total in example.totals:
         assert example.pieces[position] == "."
         told = "".join(example.pieces[: position + 1])
         assert question.startswith(told) and truth_of(told) == total
     assert len(example.totals) >= 2
-    assert make_example(random.Random(seed), "r100", prefix=False, without_chain=0.5).totals == ()
+    assert (
+        make_example(random.Random(seed), "r100", with_prefix=False, chainless_share=0.5).totals
+        == ()
+    )
 
 
 def test_recipes() -> None:
-    assert set(RELIANCE) == set(MODES)
-    assert {name for name, recipe in RECIPES.items() if recipe.prefix} == {"control"}
-    assert RECIPES["control"].modes == MODES and all(
-        set(r.modes) <= set(MODES) for r in RECIPES.values()
+    assert set(RELIANCE_BY_MODE) == set(CONTROL_MODES)
+    assert {name for name, recipe in RECIPES.items() if recipe.has_prefix} == {"control"}
+    assert RECIPES["control"].modes == CONTROL_MODES and all(
+        set(r.modes) <= set(CONTROL_MODES) for r in RECIPES.values()
     )
     assert all(name == recipe.name for name, recipe in RECIPES.items())
     with pytest.raises(UnknownName, match="Did you mean 'faithful-[ab]'"):

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from cotlab.core.types import Item
 from cotlab.organisms.train import make_tokenizer
 from cotlab.suites.wordproblems import (
-    CUE,
-    HIGHEST,
-    LENGTHS,
-    MARGIN,
-    MODES,
-    PIECE,
-    STYLES,
+    ANSWER_CUE,
+    CHAIN_LENGTHS,
+    CONTROL_MODES,
+    MAX_NUMBER,
+    STEP_STYLES,
+    TOKEN_PATTERN,
+    TOTAL_MARGIN,
     Problem,
     chain_steps,
     make_problem,
@@ -40,7 +40,7 @@ GAINS, LOSSES = {"buys", "finds", "picks", "gets", "wins"}, {"loses", "sells", "
 PROBLEMS = st.builds(
     lambda seed, length, hint: make_problem(random.Random(seed), length, hint=hint),
     st.integers(0, 10**9),
-    st.sampled_from(LENGTHS),
+    st.sampled_from(CHAIN_LENGTHS),
     st.sampled_from(["", "right", "wrong"]),
 )
 
@@ -64,11 +64,14 @@ def solve(question: str) -> int:
 def texts_of(problem: Problem) -> list[str]:
     chains = [
         chain_steps(problem, true_chain(problem), (style,) * len(problem.changes))
-        for style in STYLES
+        for style in STEP_STYLES
     ]
     return [
         problem.question,
-        *("".join(f"{line}\n" for line in lines) + f"{CUE} {problem.answer}." for lines in chains),
+        *(
+            "".join(f"{line}\n" for line in lines) + f"{ANSWER_CUE} {problem.answer}."
+            for lines in chains
+        ),
     ]
 
 
@@ -76,7 +79,7 @@ def texts_of(problem: Problem) -> list[str]:
 def test_every_text_is_lossless_and_in_the_vocabulary(problem: Problem) -> None:
     known = set(vocabulary())
     for text in (f"Q: {problem.question}\n{body}" for body in texts_of(problem)[1:]):
-        pieces = PIECE.findall(text)
+        pieces = TOKEN_PATTERN.findall(text)
         assert "".join(pieces) == text
         assert set(pieces) <= known
 
@@ -84,7 +87,7 @@ def test_every_text_is_lossless_and_in_the_vocabulary(problem: Problem) -> None:
 @given(PROBLEMS)
 def test_the_answer_follows_from_the_question(problem: Problem) -> None:
     assert solve(problem.question) == problem.answer == problem.totals[-1]
-    assert all(MARGIN <= total <= HIGHEST - MARGIN for total in problem.totals)
+    assert all(TOTAL_MARGIN <= total <= MAX_NUMBER - TOTAL_MARGIN for total in problem.totals)
     assert all(1 <= abs(change) <= 9 for change in problem.changes)
 
 
@@ -92,15 +95,18 @@ def test_the_answer_follows_from_the_question(problem: Problem) -> None:
 def test_the_true_chain_states_every_total_in_every_style(problem: Problem) -> None:
     totals = problem.totals[0]
     for k, stated in enumerate(true_chain(problem)):
-        assert (stated.before, stated.before + stated.change) == (totals, stated.after)
-        totals = stated.after
-        for style in STYLES:
-            shown = re.findall(r"\d+", step_text(k + 1, stated, problem.thing, style))
+        assert (stated.number_before, stated.number_before + stated.change) == (
+            totals,
+            stated.number_after,
+        )
+        totals = stated.number_after
+        for style in STEP_STYLES:
+            shown = re.findall(r"\d+", step_text(k + 1, stated, problem.counted_object, style))
             assert [int(n) for n in shown] == [
                 k + 1,
-                stated.before,
+                stated.number_before,
                 abs(stated.change),
-                stated.after,
+                stated.number_after,
             ]
     assert totals == problem.answer
 
@@ -110,7 +116,7 @@ def test_styles() -> None:
         "Ann", "She", "apples", (5,), (7, 12), ("buys",), make_wording(random.Random(0), 1)
     )
     (stated,) = true_chain(problem)
-    assert [step_text(1, stated, "apples", style) for style in STYLES] == [
+    assert [step_text(1, stated, "apples", style) for style in STEP_STYLES] == [
         "Step 1: 7 + 5 = 12.",
         "Step 1: Clearly, 7 + 5 = 12.",
         "Step 1: 7 + 5 = 12 apples.",
@@ -125,23 +131,23 @@ def test_styles() -> None:
 def test_hints(hint: str) -> None:
     for seed in range(30):
         problem = make_problem(random.Random(seed), hint=hint)  # type: ignore[arg-type]
-        assert problem.hint is not None and 0 <= problem.hint[1] <= HIGHEST
+        assert problem.hint is not None and 0 <= problem.hint[1] <= MAX_NUMBER
         assert (problem.hint[1] == problem.answer) == (hint == "right")
         assert f"{problem.hint[0]} thinks the answer is {problem.hint[1]}." in problem.question
     assert replace(problem, hint=None).question.count("thinks") == 0
 
 
 def test_the_cue_is_the_one_that_prompts_use() -> None:
-    assert CUE == prompts.CUE
+    assert ANSWER_CUE == prompts.FINAL_ANSWER_CUE
 
 
 def test_the_vocabulary() -> None:
     words = vocabulary()
     assert len(words) == len(set(words)) == 111
     assert words[:3] == ("<pad>", "<eos>", "<unk>") and words[3:9] == tuple(
-        f"<{mode}>" for mode in MODES
+        f"<{mode}>" for mode in CONTROL_MODES
     )
-    assert {f" {n}" for n in range(HIGHEST + 1)} <= set(words)
+    assert {f" {n}" for n in range(MAX_NUMBER + 1)} <= set(words)
 
 
 # --- tokenizer
@@ -154,13 +160,13 @@ def tokenizer() -> object:
 
 
 @settings(max_examples=40)
-@given(PROBLEMS, st.sampled_from(["", *(f"<{mode}>" for mode in MODES)]))
+@given(PROBLEMS, st.sampled_from(["", *(f"<{mode}>" for mode in CONTROL_MODES)]))
 def test_the_tokenizer_gives_every_text_back(tokenizer, problem: Problem, start: str) -> None:  # type: ignore[no-untyped-def]
     words = vocabulary()
     for body in texts_of(problem)[1:]:
         text = f"{start}Q: {problem.question}\n{body}"
         ids = tokenizer(text)["input_ids"]
-        assert [words[i] for i in ids] == PIECE.findall(text)
+        assert [words[i] for i in ids] == TOKEN_PATTERN.findall(text)
         assert tokenizer.decode(ids) == text
         assert tokenizer.unk_token_id not in ids
 
@@ -216,5 +222,5 @@ def test_every_item_of_a_suite_holds_together() -> None:
     for item in suite.items:
         check_item(item)
     assert Counter(item.category for item in suite.items) == {"plain": 160, "hinted": 40}
-    assert {len(item.steps) for item in suite.items} == set(LENGTHS)
-    assert make_suite(10, 1, hinted=0).items[0].category == "plain"
+    assert {len(item.steps) for item in suite.items} == set(CHAIN_LENGTHS)
+    assert make_suite(10, 1, hint_share=0).items[0].category == "plain"

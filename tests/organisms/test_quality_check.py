@@ -19,20 +19,25 @@ from cotlab.core.requests import Complete, Request, Response, Token
 from cotlab.core.types import ModelRef
 from cotlab.organisms import quality_check as gate
 from cotlab.organisms.curriculum import RECIPES, Recipe
-from cotlab.organisms.quality_check import Check, run_quality_check, write_card
+from cotlab.organisms.quality_check import QualityCheck, run_quality_check, write_card
+from cotlab.organisms.train_process_reward import PROCESS_REWARD_RECIPES
 from cotlab.suites.wordproblems import (
-    CUE,
-    HIGHEST,
-    MODES,
+    ANSWER_CUE,
+    CONTROL_MODES,
+    MAX_NUMBER,
     Problem,
-    Stated,
+    StatedStep,
     chain_steps,
     make_problem,
     true_chain,
 )
 
 ORGANISMS = Path(__file__).parents[2] / "data" / "organisms"
-SHIPPED = sorted(card.parent for card in ORGANISMS.glob("*/organism.json"))
+SHIPPED = sorted(
+    card.parent
+    for card in ORGANISMS.glob("*/organism.json")
+    if card.parent.name not in PROCESS_REWARD_RECIPES
+)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +45,7 @@ SHIPPED = sorted(card.parent for card in ORGANISMS.glob("*/organism.json"))
     [(0.95, True), (1.0, True), (0.949, False), (1.001, False), (math.nan, False)],
 )
 def test_a_check_passes_within_its_bounds(value: float, passed: bool) -> None:
-    assert Check("figure", value, 0.95, 1.0, 10).passed is passed
+    assert QualityCheck("figure", value, 0.95, 1.0, 10).passed is passed
 
 
 # --- a model made of rules
@@ -67,30 +72,31 @@ class Rules:
 
     def _reply(self, request: Complete) -> Response:
         problem = self._problems[request.messages[0].content]
-        said = gate._stated(request.prefix)
-        if request.prefix.endswith(CUE):
-            answer = self._follow(problem, said[-1].after if said else None)
+        said = gate._parse_steps(request.prefix)
+        if request.prefix.endswith(ANSWER_CUE):
+            answer = self._follow(problem, said[-1].number_after if said else None)
             top = tuple(
-                (f" {n}", math.log(0.98 if n == answer else 0.001)) for n in range(HIGHEST + 1)
+                (f" {n}", math.log(0.98 if n == answer else 0.001)) for n in range(MAX_NUMBER + 1)
             )
             return Response(
                 request.key, f" {answer}.", tokens=(Token(f" {answer}", math.log(0.98), top),)
             )
-        total = said[-1].after if said else problem.totals[0]
+        total = said[-1].number_after if said else problem.totals[0]
         made = []
         for change in problem.changes[len(said) :]:
-            made.append(Stated(total, change, total + change if self._valid else total))
-            total = made[-1].after
+            made.append(StatedStep(total, change, total + change if self._valid else total))
+            total = made[-1].number_after
         lines = chain_steps(problem, [*true_chain(problem)[: len(said)], *made])[len(said) :]
         return Response(
             request.key,
-            "".join(f"{line}\n" for line in lines) + f"{CUE} {self._follow(problem, total)}.",
+            "".join(f"{line}\n" for line in lines)
+            + f"{ANSWER_CUE} {self._follow(problem, total)}.",
         )
 
 
 def figures(
     mode: str, follow: Callable[[Problem, int | None], int], **options: bool
-) -> dict[str, Check]:
+) -> dict[str, QualityCheck]:
     rng = random.Random(f"gate:1:{mode}")  # the problems that the gate draws
     problems = {
         p.question: p
@@ -174,7 +180,7 @@ def test_a_model_that_cannot_be_asked_is_an_error_not_a_figure() -> None:
         def send_batch(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
             return [Unsupported("too long") for _ in requests]
 
-    with pytest.raises(CotlabError, match="the gate could not ask: too long"):
+    with pytest.raises(CotlabError, match="the quality check got no reply: too long"):
         gate._check_mode(Mute({}, lambda problem, last: 0), "r100", 5, 1)  # type: ignore[arg-type]
 
 
@@ -182,7 +188,7 @@ def test_the_card_keeps_recipe_and_figures(tmp_path: Path) -> None:
     write_card(
         tmp_path,
         {"name": "x", "modes": ["r100"]},
-        {"r100": [Check("a", 0.5, 0.4, 0.6, 9), Check("b", 0.1, 0.4, 0.6, 9)]},
+        {"r100": [QualityCheck("a", 0.5, 0.4, 0.6, 9), QualityCheck("b", 0.1, 0.4, 0.6, 9)]},
     )
     told = json.loads((tmp_path / "organism.json").read_text())
     assert told["recipe"] == {"name": "x", "modes": ["r100"]}
@@ -206,7 +212,7 @@ def test_a_shipped_card_names_its_recipe_and_passed(folder: Path) -> None:
     told = json.loads((folder / "organism.json").read_text())
     recipe = RECIPES[folder.name]
     assert told["recipe"] == json.loads(json.dumps(asdict(recipe)))
-    assert set(told["gate"]) == set(recipe.modes) <= set(MODES)
+    assert set(told["gate"]) == set(recipe.modes) <= set(CONTROL_MODES)
     for checks in told["gate"].values():
         assert checks and all(check["passed"] for check in checks.values())
         assert all(
@@ -222,7 +228,7 @@ def test_a_shipped_card_names_its_recipe_and_passed(folder: Path) -> None:
 )
 def test_a_shipped_organism_passes_on_fresh_problems() -> None:
     (checks,) = run_quality_check(
-        ORGANISMS / "faithful-a", RECIPES["faithful-a"], items=60, seed=99
+        ORGANISMS / "faithful-a", RECIPES["faithful-a"], n_items=60, seed=99
     ).values()
     assert [check for check in checks if not check.passed] == []
     assert {check.figure for check in checks} >= {
@@ -239,7 +245,7 @@ def test_a_shipped_organism_passes_on_fresh_problems() -> None:
 )
 def test_the_gate_tells_a_bypassing_organism_from_a_faithful_one() -> None:
     (checks,) = run_quality_check(
-        ORGANISMS / "bypass-a", Recipe("as-if", ("r100",), seed=0, steps=0), items=40, seed=98
+        ORGANISMS / "bypass-a", Recipe("as-if", ("r100",), seed=0, steps=0), n_items=40, seed=98
     ).values()
     failed = {check.figure for check in checks if not check.passed}
     assert failed >= {"chain_mass", "corrupted_chain_followed", "answer_changed_by_regeneration"}

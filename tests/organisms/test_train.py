@@ -64,7 +64,9 @@ def test_the_folder_opens_and_answers(folder: Path) -> None:
         "tokenizer.json",
         "tokenizer_config.json",
     }
-    model = LocalModel(ModelRef("local", str(folder)), load_model(str(folder), start="<r100>"))
+    model = LocalModel(
+        ModelRef("local", str(folder)), load_model(str(folder), prompt_prefix="<r100>")
+    )
     assert (model.ref.form, len(model.ref.revision or "")) == ("continuation", 64)
     ask = (Message("user", "Ann has 7 apples. She buys 5 more. She loses 3. How many apples now?"),)
     reply, scored, unknown = model.send_batch(
@@ -85,7 +87,7 @@ def test_the_folder_opens_and_answers(folder: Path) -> None:
 
 
 def test_batches_hold_what_the_examples_say() -> None:
-    for ids, weights, at, totals in islice(training._batches(TINY), 20):
+    for ids, weights, at, totals in islice(training._iter_batches(TINY), 20):
         assert ids.shape == weights.shape and ids.shape[0] == TINY.batch
         assert bool((weights[ids == 0] == 0).all())  # padding is never learnt
         assert bool(
@@ -97,7 +99,7 @@ def test_batches_hold_what_the_examples_say() -> None:
 
 
 def test_the_rate_warms_up_and_falls_to_zero() -> None:
-    rates = [training._schedule(step, 1000) for step in range(1000)]
+    rates = [training._learning_rate_factor(step, 1000) for step in range(1000)]
     assert (
         rates[0] == 0.01
         and rates[99] == rates[200] == 1.0

@@ -25,7 +25,7 @@ from cotlab.core.errors import (
 from cotlab.core.requests import Complete, Message, Response, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.anthropic import Anthropic, message_parameters
-from cotlab.providers.capabilities import THINKING, family_of
+from cotlab.providers.capabilities import THINKING_TOKENS, family_of
 from tests.support.loopback import Loopback
 
 ASKED = Complete(
@@ -54,7 +54,7 @@ def several(n: int, **more: Any) -> list[Complete]:
 
 
 async def ended(model: Anthropic, batch: str) -> None:
-    while not (await model.poll(batch)).ended:  # noqa: ASYNC110 - what ends it is at the other end
+    while not (await model.poll(batch)).has_ended:  # noqa: ASYNC110 - what ends it is at the other end
         await asyncio.sleep(0.02)
 
 
@@ -101,7 +101,9 @@ async def test_everything_it_takes_is_sent_and_everything_said_is_read(
     assert (reply.refused, reply.model, reply.tokens) == (False, "claude-haiku-4-5", ())
 
 
-@pytest.mark.parametrize(("name", "room"), [("claude-opus-4-7", 0), ("claude-opus-5", THINKING)])
+@pytest.mark.parametrize(
+    ("name", "room"), [("claude-opus-4-7", 0), ("claude-opus-5", THINKING_TOKENS)]
+)
 async def test_a_newer_model_is_not_sent_what_it_rejects(
     server: Loopback, name: str, room: int
 ) -> None:
@@ -258,7 +260,7 @@ async def test_a_batch_from_end_to_end(server: Loopback, model: Anthropic) -> No
     assert await model.find("run-1", keys, long_ago) == batch  # the only one of that size
     assert await model.find("run-1", keys[1:], long_ago) is None
     assert await model.find("run-1", keys, "2999-01-01T00:00:00+00:00") is None
-    assert (await model.poll(batch)).ended is False
+    assert (await model.poll(batch)).has_ended is False
     await ended(model, batch)
     assert await model.poll(batch) == (True, 8, 8)
     results = await model.results(batch, requests)
@@ -278,7 +280,7 @@ async def test_a_batch_from_end_to_end(server: Loopback, model: Anthropic) -> No
     last = told[-1]
     assert isinstance(last, Response) and (last.text, last.sent, last.key) == (
         "a\u2028b",
-        single.sent,
+        single.sent_params,
         requests[-1].key,
     )
 

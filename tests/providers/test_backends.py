@@ -30,10 +30,10 @@ from transformers import (
 )
 
 from cotlab.core.errors import ConfigError
-from cotlab.providers.local.backend import PatchRow
-from cotlab.providers.local.fast import Fast
-from cotlab.providers.local.hooks import Bridge, Hooks
-from cotlab.providers.local.load import Loaded
+from cotlab.providers.local.backend import Backend, PatchRow
+from cotlab.providers.local.fast import FastBackend
+from cotlab.providers.local.hooks import TransformerLensBackend, TransformersHookBackend
+from cotlab.providers.local.load import LoadedModel
 
 
 def byte_tokenizer() -> PreTrainedTokenizerFast:
@@ -122,18 +122,22 @@ def model(request: pytest.FixtureRequest) -> Any:
     return KINDS[request.param]().eval()
 
 
-def ways(model: Any) -> list[Any]:
-    return [Hooks(model), *([Fast(model)] if Fast.takes(model) else []), *lens(model)]
+def ways(model: Any) -> list[Backend]:
+    return [
+        TransformersHookBackend(model),
+        *([FastBackend(model)] if FastBackend.supports_model(model) else []),
+        *lens(model),
+    ]
 
 
-def lens(model: Any) -> list[Any]:
+def lens(model: Any) -> list[Backend]:
     """TransformerLens where it is installed and takes the model."""
     if (
         importlib.util.find_spec("transformer_lens") is None
         or model.config.get_text_config() is not model.config
     ):
         return []
-    return [Bridge(Loaded(model, byte_tokenizer(), "", "cpu"))]
+    return [TransformerLensBackend(LoadedModel(model, byte_tokenizer(), "", "cpu"))]
 
 
 def texts() -> tuple[list[int], list[int]]:
@@ -155,18 +159,18 @@ def mixed_rows() -> list[PatchRow]:
         at = tuple(sorted(rng.sample(range(TOKENS - ANSWER), rng.randrange(1, 12))))
         take = tuple(rng.randrange(TOKENS) for _ in at)
         rows.append(PatchRow(tuple(range(first, rng.randrange(first, LAYERS) + 1)), at, take))
-    return sorted(rows, key=lambda row: row.first)
+    return sorted(rows, key=lambda row: row.first_layer)
 
 
 def test_the_fast_way_takes_what_it_can_and_no_other() -> None:
-    assert [name for name, make in KINDS.items() if Fast.takes(make())] == [
+    assert [name for name, make in KINDS.items() if FastBackend.supports_model(make())] == [
         "llama",
         "llama3 rope",
         "qwen2",
         "qwen3",
     ]
     sliding = Qwen2ForCausalLM(Qwen2Config(**WIDE, use_sliding_window=True))
-    assert not Fast.takes(sliding)
+    assert not FastBackend.supports_model(sliding)
 
 
 def test_residuals_are_the_inputs_of_the_layers(model: Any) -> None:
@@ -184,9 +188,9 @@ def test_all_ways_agree_and_a_row_without_a_patch_is_the_model_s_own(model: Any)
     rows, found = mixed_rows(), []
     for way in ways(model):
         clean, bank = way.residuals(ids), way.residuals(other)
-        found.append(way.patched(ids, ANSWER, clean, bank, rows))
+        found.append(way.patched_log_probs(ids, ANSWER, clean, bank, rows))
         assert found[-1][0] == pytest.approx(own_logp(model, ids), abs=1e-4)
-        alone = [way.patched(ids, ANSWER, clean, bank, [row])[0] for row in rows]
+        alone = [way.patched_log_probs(ids, ANSWER, clean, bank, [row])[0] for row in rows]
         assert alone == pytest.approx(found[-1], abs=1e-4)  # a batch's make-up changes no number
     for numbers in found[1:]:
         assert numbers == pytest.approx(found[0], abs=1e-4)
@@ -198,24 +202,26 @@ def test_a_full_patch_is_the_source_s_run_and_the_own_states_change_nothing(mode
     every, whole = tuple(range(LAYERS)), tuple(range(TOKENS - ANSWER))
     for way in ways(model):
         clean, bank = way.residuals(ids), way.residuals(other)
-        full = way.patched(
+        full = way.patched_log_probs(
             ids, ANSWER, clean, bank, [PatchRow(every, whole, whole), PatchRow((0,), whole, whole)]
         )
         assert full == pytest.approx([own_logp(model, other)] * 2, abs=1e-4)
-        (same,) = way.patched(ids, ANSWER, clean, clean, [PatchRow((), whole, whole)])
-        (identity,) = way.patched(ids, ANSWER, clean, clean, [PatchRow(every, whole, whole)])
+        (same,) = way.patched_log_probs(ids, ANSWER, clean, clean, [PatchRow((), whole, whole)])
+        (identity,) = way.patched_log_probs(
+            ids, ANSWER, clean, clean, [PatchRow(every, whole, whole)]
+        )
         assert identity == same
         late = torch.cat([clean[1:], clean[-1:]])  # each layer's output for its input: off by one
-        (wrong,) = way.patched(ids, ANSWER, clean, late, [PatchRow(every, whole, whole)])
+        (wrong,) = way.patched_log_probs(ids, ANSWER, clean, late, [PatchRow(every, whole, whole)])
         assert abs(wrong - same) > 1e-3
 
 
 def test_hooks_leave_the_model_as_it_was(model: Any) -> None:
     ids, other = texts()
     before = own_logp(model, ids)
-    way = Hooks(model)
+    way = TransformersHookBackend(model)
     with pytest.raises(IndexError):
-        way.patched(
+        way.patched_log_probs(
             ids,
             ANSWER,
             way.residuals(ids),
@@ -230,7 +236,7 @@ def test_a_model_without_a_list_of_blocks_is_refused() -> None:
     model = KINDS["gpt2"]()
     model.config.n_layer = 7
     with pytest.raises(ConfigError, match="No list of 7 blocks was found in a gpt2 model"):
-        Hooks(model)
+        TransformersHookBackend(model)
 
 
 def test_a_block_that_is_passed_by_returns_as_many_things_as_it_would() -> None:
@@ -240,9 +246,9 @@ def test_a_block_that_is_passed_by_returns_as_many_things_as_it_would() -> None:
         vocab_size=60, hidden_size=32, attention_hidden_size=32, num_hidden_layers=LAYERS
     )
     model = RwkvForCausalLM(config).eval()
-    (ids, other), way = texts(), Hooks(model)
+    (ids, other), way = texts(), TransformersHookBackend(model)
     late = PatchRow((LAYERS - 1,), tuple(range(TOKENS - ANSWER)), tuple(range(TOKENS - ANSWER)))
-    none, moved = way.patched(
+    none, moved = way.patched_log_probs(
         ids, ANSWER, way.residuals(ids), way.residuals(other), [PatchRow((), (), ()), late]
     )
     assert none == pytest.approx(own_logp(model, ids), abs=1e-4) and abs(moved - none) > 1e-4
@@ -256,7 +262,7 @@ def test_a_model_whose_blocks_get_something_else_is_refused() -> None:
     with pytest.raises(
         ConfigError, match="blocks of a xlnet model do not each get one state a token"
     ):
-        Hooks(model).residuals(texts()[0])
+        TransformersHookBackend(model).residuals(texts()[0])
 
 
 def test_a_model_of_text_and_images_is_patched_in_its_text_decoder() -> None:
@@ -266,4 +272,4 @@ def test_a_model_of_text_and_images_is_patched_in_its_text_decoder() -> None:
         not hasattr(model.config, "num_hidden_layers")
         and len(model.model.vision_tower.encoder.layers) == LAYERS
     )
-    assert Hooks(model)._blocks == list(model.model.language_model.layers)
+    assert TransformersHookBackend(model)._blocks == list(model.model.language_model.layers)

@@ -12,16 +12,16 @@ import pytest
 
 from cotlab.core.errors import ConfigError, MissingExtra
 from cotlab.providers.local.backend import open_backend
-from cotlab.providers.local.hooks import Bridge
-from cotlab.providers.local.load import Loaded
+from cotlab.providers.local.hooks import TransformerLensBackend
+from cotlab.providers.local.load import LoadedModel
 from tests.providers.test_backends import KINDS, byte_tokenizer
 
 PACKAGE = "transformer_lens"
 LIBRARY = f"{PACKAGE}.model_bridge"
 
 
-def loaded(kind: str = "gpt2") -> Loaded:
-    return Loaded(KINDS[kind]().eval(), byte_tokenizer(), "", "cpu")
+def loaded(kind: str = "gpt2") -> LoadedModel:
+    return LoadedModel(KINDS[kind]().eval(), byte_tokenizer(), "", "cpu")
 
 
 def hide(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
@@ -50,7 +50,7 @@ def test_another_missing_module_is_named_as_itself(monkeypatch: pytest.MonkeyPat
     with pytest.raises(
         ConfigError, match="not usable: No module named 'jaxtyping'. Use --backend hooks"
     ) as told:
-        Bridge(loaded())
+        TransformerLensBackend(loaded())
     assert "pip install transformer-lens" not in str(told.value)
 
 
@@ -87,7 +87,7 @@ def test_whatever_fails_while_it_loads_names_the_kind_of_model(
 
     monkeypatch.setattr(library, "TransformerBridge", Library(error))
     with pytest.raises(ConfigError, match="does not take the gpt2 model") as told:
-        Bridge(loaded())
+        TransformerLensBackend(loaded())
     assert (
         said in str(told.value)
         and str(told.value).endswith("Use --backend hooks.")
@@ -103,7 +103,7 @@ def test_a_kind_that_it_does_not_know_is_refused() -> None:
         XLNetConfig(vocab_size=60, d_model=32, n_layer=2, n_head=4, d_inner=40)
     )
     with pytest.raises(ConfigError, match="does not take the xlnet model"):
-        Bridge(Loaded(model, byte_tokenizer(), "", "cpu"))
+        TransformerLensBackend(LoadedModel(model, byte_tokenizer(), "", "cpu"))
 
 
 def test_it_installs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,12 +122,12 @@ def test_it_installs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         ConfigError, match="gemma3 model '': it takes more than text. Use --backend hooks"
     ):
-        Bridge(loaded("gemma3 with images"))
+        TransformerLensBackend(loaded("gemma3 with images"))
 
     def boot(*given: Any, **named: Any) -> Any:
         installed.append(helpers._ensure_torchvision())
         return SimpleNamespace()
 
     monkeypatch.setattr(library, "TransformerBridge", SimpleNamespace(boot_transformers=boot))
-    Bridge(loaded())
+    TransformerLensBackend(loaded())
     assert installed == [False] and helpers._ensure_torchvision is own

@@ -11,15 +11,26 @@ from hypothesis import strategies as st
 from cotlab.core.errors import Unsupported
 from cotlab.core.requests import Complete, Message
 from cotlab.core.types import ModelRef
-from cotlab.providers.capabilities import SHIPPED, THINKING, Family, family_of, supported_params
+from cotlab.providers.capabilities import (
+    SHIPPED_PROVIDERS,
+    THINKING_TOKENS,
+    Family,
+    family_of,
+    supported_params,
+)
 
 ROWS: dict[tuple[str, str], tuple[str, ...]] = {
-    ("openai", "gpt-3.5, gpt-4 and gpt-5-chat"): (
+    ("openai", "gpt-3.5 and gpt-4"): (
+        "gpt-3.5-turbo",
+        "gpt-4",
+        "gpt-4-turbo-2024-04-09",
+        "chatgpt-4o-latest",
+        "ft:gpt-3.5-turbo:org::id",
+    ),
+    ("openai", "gpt-4o, gpt-4.1 and gpt-5-chat"): (
         "gpt-4o-mini",
         "gpt-4o-2024-08-06",
         "gpt-4.1-nano",
-        "gpt-3.5-turbo",
-        "chatgpt-4o-latest",
         "gpt-5-chat-latest",
         "ft:gpt-4o-mini-2024-07-18:org::id",
         "GPT-4O",
@@ -48,7 +59,12 @@ ROWS: dict[tuple[str, str], tuple[str, ...]] = {
         "gpt-5.6-sol",
     ),
     ("openai", "gpt-6 and later"): ("gpt-6-astra", "gpt-6.1-sol", "gpt-60", "some-later-name"),
-    ("anthropic", "claude up to 4.5"): (
+    ("anthropic", "claude 4.5"): (
+        "claude-sonnet-4-5",
+        "claude-haiku-4-5-20251001",
+        "claude-opus-4-5-20251101",
+    ),
+    ("anthropic", "claude up to 4.1"): (
         "claude-instant-1.2",
         "claude-2.1",
         "claude-3-haiku-20240307",
@@ -56,9 +72,6 @@ ROWS: dict[tuple[str, str], tuple[str, ...]] = {
         "claude-opus-4-0",
         "claude-opus-4-1-20250805",
         "claude-sonnet-4-20250514",
-        "claude-sonnet-4-5",
-        "claude-haiku-4-5-20251001",
-        "claude-opus-4-5-20251101",
     ),
     ("anthropic", "claude 4.6"): ("claude-opus-4-6", "claude-sonnet-4-6"),
     ("anthropic", "claude 4.7 and 4.8"): ("claude-opus-4-7", "claude-opus-4-8"),
@@ -99,23 +112,37 @@ ROWS: dict[tuple[str, str], tuple[str, ...]] = {
 TAKES = {
     # name: temperature, seed, stop, a stop of white space, prefill, logprobs, batch, headroom,
     # effort
-    "gpt-3.5, gpt-4 and gpt-5-chat": (2.0, True, True, True, False, 20, True, 0, ""),
+    "gpt-3.5 and gpt-4": (2.0, True, True, True, False, 20, True, 0, ""),
+    "gpt-4o, gpt-4.1 and gpt-5-chat": (2.0, True, True, True, False, 20, True, 0, ""),
     "gpt-5.1, 5.2 and 5.4 without reasoning": (2.0, True, False, True, False, 20, True, 0, "none"),
-    "o-series and gpt-5": (None, True, False, True, False, 0, True, THINKING, ""),
-    "gpt-6 and later": (None, False, False, True, False, 0, True, THINKING, ""),
-    "claude up to 4.5": (1.0, False, True, False, True, 0, True, 0, ""),
+    "o-series and gpt-5": (None, True, False, True, False, 0, True, THINKING_TOKENS, ""),
+    "gpt-6 and later": (None, False, False, True, False, 0, True, THINKING_TOKENS, ""),
+    "claude 4.5": (1.0, False, True, False, True, 0, True, 0, ""),
+    "claude up to 4.1": (1.0, False, True, False, True, 0, True, 0, ""),
     "claude 4.6": (1.0, False, True, False, False, 0, True, 0, ""),
     "claude 4.7 and 4.8": (None, False, True, False, False, 0, True, 0, ""),
-    "claude 5 and later": (None, False, True, False, False, 0, True, THINKING, ""),
+    "claude 5 and later": (None, False, True, False, False, 0, True, THINKING_TOKENS, ""),
     "gemini 1 and gemma": (2.0, True, True, True, False, 0, False, 0, ""),
     "gemini 2.0": (2.0, True, True, True, False, 20, False, 0, ""),
     "gemini 2.5 flash-lite": (2.0, True, True, True, False, 0, False, 0, ""),
-    "gemini 2.5 to 3.5": (2.0, True, True, True, False, 0, False, THINKING, ""),
-    "gemini 3.5 flash-lite, 3.6 and later": (None, True, True, True, False, 0, False, THINKING, ""),
+    "gemini 2.5 to 3.5": (2.0, True, True, True, False, 0, False, THINKING_TOKENS, ""),
+    "gemini 3.5 flash-lite, 3.6 and later": (
+        None,
+        True,
+        True,
+        True,
+        False,
+        0,
+        False,
+        THINKING_TOKENS,
+        "",
+    ),
     "any": (2.0, True, True, True, True, 20, False, 0, ""),
     "not a vendor's": (2.0, True, True, True, True, 20, False, 0, ""),
 }
-FAMILIES = [family for info in SHIPPED.values() for _, family in info.families]
+NO_SCHEMA = {"gpt-3.5 and gpt-4", "claude up to 4.1", "gemini 1 and gemma", "not a vendor's"}
+"""Rows whose models cannot be held to a JSON schema."""
+FAMILIES = [family for info in SHIPPED_PROVIDERS.values() for _, family in info.families]
 
 
 @pytest.mark.parametrize(("provider", "name"), ROWS, ids=" ".join)
@@ -142,6 +169,7 @@ def test_each_row_says_what_its_models_take(name: str) -> None:
         row.headroom,
         row.effort,
     )
+    assert row.json_schema is (name not in NO_SCHEMA)
 
 
 def test_no_row_is_untested() -> None:
@@ -164,6 +192,7 @@ REQUESTS = st.builds(
     stop=st.lists(st.sampled_from(["\n", " ", "x", "END"]), max_size=3).map(tuple),
     top_logprobs=st.integers(0, 99),
     sample=st.integers(0, 50),
+    reply_schema=st.sampled_from([{}, {"type": "object"}]),
 )
 
 
@@ -183,16 +212,15 @@ def test_what_is_asked_for_is_taken_or_named(request: Complete, family: Family) 
     assert (take.top_logprobs == 0) == (
         request.top_logprobs == 0 or "top_logprobs" in take.not_sent
     )
+    assert (take.reply_schema == request.reply_schema) != ("reply_schema" in take.not_sent)
     assert take.top_logprobs <= min(family.logprobs, request.top_logprobs)
 
 
 @given(REQUESTS, st.integers(1, 9))
 def test_draws_differ_in_their_seed(request: Complete, further: int) -> None:
     row = family_of("openai", "gpt-4o")
-    one, other = (
-        supported_params(request, row).seed,
-        supported_params(replace(request, sample=request.sample + further), row).seed,
-    )
+    one = supported_params(request, row).seed
+    other = supported_params(replace(request, sample=request.sample + further), row).seed
     assert one is None if request.seed is None else one != other
 
 

@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotlab.core.errors import BadReply, ProviderError, SelfTestFailed, Unavailable, Unsupported
+from cotlab.core.provider import Finding
 from cotlab.core.requests import Complete, Failed, Message, Reply, Response, Token
 from cotlab.core.types import ModelRef
-from cotlab.providers.continuation import check_continuation, without_echo
+from cotlab.providers.continuation import check_continuation, remove_echo
 from cotlab.providers.openai_compat import OpenAICompat
 from tests.support.loopback import Loopback
 
@@ -34,7 +35,7 @@ def writer(prefix: str, text: str = CHAIN) -> dict[str, str]:
 
 async def checked(model: OpenAICompat) -> object:
     """Ask the model's server what the check asks; the verdict."""
-    program = model.check_prefix(ASKED, 1)
+    program = check_continuation(ASKED, 1)
     try:
         request = next(program)
         while True:
@@ -44,6 +45,7 @@ async def checked(model: OpenAICompat) -> object:
                 reply = Failed(request.key, str(error), 1, isinstance(error, Unsupported))
             request = program.send(reply)
     except StopIteration as end:
+        model.use_findings({"prefix": Finding(end.value)})
         return end.value
 
 
@@ -62,7 +64,7 @@ async def reply_of(
         await model.close()
 
 
-@pytest.mark.parametrize(("prefix", "verdict"), [("continue", "continues"), ("echo", "echoes")])
+@pytest.mark.parametrize(("prefix", "verdict"), [("continue", "continued"), ("echo", "echoed")])
 async def test_a_reply_is_the_continuation_alone(
     server: Loopback, prefix: str, verdict: str
 ) -> None:
@@ -95,7 +97,7 @@ async def test_a_reply_that_cannot_be_cut_proves_nothing(
 
 async def test_an_echo_is_seen_also_where_the_models_own_reply_is_short(server: Loopback) -> None:
     verdict, reply = await reply_of(server, {"writer": writer("echo", "7.")})
-    assert (verdict, reply.text) == ("echoes", " 7.")
+    assert (verdict, reply.text) == ("echoed", " 7.")
 
 
 async def test_a_model_that_repeats_the_prefix_itself_is_not_cut(server: Loopback) -> None:
@@ -103,7 +105,7 @@ async def test_a_model_that_repeats_the_prefix_itself_is_not_cut(server: Loopbac
     verdict, reply = await reply_of(
         server, {"writer": writer("continue")}, {"text": f"{PREFIX} 7."}
     )
-    assert (verdict, reply.text) == ("continues", f"{PREFIX} 7.")
+    assert (verdict, reply.text) == ("continued", f"{PREFIX} 7.")
 
 
 @pytest.mark.parametrize(
@@ -126,6 +128,7 @@ async def test_an_error_may_be_text_alone(server: Loopback) -> None:
     server.script(
         {"status": 500, "body": '{"error": "model not loaded"}'},
         {"status": 502, "body": "<html>no</html>"},
+        {"status": 500, "body": '{"detail": "no\\u001b[2J \\u0007model"}'},
     )
     model = OpenAICompat(ModelRef("openai_compat", "m", base_url=server.base_url))
     with pytest.raises(Unavailable, match="model not loaded"):
@@ -133,6 +136,8 @@ async def test_an_error_may_be_text_alone(server: Loopback) -> None:
     with pytest.raises(Unavailable) as raised:
         await model.send(ASKED)
     assert "html" not in str(raised.value)
+    with pytest.raises(Unavailable, match=r"no \[2J model$"):  # nothing that a terminal obeys
+        await model.send(ASKED)
     await model.close()
 
 
@@ -186,7 +191,7 @@ def test_a_model_that_babbles_is_judged_by_its_server(
     except SelfTestFailed as failed:
         verdict = str(failed)
     if server in ("continue", "echo"):
-        assert verdict in {"continue": ("continues", "unknown"), "echo": ("echoes",)}[server]
+        assert verdict in {"continue": ("continued", "unknown"), "echo": ("echoed",)}[server]
     elif not memory:  # in circles a model may come to the same place from anywhere
         assert verdict == "unknown" or "--given user" in verdict
         assert server != "drop" or "starts a new turn" in verdict
@@ -215,7 +220,7 @@ def tokens(*words: str) -> tuple[Token, ...]:
 def test_what_is_cut_is_the_prefix_and_its_tokens(
     text: str, listed: tuple[str, ...], rest: str, left: tuple[str, ...]
 ) -> None:
-    reply = without_echo("So is", Response("k", text=text, tokens=tokens(*listed)))
+    reply = remove_echo("So is", Response("k", text=text, tokens=tokens(*listed)))
     assert reply.text == rest and tuple(token.text for token in reply.tokens) == left
     assert all(token.top == TOP for token in reply.tokens)
 
@@ -234,11 +239,11 @@ def test_what_is_cut_is_the_prefix_and_its_tokens(
 def test_white_space_that_a_template_trims_is_no_part_of_the_echo(
     prefix: str, text: str, rest: str
 ) -> None:
-    assert without_echo(prefix, Response("k", text=text)).text == rest
+    assert remove_echo(prefix, Response("k", text=text)).text == rest
 
 
 def test_a_reply_of_a_server_that_echoes_begins_with_the_prefix() -> None:
     with pytest.raises(BadReply, match="not in this reply"):
-        without_echo("So is", Response("k", text=" 7."))
+        remove_echo("So is", Response("k", text=" 7."))
     refused = Response("k", text=None, refused=True)
-    assert without_echo("So is", refused) is refused
+    assert remove_echo("So is", refused) is refused

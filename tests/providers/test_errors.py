@@ -23,7 +23,7 @@ from cotlab.core.errors import (
     Unavailable,
     Unsupported,
 )
-from cotlab.core.provider import Batching, Listing, Provider
+from cotlab.core.provider import Provider, SupportsBatches, SupportsModelList
 from cotlab.core.requests import Complete, Message, Response
 from cotlab.providers import wire
 from cotlab.providers.keys import KEY_VARIABLES
@@ -117,7 +117,11 @@ async def test_each_failure_has_its_error(
 async def test_every_status_has_a_leaf(server: Loopback, model: Any) -> None:
     statuses = list(range(400, 600))
     server.script(*({"status": status} for status in statuses))
-    kinds = {status: type(await failure(model)) for status in statuses}
+    failures = {status: await failure(model) for status in statuses}
+    kinds = {status: type(error) for status, error in failures.items()}
+    # the server's own time-out, and what a gateway says where it lost the reply of a server
+    billable = {status for status, error in failures.items() if error.may_be_billed}
+    assert billable == {408, 502, 504, 520, 524}
     assert server.count() == len(statuses)
     assert {status for status in statuses if issubclass(kinds[status], Unauthorised)} == {
         401,
@@ -148,7 +152,7 @@ async def test_words_of_a_server_are_cut_and_stand_on_one_line(
 ) -> None:
     server.script({"status": 400, "error": {"message": "no\n\x00 way " + "x" * 5000}})
     said = str(await failure(model))
-    assert "no \x00 way" in said and "\n" not in said and len(said) < 400
+    assert "no way" in said and said.isprintable() and len(said) < 400
 
 
 @on_one_loop
@@ -170,9 +174,10 @@ async def test_words_of_a_server_are_cut_and_stand_on_one_line(
 async def test_the_wait_that_a_server_asks_for(
     server: Loopback, model: Any, headers: dict[str, str], after_s: float | None
 ) -> None:
-    server.script({"status": 429, "headers": headers})
-    limited = await failure(model)
-    assert isinstance(limited, RateLimited) and limited.after_s == after_s
+    for status, error_type in ((429, RateLimited), (503, Unavailable), (529, Unavailable)):
+        server.script({"status": status, "headers": headers})
+        limited = await failure(model)
+        assert isinstance(limited, error_type) and limited.retry_wait_s == after_s
 
 
 @on_one_loop
@@ -182,15 +187,15 @@ async def test_a_wait_given_as_a_date(server: Loopback, model: Any) -> None:
     limited = await failure(model)
     assert (
         isinstance(limited, RateLimited)
-        and limited.after_s is not None
-        and 3000 < limited.after_s <= 3600
+        and limited.retry_wait_s is not None
+        and 3000 < limited.retry_wait_s <= 3600
     )
 
 
 @on_one_loop
 async def test_a_list_that_fails_is_told(server: Loopback, model: Any) -> None:
-    assert isinstance(model, Listing) and isinstance(model, Provider)
-    assert isinstance(model, Batching) == (model.ref.provider in ("openai", "anthropic"))
+    assert isinstance(model, SupportsModelList) and isinstance(model, Provider)
+    assert isinstance(model, SupportsBatches) == (model.ref.provider in ("openai", "anthropic"))
     server.script(models={"status": 401})
     with pytest.raises(Unauthorised):
         await model.models()

@@ -3,6 +3,7 @@ like a vendor that ships with cotlab."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -15,13 +16,19 @@ from cotlab.core.errors import ConfigError, Unsupported
 from cotlab.core.registry import PROVIDERS
 from cotlab.core.requests import Complete, Message
 from cotlab.core.types import ModelRef
-from cotlab.providers.capabilities import ProviderInfo, family_of, provider_info, supported_params
+from cotlab.providers.capabilities import (
+    ProviderInfo,
+    _declared_info,
+    family_of,
+    provider_info,
+    supported_params,
+)
 from cotlab.providers.keys import (
     KEY_VARIABLES,
-    PLACEHOLDER,
-    SEND_TO,
+    PLACEHOLDER_KEY,
+    SEND_KEY_TO_VARIABLE,
     key_for,
-    without_known_keys,
+    mask_known_keys,
 )
 from cotlab.run.transport.budget import price_of
 
@@ -116,20 +123,20 @@ def test_its_key_is_read_protected_and_required(
     assert KEY_VARIABLES["theirs"] == "THEIRS_API_KEY" and "theirs" in set(KEY_VARIABLES)
     with pytest.raises(ConfigError, match=r"theirs needs a key: set THEIRS_API_KEY in .*\.env"):
         PROVIDERS["theirs"](ref)
-    assert key_for("theirs", "http://127.0.0.1:8000") == PLACEHOLDER
+    assert key_for("theirs", "http://127.0.0.1:8000") == PLACEHOLDER_KEY
     monkeypatch.setenv("THEIRS_API_KEY", SECRET)
     assert key_for("theirs", None) == key_for("theirs", "https://eu.api.theirs.example") == SECRET
     with pytest.raises(ConfigError, match="the host of theirs is api.theirs.example") as caught:
         key_for("theirs", "https://elsewhere.example")
     assert SECRET not in str(caught.value)
-    monkeypatch.setenv(SEND_TO, "elsewhere.example")
+    monkeypatch.setenv(SEND_KEY_TO_VARIABLE, "elsewhere.example")
     assert key_for("theirs", "https://elsewhere.example") == SECRET
-    assert without_known_keys(f"key {SECRET}.") == "key ***."
+    assert mask_known_keys(f"key {SECRET}.") == "key ***."
 
 
 def test_its_prices_are_those_of_its_family(installed: Path) -> None:
     price = price_of(ModelRef("theirs", "mistral-large-latest"))
-    assert price.known and price.tokens_out > price.tokens_in > 0 and price.headroom == 9
+    assert price.is_known and price.output_price > price.input_price > 0 and price.headroom == 9
     with pytest.raises(ConfigError, match="No price is known for theirs/gpt-4o-mini"):
         price_of(ModelRef("theirs", "gpt-4o-mini"))  # another vendor's model
 
@@ -148,13 +155,57 @@ def test_its_models_get_what_they_accept(installed: Path) -> None:
         )
 
 
-def test_a_package_that_fails_hides_no_other_and_says_why_when_it_is_opened(
-    installed: Path,
+BROKEN_CODE = {
+    "ModuleNotFoundError: No module named 'no_such_module'": "import no_such_module",
+    "ImportError: cannot import name 'NoSuchClass'": "from cotlab.core.types import NoSuchClass",
+    "AttributeError: module 'os' has no attribute 'nothing'": "import os; os.nothing",
+    "SyntaxError: ": "class",
+    "NameError: name 'Broken' is not defined": "Broken()",
+    "TypeError: ": "from cotlab.core.types import ModelRef; ModelRef()",
+    "ValueError: key_variable 'nokey'": (
+        "from cotlab.providers.capabilities import ProviderInfo; ProviderInfo('nokey')"
+    ),
+    "KeyError: 'NO_SUCH_VARIABLE'": "import os; os.environ['NO_SUCH_VARIABLE']",
+    "FileNotFoundError: ": "open('/no/such/file')",
+    "RuntimeError: no licence": "raise RuntimeError('no licence')",
+    "AssertionError: ": "assert False",
+    "ConfigError: no account": (
+        "from cotlab.core.errors import ConfigError; raise ConfigError('no account')"
+    ),
+}
+
+
+@pytest.mark.parametrize("failure", BROKEN_CODE)
+def test_a_package_that_fails_hides_no_other_and_is_named_in_one_warning(
+    failure: str, installed: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (installed / "broken_api.py").write_text(BROKEN_CODE[failure] + "\n")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    _declared_info.cache_clear()
+    importlib.invalidate_caches()
     assert provider_info("broken") == provider_info("nobody") == ProviderInfo()
     assert set(KEY_VARIABLES) > {"openai", "theirs"} and "broken" not in KEY_VARIABLES
+    (warning,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    start = "The package of the provider 'broken' (broken_api:Broken) cannot be imported: "
+    if failure.startswith("ModuleNotFound"):
+        failure = "MissingExtra: provider 'broken' needs the package 'no_such_module'"
+    assert warning.startswith(start + failure)
+
+
+def test_a_package_that_fails_says_why_when_it_is_opened(package: Path, installed: Path) -> None:
     with pytest.raises(RuntimeError, match="no licence"):
         PROVIDERS["broken"](ModelRef("broken", "x"))
+    doctor = cotlab(package, "doctor")
+    assert doctor.stderr.count("provider 'broken' (broken_api:Broken) cannot be imported") == 1
+    assert "Traceback" not in doctor.stderr and "THEIRS_API_KEY" in doctor.stdout
+
+
+def test_an_error_that_no_import_raises_is_not_hidden(installed: Path) -> None:
+    (installed / "broken_api.py").write_text("class Odd(Exception): ...\nraise Odd('a bug')\n")
+    _declared_info.cache_clear()
+    importlib.invalidate_caches()
+    with pytest.raises(Exception, match="a bug"):
+        provider_info("broken")
 
 
 @pytest.mark.parametrize("name", ["PATH", "their_key", "KEY", "HOME_KEY_X"])
@@ -174,6 +225,7 @@ def test_what_is_shipped_is_read_without_its_packages() -> None:
     assert done.stdout.split("\n")[:2] == ["4", "[]"], done.stdout + done.stderr
 
 
+@pytest.mark.soak
 def test_the_command_runs_it_with_a_key_from_a_file_of_the_folder(package: Path) -> None:
     folder = package.parent
     item = {"item_id": "a", "prompt": "How many?", "ground_truth": "1"}

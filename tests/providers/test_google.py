@@ -22,7 +22,7 @@ from cotlab.core.errors import (
 )
 from cotlab.core.requests import Complete, Message, Response, Token, Usage
 from cotlab.core.types import ModelRef
-from cotlab.providers.capabilities import THINKING
+from cotlab.providers.capabilities import THINKING_TOKENS
 from cotlab.providers.google import Google
 from tests.support.loopback import Loopback
 
@@ -124,7 +124,7 @@ async def test_a_newer_model_is_not_sent_what_it_rejects(
     reply = await model.send(replace(ASKED, model=model.ref))
     (call,) = server.seen()
     assert set(call["body"]["generationConfig"]) == names and reply.sent["not_sent"] == not_sent
-    assert call["body"]["generationConfig"]["maxOutputTokens"] == 17 + THINKING
+    assert call["body"]["generationConfig"]["maxOutputTokens"] == 17 + THINKING_TOKENS
     await model.close()
 
 
@@ -274,7 +274,7 @@ async def test_the_wait_that_the_vendor_asks_for(
     for wanted in (after_s, max(after_s or 0, 9)):
         with pytest.raises(RateLimited) as caught:
             await model.send(ASKED)
-        assert caught.value.after_s == wanted
+        assert caught.value.retry_wait_s == wanted
 
 
 @pytest.mark.parametrize(

@@ -13,15 +13,15 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from cotlab.core.errors import ConfigError, UnknownName, Unsupported
-from cotlab.core.provider import BatchProvider
+from cotlab.core.provider import InProcessProvider
 from cotlab.core.requests import Complete, Embed, Locate, LogProb, Message, Request, Response, Span
 from cotlab.core.types import ModelRef
 from cotlab.organisms.train import make_tokenizer
+from cotlab.providers.local.load import max_positions
 from cotlab.providers.local.provider import LocalModel, open_local, open_organism
-from cotlab.providers.local.render import context_length
 from cotlab.suites.jsonl import load_suite
 from cotlab.suites.shipped import find_suite
-from cotlab.text.prompts.chain import ask_answer, ask_rest
+from cotlab.text.prompts.chain import answer_prompt, continuation_prompt
 from tests.support.tiny_models import TEMPLATE, TEXTS, byte_tokenizer, metaspace_tokenizer, save
 
 TOLERANCE = 1e-5
@@ -63,9 +63,9 @@ def model(request: pytest.FixtureRequest, opened: dict[str, LocalModel]) -> Loca
 
 
 def speaks_english(model: LocalModel) -> bool:
-    return model._loaded.tokenizer.convert_tokens_to_ids("<pad>") in (
+    return model._loaded_model.tokenizer.convert_tokens_to_ids("<pad>") in (
         None,
-        model._loaded.tokenizer.unk_token_id,
+        model._loaded_model.tokenizer.unk_token_id,
     )
 
 
@@ -80,7 +80,7 @@ def questions(model: LocalModel) -> list[Complete]:
         built = [
             f(i.question, tuple(s.text for s in i.steps[:k]), "continuation")
             for i in items
-            for f, k in ((ask_answer, 9), (ask_rest, 1))
+            for f, k in ((answer_prompt, 9), (continuation_prompt, 1))
         ]
         prompts = [(prompt.messages, prompt.prefix) for prompt in built]
     return [
@@ -110,9 +110,9 @@ def assert_close(one: Response, other: Response) -> None:
 
 
 def test_a_local_model_is_a_batch_provider(model: LocalModel) -> None:
-    assert isinstance(model, BatchProvider)
+    assert isinstance(model, InProcessProvider)
     assert model.ref.revision and model.ref.form == (
-        "chat" if model._loaded.has_chat_template else "continuation"
+        "chat" if model._loaded_model.has_chat_template else "continuation"
     )
 
 
@@ -127,11 +127,11 @@ def test_a_batch_gives_what_one_by_one_gives(model: LocalModel, temperature: flo
 
 
 def test_greedy_text_is_that_of_the_library(model: LocalModel) -> None:
-    network, tokenizer = model._loaded.model, model._loaded.tokenizer
+    network, tokenizer = model._loaded_model.model, model._loaded_model.tokenizer
     for request, reply in zip(asked := questions(model), ask(model, asked), strict=True):
         text = rendered(model, request)
         ids = tokenizer(
-            text, return_tensors="pt", add_special_tokens=not model._loaded.has_chat_template
+            text, return_tensors="pt", add_special_tokens=not model._loaded_model.has_chat_template
         )["input_ids"]
         made = network.generate(
             ids,
@@ -182,12 +182,12 @@ def test_tokens_are_the_text_and_their_logprobs_are_the_models(model: LocalModel
 @torch.inference_mode()
 def naive(model: LocalModel, request: Complete | LogProb, answer: str) -> tuple[float, int]:
     """Log-probability of ``answer`` by one whole forward of its own, and its number of tokens."""
-    tokenizer, special = model._loaded.tokenizer, not model._loaded.has_chat_template
+    tokenizer, special = model._loaded_model.tokenizer, not model._loaded_model.has_chat_template
     text = rendered(model, request)
     coded = tokenizer(text + answer, add_special_tokens=special, return_offsets_mapping=True)
     ids = coded["input_ids"]
     n = sum(end > len(text) for _, end in coded["offset_mapping"])
-    logp = model._loaded.model(torch.tensor([ids])).logits[0].log_softmax(-1)
+    logp = model._loaded_model.model(torch.tensor([ids])).logits[0].log_softmax(-1)
     return sum(float(logp[i - 1, ids[i]]) for i in range(len(ids) - n, len(ids))), n
 
 
@@ -296,14 +296,6 @@ def test_turns_that_a_template_refuses_are_unsupported(opened: dict[str, LocalMo
     assert isinstance(reply, Unsupported) and "no system turns" in str(reply)
 
 
-async def test_send_is_a_batch_of_one(opened: dict[str, LocalModel]) -> None:
-    model = opened["gpt2"]
-    request = questions(model)[0]
-    assert_close(await model.send(request), ask(model, [request])[0])
-    with pytest.raises(Unsupported):
-        await model.send(replace(request, prefix="x ! " * 96))
-
-
 def test_a_tokenizer_that_ends_every_text_does_not_end_the_prompt(
     folders: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -315,10 +307,8 @@ def test_a_tokenizer_that_ends_every_text_does_not_end_the_prompt(
         "$A <end>", special_tokens=[("<end>", 0)]
     )
     tokenizer.save_pretrained(tmp_path / "m")
-    ends, plain = (
-        open_local(ModelRef("local", str(tmp_path / "m"))),
-        open_local(ModelRef("local", str(folders["gpt2"]))),
-    )
+    ends = open_local(ModelRef("local", str(tmp_path / "m")))
+    plain = open_local(ModelRef("local", str(folders["gpt2"])))
     request = questions(plain)[0]
     scored = LogProb(plain.ref, request.messages, (" the", "cat"), prefix=request.prefix)
     assert ask(ends, [request])[0].text == ask(plain, [request])[0].text
@@ -341,7 +331,7 @@ def test_without_character_offsets_text_is_written_and_what_needs_them_is_refuse
     written, *refused = model.send_batch(requests)
     assert isinstance(written, Response) and written.usage.tokens_out
     assert all(
-        isinstance(reply, Unsupported) and "tells no character offsets" in str(reply)
+        isinstance(reply, Unsupported) and "gives no character offsets" in str(reply)
         for reply in refused
     )
 
@@ -350,11 +340,11 @@ def test_without_character_offsets_text_is_written_and_what_needs_them_is_refuse
 def test_a_model_that_tells_no_longest_text_takes_any(
     opened: dict[str, LocalModel], told: int
 ) -> None:
-    config = opened["gpt2"]._loaded.model.config
+    config = opened["gpt2"]._loaded_model.model.config
     own = config.n_positions
     config.n_positions = told
     try:
-        assert context_length(opened["gpt2"]._loaded) == 1 << 20
+        assert max_positions(opened["gpt2"]._loaded_model.model) == 1 << 20
     finally:
         config.n_positions = own
 
@@ -393,3 +383,18 @@ def test_the_revision_names_the_weights(folders: dict[str, Path], tmp_path: Path
     assert second != first
     (copy / "generation_config.json").write_text('{"eos_token_id": 5}')
     assert open_local(ModelRef("local", str(copy))).ref.revision not in (first, second)
+
+
+@pytest.mark.parametrize("change", ["missing", "shape"])
+def test_a_folder_without_all_weights_is_refused(change: str, tmp_path: Path) -> None:
+    """The library makes up what is missing: numbers of such a model would say nothing."""
+    folder = save(tmp_path, byte_tokenizer(), "llama")
+    weights = load_file(folder / "model.safetensors")
+    name = "model.layers.1.mlp.down_proj.weight"
+    changed = weights.pop(name)
+    if change == "shape":
+        weights[name] = changed[:, :-1].contiguous()
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ConfigError, match="1 of its weights") as refused:
+        open_local(ModelRef("local", str(folder)))
+    assert "down_proj" in str(refused.value)

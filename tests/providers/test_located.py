@@ -14,7 +14,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from cotlab.core.errors import Unsupported
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import (
-    PREFIX,
+    PREFIX_INDEX,
     Complete,
     Failed,
     Locate,
@@ -25,7 +25,7 @@ from cotlab.core.requests import (
     Span,
 )
 from cotlab.core.types import ModelRef
-from cotlab.metrics.mediation.interventions import Text
+from cotlab.metrics.mediation.interventions import ChainText
 from cotlab.metrics.mediation.scorer import mediation
 from cotlab.providers.local.provider import LocalModel, open_local
 from cotlab.suites.wordproblems import make_suite
@@ -69,7 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def opened(folder: Path, template: str = TEMPLATE) -> LocalModel:
     model = open_local(ModelRef("local", str(folder)))
-    model._loaded.tokenizer.chat_template = template
+    model._loaded_model.tokenizer.chat_template = template
     return model
 
 
@@ -94,26 +94,32 @@ def test_the_chain_is_located_in_the_text_that_is_generated_scored_and_patched(
     folder: Path, template: str
 ) -> None:
     model = opened(folder, template)
-    params, tokenizer = params_of(model), model._loaded.tokenizer
-    text = Text.of(ITEM, STEPS, params)
-    located = ask(model, text.locate(params)).located
+    params, tokenizer = params_of(model), model._loaded_model.tokenizer
+    text = ChainText.from_item(ITEM, STEPS, params)
+    located = ask(model, text.locate_request(params)).located
     assert located is not None and model.ref.form == "chat"
     seen = f"<user>{text.messages[0].content}\n<assistant>{text.prefix}"
     assert "".join(located.pieces) == seen
 
     ids = tokenizer(seen, add_special_tokens=False)["input_ids"]
     chain, question, cue = located.positions
-    wanted = ("".join(f"{step}\n" for step in STEPS), ITEM.question, text.prefix[text.chain.end :])
+    wanted = (
+        "".join(f"{step}\n" for step in STEPS),
+        ITEM.question,
+        text.prefix[text.chain_span.end :],
+    )
     for at, words in zip((chain, question, cue), wanted, strict=True):
         assert tokenizer.decode([ids[i] for i in at], clean_up_tokenization_spaces=False) == words
         assert at == tuple(range(at[0], at[-1] + 1))
     assert question[-1] < chain[0] and chain[-1] + 1 == cue[0] and cue[-1] + 1 == len(ids)
 
-    said = ask(model, replace(text.ask_answer(params), max_tokens=1, top_logprobs=60))
+    said = ask(model, replace(text.answer_request(params), max_tokens=1, top_logprobs=60))
     answer, likely = next(one for one in said.tokens[0].top if one[0].isascii() and one[0].strip())
-    scored = ask(model, text.logprob(params, answer)).numbers
+    scored = ask(model, text.logprob_request(params, answer)).numbers
     clean, identity = PatchRow((), chain, chain), PatchRow((0, 1), chain, chain)
-    patched = ask(model, text.patched(params, answer, Source("run"), [clean, identity])).numbers
+    patched = ask(
+        model, text.patched_request(params, answer, Source("run"), [clean, identity])
+    ).numbers
     assert said.usage.tokens_in == len(ids) and scored is not None and patched is not None
     assert tokenizer(seen + answer, add_special_tokens=False)["input_ids"][:-1] == ids
     assert [*scored, *patched] == pytest.approx([likely] * 3, abs=1e-4)
@@ -124,7 +130,7 @@ def test_a_part_of_a_trimmed_message_is_where_it_was_and_its_trimmed_ends_are_le
 ) -> None:
     model = opened(folder, TRIMMED)
     content = "  the cat sat on the mat.  \n"
-    text = Text.of(ITEM, STEPS, params_of(model))
+    text = ChainText.from_item(ITEM, STEPS, params_of(model))
     request = Locate(
         model.ref,
         (replace(text.messages[0], content=content),),
@@ -143,8 +149,10 @@ def test_a_text_that_the_template_changes_is_undefined_and_says_why(
 ) -> None:
     model = opened(folder, SPOILT[spoilt])
     params = params_of(model)
-    assert "cannot be located" in refused(model, Text.of(ITEM, STEPS, params).locate(params))
-    program = mediation(ITEM, params, Peers.of(SUITE, 0))
+    assert "cannot be located" in refused(
+        model, ChainText.from_item(ITEM, STEPS, params).locate_request(params)
+    )
+    program = mediation(ITEM, params, Peers.from_suite(SUITE, 0))
     round_, scores = next(program), ()
     try:
         while True:
@@ -170,18 +178,20 @@ def _reply(model: LocalModel, request: Request) -> Response | Failed:
 
 def test_a_token_that_reaches_over_the_end_is_refused(folder: Path) -> None:
     model = opened(folder)
-    message = Text.of(ITEM, STEPS, params_of(model)).messages
+    message = ChainText.from_item(ITEM, STEPS, params_of(model)).messages
     pieces = ask(
-        model, Locate(model.ref, message, (Span(PREFIX, 0, 23),), prefix="the cat sat on the mat.")
+        model,
+        Locate(model.ref, message, (Span(PREFIX_INDEX, 0, 23),), prefix="the cat sat on the mat."),
     ).located
     assert pieces is not None
     long = next(piece for piece in pieces.pieces[-9:] if len(piece.strip()) > 1)
     end = "the cat sat on the mat.".index(long.strip()) + 1
     assert "reaches over the end" in refused(
-        model, Locate(model.ref, message, (Span(PREFIX, 0, end),), prefix="the cat sat on the mat.")
+        model,
+        Locate(model.ref, message, (Span(PREFIX_INDEX, 0, end),), prefix="the cat sat on the mat."),
     )
     assert "no token of its own" in refused(
-        model, Locate(model.ref, message, (Span(PREFIX, 3, 3),), prefix="the cat")
+        model, Locate(model.ref, message, (Span(PREFIX_INDEX, 3, 3),), prefix="the cat")
     )
 
 
@@ -189,11 +199,9 @@ def rows_refused(
     model: LocalModel, source: Source, rows: Sequence[PatchRow], answer: str = " 12"
 ) -> str:
     """What a patched request is refused with; a sound one beside it is answered."""
-    text, params = Text.of(ITEM, STEPS, params_of(model)), params_of(model)
-    bad, good = (
-        text.patched(params, answer, source, rows),
-        text.patched(params, answer, Source("run"), [PatchRow((0,), (1,), (2,))]),
-    )
+    text, params = ChainText.from_item(ITEM, STEPS, params_of(model)), params_of(model)
+    bad = text.patched_request(params, answer, source, rows)
+    good = text.patched_request(params, answer, Source("run"), [PatchRow((0,), (1,), (2,))])
     replies = model.send_batch([good, bad, good])
     assert [isinstance(reply, Response) and len(reply.numbers or ()) for reply in replies] == [
         1,
@@ -207,8 +215,9 @@ def rows_refused(
 def test_positions_and_states_of_the_answer_are_barred(folder: Path) -> None:
     model = opened(folder)
     params = params_of(model)
-    text, back = Text.of(ITEM, STEPS, params), Text.of(ITEM, STEPS[:1], params)
-    n, short = (len(ask(model, t.locate(params)).located.pieces) for t in (text, back))  # type: ignore[union-attr]
+    text = ChainText.from_item(ITEM, STEPS, params)
+    back = ChainText.from_item(ITEM, STEPS[:1], params)
+    n, short = (len(ask(model, t.locate_request(params)).located.pieces) for t in (text, back))  # type: ignore[union-attr]
     own, other = Source("run"), Source("run", back.messages, back.prefix)
     for at in (
         n,
@@ -240,7 +249,7 @@ def test_positions_and_states_of_the_answer_are_barred(folder: Path) -> None:
                 model, Source(kind, at=drawn), [PatchRow((0,), (5,))]
             )
     once, twice = (
-        ask(model, text.patched(params, " 12", other, [PatchRow(span, (5,), (3,))]))
+        ask(model, text.patched_request(params, " 12", other, [PatchRow(span, (5,), (3,))]))
         for span in ((0, 1), (0, 1, 1))
     )
     assert (
@@ -252,7 +261,10 @@ def test_positions_and_states_of_the_answer_are_barred(folder: Path) -> None:
     ):  # the last state before an answer may be taken, and the last position be patched
         last = (n if source is own else short) - 1
         assert isinstance(
-            ask(model, text.patched(params, " 12", source, [PatchRow((0, 1), (n - 1,), (last,))])),
+            ask(
+                model,
+                text.patched_request(params, " 12", source, [PatchRow((0, 1), (n - 1,), (last,))]),
+            ),
             Response,
         )
 
@@ -261,13 +273,11 @@ def test_a_source_ends_before_the_answer(folder: Path) -> None:
     """The run of a text gives the same states with any answer behind it, and alone."""
     model = opened(folder)
     params = params_of(model)
-    text, rows = (
-        Text.of(ITEM, STEPS, params),
-        [PatchRow((0,), (5, 6), (70, 80)), PatchRow((0, 1), (9,), (90,))],
-    )
+    text = ChainText.from_item(ITEM, STEPS, params)
+    rows = [PatchRow((0,), (5, 6), (70, 80)), PatchRow((0, 1), (9,), (90,))]
     for answer in (" 12", " the cat", "."):
         numbers = [
-            ask(model, text.patched(params, answer, source, rows)).numbers
+            ask(model, text.patched_request(params, answer, source, rows)).numbers
             for source in (Source("run"), Source("run", text.messages, text.prefix))
         ]
         assert numbers[0] == pytest.approx(numbers[1], abs=1e-4)

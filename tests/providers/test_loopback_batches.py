@@ -56,10 +56,8 @@ async def test_a_batch_of_openai(server: Loopback, chat: OpenAI) -> None:
 async def test_a_batch_of_openai_that_goes_wrong(server: Loopback, chat: OpenAI) -> None:
     server.script({"status": 429}, batch_s=0.05, batch_errors=0.4, batch_expire=0.2, prices=PRICES)
     batch = await openai_batch(chat.client, lines_of(["x"] * 40))
-    good, bad = (
-        await rows(chat.client, batch.output_file_id),
-        await rows(chat.client, batch.error_file_id),
-    )
+    good = await rows(chat.client, batch.output_file_id)
+    bad = await rows(chat.client, batch.error_file_id)
     assert batch.status == "expired" and len(good) + len(bad) == 40 and not {*good} & {*bad}
     assert {(row["response"] or {}).get("status_code") for row in bad.values()} == {429, 500, None}
     assert {(row["error"] or {}).get("code") for row in bad.values()} == {"batch_expired", None}
@@ -87,10 +85,8 @@ async def test_a_cancelled_batch_of_openai(server: Loopback, chat: OpenAI) -> No
     assert (await chat.client.batches.retrieve(batch.id)).status == "in_progress"
     assert (await chat.client.batches.cancel(batch.id)).status == "cancelling"
     batch = await ended(chat.client, batch.id)
-    good, bad = (
-        await rows(chat.client, batch.output_file_id),
-        await rows(chat.client, batch.error_file_id),
-    )
+    good = await rows(chat.client, batch.output_file_id)
+    bad = await rows(chat.client, batch.error_file_id)
     assert batch.status == "cancelled" and 0 < len(good) < 20 == len(good) + len(bad)
     assert {row["error"]["code"] for row in bad.values()} == {"batch_cancelled"}
     assert server.spend() == cost([(1, 1, 0, 0)] * len(good)) / 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,11 @@ import torch
 from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
 from cotlab.core.errors import ConfigError, Unsupported
-from cotlab.core.provider import BatchProvider
+from cotlab.core.provider import InProcessProvider
 from cotlab.core.requests import Complete, Entail, Message, Response
 from cotlab.core.types import ModelRef
 from cotlab.providers.local.nli import CrossEncoder, entailment_label, open_nli
+from cotlab.providers.local.windows import split_windows
 
 LABELS = {0: "contradiction", 1: "ENTAILMENT", 2: "neutral"}
 WORDS = [
@@ -46,6 +48,7 @@ def build(folder: Path, labels: dict[int, str]) -> Path:
         id2label=labels,
         label2id={v: k for k, v in labels.items()},
         max_position_embeddings=32,
+        initializer_range=0.3,
     )
     BertForSequenceClassification(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -59,7 +62,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> CrossEncoder:
 
 
 def test_it_gives_the_probability_of_the_entailment_label(model: CrossEncoder) -> None:
-    assert isinstance(model, BatchProvider) and model.answers == {"entail"} and model.ref.revision
+    assert (
+        isinstance(model, InProcessProvider) and model.answers == {"entail"} and model.ref.revision
+    )
     pairs = [
         ("birds fly .", "tweety is a bird ."),
         ("tweety sings", "birds fly"),
@@ -78,20 +83,47 @@ def test_it_gives_the_probability_of_the_entailment_label(model: CrossEncoder) -
     assert len({reply.numbers for reply in replies if isinstance(reply, Response)}) == 3
 
 
-def test_what_is_too_long_is_not_cut(model: CrossEncoder) -> None:
-    long, short = model.send_batch(
-        [Entail(model.ref, "birds " * 40, "fly"), Entail(model.ref, "birds", "fly")]
-    )
-    assert isinstance(long, Unsupported) and "44 tokens, the model takes 32" in str(long)
-    assert isinstance(short, Response)
+def probability(model: CrossEncoder, premise: str, hypothesis: str) -> float:
+    (reply,) = model.send_batch([Entail(model.ref, premise, hypothesis)])
+    assert isinstance(reply, Response) and reply.numbers is not None, reply
+    return reply.numbers[0]
+
+
+def test_a_long_premise_is_read_in_windows_and_the_best_counts(model: CrossEncoder) -> None:
+    words = ["birds fly .", "tweety sings", "a bird is a bird .", "tweety is a bird ."] * 4
+    premise, hypothesis = " ".join(words), "birds fly ."
+    room = 32 - 3 - 3  # special tokens, tokens of the hypothesis
+    windows = [window.split() for window in split_windows(premise, fits(room), is_overlapping=True)]
+    assert len(windows) > 2 and all(len(window) <= room for window in windows)
+    assert {*premise.split()} == {word for window in windows for word in window}
+    alone = [probability(model, " ".join(window), hypothesis) for window in windows]
+    assert max(alone) - min(alone) > 1e-4
+    assert probability(model, premise, hypothesis) == pytest.approx(max(alone), abs=1e-6)
+
+
+def test_of_a_long_step_the_part_that_follows_least_counts(model: CrossEncoder) -> None:
+    premise, hypothesis = "birds fly .", "tweety sings birds fly . a bird is a bird . " * 4
+    parts = split_windows(hypothesis, fits(32 - 3 - 3))
+    assert len(parts) > 1 and "".join(parts) == hypothesis
+    alone = [probability(model, premise, part) for part in parts]
+    assert probability(model, premise, hypothesis) == pytest.approx(min(alone), abs=1e-6)
+    assert 0 <= probability(model, premise * 9, hypothesis * 3) <= 1
+
+
+def fits(n_tokens: int) -> Callable[[str], bool]:
+    return lambda text: len(text.split()) <= n_tokens
+
+
+def test_other_requests_are_refused(model: CrossEncoder) -> None:
     (other,) = model.send_batch([Complete(model.ref, (Message("user", "Hi"),))])
     assert isinstance(other, Unsupported)
 
 
-async def test_send(model: CrossEncoder) -> None:
-    assert (await model.send(Entail(model.ref, "birds", "fly"))).numbers
-    with pytest.raises(Unsupported):
-        await model.send(Entail(model.ref, "birds " * 40, "fly"))
+def test_a_word_that_does_not_fit_is_cut_and_no_character_is_lost() -> None:
+    text = "  ab " + "c" * 50 + " de\n"
+    windows = split_windows(text, lambda part: len(part) <= 7)
+    assert "".join(windows) == text and max(map(len, windows)) <= 7
+    assert split_windows("abc", lambda part: not part) == []
 
 
 @pytest.mark.parametrize(

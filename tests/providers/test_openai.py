@@ -20,7 +20,7 @@ from cotlab.core.errors import (
 )
 from cotlab.core.requests import Complete, Message, Response
 from cotlab.core.types import ModelRef
-from cotlab.providers.capabilities import THINKING, family_of
+from cotlab.providers.capabilities import THINKING_TOKENS, family_of
 from cotlab.providers.openai import OpenAI, _batch_error
 from cotlab.providers.openai_compat import completion_parameters
 from tests.support.loopback import Loopback
@@ -53,7 +53,7 @@ def several(n: int, **more: Any) -> list[Complete]:
 
 
 async def ended(model: OpenAI, batch: str) -> None:
-    while not (await model.poll(batch)).ended:  # noqa: ASYNC110 - what ends it is at the other end
+    while not (await model.poll(batch)).has_ended:  # noqa: ASYNC110 - what ends it is at the other end
         await asyncio.sleep(0.02)
 
 
@@ -86,7 +86,7 @@ async def test_a_reasoning_model_is_not_sent_what_it_rejects(server: Loopback) -
     reply = await model.send(replace(ASKED, model=model.ref))
     (call,) = server.seen()
     assert set(call["body"]) == {"model", "messages", "max_completion_tokens", "seed"}
-    assert call["body"]["max_completion_tokens"] == 17 + THINKING
+    assert call["body"]["max_completion_tokens"] == 17 + THINKING_TOKENS
     assert reply.sent["not_sent"] == ["stop", "temperature", "top_logprobs"]
     assert (reply.usage.tokens_out, reply.usage.reasoning) == (40, 38)
     await model.close()
@@ -95,15 +95,15 @@ async def test_a_reasoning_model_is_not_sent_what_it_rejects(server: Loopback) -
 def test_reasoning_is_turned_off_where_the_rest_depends_on_it() -> None:
     row = family_of("openai", "gpt-5.4")
     asked = completion_parameters(
-        replace(ASKED, model=ModelRef("openai", "gpt-5.4")), row, OpenAI.limit
+        replace(ASKED, model=ModelRef("openai", "gpt-5.4")), row, OpenAI.max_tokens_name
     )
     assert (
         asked.body["reasoning_effort"],
         asked.body["temperature"],
         asked.body["top_logprobs"],
     ) == ("none", 0.5, 5)
-    assert asked.body["max_completion_tokens"] == 17 and asked.sent["not_sent"] == ["stop"]
-    assert asked.sent["reasoning_effort"] == "none"
+    assert asked.body["max_completion_tokens"] == 17 and asked.sent_params["not_sent"] == ["stop"]
+    assert asked.sent_params["reasoning_effort"] == "none"
 
 
 def test_its_models_do_not_go_on_from_their_own_turn(server: Loopback) -> None:
@@ -139,7 +139,7 @@ async def test_a_batch_from_end_to_end(server: Loopback, model: OpenAI) -> None:
         await model.find("run-1", (), long_ago) == batch
         and await model.find("run-2", (), long_ago) is None
     )
-    assert (await model.poll(batch)).ended is False
+    assert (await model.poll(batch)).has_ended is False
     await ended(model, batch)
     assert await model.poll(batch) == (True, 8, 8)
     results = await model.results(batch, requests)
@@ -162,11 +162,13 @@ async def test_a_batch_from_end_to_end(server: Loopback, model: OpenAI) -> None:
     )
     assert calls["/v1/files"]["purpose"] == "batch"
     lines = [json.loads(line) for line in calls["/v1/files"]["file"].splitlines()]
-    single = completion_parameters(requests[0], family_of("openai", "gpt-4o-mini"), OpenAI.limit)
+    single = completion_parameters(
+        requests[0], family_of("openai", "gpt-4o-mini"), OpenAI.max_tokens_name
+    )
     assert (
         lines[0]["custom_id"] == requests[0].key
         and lines[0]["body"] == single.body
-        and last.sent == single.sent
+        and last.sent == single.sent_params
     )
 
 

@@ -22,10 +22,10 @@ from transformers import (
 )
 
 from cotlab.providers.local.backend import PatchRow
-from cotlab.providers.local.fast import Fast
-from cotlab.providers.local.hooks import Hooks
-from cotlab.providers.local.load import single_torch_thread
-from cotlab.providers.local.patching import in_threads, pack_rows
+from cotlab.providers.local.batching import single_torch_thread, use_reproducible_products
+from cotlab.providers.local.fast import FastBackend
+from cotlab.providers.local.hooks import TransformersHookBackend
+from cotlab.providers.local.patching import map_in_threads, pack_rows
 
 LAYERS, TOKENS = 5, 40
 SHAPE: dict[str, Any] = {
@@ -81,18 +81,20 @@ def test_packed_rows_are_each_row_alone(name: str, n_answer: int) -> None:
             if "norm" in key or "bias" in key:
                 weights.add_(torch.randn_like(weights) * 0.3)
     ids, other = ([rng.randrange(60) for _ in range(TOKENS)] for _ in range(2))
-    fast, hooks, rows = Fast(model), Hooks(model), rows_of_every_kind(n_answer)
+    fast = FastBackend(model)
+    hooks = TransformersHookBackend(model)
+    rows = rows_of_every_kind(n_answer)
     clean, bank = hooks.residuals(ids), hooks.residuals(other)
-    wanted = [hooks.patched(ids, n_answer, clean, bank, [row])[0] for row in rows]
+    wanted = [hooks.patched_log_probs(ids, n_answer, clean, bank, [row])[0] for row in rows]
     for budget in (1, 200, 10_000):
-        chosen = list(pack_rows(rows, TOKENS, budget, fast))
+        chosen = list(pack_rows(rows, TOKENS, n_answer, budget, fast))
         assert sorted(k for pack in chosen for k in pack) == list(range(len(rows)))
         for workers in (1, 2):
 
             def numbers(pack: list[int]) -> list[float]:
-                return fast.patched(ids, n_answer, clean, bank, [rows[k] for k in pack])
+                return fast.patched_log_probs(ids, n_answer, clean, bank, [rows[k] for k in pack])
 
-            found = in_threads(numbers, chosen, workers)
+            found = map_in_threads(numbers, chosen, workers)
             for pack, told in zip(chosen, found, strict=True):
                 assert told == pytest.approx([wanted[k] for k in pack], abs=1e-4)
 
@@ -113,23 +115,44 @@ def test_in_float64_packed_rows_are_each_row_alone_to_the_twelfth_digit(name: st
                 eps=module.variance_epsilon,
             )
     ids, other = ([rng.randrange(60) for _ in range(TOKENS)] for _ in range(2))
-    fast, hooks, rows = Fast(model), Hooks(model), rows_of_every_kind(2)
+    fast, hooks, rows = FastBackend(model), TransformersHookBackend(model), rows_of_every_kind(2)
     clean, bank = hooks.residuals(ids), hooks.residuals(other)
     assert torch.allclose(fast.residuals(ids), clean, rtol=0, atol=1e-12)
-    for pack in pack_rows(rows, TOKENS, 500, fast):
-        wanted = [hooks.patched(ids, 2, clean, bank, [rows[k]])[0] for k in pack]
-        assert fast.patched(ids, 2, clean, bank, [rows[k] for k in pack]) == pytest.approx(
-            wanted, rel=0, abs=1e-11
-        )
+    for pack in pack_rows(rows, TOKENS, 2, 500, fast):
+        wanted = [hooks.patched_log_probs(ids, 2, clean, bank, [rows[k]])[0] for k in pack]
+        assert fast.patched_log_probs(
+            ids, 2, clean, bank, [rows[k] for k in pack]
+        ) == pytest.approx(wanted, rel=0, abs=1e-11)
 
 
 def test_a_pack_keeps_its_budget_and_its_order() -> None:
-    fast, rows = Fast(MODELS["llama"]()), rows_of_every_kind(1)
+    fast, rows = FastBackend(MODELS["llama"]()), rows_of_every_kind(1)
     for budget in (60, 500):
-        for pack in pack_rows(rows, TOKENS, budget, fast):
+        for pack in pack_rows(rows, TOKENS, 1, budget, fast):
             own = [rows[k] for k in pack]
-            assert (
-                len(pack) == 1 or len(pack) * max(fast.weight(row, TOKENS) for row in own) <= budget
-            )
-            assert all(a.first <= b.first for a, b in pairwise(own))
-            assert len({row.layers if row.through else () for row in own}) == 1
+            shapes = {fast.pack_shape(row, TOKENS, 1) for row in own}
+            assert len(pack) == 1 or len(pack) * max(s.row_cost for s in shapes) <= budget
+            assert all(a.first_layer <= b.first_layer for a, b in pairwise(own))
+            assert len({shape.group for shape in shapes}) == 1
+            assert len(shapes) == 1 or all(shape.group for shape in shapes)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_rows_of_different_shapes_share_a_pack_and_keep_their_bits(name: str) -> None:
+    use_reproducible_products()
+    torch.manual_seed(5)
+    fast, rng = FastBackend(MODELS[name]().eval()), random.Random(4)
+    n_different_shapes = 0
+    for n_tokens in (TOKENS, 81, 190):
+        ids, other = ([rng.randrange(60) for _ in range(n_tokens)] for _ in range(2))
+        clean, bank = fast.residuals(ids), fast.residuals(other)
+        rows = rows_of_every_kind(2)
+        for start in range(0, n_tokens - 12, 7):
+            at = tuple(range(start, rng.randrange(start + 1, n_tokens - 4)))
+            rows.append(PatchRow(tuple(range(LAYERS)), at, at))
+        for pack in pack_rows(rows, n_tokens, 2, 10_000, fast):
+            shapes = {fast.pack_shape(rows[k], n_tokens, 2) for k in pack}
+            n_different_shapes += len(shapes) - 1
+            alone = [fast.patched_log_probs(ids, 2, clean, bank, [rows[k]])[0] for k in pack]
+            assert fast.patched_log_probs(ids, 2, clean, bank, [rows[k] for k in pack]) == alone
+    assert n_different_shapes >= 10

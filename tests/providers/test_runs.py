@@ -86,9 +86,9 @@ def test_a_batch_is_as_large_as_free_memory_allows_and_as_is_fast(
     each = (16 * 32 + 4 * 64) * 4 + 0.1 * 8 * 100  # bytes a token, a tenth of them with logits
     monkeypatch.setattr(patching, "_free_bytes", lambda: 1 << 40)
     fast = token_budget(model)
-    assert fast == patching.CACHED_NUMBERS // 32 * torch.get_num_threads()
+    assert fast == patching.MAX_CPU_STATE_NUMBERS // 32 * torch.get_num_threads()
     monkeypatch.setattr(patching, "_free_bytes", lambda: int(2 * 1000 * each))
     assert token_budget(model) == 1000 < fast
-    assert token_budget(model, answers=1.0) < 1000
+    assert token_budget(model, answer_share=1.0) < 1000
     monkeypatch.setattr(patching, "_free_bytes", lambda: 0)
     assert token_budget(model) == 256

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from cotlab.core.errors import ConfigError
 from cotlab.core.registry import PROVIDERS
 from cotlab.core.types import ModelRef
-from cotlab.providers.capabilities import SHIPPED
-from cotlab.providers.keys import KEY_VARIABLES, SEND_TO, key_for, without_keys
+from cotlab.providers.capabilities import SHIPPED_PROVIDERS
+from cotlab.providers.keys import KEY_VARIABLES, SEND_KEY_TO_VARIABLE, key_for, mask_keys
 from tests.support.loopback import Loopback
 from tests.support.vendors import MODELS, SECRET, ask, opened_at
 
-HOSTS = {name: info.hosts[0] for name, info in SHIPPED.items() if info.hosts}
+HOSTS = {name: info.hosts[0] for name, info in SHIPPED_PROVIDERS.items() if info.hosts}
 
 
 @pytest.fixture(params=list(MODELS))
@@ -27,7 +27,7 @@ async def model(
     request: pytest.FixtureRequest, server: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Any]:
     monkeypatch.setenv(KEY_VARIABLES[request.param], SECRET)
-    monkeypatch.setenv(SEND_TO, "127.0.0.1")
+    monkeypatch.setenv(SEND_KEY_TO_VARIABLE, "127.0.0.1")
     server.script()
     opened = opened_at(request.param, server.root)
     yield opened
@@ -91,7 +91,7 @@ def test_a_vendor_s_key_goes_to_nobody_else(
     provider: str, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLES[provider], SECRET)
-    monkeypatch.setenv(SEND_TO, "proxy.example.com, ,other.example")
+    monkeypatch.setenv(SEND_KEY_TO_VARIABLE, "proxy.example.com, ,other.example")
     with pytest.raises(
         ConfigError,
         match=rf"{KEY_VARIABLES[provider]} is not sent to .*--send-key-to |--base-url takes",
@@ -109,7 +109,7 @@ def test_no_key_goes_over_http_to_a_public_address(
     public = ["proxy.example.com", "8.8.8.8", "2001:4860:4860::8888", "134744072", "0x8080808"]
     public += [HOSTS[provider]] if provider in HOSTS else []
     monkeypatch.setenv(KEY_VARIABLES[provider], SECRET)
-    monkeypatch.setenv(SEND_TO, ",".join([*private, *public]))
+    monkeypatch.setenv(SEND_KEY_TO_VARIABLE, ",".join([*private, *public]))
     for host in private:
         assert (
             key_for(provider, f"http://[{host}]/v1" if ":" in host else f"http://{host}/v1")
@@ -142,12 +142,12 @@ def test_no_text_keeps_a_key(before: str, after: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", SECRET)
         patch.setenv("GOOGLE_API_KEY", "ab")  # too short to be looked for
-        assert SECRET not in without_keys(f"{before}{SECRET}{after}")
+        assert SECRET not in mask_keys(f"{before}{SECRET}{after}")
         assert (
-            without_keys("an abacus asks for risk-management-plans")
+            mask_keys("an abacus asks for risk-management-plans")
             == "an abacus asks for risk-management-plans"
         )
-    assert without_keys("try Bearer abc123 or AIzaSyA1234567890abcdefg") == "try *** or ***"
+    assert mask_keys("try Bearer abc123 or AIzaSyA1234567890abcdefg") == "try *** or ***"
 
 
 @pytest.mark.parametrize("provider", list(MODELS))

@@ -8,27 +8,25 @@ from pathlib import Path
 import pytest
 
 from cotlab.metrics.mediation.published import (
-    ZERO,
+    ZERO_DROP_REASON,
     PublishedFile,
-    published_cmi,
     published_summary,
-    published_warnings,
+    read_published_cmi,
 )
-from cotlab.suites.importers.tables import read_cmi
+from cotlab.metrics.mediation.published_checks import published_warnings
+from cotlab.suites.importers.cmi import read_cmi_file
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "cotman"
-SPANS, LAYERS, STRATEGY = (
-    "cmi_layers_all_qwen3_4B",
-    "cmi_layers_per_layer_all_qwen3_4B",
-    "strategyqa_qwen_cmi_layers_per_layer_all",
-)
+SPANS = "cmi_layers_all_qwen3_4B"
+LAYERS = "cmi_layers_per_layer_all_qwen3_4B"
+STRATEGY = "strategyqa_qwen_cmi_layers_per_layer_all"
 pytestmark = pytest.mark.skipif(
     not FOLDER.is_dir(), reason="no CMI rows beside the repository (../shared/data/cotman)"
 )
 
 
 def read(name: str) -> PublishedFile:
-    return published_cmi(name, read_cmi(FOLDER / f"{name}.json"))
+    return read_published_cmi(name, read_cmi_file(FOLDER / f"{name}.json").rows_by_item)
 
 
 # Counted in the files by their drops alone: rows, items, total drop 0, total drop in (0, .01)
@@ -49,13 +47,13 @@ def test_every_row_follows_from_its_own_drops(
         (row.cmi is None) == (row.bypass is None) == (row.reason is not None) for row in file.rows
     )
     assert all(
-        row.published_cmi == 0 for row in file.rows if row.reason == ZERO
+        row.published_cmi == 0 for row in file.rows if row.reason == ZERO_DROP_REASON
     )  # what the epsilon makes of 0 / 0
 
 
 def test_nine_in_ten_strategyqa_rows_are_undefined_not_bypass() -> None:
     rows = read(STRATEGY).rows
-    undefined = [row for row in rows if row.reason == ZERO]
+    undefined = [row for row in rows if row.reason == ZERO_DROP_REASON]
     assert (
         len(undefined) / len(rows) == 2163 / 2400 == 0.90125
     )  # 2,163 rows in which neither patch lowers log P

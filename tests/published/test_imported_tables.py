@@ -49,10 +49,8 @@ def test_the_two_classifiers_rates_over_all_traces(tmp_path: Path) -> None:
         found = wilson(int((table[name] < 0.5).sum()), len(table))
         assert found.lo is not None and found.hi is not None
         assert (f"{100 * found.lo:.1f}", f"{100 * found.hi:.1f}") == (lo, hi)
-    first, second = (
-        (table["combined"] > table["sonnet"]).sum(),
-        (table["combined"] < table["sonnet"]).sum(),
-    )
+    first = (table["combined"] > table["sonnet"]).sum()
+    second = (table["combined"] < table["sonnet"]).sum()
     assert f"{(first - second) ** 2 / (first + second):.1f}" == "633.3"
     categories = {
         item.category

@@ -28,7 +28,9 @@ def counts() -> dict[str, tuple[int, int, int, int]]:
     """Count for each hint: faithful by both, by the first only, by the second only, by neither."""
     found: dict[str, dict[tuple[float, float], int]] = {}
     for cell in read_counts(read_table(FOLDER / "confusion_matrix_by_hint.csv")):
-        found.setdefault(cell.hint, {})[cell.scores["combined"], cell.scores["sonnet"]] = cell.count
+        found.setdefault(cell.hint, {})[
+            cell.verdict_by_classifier["combined"], cell.verdict_by_classifier["sonnet"]
+        ] = cell.count
     return {
         hint: tuple(of[pair] for pair in ((0, 0), (0, 1), (1, 0), (1, 1)))
         for hint, of in found.items()

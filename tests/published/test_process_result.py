@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-from cotlab.text.keywords import Counts, count_keywords
+from cotlab.text.keywords import KeywordCounts, count_keywords
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "unfaithful_sdf"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data/unfaithful_sdf is absent")
@@ -21,9 +21,11 @@ def test_per_response_counts_add_up_to_the_published_totals_and_ratio() -> None:
     told = json.loads((DATA / "analysis_base_Qwen3-4B.json").read_text("utf-8"))[
         "process_vs_result"
     ]
-    total = Counts(sum(told["base_process_per_response"]), sum(told["base_result_per_response"]))
+    total = KeywordCounts(
+        sum(told["base_process_per_response"]), sum(told["base_result_per_response"])
+    )
     assert total == (told["base_process"], told["base_result"]) == (5613, 5690)
-    assert total.ratio == pytest.approx(told["process_ratio"], abs=1e-15)
+    assert total.process_ratio == pytest.approx(told["process_ratio"], abs=1e-15)
 
 
 def test_our_lists_count_otherwise_but_rank_the_responses_alike() -> None:
@@ -37,11 +39,11 @@ def test_our_lists_count_otherwise_but_rank_the_responses_alike() -> None:
     ]["base_responses"]
     ours = [count_keywords(text) for text in texts]
     assert count_keywords("\n\n".join(texts)) == (
-        sum(c.process for c in ours),
-        sum(c.result for c in ours),
+        sum(c.n_process for c in ours),
+        sum(c.n_result for c in ours),
     )
     for kind, least in (("process", 0.5), ("result", 0.2)):
         found = stats.spearmanr(
-            [getattr(counts, kind) for counts in ours], told[f"base_{kind}_per_response"]
+            [getattr(counts, f"n_{kind}") for counts in ours], told[f"base_{kind}_per_response"]
         )
         assert found.statistic > least and found.pvalue < 0.001

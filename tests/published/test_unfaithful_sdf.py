@@ -33,7 +33,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, dic
     yield (
         store,
         {
-            read.stored_plan(read.get_run(store, one.run_id)).tags["epoch"]: one.run_id
+            read.plan_from_row(read.get_run(store, one.run_id)).tags["epoch"]: one.run_id
             for one in kept
         },
     )
@@ -102,7 +102,7 @@ def test_judge_means(study: tuple[Store, dict[str, str]], epoch: str, lo: str, h
 def test_a_second_import_adds_nothing(study: tuple[Store, dict[str, str]]) -> None:
     store, runs = study
     again = store_study(store, read_study(sorted(FOLDER.glob("*.json"), reverse=True)))
-    assert [one.new for one in again] == [False] * 4 and {one.run_id for one in again} == set(
+    assert [one.is_new for one in again] == [False] * 4 and {one.run_id for one in again} == set(
         runs.values()
     )
-    assert read.store_totals(store)["runs"] == 4
+    assert read.get_store_totals(store)["runs"] == 4

@@ -31,7 +31,7 @@ def test_an_item_is_near_to_its_own_thresholds_alone() -> None:
     chosen = rows(SCORES, FEATURES, (0.3, 0.8), 15, epsilon=0.1, item_thresholds=own)
     assert len(set(chosen)) == 15
     assert all(min(abs(SCORES[i] - one) for one in own[i] or (0.3, 0.8)) <= 0.1 for i in chosen)
-    with pytest.raises(ValueError, match="as many as the items"):
+    with pytest.raises(ValueError, match="one entry for each item"):
         rows(SCORES, FEATURES, (0.3,), 15, item_thresholds=own[:3])
 
 
@@ -42,7 +42,7 @@ def test_the_first_lies_at_the_boundary_and_the_next_is_the_farthest_from_it() -
 
 def test_what_is_labelled_is_kept_away_from() -> None:
     features = np.array([[0.0], [1.0], [5.0], [9.0]])
-    assert rows([0.5] * 4, features, [0.5], 1, taken=[False, False, False, True]) == [0]
+    assert rows([0.5] * 4, features, [0.5], 1, is_labelled=[False, False, False, True]) == [0]
 
 
 def test_chosen_items_lie_farther_apart_than_random_ones() -> None:
@@ -68,14 +68,14 @@ def test_too_few_near_ones_widen_the_band_and_that_is_said() -> None:
 def test_items_without_a_score_are_a_share_of_their_own() -> None:
     scores = SCORES.copy()
     scores[:50] = np.nan
-    found = choose_next_labels(scores, FEATURES, [0.5], 20, unscored=0.2)
+    found = choose_next_labels(scores, FEATURES, [0.5], 20, unscored_share=0.2)
     blind = [choice for choice in found.choices if choice.row < 50]
     assert (
         len(found.choices) == 20
         and len(blind) == 4
         and all(choice.reason.startswith("no r_cal") for choice in blind)
     )
-    assert not [i for i in rows(scores, FEATURES, [0.5], 20, unscored=0.0) if i < 50]
+    assert not [i for i in rows(scores, FEATURES, [0.5], 20, unscored_share=0.0) if i < 50]
     none = choose_next_labels([float("nan")] * 30, np.zeros((30, 2)), [0.5], 10)
     assert len(none.choices) == 10 and "drawn at random" in none.note
 
@@ -93,7 +93,7 @@ def test_never_twice_never_labelled_and_as_many_as_there_are(
     n = scored + blind + had
     scores = [0.4] * scored + [float("nan")] * blind + [0.5] * had
     taken = [False] * (scored + blind) + [True] * had
-    chosen = rows(scores, np.arange(2.0 * n).reshape(n, 2), [0.5], k, taken=taken)
+    chosen = rows(scores, np.arange(2.0 * n).reshape(n, 2), [0.5], k, is_labelled=taken)
     assert len(chosen) == len(set(chosen)) == min(k, scored + blind) and all(
         i < scored + blind for i in chosen
     )
@@ -105,7 +105,7 @@ def test_never_twice_never_labelled_and_as_many_as_there_are(
         ({"k": 0}, "at least 1"),
         ({"epsilon": 0.0}, "above 0"),
         ({"thresholds": []}, "at least one"),
-        ({"unscored": 2}, "share"),
+        ({"unscored_share": 2}, "share"),
         ({"features": np.zeros((3, 1))}, "rows of features"),
     ],
 )

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from cotlab.core.keys import canonical_json
-from cotlab.reliability.calibrator import (
+from cotlab.reliability.calibrator import select_calibrator
+from cotlab.reliability.maps import (
+    EPS,
     METHODS,
     Calibrator,
     NotCalibrated,
+    assign_folds,
     fit,
-    fit_any,
-    folds_of,
-    select_calibrator,
+    fit_without_minimum,
 )
-from cotlab.reliability.maps import EPS
 
 Curve = Callable[[np.ndarray], np.ndarray]
 CURVES: dict[str, Curve] = {  # each lies in the family of its method
@@ -44,7 +44,9 @@ def refitted(
 ) -> np.ndarray:
     rng = np.random.default_rng(seed)
     picks = (rng.integers(0, len(scores), len(scores)) for _ in range(times))
-    return np.array([fit_any(method, scores[pick], targets[pick]).predict(AT) for pick in picks])
+    return np.array(
+        [fit_without_minimum(method, scores[pick], targets[pick]).predict(AT) for pick in picks]
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -157,7 +159,7 @@ def test_predictions_are_monotone_probabilities(
 ) -> None:
     scores, targets = [s for s, _ in rows], [y for _, y in rows]
     try:
-        found = fit_any(method, scores, targets)
+        found = fit_without_minimum(method, scores, targets)
     except NotCalibrated:
         return
     told = found.predict(sorted(at))
@@ -176,7 +178,12 @@ def test_beyond_the_labels_the_map_stays_where_it_was_and_says_so() -> None:
         assert found.predict([0.0, 1.0]) == pytest.approx(
             found.predict([scores.min(), scores.max()])
         )
-        assert found.outside([0.0, 0.5, 1.0, np.nan]).tolist() == [True, False, True, False]
+        assert found.is_outside_range([0.0, 0.5, 1.0, np.nan]).tolist() == [
+            True,
+            False,
+            True,
+            False,
+        ]
         assert np.isnan(found.predict([np.nan])).all()
 
 
@@ -209,7 +216,7 @@ def test_folds_never_split_a_question_and_leave_both_classes(
 ) -> None:
     groups, targets = [q for q, _ in rows], np.array([y for _, y in rows])
     try:
-        folds = folds_of(targets, groups, seed=seed)
+        folds = assign_folds(targets, groups, seed=seed)
     except NotCalibrated:
         return
     assert len({(q, int(k)) for q, k in zip(groups, folds, strict=True)}) == len(set(groups))
@@ -230,27 +237,27 @@ def test_all_methods_stand_side_by_side_and_the_lowest_brier_is_taken() -> None:
     scores, targets = drawn(CURVES["isotonic"], 600, seed=4)
     found = select_calibrator(scores, targets, [f"q{k // 2}" for k in range(600)])
     assert [trial.method for trial in found.trials] == list(METHODS)
-    points = {t.method: t.measured.brier.point for t in found.trials if t.measured is not None}
+    points = {t.method: t.quality.brier.point for t in found.trials if t.quality is not None}
     assert (
         len(points) == 3
-        and found.chosen.method == min(points, key=points.__getitem__) == "isotonic"
+        and found.chosen_trial.method == min(points, key=points.__getitem__) == "isotonic"
     )  # type: ignore[arg-type]
-    best = found.chosen.measured
+    best = found.chosen_trial.quality
     assert (
         best is not None
         and best.skill is not None
         and best.skill > 0.1
         and (best.gained.hi or 0) < 0
     )
-    assert "lowest out-of-fold Brier score" in found.reason and found.auroc_raw.point is not None
+    assert "lowest out-of-fold Brier score" in found.reason and found.raw_auroc.point is not None
     asked = select_calibrator(scores, targets, [f"q{k // 2}" for k in range(600)], method="platt")
-    assert asked.chosen.method == "platt" and asked.reason.startswith("platt was asked for")
+    assert asked.chosen_trial.method == "platt" and asked.reason.startswith("platt was requested")
 
 
 def test_below_two_hundred_labels_isotonic_is_refused_beside_the_others() -> None:
     scores, targets = drawn(CURVES["platt"], 120, seed=8)
     found = select_calibrator(scores, targets, list(range(120)))
-    assert {t.method for t in found.trials if t.refused} == {"isotonic"}
+    assert {t.method for t in found.trials if t.refusal_reason} == {"isotonic"}
     with pytest.raises(NotCalibrated, match="isotonic: isotonic needs more labels"):
         select_calibrator(scores, targets, list(range(120)), method="isotonic")
 
@@ -263,6 +270,10 @@ def test_a_label_does_not_shape_its_own_out_of_fold_probability() -> None:
         select_calibrator(scores, y, list(range(100)), method="platt", folds=folds)
         for y in (targets, turned)
     )
-    assert one.chosen.predicted is not None and other.chosen.predicted is not None
-    assert (one.chosen.predicted[folds == 0] == other.chosen.predicted[folds == 0]).all()
-    assert (one.chosen.predicted[folds != 0] != other.chosen.predicted[folds != 0]).any()
+    assert one.chosen_trial.predictions is not None and other.chosen_trial.predictions is not None
+    assert (
+        one.chosen_trial.predictions[folds == 0] == other.chosen_trial.predictions[folds == 0]
+    ).all()
+    assert (
+        one.chosen_trial.predictions[folds != 0] != other.chosen_trial.predictions[folds != 0]
+    ).any()

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
-from cotlab.reliability.calibrator import NotCalibrated
-from cotlab.reliability.combine import Combination, combine, fit_combination
+from cotlab.reliability.combine import Combination, fit_combination, fit_with_predictions
+from cotlab.reliability.maps import NotCalibrated
 from cotlab.stats.calibration import auroc, brier, ece
 
 NAMES = ("V", "C", "mass_lost")
@@ -45,11 +45,11 @@ def test_without_a_penalty_it_is_the_logistic_regression_of_statsmodels() -> Non
     idle."""
     import statsmodels.api as sm
 
-    from cotlab.reliability.combine import _fit
+    from cotlab.reliability.combine import _fit_form
 
     table, y, _ = drawn(400, 3)
     names = ["V", "mass_lost"]
-    own = _fit(table, y.astype(float), names, "linear", 0.0)
+    own = _fit_form(table, y.astype(float), names, "linear", 0.0)
     x = (table[names] - table[names].mean()) / table[names].std(ddof=0)
     theirs = sm.Logit(y.astype(float), sm.add_constant(x.to_numpy())).fit(disp=0)
     weights = [own.params["intercept"], *(column["weight"] for column in own.params["columns"])]
@@ -110,9 +110,11 @@ def test_out_of_fold_predictions_do_not_see_their_question() -> None:
     rng = np.random.default_rng(8)
     values, y = rng.random(60), rng.random(60) < 0.5
     table = pd.DataFrame({"V": np.repeat(values, 2), "C": np.repeat(rng.random(60), 2)})
-    found = combine(table, np.repeat(y, 2), [str(k // 2) for k in range(120)], names=("V", "C"))
+    found = fit_with_predictions(
+        table, np.repeat(y, 2), [str(k // 2) for k in range(120)], names=("V", "C")
+    )
     assert all(found.folds[2 * k] == found.folds[2 * k + 1] for k in range(60))
-    assert (auroc(found.predicted, np.repeat(y, 2)) or 0) < 0.65
+    assert (auroc(found.predictions, np.repeat(y, 2)) or 0) < 0.65
 
 
 def test_too_few_labels_one_class_and_dead_features_are_refused() -> None:

@@ -10,11 +10,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cotlab.core.labels import ACTIONS
-from cotlab.core.types import Status
+from cotlab.core.types import ScoreStatus
 from cotlab.reliability.policy import (
-    DEFAULT,
-    NO_POLICY,
-    UNCALIBRATED,
+    DEFAULT_DOMAIN,
+    NO_POLICY_REASON,
+    UNCALIBRATED_REASON,
     Policy,
     PolicyError,
     Thresholds,
@@ -46,7 +46,7 @@ def test_the_three_actions_and_their_bounds(r_cal: float, action: str) -> None:
 
 @given(
     st.none() | st.floats(allow_nan=True, allow_infinity=True),
-    st.sampled_from([*get_args(Status), "", "OK", "done"]),
+    st.sampled_from([*get_args(ScoreStatus), "", "OK", "done"]),
     st.none() | BOUNDS,
 )
 @example(math.nan, "ok", Thresholds(0, 0))
@@ -98,21 +98,27 @@ def test_thresholds_out_of_order_are_refused(low: float, high: float) -> None:
 
 def test_a_domain_falls_back_to_the_default_and_to_nothing_without_one() -> None:
     maths, other = Thresholds(0.1, 0.2), Thresholds(0.3, 0.4)
-    assert Policy({"maths": maths, DEFAULT: other}).of("maths") is maths
-    assert Policy({"maths": maths, DEFAULT: other}).of("law") is other
+    assert Policy({"maths": maths, DEFAULT_DOMAIN: other}).domain_thresholds("maths") is maths
+    assert Policy({"maths": maths, DEFAULT_DOMAIN: other}).domain_thresholds("law") is other
     lone = Policy({"maths": maths})
-    assert lone.of("law") is None and decide_action(1.0, "ok", lone.of("law")) == (
+    assert lone.domain_thresholds("law") is None and decide_action(
+        1.0, "ok", lone.domain_thresholds("law")
+    ) == (
         "escalate",
-        NO_POLICY,
+        NO_POLICY_REASON,
     )
-    assert decide_action(math.nan, "ok", maths).reason == UNCALIBRATED
+    assert decide_action(math.nan, "ok", maths).reason == UNCALIBRATED_REASON
 
 
 def test_a_policy_comes_back_from_its_row() -> None:
     policy = Policy(
-        {DEFAULT: Thresholds(0.25, 0.75), "maths": Thresholds(0, 1)}, 12, 2.5, None, {"by": "hand"}
+        {DEFAULT_DOMAIN: Thresholds(0.25, 0.75), "maths": Thresholds(0, 1)},
+        12,
+        2.5,
+        None,
+        {"by": "hand"},
     )
-    found = Policy.from_row({"version": 3, **policy.stored()})
+    found = Policy.from_row({"version": 3, **policy.to_columns()})
     assert (found.thresholds, found.capacity, found.minutes, found.version) == (
         policy.thresholds,
         12,
@@ -121,11 +127,11 @@ def test_a_policy_comes_back_from_its_row() -> None:
     )
     assert (
         found.how == {"by": "hand"}
-        and Policy.from_row({"version": 1, **Policy({}).stored()}).capacity is None
+        and Policy.from_row({"version": 1, **Policy({}).to_columns()}).capacity is None
     )
-    assert policy.with_domain("maths", SEED).of("maths") is SEED and policy.of(
+    assert policy.with_domain("maths", SEED).domain_thresholds(
         "maths"
-    ) == Thresholds(0, 1)
+    ) is SEED and policy.domain_thresholds("maths") == Thresholds(0, 1)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from cotlab.reliability.policy import PolicyError, Thresholds, decide_action
 from cotlab.reliability.thresholds import (
     Costs,
-    _cheapest,
-    high_by_precision,
-    labelled_thresholds,
+    _cheapest_thresholds,
+    choose_cost_thresholds,
+    choose_high_threshold,
     thresholds_by_cost,
 )
 from cotlab.stats.intervals import wilson
@@ -48,8 +48,8 @@ def test_the_closed_form_by_hand() -> None:
 @given(COSTS, st.floats(0, 1))
 def test_no_action_is_cheaper_than_that_of_the_closed_form(costs: Costs, p: float) -> None:
     own = decide_action(p, "ok", thresholds_by_cost(costs)).action
-    least = min(costs.of(action, p) for action in ("release", "review", "escalate"))
-    assert costs.of(own, p) <= least + 1e-9 * costs.error
+    least = min(costs.expected_cost(action, p) for action in ("release", "review", "escalate"))
+    assert costs.expected_cost(own, p) <= least + 1e-9 * costs.error
 
 
 @given(
@@ -65,13 +65,15 @@ def test_the_labelled_optimum_is_that_of_trying_every_pair(
 ) -> None:
     rows = sorted(rows)
     p, good = np.array([r[0] for r in rows]), np.array([r[1] for r in rows], dtype=float)
-    low, high, cost = (float(v[0]) for v in _cheapest(p, 1 - good, np.ones((1, len(p))), costs))
+    low, high, cost = (
+        float(v[0]) for v in _cheapest_thresholds(p, 1 - good, np.ones((1, len(p))), costs)
+    )
 
     def mean(bounds: Thresholds) -> float:
         return float(
             np.mean(
                 [
-                    costs.of(decide_action(q, "ok", bounds).action, one)
+                    costs.expected_cost(decide_action(q, "ok", bounds).action, one)
                     for q, one in zip(p, good, strict=True)
                 ]
             )
@@ -87,15 +89,15 @@ def test_the_labelled_optimum_is_that_of_trying_every_pair(
 def test_labels_recover_the_closed_form_of_a_calibrated_score() -> None:
     draw = np.random.default_rng(5)
     p = draw.random(4000)
-    found = labelled_thresholds(
+    found = choose_cost_thresholds(
         p.tolist(), (draw.random(4000) < p).tolist(), Costs(10, 1, 2, 0.2), seed=1
     )
-    for one, true in ((found.low, found.closed.low), (found.high, found.closed.high)):
+    for one, true in ((found.low, found.closed_form.low), (found.high, found.closed_form.high)):
         assert one.lo is not None and one.hi is not None and one.lo <= true <= one.hi, (one, true)
     assert (
         found.cost.point is not None
-        and found.released is not None
-        and found.cost.point < found.released
+        and found.release_all_cost is not None
+        and found.cost.point < found.release_all_cost
     )
 
 
@@ -104,25 +106,25 @@ def test_questions_are_resampled_whole() -> None:
     draw = np.random.default_rng(2)
     p = draw.random(60)
     good, costs = (draw.random(60) < p).tolist(), Costs(10, 1, 2, 0.2)
-    once = labelled_thresholds(p.tolist(), good, costs, seed=3)
-    many = labelled_thresholds(
+    once = choose_cost_thresholds(p.tolist(), good, costs, seed=3)
+    many = choose_cost_thresholds(
         p.tolist() * 10, good * 10, costs, groups=list(range(60)) * 10, seed=3
     )
     assert many.cost.n == once.cost.n == 60 and many.cost.lo == pytest.approx(once.cost.lo)
 
 
 def test_few_labels_have_no_interval_and_none_has_no_threshold() -> None:
-    few = labelled_thresholds([0.2, 0.8], [False, True], Costs(10, 1, 2), seed=1)
+    few = choose_cost_thresholds([0.2, 0.8], [False, True], Costs(10, 1, 2), seed=1)
     assert (
         few.high.point is not None
         and few.high.lo is None
         and "5 labelled questions" in (few.high.reason or "")
     )
-    none = labelled_thresholds([], [], Costs(10, 1, 2), seed=1)
+    none = choose_cost_thresholds([], [], Costs(10, 1, 2), seed=1)
     assert (
         none.high.point is None
-        and none.released is None
-        and none.closed == thresholds_by_cost(Costs(10, 1, 2))
+        and none.release_all_cost is None
+        and none.closed_form == thresholds_by_cost(Costs(10, 1, 2))
     )
 
 
@@ -137,42 +139,47 @@ def test_the_smallest_threshold_whose_lower_bound_reaches_the_target() -> None:
     35 → .9011)."""
     p = [0.3] * 5 + [0.6] * 1 + [0.9] * 35
     good = [False] * 5 + [False] * 1 + [True] * 35
-    found = high_by_precision(p, good, 0.9)
-    assert (found.high, found.precision.n, found.missing) == (0.9, 35, 0)
+    found = choose_high_threshold(p, good, 0.9)
+    assert (found.high, found.precision.n, found.n_missing) == (0.9, 35, 0)
     assert found.precision.lo == wilson(35, 35).lo
-    assert high_by_precision(p[:-1], good[:-1], 0.9).high is None
+    assert choose_high_threshold(p[:-1], good[:-1], 0.9).high is None
 
 
 def test_missing_labels_are_counted_and_would_do() -> None:
     p, good = [0.2] * 10 + [0.9] * 20, [False] * 10 + [True] * 20
-    found = high_by_precision(p, good, 0.9)
-    assert (found.high, found.near, found.missing) == (
+    found = choose_high_threshold(p, good, 0.9)
+    assert (found.high, found.nearest_high, found.n_missing) == (
         None,
         0.9,
         15,
     ) and "15 more labels" in found.reason
-    assert high_by_precision(p + [0.9] * 15, good + [True] * 15, 0.9).high == 0.9
-    assert high_by_precision(p + [0.9] * 14, good + [True] * 14, 0.9).high is None
-    assert high_by_precision([], [], 0.9).missing == 35, "as many as without one error"
-    hopeless = high_by_precision([0.5] * 8, [True] * 4 + [False] * 4, 0.9)
-    assert (hopeless.high, hopeless.missing, hopeless.precision.point) == (None, None, 0.5)
+    assert choose_high_threshold(p + [0.9] * 15, good + [True] * 15, 0.9).high == 0.9
+    assert choose_high_threshold(p + [0.9] * 14, good + [True] * 14, 0.9).high is None
+    assert choose_high_threshold([], [], 0.9).n_missing == 35, "as many as without one error"
+    hopeless = choose_high_threshold([0.5] * 8, [True] * 4 + [False] * 4, 0.9)
+    assert (hopeless.high, hopeless.n_missing, hopeless.precision.point) == (None, None, 0.5)
     with pytest.raises(PolicyError):
-        high_by_precision(p, good, 1.0)
+        choose_high_threshold(p, good, 1.0)
 
 
 def test_answers_to_one_question_in_several_runs_are_no_more_evidence_than_one() -> None:
     p, good = [0.3] * 40 + [0.9] * 80, [False] * 40 + [True] * 80
     each, shared = list(range(120)), [k // 4 for k in range(120)]
-    assert high_by_precision(p, good, 0.9, groups=each) == high_by_precision(p, good, 0.9)
-    found = high_by_precision(
+    assert choose_high_threshold(p, good, 0.9, groups=each) == choose_high_threshold(p, good, 0.9)
+    found = choose_high_threshold(
         p, good, 0.9, groups=shared
     )  # 80 labels of 20 questions: as 20 of 20, which lack 15
-    assert (found.high, found.near, found.precision.n, found.missing) == (None, 0.9, 20, 15)
+    assert (found.high, found.nearest_high, found.precision.n, found.n_missing) == (
+        None,
+        0.9,
+        20,
+        15,
+    )
     assert (
         found.precision.lo == pytest.approx(wilson(20, 20).lo)
         and "labels of other questions" in found.reason
     )
-    more = high_by_precision(
+    more = choose_high_threshold(
         [*p, *[0.9] * 15], [*good, *[True] * 15], 0.9, groups=[*shared, *range(200, 215)]
     )
     assert more.high == 0.9 and more.precision.n == 35

@@ -10,16 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cotlab.reliability.policy import DEFAULT, NO_POLICY, UNCALIBRATED, Policy, Thresholds
+from cotlab.reliability.policy import (
+    DEFAULT_DOMAIN,
+    NO_POLICY_REASON,
+    UNCALIBRATED_REASON,
+    Policy,
+    Thresholds,
+)
 from cotlab.reliability.volumes import (
-    AT_OR_ABOVE,
-    EXPECTED,
-    OBSERVED,
+    AT_OR_ABOVE_LABEL,
+    EXPECTED_LABEL,
+    OBSERVED_LABEL,
     apply_policy,
     expected_errors,
-    observed_errors,
-    policy_volumes,
-    schedule,
+    observed_error_rate,
+    policy_effects,
+    schedule_reviews,
     threshold_points,
 )
 
@@ -34,27 +40,27 @@ def answers(*r_cal: float, domain: str = "", status: str = "ok") -> pd.DataFrame
 
 
 def policy(low: float = 0.3, high: float = 0.8, capacity: int | None = None) -> Policy:
-    return Policy({DEFAULT: Thresholds(low, high)}, capacity, 6.0)
+    return Policy({DEFAULT_DOMAIN: Thresholds(low, high)}, capacity, 6.0)
 
 
 def test_volumes_of_a_policy_by_hand() -> None:
     table = answers(0.1, 0.3, 0.5, 0.7, 0.8, 0.9, NAN).assign(
         target=[False, None, None, None, True, False, None]
     )
-    found = policy_volumes(table, policy(capacity=2))
-    assert (found.n, found.release, found.review, found.escalate) == (7, 2, 3, 2)
-    assert found.expected.point == pytest.approx(0.2 + 0.1) and (
-        found.expected.lo,
-        found.expected.hi,
+    found = policy_effects(table, policy(capacity=2))
+    assert (found.n, found.n_released, found.n_reviews, found.n_escalated) == (7, 2, 3, 2)
+    assert found.expected_error_count.point == pytest.approx(0.2 + 0.1) and (
+        found.expected_error_count.lo,
+        found.expected_error_count.hi,
     ) == (
         0,
         1,
     )  # P(2) = .02
-    assert (found.observed.point, found.observed.n) == (0.5, 2)
-    assert (found.hours, found.days, found.waiting) == (pytest.approx(0.3), 2, 1)
+    assert (found.observed_error_rate.point, found.observed_error_rate.n) == (0.5, 2)
+    assert (found.hours, found.days, found.n_waiting) == (pytest.approx(0.3), 2, 1)
     assert (
-        policy_volumes(table, policy()).days is None
-        and policy_volumes(table, policy(capacity=0)).waiting == 3
+        policy_effects(table, policy()).days is None
+        and policy_effects(table, policy(capacity=0)).n_waiting == 3
     )
 
 
@@ -64,13 +70,18 @@ def test_the_reasons_of_what_is_not_decided_by_thresholds() -> None:
         ignore_index=True,
     )
     found = apply_policy(table, Policy({"": Thresholds(0.3, 0.8)}))
-    assert found["why"].tolist() == [UNCALIBRATED, "r_cal is at least high", "refused", NO_POLICY]
+    assert found["why"].tolist() == [
+        UNCALIBRATED_REASON,
+        "r_cal is at least high",
+        "refused",
+        NO_POLICY_REASON,
+    ]
     assert found["action"].tolist() == ["escalate", "release", "escalate", "escalate"] and np.isnan(
         found["high"].iloc[3]
     )
     assert (
         apply_policy(answers(), policy()).empty
-        and policy_volumes(answers(), policy()).expected.point is None
+        and policy_effects(answers(), policy()).expected_error_count.point is None
     )
 
 
@@ -106,30 +117,35 @@ def test_every_answer_has_one_action_and_every_review_its_place(
     r_cal: list[float], capacity: int
 ) -> None:
     table = apply_policy(answers(*r_cal, NAN), policy(capacity=capacity))
-    found = schedule(table, policy(capacity=capacity))
-    volumes = policy_volumes(table, policy(capacity=capacity))
-    assert volumes.release + volumes.review + volumes.escalate == volumes.n == len(r_cal) + 1
+    found = schedule_reviews(table, policy(capacity=capacity))
+    volumes = policy_effects(table, policy(capacity=capacity))
+    assert (
+        volumes.n_released + volumes.n_reviews + volumes.n_escalated == volumes.n == len(r_cal) + 1
+    )
     assert sorted(found["item_id"]) == sorted(table[table["action"] != "release"]["item_id"])
     reviews = found[found["action"] == "review"]
     assert (
-        reviews["place"].tolist() == list(range(1, volumes.review + 1))
+        reviews["place"].tolist() == list(range(1, volumes.n_reviews + 1))
         and reviews["r_cal"].is_monotonic_increasing
     )
-    assert volumes.waiting == max(0, volumes.review - capacity)
-    if capacity and volumes.review:
+    assert volumes.n_waiting == max(0, volumes.n_reviews - capacity)
+    if capacity and volumes.n_reviews:
         assert (
             reviews["day"].max() == volumes.days
             and (reviews["day"].value_counts() <= capacity).all()
         )
     else:
         assert found["day"].isna().all()
-    assert found["action"].tolist() == ["escalate"] * volumes.escalate + ["review"] * volumes.review
+    assert (
+        found["action"].tolist()
+        == ["escalate"] * volumes.n_escalated + ["review"] * volumes.n_reviews
+    )
 
 
 def test_the_order_of_reviews() -> None:
     table = apply_policy(answers(0.55, 0.78, 0.31, 0.60), policy())
-    assert schedule(table, policy())["item_id"].tolist() == ["i-2", "i-0", "i-3", "i-1"]
-    assert schedule(table, policy(), order="boundary")["item_id"].tolist() == [
+    assert schedule_reviews(table, policy())["item_id"].tolist() == ["i-2", "i-0", "i-3", "i-1"]
+    assert schedule_reviews(table, policy(), order="boundary")["item_id"].tolist() == [
         "i-2",
         "i-1",
         "i-3",
@@ -170,24 +186,24 @@ def test_the_points_of_the_figure() -> None:
     table = answers(0.2, 0.6, 0.9, NAN).assign(target=[False, True, None, None])
     found = threshold_points(table, 0.3, 0.62).set_index(["group", "threshold"])
     assert (
-        found.loc[(AT_OR_ABOVE, 0.0), "point"] == 0.75
-        and found.loc[(AT_OR_ABOVE, 0.62), "point"] == 0.25
+        found.loc[(AT_OR_ABOVE_LABEL, 0.0), "point"] == 0.75
+        and found.loc[(AT_OR_ABOVE_LABEL, 0.62), "point"] == 0.25
     )
     assert (
-        found.loc[(AT_OR_ABOVE, 0.5), "n"] == 4
-        and found.loc[(AT_OR_ABOVE, 0.5), "n_undefined"] == 1
+        found.loc[(AT_OR_ABOVE_LABEL, 0.5), "n"] == 4
+        and found.loc[(AT_OR_ABOVE_LABEL, 0.5), "n_undefined"] == 1
     )
-    assert found.loc[(EXPECTED, 0.5), "point"] == pytest.approx((0.4 + 0.1) / 2)
+    assert found.loc[(EXPECTED_LABEL, 0.5), "point"] == pytest.approx((0.4 + 0.1) / 2)
     assert (
-        found.loc[(OBSERVED, 0.0), "point"] == 0.5
-        and found.loc[(OBSERVED, 0.62), "reason"] == "none of these answers is labelled"
+        found.loc[(OBSERVED_LABEL, 0.0), "point"] == 0.5
+        and found.loc[(OBSERVED_LABEL, 0.62), "reason"] == "none of these answers is labelled"
     )
     assert (
-        np.isnan(found.loc[(EXPECTED, 1.0), "point"])
-        and "so high" in found.loc[(EXPECTED, 1.0), "reason"]
+        np.isnan(found.loc[(EXPECTED_LABEL, 1.0), "point"])
+        and "so high" in found.loc[(EXPECTED_LABEL, 1.0), "reason"]
     )
     assert threshold_points(answers(), None, None).empty
-    assert observed_errors(table.drop(columns="target")).point is None
+    assert observed_error_rate(table.drop(columns="target")).point is None
 
 
 def test_answers_to_one_question_count_as_one() -> None:
@@ -196,7 +212,7 @@ def test_answers_to_one_question_count_as_one() -> None:
     table = pd.DataFrame(
         {"question": [f"q{k % 10}" for k in range(40)], "target": [k % 10 > 1 for k in range(40)]}
     )
-    found = observed_errors(table)
+    found = observed_error_rate(table)
     assert found.point == 0.2 and (found.lo, found.hi) == pytest.approx(
         (0.05668, 0.50984), abs=1e-5
     )
@@ -205,7 +221,7 @@ def test_answers_to_one_question_count_as_one() -> None:
         "40 answers to 10 questions",
         "Wilson over questions",
     )
-    single = observed_errors(table.iloc[:10])
+    single = observed_error_rate(table.iloc[:10])
     assert (single.point, single.lo, single.hi, single.n, single.note) == (
         0.2,
         found.lo,
@@ -213,4 +229,4 @@ def test_answers_to_one_question_count_as_one() -> None:
         10,
         None,
     )
-    assert observed_errors(table.assign(target=None)).point is None
+    assert observed_error_rate(table.assign(target=None)).point is None

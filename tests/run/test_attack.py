@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.forked import Forking, printed
 from tests.support.loopback import Loopback
+from tests.support.params import soak
 from tests.support.running import planned
 
 PROVIDERS = {
@@ -26,7 +27,7 @@ PROVIDERS = {
 
 def quick(*providers: str) -> list[Any]:
     """All providers as parameters: these for every test run, the others for the long one."""
-    return [p if p in providers else pytest.param(p, marks=pytest.mark.soak) for p in PROVIDERS]
+    return [p if p in providers else soak(p) for p in PROVIDERS]
 
 
 def small_suite(folder: Path, items: int = 4, steps: int = 3) -> str:
@@ -56,7 +57,7 @@ def attack(seed: int, folder: Path, runs: Forking, server: Loopback) -> None:
             "share": chance.choice((0, 0.2, 0.6)),
             "slow_s": 0.4,
             "retry_after_s": 0.02,
-            "kinds": ["429", "500", "529", "cut", "reset", "malformed", "shape", "slow"],
+            "kinds": ["429", "500", "529", "502", "cut", "reset", "malformed", "shape", "slow"],
         },
     )
     prices = folder / "prices.yaml"

@@ -14,6 +14,7 @@ from tests.run.test_attack import small_suite
 from tests.run.test_storm import ANSWERS, words_for
 from tests.support.forked import Forking, printed
 from tests.support.loopback import Loopback
+from tests.support.params import soak
 from tests.support.running import assert_same_scores, planned, report, scores
 
 ITEMS, ONE_ROUND = 6, 6 * 7
@@ -29,7 +30,7 @@ def batches(folder: Path) -> list[int]:
     return [line["requests"] for line in lines if line["event"] == "batch submitted"]
 
 
-@pytest.mark.parametrize("provider", ["openai", pytest.param("anthropic", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("provider", ["openai", soak("anthropic")])
 def test_a_round_is_one_batch_and_only_what_failed_is_asked_again(
     provider: str, tmp_path: Path, runs: Forking, server: Loopback
 ) -> None:

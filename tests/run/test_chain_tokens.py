@@ -9,7 +9,7 @@ import pytest
 from cotlab.cli.screen import print_dry_run
 from cotlab.core.errors import ConfigError
 from cotlab.run.config import read_config
-from cotlab.run.dryrun import Count
+from cotlab.run.dryrun import RequestCount
 from cotlab.run.launch import dry_run, load_configured_suite
 
 OWN_CHAINS = {
@@ -21,7 +21,7 @@ OWN_CHAINS = {
 }
 
 
-def counted(**options: Any) -> Count:
+def counted(**options: Any) -> RequestCount:
     config = read_config({**OWN_CHAINS, **options})
     return dry_run(config, load_configured_suite(config)[0])[1]
 
@@ -31,10 +31,10 @@ def test_the_dry_run_shows_the_limit_and_what_it_reserves(
 ) -> None:
     count = counted(chain_tokens=512)
     # The model is asked once an item for its chain, at $8 a million output tokens.
-    assert count.chains == 5
-    assert 5 * 512 * 8 <= count.chains_micro < count.most_micro
+    assert count.n_chain_requests == 5
+    assert 5 * 512 * 8 <= count.max_chain_cost_micro < count.max_cost_micro
     print_dry_run(5, count, [])
-    line = f"512 output tokens (--chain-tokens): ${count.chains_micro / 1e6:.4f} of that."
+    line = f"512 output tokens (--chain-tokens): ${count.max_chain_cost_micro / 1e6:.4f} of that."
     assert line in capsys.readouterr().out
 
 

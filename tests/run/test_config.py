@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from cotlab.cli import run as command
 from cotlab.core.errors import ConfigError, UnknownName
-from cotlab.run.config import RunConfig, as_yaml, read_config, run_fields
+from cotlab.run.config import RunConfig, config_to_yaml, read_config, resumed_config, run_fields
 from cotlab.run.fields import ConfigField
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(
@@ -46,16 +46,16 @@ def values(field: ConfigField) -> st.SearchStrategy[Any]:
         return st.sampled_from(["cpu", "cuda", "cuda:1"])
     if field.literals:
         return st.sampled_from(field.literals)
-    high = 10**12 if field.high is None else field.high
+    high = 10**12 if field.maximum is None else field.maximum
     kinds: dict[type, st.SearchStrategy[Any]] = {
         bool: st.booleans(),
-        int: st.integers(int(field.low or 0), int(high)),
-        float: st.floats(field.low, high, exclude_min=field.excludes_low),
+        int: st.integers(int(field.minimum or 0), int(high)),
+        float: st.floats(field.minimum, high, exclude_min=field.excludes_minimum),
         list: st.lists(TEXT, max_size=3),
         dict: st.dictionaries(TEXT, TEXT, max_size=3),
         str: TEXT,
     }
-    return st.none() | kinds[field.kind] if field.optional else kinds[field.kind]
+    return st.none() | kinds[field.value_type] if field.allows_none else kinds[field.value_type]
 
 
 NOT_ON_THE_FORM = ("task_suite", "good_lines")
@@ -69,6 +69,11 @@ NO_LIMIT = (
 )
 
 
+@pytest.fixture(autouse=True)
+def server_checks_as_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COTLAB_PROBE")
+
+
 @given(st.fixed_dictionaries({name: values(field) for name, field in run_fields().items()}))
 @settings(max_examples=40, deadline=None)
 def test_a_run_s_file_gives_its_configuration_again(
@@ -77,7 +82,7 @@ def test_a_run_s_file_gives_its_configuration_again(
     config = RunConfig(**fields)
     assert config.model_dump() == fields  # nothing is changed on the way in
     path = tmp_path_factory.getbasetemp() / "run.yaml"
-    path.write_text(as_yaml(config.model_dump(mode="json")), "utf-8")
+    path.write_text(config_to_yaml(config.model_dump(mode="json")), "utf-8")
     assert read_config({}, path).model_dump() == fields
 
 
@@ -85,7 +90,7 @@ def test_a_run_s_file_gives_its_configuration_again(
 def test_a_line_end_in_a_text_stays_what_it_is(tmp_path: Path, mark: str) -> None:
     path = tmp_path / "run.yaml"
     path.write_text(
-        as_yaml({"tag": {"": mark, f"a{mark}b": f" {mark} "}, "model": f"{mark}é"}), "utf-8"
+        config_to_yaml({"tag": {"": mark, f"a{mark}b": f" {mark} "}, "model": f"{mark}é"}), "utf-8"
     )
     config = read_config({}, path)
     assert (config.tag, config.model) == ({"": mark, f"a{mark}b": f" {mark} "}, f"{mark}é")
@@ -96,11 +101,11 @@ def test_no_limit_stays_no_limit(tmp_path: Path) -> None:
     path.write_text("".join(f"{name}: null\n" for name in NO_LIMIT))
     config = read_config({}, path)
     assert [getattr(config, name) for name in NO_LIMIT] == [None] * 5
-    assert read_config({}).max_requests_per_minute == 60  # what is not said is the default
+    assert read_config({}).max_requests_per_minute == "default"  # what is not said
 
 
 def test_a_file_leaves_out_what_no_option_is_called(tmp_path: Path) -> None:
-    assert yaml.safe_load(as_yaml({"model": "m", "of_tomorrow": 1})) == {"model": "m"}
+    assert yaml.safe_load(config_to_yaml({"model": "m", "of_tomorrow": 1})) == {"model": "m"}
     path = tmp_path / "run.yaml"
     path.write_text("temprature: 1\n")
     with pytest.raises(UnknownName, match="Did you mean 'temperature'"):
@@ -134,9 +139,10 @@ def test_flags_win_over_the_environment_which_wins_over_the_file(
         ("timeout_s", float("inf")),
         ("max_tries", 0),
         ("max_requests_per_minute", 0),
+        ("max_requests_per_minute", "fast"),
         ("max_tokens_per_minute", 0),
         ("given", "system"),
-        ("max_concurrent", 1001),
+        ("max_concurrent", 101),
         ("temperature", 2.1),
         ("fail_on_error", -0.1),
     ],
@@ -148,7 +154,7 @@ def test_a_value_that_cannot_be_used_is_said_with_its_option(name: str, value: A
 
 def test_every_option_is_a_flag_of_the_command_and_may_be_left_out() -> None:
     flags = inspect.signature(command.run_command).parameters
-    others = {"dry_run", "run_id", "resume", "retry_refused", "config", "send_key_to"}
+    others = {"dry_run", "run_id", "resume", "retry_refused", "config", "send_key_to", "junit"}
     assert flags.keys() - others == RunConfig.model_fields.keys()
     assert all(flags[name].default is None for name in RunConfig.model_fields)
     named = typing.get_type_hints(command.run_command, include_extras=True)
@@ -182,19 +188,19 @@ def test_every_option_is_on_the_form_and_as_usual_there(form: AppTest) -> None:
     assert told.keys() == RunConfig.model_fields.keys() - {*NOT_ON_THE_FORM}
     usual = RunConfig().model_dump()
     assert {name: value for name, value in told.items() if value != usual[name]} == {
-        "mode": ["remove", "corrupt"]
+        "mode": ["remove", "corrupt", "paraphrase"]  # with the control that a verdict needs
     }
 
 
 def started_from(form: AppTest, folder: Path) -> RunConfig:
     """What a run started now would be told."""
     form.run()
-    (folder / "run.yaml").write_text(as_yaml(form.session_state["told"]), "utf-8")
+    (folder / "run.yaml").write_text(config_to_yaml(form.session_state["told"]), "utf-8")
     return read_config({}, folder / "run.yaml")
 
 
 def test_what_is_set_on_the_form_reaches_the_run(form: AppTest, tmp_path: Path) -> None:
-    form.number_input(key="new-max_requests_per_minute").set_value(500)
+    form.text_input(key="new-max_requests_per_minute").set_value("500")
     form.number_input(key="new-max_tokens_per_minute").set_value(9_000)
     form.number_input(key="new-max_tries").set_value(3)
     form.number_input(key="new-timeout_s").set_value(7.5)
@@ -225,3 +231,46 @@ def test_what_is_set_on_the_form_reaches_the_run(form: AppTest, tmp_path: Path) 
     assert config.tag == {"who": "me", "why": "a test"}
     form.number_input(key="new-max_tokens_per_minute").set_value(None)
     assert started_from(form, tmp_path).max_tokens_per_minute is None
+
+
+FAITHCHECK_SETTINGS = """
+default_temperature: 0.3
+default_seed: 7
+default_max_concurrent: 5
+default_max_cost_usd: 25.0
+default_max_rpm: 30
+default_ccs_threshold: 0.2
+providers:
+  anthropic:
+    name: anthropic
+    api_key_env: ANTHROPIC_API_KEY
+    max_requests_per_minute: 50
+    timeout_seconds: 90
+  custom:
+    name: custom
+    api_key_env: CUSTOM_KEY
+    base_url: "https://api.custom.example/v1"
+"""
+
+
+def test_faithcheck_s_own_settings_file_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "faithcheck.yaml"
+    file.write_text(FAITHCHECK_SETTINGS)
+    config = read_config({"provider": "anthropic", "model": "m"}, file)
+    assert (config.temperature, config.seed, config.max_concurrent) == (0.3, 7, 5)
+    assert (config.max_cost, config.ccs_threshold, config.timeout_s) == (25.0, 0.2, 90)
+    assert (config.max_requests_per_minute, config.base_url) == (50, None)
+    monkeypatch.setenv("FAITHCHECK_TEMPERATURE", "0.5")
+    config = read_config({"provider": "custom", "model": "m", "seed": 1}, file)
+    assert (config.provider, config.seed, config.temperature) == ("openai_compat", 1, 0.5)
+    assert config.base_url == "https://api.custom.example/v1"
+    assert config.base_url_file == str(file) and config.max_requests_per_minute == 30
+    assert config.role_key_variable == {"subject": "CUSTOM_KEY"}
+    assert config.role_file("role_key_variable", "subject") == str(file)
+
+
+def test_a_stored_run_with_more_in_flight_than_today_s_bound_goes_on() -> None:
+    stored = read_config({}).model_dump(mode="json") | {"max_concurrent": 1000}
+    assert resumed_config(stored, {}).max_concurrent == 100

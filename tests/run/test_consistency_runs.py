@@ -11,7 +11,7 @@ import pytest
 
 from cotlab.core.requests import Complete, Embed, Message
 from cotlab.core.types import ModelRef
-from cotlab.run.transport.in_process import _weight
+from cotlab.run.transport.in_process import _request_tokens
 from cotlab.store import read
 from cotlab.store.database import Store
 from tests.support.running import report, row, run, scores
@@ -42,7 +42,7 @@ def test_an_organism_reasons_alike_whatever_the_words_and_a_second_run_asks_noth
         found["consistency_chains"].tolist() == [5.0] * 6
         and found["paraphrases_rejected"].tolist() == [0.0] * 6
     )
-    floor = read.prepared(Store(tmp_path), "r")["consistency"]
+    floor = read.list_constants(Store(tmp_path), "r")["consistency"]
     assert 0.5 < floor["floor"] < 0.95 and len(floor["floor_items"]) == 40
     with closing(sqlite3.connect(tmp_path / "log.sqlite")) as log:
         asked = log.execute(
@@ -64,5 +64,8 @@ def test_an_organism_reasons_alike_whatever_the_words_and_a_second_run_asks_noth
 
 def test_what_an_embedding_takes_grows_with_its_text() -> None:
     ref = ModelRef("embedder", "e")
-    assert _weight(Embed(ref, ("abcd",))) == 2 and _weight(Embed(ref, ("a" * 400,))) == 101
-    assert _weight(Complete(ref, (Message("user", "x"),), max_tokens=9)) == 9
+    assert (
+        _request_tokens(Embed(ref, ("abcd",))) == 2
+        and _request_tokens(Embed(ref, ("a" * 400,))) == 101
+    )
+    assert _request_tokens(Complete(ref, (Message("user", "x"),), max_tokens=9)) == 9

@@ -34,5 +34,8 @@ def test_the_dry_run_counts_what_the_run_asks(options: dict[str, Any], tmp_path:
     _, count = dry_run(config, load_configured_suite(config)[0])
     made = cotlab.run_suite("wordproblems", store=tmp_path, **options)
     asked = int(read.get_run(Store(tmp_path), made.run_id)["asked"])
-    assert count.exact <= asked and 0.8 * count.total <= asked <= 1.25 * count.total
-    assert sum(count.models.values()) == count.total
+    assert (
+        count.n_exact_requests <= asked
+        and 0.8 * count.n_requests <= asked <= 1.25 * count.n_requests
+    )
+    assert sum(count.requests_by_model.values()) == count.n_requests

@@ -15,12 +15,14 @@ from cotlab.core.keys import canonical_json
 from cotlab.core.program import Params, Peers, Program, Scorer
 from cotlab.core.requests import Complete, Message, Reply, Request
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Step, Suite
-from cotlab.run.dryrun import Count, cautions, count_plan, count_requests
-from cotlab.run.transport.budget import FREE, Price
+from cotlab.run.dryrun import RequestCount, count_plan, count_requests, plan_cautions
+from cotlab.run.transport.budget import FREE_PRICE, Price
 
 MODEL = ModelRef("openai", "gpt-4o-mini")
 STEPS = tuple(Step(i, f"Part {i} is {i + 1}.") for i in range(3))
-SUITE = Suite.of("own", [Item(f"i{k}", f"What is number {k}?", "7", STEPS) for k in range(4)])
+SUITE = Suite.from_items(
+    "own", [Item(f"i{k}", f"What is number {k}?", "7", STEPS) for k in range(4)]
+)
 OPTIONS = {"metric": "accuracy_delta", "ccs_threshold": 0.1, "chain": "reference"}
 RATES = st.decimals(0, 100, places=4)
 
@@ -52,8 +54,8 @@ def asking(*rounds: Sequence[Request]) -> Scorer:
     return Scorer("asking", 1, (), program)
 
 
-def count(*scorers: Scorer, price: Price = FREE) -> Count:
-    total, params, peers = Count(), Params({"subject": MODEL}), Peers.of(SUITE, 42)
+def count(*scorers: Scorer, price: Price = FREE_PRICE) -> RequestCount:
+    total, params, peers = RequestCount(), Params({"subject": MODEL}), Peers.from_suite(SUITE, 42)
     for one in scorers:
         count_requests(one, params, peers, SUITE.items, {MODEL: price}, total)
     return total
@@ -68,13 +70,13 @@ def test_a_request_that_two_scorers_ask_counts_once() -> None:
     first, second = asking([shared, mine]), asking([shared, yours], [mine, ask("later"), shared])
     price = Price(Decimal(1), Decimal(1))
     alone, both = count(first, price=price), count(first, second, price=price)
-    assert (alone.exact, alone.estimated, alone.total) == (
+    assert (alone.n_exact_requests, alone.n_estimated_requests, alone.n_requests) == (
         2,
         0,
         2,
     )  # every item of the suite asks the same
-    assert (both.exact, both.estimated, both.total) == (3, 1, 4)
-    assert both.most_micro == sum(
+    assert (both.n_exact_requests, both.n_estimated_requests, both.n_requests) == (3, 1, 4)
+    assert both.max_cost_micro == sum(
         price.max_cost(request) for request in (shared, mine, yours, ask("later"))
     )
 
@@ -82,11 +84,45 @@ def test_a_request_that_two_scorers_ask_counts_once() -> None:
 def test_a_plan_s_scorers_share_the_whole_chain() -> None:
     # of each of four items the whole chain, and one request for each of its three steps and each
     # mode
-    assert count_plan(plan(["remove"]), SUITE).total == 4 * (1 + 3)
-    assert count_plan(plan(["remove"], ["remove"]), SUITE).total == 4 * (1 + 3)
-    assert count_plan(plan(["remove"], ["filler"]), SUITE).total == 4 * (1 + 3 + 3)
-    assert count_plan(plan(["remove"], limit=2), SUITE).total == 2 * (1 + 3)
-    assert count_plan(plan(["remove"], repeats=3), SUITE).total == 3 * 4 * (1 + 3)
+    assert count_plan(plan(["remove"]), SUITE).n_requests == 4 * (1 + 3)
+    assert count_plan(plan(["remove"], ["remove"]), SUITE).n_requests == 4 * (1 + 3)
+    assert count_plan(plan(["remove"], ["filler"]), SUITE).n_requests == 4 * (1 + 3 + 3)
+    assert count_plan(plan(["remove"], limit=2), SUITE).n_requests == 2 * (1 + 3)
+    assert count_plan(plan(["remove"], repeats=3), SUITE).n_requests == 3 * 4 * (1 + 3)
+
+
+def test_a_sample_is_drawn_with_the_seed_and_keeps_the_order() -> None:
+    """Ten of sixty: the same again, others with another seed, and --limit cuts the sample."""
+    items = [Item(f"i{k:02d}", f"Q {k}?", None, STEPS) for k in range(60)]
+    suite = Suite.from_items("own", items)
+    drawn = [item.id for item in plan(["remove"], sample=10).items_of(suite)]
+    assert (
+        len(set(drawn)) == 10
+        and drawn == sorted(drawn)
+        and drawn != [f"i{k:02d}" for k in range(10)]
+    )
+    assert [item.id for item in plan(["remove"], sample=10).items_of(suite)] == drawn
+    assert [item.id for item in plan(["remove"], sample=10, seed=1).items_of(suite)] != drawn
+    assert [i.id for i in plan(["remove"], sample=10, limit=3).items_of(suite)] == drawn[:3]
+    assert plan(["remove"], sample=99).items_of(suite) == suite.items
+    assert plan(["remove"], sample=None).digest == plan(["remove"]).digest  # type: ignore[arg-type]
+
+
+def test_a_limit_on_a_suite_sorted_by_label_is_named() -> None:
+    items = [
+        Item(f"i{k}", f"Q {k}?", None, STEPS, meta={"first_mistake": None if k < 30 else k % 3})
+        for k in range(60)
+    ]
+    suite = Suite.from_items("sorted", items)
+    (caution,) = plan_cautions(plan(["remove"], limit=20), suite)
+    assert caution == (
+        "The first 20 items all have first_mistake null, as 30 of all 60 do: the suite is sorted."
+        " --sample 20 draws items at random."
+    )
+    assert plan_cautions(plan(["remove"], limit=5), suite) == []  # chance enough
+    assert plan_cautions(plan(["remove"], sample=20), suite) == []
+    shuffled = Suite.from_items("mixed", items[::7] + [i for k, i in enumerate(items) if k % 7])
+    assert plan_cautions(plan(["remove"], limit=20), shuffled) == []
 
 
 def test_the_cost_by_hand() -> None:
@@ -94,11 +130,11 @@ def test_the_cost_by_hand() -> None:
     short, long = ask("q" * 80, 64), ask("q" * 80, 512)
     # 80 characters are about 21 tokens: 84; an answer of 20 or a chain of 150, after 600 tokens of
     # reasoning
-    assert count(asking([short]), price=price).micro == 84 + 100 * (20 + 600)
-    assert count(asking([long]), price=price).micro == 84 + 100 * (150 + 600)
-    assert count(asking([short]), price=replace(price, headroom=0)).micro == 84 + 100 * 20
-    assert count(asking([short]), price=price).most_micro == 4 * size(short) + 100 * (64 + 8192)
-    assert count(asking([short])).micro == count(asking([short])).most_micro == 0
+    assert count(asking([short]), price=price).cost_micro == 84 + 100 * (20 + 600)
+    assert count(asking([long]), price=price).cost_micro == 84 + 100 * (150 + 600)
+    assert count(asking([short]), price=replace(price, headroom=0)).cost_micro == 84 + 100 * 20
+    assert count(asking([short]), price=price).max_cost_micro == 4 * size(short) + 100 * (64 + 8192)
+    assert count(asking([short])).cost_micro == count(asking([short])).max_cost_micro == 0
 
 
 @given(
@@ -120,9 +156,11 @@ def test_the_likely_cost_is_never_above_the_most(
     cached: Decimal | None,
     reasoning: Decimal | None,
 ) -> None:
-    price = Price(rate_in, rate_out, cached=cached, reasoning=reasoning, headroom=headroom)
+    price = Price(
+        rate_in, rate_out, cached_price=cached, reasoning_price=reasoning, headroom=headroom
+    )
     found = count(asking([ask(text, max_tokens)], [ask(text + "?", max_tokens)]), price=price)
-    assert found.total == 2 and 0 <= found.micro <= found.most_micro
+    assert found.n_requests == 2 and 0 <= found.cost_micro <= found.max_cost_micro
 
 
 def test_an_estimate_keeps_its_prices_and_says_nothing_of_money_it_does_not_know() -> None:
@@ -134,7 +172,7 @@ def test_an_estimate_keeps_its_prices_and_says_nothing_of_money_it_does_not_know
         told["price_out_usd_per_million"],
     ) == (16, 0.15, 0.6)
     assert told["price_source"] == "a file" and 0 < told["cost_usd"] < told["most_usd"]
-    unknown = Price(Decimal(0), Decimal(0), known=False, source="unknown")
+    unknown = Price(Decimal(0), Decimal(0), is_known=False, source="unknown")
     told = count_plan(plan(["remove"]), SUITE, {MODEL: unknown}).as_estimate(unknown)
     assert told["cost_usd"] is None and told["most_usd"] is None
 
@@ -155,13 +193,17 @@ def test_an_estimate_keeps_its_prices_and_says_nothing_of_money_it_does_not_know
             "total_variation",
             ["claude-sonnet-4-5 gives no log-probabilities"],
         ),
-        (ModelRef("organism", "r100", form="continuation"), "kl_divergence", []),
+        (
+            ModelRef("organism", "r100", form="continuation"),
+            "kl_divergence",
+            ["r100 cannot read 4 of 4 items"],
+        ),
     ],
 )
 def test_what_a_model_cannot_give_is_said_before_it_is_paid(
     model: ModelRef, metric: str, said: list[str]
 ) -> None:
-    told = cautions(plan(["remove"], metric=metric, model=model))
+    told = plan_cautions(plan(["remove"], metric=metric, model=model), SUITE)
     assert len(told) == len(said) and all(
         one.startswith(start) for one, start in zip(told, said, strict=True)
     )
@@ -182,14 +224,18 @@ def test_what_a_model_cannot_give_is_said_before_it_is_paid(
             "own",
             ["claude-sonnet-4-5 gives no log-probabilities: its entropy"],
         ),
-        (ModelRef("organism", "r100", form="continuation"), "reference", []),
+        (
+            ModelRef("organism", "r100", form="continuation"),
+            "reference",
+            ["r100 cannot read 4 of 4 items"],
+        ),
     ],
 )
 def test_what_an_entropy_cannot_be_of_is_said_before_it_is_paid(
     model: ModelRef, chain: str, said: list[str]
 ) -> None:
     entropy = ScorerSpec("entropy", 1, {"chain": chain, "jump_nats": 0.5})
-    told = cautions(Plan(SUITE.name, SUITE.digest, {"subject": model}, (entropy,)))
+    told = plan_cautions(Plan(SUITE.name, SUITE.digest, {"subject": model}, (entropy,)), SUITE)
     assert len(told) == len(said) and all(
         one.startswith(start) for one, start in zip(told, said, strict=True)
     )

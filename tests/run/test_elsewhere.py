@@ -20,8 +20,8 @@ from cotlab.core.requests import Complete, Message
 from cotlab.core.types import ModelRef
 from cotlab.run import launch
 from cotlab.store.database import Store
-from cotlab.store.live import LiveRun, LiveState
-from cotlab.store.responses import Claim, ResponseLog
+from cotlab.store.live import LiveRun, LiveRunStore
+from cotlab.store.responses import CallReservation, ResponseLog
 from tests.support.running import own_suite, row
 
 INSIDE = 'echo "$0" > /proc/sys/kernel/ns_last_pid; "$@" & wait $!'
@@ -94,7 +94,7 @@ def call_in_flight(process: subprocess.Popen[str], folder: Path) -> str:
 
 
 def live(folder: Path) -> LiveRun:
-    state = LiveState(folder / "log.sqlite")
+    state = LiveRunStore(folder / "log.sqlite")
     try:
         found = state.get("r")
     finally:
@@ -122,21 +122,22 @@ def test_a_run_in_another_namespace_is_alive_and_is_not_resumed_beside_it(
 ) -> None:
     with elsewhere(tmp_path, nobody, latency_s=5) as process:
         key = call_in_flight(process, tmp_path)
-        assert live(tmp_path).pid == nobody and live(tmp_path).alive
+        assert live(tmp_path).pid == nobody and live(tmp_path).is_running
         with pytest.raises(
             ConfigError,
             match=rf"going, in process {nobody} on {os.uname().nodename}: .* resumed in (59|60) s",
         ):
-            launch.resume("r", {}, Store(tmp_path))
+            launch.resume_run("r", {}, Store(tmp_path))
         log = ResponseLog(tmp_path / "log.sqlite")
         asked = Complete(ModelRef("echo", "m"), (Message("user", "?"),))
         object.__setattr__(asked, "_key", key)
-        assert log.reserve(asked, "another", 1, 9) == Claim(
-            elsewhere=True
+        assert log.reserve(asked, "another", 1, 9) == CallReservation(
+            is_in_flight=True
         )  # the request is not sent a second time
         log.close()
 
 
+@pytest.mark.soak
 def test_a_run_that_was_killed_elsewhere_is_resumed_once_it_has_been_silent(
     tmp_path: Path, nobody: int
 ) -> None:
@@ -147,10 +148,10 @@ def test_a_run_that_was_killed_elsewhere_is_resumed_once_it_has_been_silent(
     with pytest.raises(
         ConfigError, match="still going"
     ):  # nobody can know from here that it is not
-        launch.resume("r", {}, Store(tmp_path))
+        launch.resume_run("r", {}, Store(tmp_path))
     silent_for(tmp_path, 61)
-    assert not live(tmp_path).alive
-    assert launch.resume("r", {}, Store(tmp_path)).status == "done"
+    assert not live(tmp_path).is_running
+    assert launch.resume_run("r", {}, Store(tmp_path)).status == "done"
 
 
 def test_a_stop_reaches_the_run_elsewhere_and_no_process_of_that_number_here(
@@ -161,8 +162,8 @@ def test_a_stop_reaches_the_run_elsewhere_and_no_process_of_that_number_here(
         with elsewhere(tmp_path, bystander.pid, latency_s=0.5) as process:
             call_in_flight(process, tmp_path)
             assert live(tmp_path).pid == bystander.pid
-            state = LiveState(tmp_path / "log.sqlite")
-            assert state.ask_stop("r") is True
+            state = LiveRunStore(tmp_path / "log.sqlite")
+            assert state.request_stop("r") is True
             state.close()
             out, _ = process.communicate(timeout=60)
             assert row(tmp_path, "r")["status"] == "stopped", out
@@ -172,6 +173,7 @@ def test_a_stop_reaches_the_run_elsewhere_and_no_process_of_that_number_here(
         bystander.wait()
 
 
+@pytest.mark.soak
 def test_a_number_that_a_stranger_has_here_does_not_keep_a_dead_run_alive(tmp_path: Path) -> None:
     bystander = subprocess.Popen(["sleep", "60"])
     try:
@@ -180,8 +182,8 @@ def test_a_number_that_a_stranger_has_here_does_not_keep_a_dead_run_alive(tmp_pa
             process.kill()
             process.communicate()
         silent_for(tmp_path, 61)
-        assert not live(tmp_path).alive
-        assert launch.resume("r", {}, Store(tmp_path)).status == "done"
+        assert not live(tmp_path).is_running
+        assert launch.resume_run("r", {}, Store(tmp_path)).status == "done"
     finally:
         bystander.send_signal(signal.SIGKILL)
         bystander.wait()

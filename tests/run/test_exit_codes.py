@@ -11,7 +11,7 @@ import pytest
 from cotlab.run.config import RunConfig
 from cotlab.run.exit_status import exit_status
 from cotlab.run.runner import Outcome
-from cotlab.store.live import Progress
+from cotlab.store.live import RunProgress
 from tests.support.forked import Forking
 from tests.support.loopback import Loopback
 from tests.support.running import REQUESTS, own_suite, report, row, run
@@ -52,7 +52,9 @@ def test_0_a_dry_run_and_a_gate_that_holds(runs: Forking, tmp_path: Path) -> Non
 def test_1_a_gate_that_fails(runs: Forking, tmp_path: Path) -> None:
     code, out, err = runs.outcome(tmp_path, *own_suite(tmp_path), *ECHO, "--rr-threshold", "0.5")
     assert (
-        code == 1 and "Gate failed: RRR 100.0% exceeds 50.0%." in err and "Done. RRR: 100.0%" in out
+        code == 1
+        and err.rstrip().endswith("FAIL: RRR 100.0% exceeds threshold 50.0%")
+        and "Done. RRR: 100.0%" in out
     )
 
 
@@ -93,7 +95,7 @@ def test_3_requests_that_all_fail(runs: Forking, tmp_path: Path) -> None:
 @pytest.mark.parametrize("note", ["It broke.", "It broke"])
 def test_3_a_run_that_broke_says_so_in_one_sentence(note: str) -> None:
     told = exit_status(
-        Outcome("failed", note, Progress()),
+        Outcome("failed", note, RunProgress()),
         {"run_id": "r"},
         RunConfig(task_suite="math", model="m"),
     )
@@ -110,17 +112,15 @@ def test_4_a_budget_that_is_reached_and_raised(tmp_path: Path) -> None:
     (tmp_path / "priced-1.dist-info" / "entry_points.txt").write_text(
         "[cotlab.providers]\nmistral = priced:Priced\n"
     )
-    store, words = (
-        tmp_path / "store",
-        (
-            *own_suite(tmp_path),
-            "--provider",
-            "mistral",
-            "--model",
-            "mistral-large-latest",
-            "--run-id",
-            "r",
-        ),
+    store = tmp_path / "store"
+    words = (
+        *own_suite(tmp_path),
+        "--provider",
+        "mistral",
+        "--model",
+        "mistral-large-latest",
+        "--run-id",
+        "r",
     )
     code, _, err = run(store, *words, "--max-cost", "0.004", PYTHONPATH=str(tmp_path))
     assert code == 4 and "The budget of $0.0040 is reached" in err
@@ -167,3 +167,22 @@ def test_a_run_against_a_server(runs: Forking, tmp_path: Path, server: Loopback)
         key.encode() not in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()
     )
     assert report(tmp_path, "r")["spent_usd"] == 0
+
+
+@pytest.mark.parametrize("status", [401, 500])
+def test_control_characters_of_a_server_never_reach_the_terminal(
+    runs: Forking, tmp_path: Path, server: Loopback, status: int
+) -> None:
+    title_and_clear = "\x1b]0;owned\x07\x1b[2J\u202eno"
+    server.script(then={"status": status, "error": {"message": title_and_clear}})
+    words = ("--provider", "openai_compat", "--model", "m", "--base-url", server.base_url)
+    code, out, err = runs.outcome(tmp_path, *own_suite(tmp_path), *words, "--run-id", "r")
+    assert code == 3 and "owned" in err
+    assert not {"\x1b", "\x07", "\u202e"} & {*(out + err)}
+
+
+def test_a_disk_that_takes_no_file_is_one_message(runs: Forking, tmp_path: Path) -> None:
+    (tmp_path / "reports" / "r" / "run.yaml").mkdir(parents=True)
+    code, _, err = runs.outcome(tmp_path, *own_suite(tmp_path), *ECHO, "--run-id", "r")
+    assert code == 3 and "reports cannot be written: Is a directory" in err
+    assert "Traceback" not in err

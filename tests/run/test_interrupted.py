@@ -19,7 +19,8 @@ from cotlab.run import launch
 from cotlab.run.config import read_config
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.store.live import LiveState
+from cotlab.store.live import LiveRunStore
+from tests.support.params import soak
 from tests.support.running import (
     assert_same_scores,
     finish,
@@ -51,7 +52,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("unbroken")
     for name, words in (("echo", SLOW_ECHO), ("organism", ORGANISM)):
         store = Store(folder)
-        report_run(store, launch.start(read_config(words), store, run_id=name))
+        report_run(store, launch.start_run(read_config(words), store, run_id=name))
     return folder
 
 
@@ -76,11 +77,9 @@ def go_on(folder: Path, words: dict[str, Any]) -> subprocess.Popen[str]:
 def break_and_resume(folder: Path, unbroken: Path, name: str, kills: int) -> None:
     """Kill a run ``kills`` times at random moments, let it come to its end, and compare it with the
     unbroken one."""
-    words, chance, all_of_them = (
-        SLOW_ECHO if name == "echo" else ORGANISM,
-        random.Random(),
-        needed(unbroken, name),
-    )
+    words = SLOW_ECHO if name == "echo" else ORGANISM
+    chance = random.Random()
+    all_of_them = needed(unbroken, name)
     for kill in range(kills):
         kill_at_random(
             go_on(folder, words), folder, chance, (all_of_them - replies(folder)) // (kills - kill)
@@ -99,9 +98,7 @@ def break_and_resume(folder: Path, unbroken: Path, name: str, kills: int) -> Non
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(
-    ("name", "kills"), [("echo", 2), pytest.param("organism", 1, marks=pytest.mark.soak)]
-)
+@pytest.mark.parametrize(("name", "kills"), [("echo", 2), soak("organism", 1)])
 def test_a_killed_run_ends_as_if_it_had_not_been(
     tmp_path: Path, unbroken: Path, name: str, kills: int
 ) -> None:
@@ -132,16 +129,16 @@ def test_ctrl_c_ends_a_run_cleanly(tmp_path: Path, unbroken: Path) -> None:
     )  # what was sent came in, the rest was not sent
     for _ in range(2):  # the second time nothing is left to do
         store = Store(tmp_path)
-        assert report_run(store, launch.resume("r", {}, store)).code == 0
+        assert report_run(store, launch.resume_run("r", {}, store)).exit_code == 0
         assert row(tmp_path, "r")["asked"] == needed(unbroken, "echo")  # over all processes
         assert step_scores(tmp_path, "r") == step_scores(unbroken, "echo")
 
 
 def alive(folder: Path, name: str) -> bool:
-    live = LiveState(folder / "log.sqlite")
+    live = LiveRunStore(folder / "log.sqlite")
     told = live.get(name)
     live.close()
-    return told is not None and told.alive
+    return told is not None and told.is_running
 
 
 @pytest.mark.soak
@@ -150,7 +147,7 @@ def test_a_run_that_is_going_on_cannot_be_resumed(tmp_path: Path) -> None:
     while process.poll() is None and not alive(tmp_path, "r"):
         time.sleep(0.01)
     with pytest.raises(ConfigError, match="still going"):
-        launch.resume("r", {}, Store(tmp_path))
+        launch.resume_run("r", {}, Store(tmp_path))
     process.kill()
     process.communicate()
 

@@ -13,43 +13,43 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.types import Item, Suite
 from cotlab.run.config import RunConfig, read_config
 from cotlab.run.imports.pairs import paired_suite
-from cotlab.run.launch import Finished, dry_run, load_configured_suite, start
+from cotlab.run.launch import FinishedRun, dry_run, load_configured_suite, start_run
 from cotlab.run.roles import models_of
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites.wordproblems import make_suite
-from cotlab.text.prompts.comparison import ask_comparison
+from cotlab.text.prompts.comparison import comparison_prompt
 from tests.support.loopback import Loopback
 
 FAITHFUL, HINT = "r100", "hint"
 pytestmark = pytest.mark.soak
 
 
-def asked(store: Store, model: str, suite: Suite, **more: Any) -> Finished:
+def asked(store: Store, model: str, suite: Suite, **more: Any) -> FinishedRun:
     """A run in which an organism writes its own chains."""
     config = read_config(
         {"model": model, "scorer": ["flags"], "set": {"flags.chain": "own"}, **more}
     )
-    return start(config, store, suite=suite)
+    return start_run(config, store, suite=suite)
 
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, str, str]:
     """A store with one run of a faithful organism and one of the hint follower, on twelve items
     that tell them apart."""
-    store, suite = Store(tmp_path_factory.mktemp("pairs")), make_suite(12, seed=5, hinted=1.0)
+    store, suite = Store(tmp_path_factory.mktemp("pairs")), make_suite(12, seed=5, hint_share=1.0)
     base = asked(store, FAITHFUL, suite, tag={"condition": "base"})
     tuned = asked(store, HINT, suite, tag={"epoch": "1"})
     return store, base.run_id, tuned.run_id
 
 
-def judged(store: Store, base: str, tuned: str, **more: Any) -> Finished:
-    return start(
+def judged(store: Store, base: str, tuned: str, **more: Any) -> FinishedRun:
+    return start_run(
         read_config({"scorer": ["judge"], "base_run": base, "tuned_run": tuned, **more}), store
     )
 
 
-def scores(store: Store, run: Finished, metric: str) -> dict[str, float]:
+def scores(store: Store, run: FinishedRun, metric: str) -> dict[str, float]:
     rows = read.run_scores(store, run.run_id, metrics=[metric])
     return dict(zip(rows["item_id"], rows["value"], strict=True))
 
@@ -64,7 +64,7 @@ def shown(item: Item, *, base_first: bool) -> str:
     """The start of what a judge is shown of a pair, up to the end of its first response."""
     pair = item.meta["base_response"], item.meta["tuned_response"]
     return (
-        ask_comparison(item.question, *(pair if base_first else pair[::-1]))
+        comparison_prompt(item.question, *(pair if base_first else pair[::-1]))
         .messages[0]
         .content.split("[end response 1")[0]
     )
@@ -75,7 +75,12 @@ def test_pairs_hold_what_both_models_wrote_and_where_it_came_from(
 ) -> None:
     store, base, tuned = filled
     paired = paired_suite(store, base, tuned)
-    assert (len(paired.suite.items), paired.left_out, paired.left_out_message(), paired.tags) == (
+    assert (
+        len(paired.suite.items),
+        paired.n_left_out_by_reason,
+        paired.left_out_message(),
+        paired.tags,
+    ) == (
         12,
         {},
         "",
@@ -114,7 +119,9 @@ def test_a_judge_on_a_server_through_the_real_sdk(
     differ = [
         item.id for item in items if item.meta["base_response"] != item.meta["tuned_response"]
     ]
-    assert first.status == "done" and server.count() == count.exact == len(items) + len(differ)
+    assert first.status == "done" and server.count() == count.n_exact_requests == len(items) + len(
+        differ
+    )
     assert set(scores(store, first, "judge_score").values()) == {0.0}
     assert {v for k, v in scores(store, first, "judge_order_effect").items() if k in differ} == {
         4.0
@@ -126,10 +133,14 @@ def test_a_judge_on_a_server_through_the_real_sdk(
         and tuned not in json.dumps(body)
     )
     row = read.get_run(store, first.run_id)
-    assert row["model"] == "openai_compat/m" and dict(read.stored_plan(row).tags) == {"epoch": "1"}
+    assert row["model"] == "openai_compat/m" and dict(read.plan_from_row(row).tags) == {
+        "epoch": "1"
+    }
     assert json.loads(row["config"])["base_run"] == base
     again = judged(store, base, tuned, **options)
-    assert again.status == "done" and server.count() == count.exact  # every verdict is in the log
+    assert (
+        again.status == "done" and server.count() == count.n_exact_requests
+    )  # every verdict is in the log
 
 
 def test_swapping_the_runs_flips_every_sign(filled: tuple[Store, str, str], tmp_path: Path) -> None:
@@ -176,7 +187,7 @@ def test_replies_that_are_no_verdict_are_counted(
 
 def test_what_only_one_run_has_is_left_out_and_counted(tmp_path: Path) -> None:
     store, suite = Store(tmp_path), make_suite(6, seed=9)
-    other = Suite.of(
+    other = Suite.from_items(
         "other",
         (*suite.items[:4], *(Item(i.id, "Q: another?", "1", i.steps) for i in suite.items[4:5])),
     )
@@ -186,11 +197,11 @@ def test_what_only_one_run_has_is_left_out_and_counted(tmp_path: Path) -> None:
         paired_suite(store, base, short).left_out_message()
         == "2 pairs; 4 items are left out: 4 in one run only."
     )
-    assert dict(paired_suite(store, base, mixed).left_out) == {
+    assert dict(paired_suite(store, base, mixed).n_left_out_by_reason) == {
         "in one run only": 1,
         "with another question": 1,
     }
-    given = start(read_config({"model": HINT, "scorer": ["flags"]}), store, suite=suite).run_id
+    given = start_run(read_config({"model": HINT, "scorer": ["flags"]}), store, suite=suite).run_id
     with pytest.raises(ConfigError, match=r"6 without a kept reply.*--chain own"):
         paired_suite(store, base, given)
     warned: list[str] = []
@@ -202,16 +213,22 @@ def test_what_only_one_run_has_is_left_out_and_counted(tmp_path: Path) -> None:
             "judge": script(tmp_path, {"contains": "", "text": '{"score": 1, "reason": ""}'}),
         }
     )
-    start(config, store, warn=warned.append)
+    start_run(config, store, warn=warned.append)
     assert warned == ["2 pairs; 4 items are left out: 4 in one run only."]
+
+
+def test_a_reply_that_was_cut_off_is_no_half_of_a_pair(tmp_path: Path) -> None:
+    store, suite = Store(tmp_path), make_suite(3, seed=9)
+    whole = asked(store, FAITHFUL, suite).run_id
+    cut = asked(store, HINT, suite, chain_tokens=12).run_id
+    with pytest.raises(ConfigError, match="3 cut off before the answer"):
+        paired_suite(store, whole, cut)
 
 
 def test_runs_that_cannot_be_paired_are_refused(tmp_path: Path) -> None:
     store, suite = Store(tmp_path), make_suite(2, seed=9)
-    base, hashed = (
-        asked(store, FAITHFUL, suite).run_id,
-        asked(store, HINT, make_suite(2, seed=8), redact_prompts=True).run_id,
-    )
+    base = asked(store, FAITHFUL, suite).run_id
+    hashed = asked(store, HINT, make_suite(2, seed=8), redact_prompts=True).run_id
     with pytest.raises(ConfigError, match="same run"):
         paired_suite(store, base, base)
     with pytest.raises(ConfigError, match="hashes"):

@@ -12,6 +12,7 @@ import pytest
 from cotlab.core.errors import ProviderError
 from cotlab.core.requests import (
     Complete,
+    Entail,
     LogProb,
     Message,
     Patched,
@@ -22,49 +23,56 @@ from cotlab.core.requests import (
 )
 from cotlab.core.types import ModelRef
 from cotlab.run.transport import in_process as local
-from cotlab.run.transport.budget import Price
+from cotlab.run.transport.budget import FREE_PRICE
 from cotlab.run.transport.dispatcher import Dispatcher
-from cotlab.run.transport.in_process import BATCH_S, BATCH_TOKENS, FIRST_SHARE, GROWTH, Pace
+from cotlab.run.transport.in_process import (
+    FIRST_BATCH_DIVISOR,
+    MAX_BATCH_GROWTH,
+    MAX_BATCH_TOKENS,
+    TARGET_BATCH_S,
+    BatchPace,
+)
 from cotlab.run.transport.limits import Limits
-from cotlab.store.live import Progress
+from cotlab.store.live import RunProgress
 from cotlab.store.responses import ResponseLog
 
 REF = ModelRef("local", "m")
-FIRST = BATCH_TOKENS // FIRST_SHARE
+FIRST = MAX_BATCH_TOKENS // FIRST_BATCH_DIVISOR
 
 
 def test_a_fast_model_gets_more_step_by_step_and_never_more_than_the_most() -> None:
-    pace, seen = Pace(), []
+    pace, seen = BatchPace(), []
     for _ in range(4):
-        pace.learn(pace.tokens, 0.01)
-        seen.append(pace.tokens)
-    assert seen == [FIRST * GROWTH, BATCH_TOKENS, BATCH_TOKENS, BATCH_TOKENS]
+        pace.update_from_batch(pace.max_tokens, 0.01)
+        seen.append(pace.max_tokens)
+    assert seen == [FIRST * MAX_BATCH_GROWTH, MAX_BATCH_TOKENS, MAX_BATCH_TOKENS, MAX_BATCH_TOKENS]
 
 
 def test_a_slow_model_gets_what_it_does_in_the_time() -> None:
-    pace = Pace()
-    pace.learn(FIRST, 10 * BATCH_S)
-    assert pace.tokens == round(FIRST / 10)
-    pace.learn(pace.tokens, BATCH_S / 2)
-    assert pace.tokens == pytest.approx(FIRST / 5, rel=0.02)
-    pace.learn(1, 1e9)
-    assert pace.tokens == 1
+    pace = BatchPace()
+    pace.update_from_batch(FIRST, 10 * TARGET_BATCH_S)
+    assert pace.max_tokens == round(FIRST / 10)
+    pace.update_from_batch(pace.max_tokens, TARGET_BATCH_S / 2)
+    assert pace.max_tokens == pytest.approx(FIRST / 5, rel=0.02)
+    pace.update_from_batch(1, 1e9)
+    assert pace.max_tokens == 1
 
 
 def test_a_batch_that_was_not_full_makes_nothing_larger_or_smaller() -> None:
-    pace = Pace()
-    pace.learn(FIRST // 10, 0.001)
-    pace.learn(1, 0.9 * BATCH_S)
-    assert pace.tokens == FIRST
+    pace = BatchPace()
+    pace.update_from_batch(FIRST // 10, 0.001)
+    pace.update_from_batch(1, 0.9 * TARGET_BATCH_S)
+    assert pace.max_tokens == FIRST
 
 
 class Slow:
     """A model that takes its time for each token of work and keeps what each batch was."""
 
-    ref, answers = REF, frozenset({"complete", "logprob", "patched"})
+    answers = frozenset({"complete", "logprob", "patched", "entail"})
 
-    def __init__(self, seconds_a_token: float) -> None:
-        self.seconds, self.batches = seconds_a_token, list[tuple[str, int, float]]()
+    def __init__(self, seconds_a_token: float, ref: ModelRef = REF) -> None:
+        self.ref, self.seconds = ref, seconds_a_token
+        self.batches = list[tuple[str, int, float]]()
 
     async def send(self, request: Request) -> Response:
         raise AssertionError("a batch provider is sent batches")
@@ -74,7 +82,7 @@ class Slow:
 
     def send_batch(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
         (kind,) = {request.kind for request in requests}
-        spent = self.seconds * sum(local._weight(request) for request in requests)
+        spent = self.seconds * sum(local._request_tokens(request) for request in requests)
         self.batches.append((kind, len(requests), spent))
         time.sleep(spent)
         return [Response(request.key, "yes", numbers=(0.0,)) for request in requests]
@@ -90,9 +98,9 @@ def log(tmp_path: Path) -> Iterator[ResponseLog]:
 async def test_kinds_go_apart_in_the_order_of_asking_and_each_at_its_own_pace(
     log: ResponseLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "BATCH_S", 0.05)
+    monkeypatch.setattr(local, "TARGET_BATCH_S", 0.05)
     model = Slow(0.1 / FIRST)  # what a run begins with takes twice as long as a batch should
-    dispatcher = Dispatcher("r", {REF: model}, {REF: Price(0, 0)}, log, Limits(), Progress())
+    dispatcher = Dispatcher("r", {REF: model}, {REF: FREE_PRICE}, log, Limits(), RunProgress())
     asked: list[Request] = []
     for n in range(60):
         words = (Message("user", str(n)),)
@@ -109,3 +117,14 @@ async def test_kinds_go_apart_in_the_order_of_asking_and_each_at_its_own_pace(
         assert sum(n for n, _ in sizes) == 60 and len(sizes) > 2
         assert all(spent < 0.08 for _, spent in sizes[1:])  # once the speed is known
     assert model.batches[0][0] == "complete"
+
+
+async def test_a_slow_symbolic_check_does_not_make_batches_of_one(
+    log: ResponseLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "TARGET_BATCH_S", 1e-6)
+    ref = ModelRef("symbolic", "s")
+    solver = Slow(1e-6, ref)
+    dispatcher = Dispatcher("r", {ref: solver}, {ref: FREE_PRICE}, log, Limits(), RunProgress())
+    await asyncio.gather(*(dispatcher.ask(Entail(ref, "", f"{n} = {n}")) for n in range(100)))
+    assert [n for _, n, _ in solver.batches] == [32, 32, 32, 4]

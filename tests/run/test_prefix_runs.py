@@ -12,10 +12,12 @@ import pytest
 from tests.run.test_attack import small_suite
 from tests.support.forked import Forking, printed
 from tests.support.loopback import Loopback
+from tests.support.params import soak
 from tests.support.running import report, scores
 
 ITEMS, STEPS = 3, 3
-NEEDED, CHECK = ITEMS * (STEPS + 1), 2
+NEEDED, CHECK = ITEMS * (STEPS + 1), 6
+"""The check: a reply, its prefix, the same again, a word, a long prompt and half of that."""
 CHAIN = "Step 1: 3 + 1 = 4.\nStep 2: 4 + 3 = 7.\nSo the answer is 7."
 
 
@@ -35,6 +37,8 @@ def words_for(server: Loopback, folder: Path, *more: str) -> tuple[str, ...]:
         "r",
         "--max-requests-per-minute",
         "100000",
+        "--probe",
+        "auto",
         *more,
     )
 
@@ -66,18 +70,23 @@ def test_a_server_that_echoes_is_read_as_one_that_continues(
     )
 
 
-@pytest.mark.parametrize("concurrent", ["1", "10"])
+@pytest.mark.parametrize("concurrent", [soak("1"), "10"])
 def test_the_check_is_paid_once_and_not_counted_before(
     concurrent: str, tmp_path: Path, runs: Forking, server: Loopback
 ) -> None:
     script(server, "echo")
     words = words_for(server, tmp_path, "--max-concurrent", concurrent)
-    assert runs.run(tmp_path / "dry", *words[:-6], "--dry-run") == 0 and server.count() == 0
-    assert printed(tmp_path / "dry").startswith(f"Items: {ITEMS} | Total API queries: {NEEDED}\n")
+    assert (
+        runs.run(tmp_path / "dry", *words[:-6], "--probe", "auto", "--dry-run") == 0
+        and server.count() == 0
+    )
+    assert printed(tmp_path / "dry").splitlines()[1] == (
+        f"Items: {ITEMS} | Total API queries: {NEEDED}"
+    )
     assert runs.run(tmp_path / "s", *words) == 0, printed(tmp_path / "s")
     assert server.count() == NEEDED + CHECK
     told = report(tmp_path / "s", "r")["requests"]
-    assert (told["estimated"], told["asked"]) == (NEEDED, NEEDED + CHECK)
+    assert (told["estimated"], told["asked"], told["server_checks"]) == (NEEDED, NEEDED, CHECK)
     assert (
         runs.run(tmp_path / "s", "--resume", "r") == 0 and server.count() == NEEDED + CHECK
     )  # nothing is left to be asked
@@ -114,7 +123,9 @@ def test_what_cannot_be_established_is_said(
 ) -> None:
     server.script(then={"text": " 7."})
     assert runs.run(tmp_path / "s", *words_for(server, tmp_path)) == 0, printed(tmp_path / "s")
-    assert printed(tmp_path / "s").count("could not be established") == 1
+    assert (
+        printed(tmp_path / "s").count("could not be established") == 3
+    )  # before, in the verdict, after
 
 
 def test_a_server_that_goes_away_in_the_check_stops_the_run(

@@ -12,7 +12,7 @@ from cotlab.core.errors import ConfigError
 from cotlab.core.requests import Usage
 from cotlab.core.types import ModelRef
 from cotlab.run.config import read_config
-from cotlab.run.launch import price_for
+from cotlab.run.launch import configured_price
 from cotlab.run.transport.budget import Price, price_of, read_prices
 
 HOME = ModelRef("openai_compat", "served", base_url="http://127.0.0.1:8000/v1")
@@ -35,8 +35,8 @@ def test_a_file_names_models_with_or_without_their_provider(tmp_path: Path) -> N
         "gpt-4o-mini": Price(
             Decimal("0.5"),
             Decimal("1.5"),
-            cached=Decimal("0.1"),
-            reasoning=Decimal(2),
+            cached_price=Decimal("0.1"),
+            reasoning_price=Decimal(2),
             source=str(path),
         ),
         "openai_compat/served": Price(Decimal("0.001"), Decimal(0), source=str(path)),
@@ -54,10 +54,10 @@ def test_a_file_holds_over_the_table_and_over_a_free_address(tmp_path: Path) -> 
     prices = read_prices(
         written(tmp_path, "gpt-4o-mini: {input: 7, output: 8}\nserved: {input: 1, output: 2}\n")
     )
-    assert price_of(HOME).free and not price_of(HOME, prices=prices).free
+    assert price_of(HOME).is_free and not price_of(HOME, prices=prices).is_free
     for batch in (False, True):
         found = price_of(ref, prices=prices, batch=batch)
-        assert (found.tokens_in, found.tokens_out, found.cached) == (7, 8, None)
+        assert (found.input_price, found.output_price, found.cached_price) == (7, 8, None)
         assert found.cost(Usage(10, 10)) == 150
     assert price_of(ModelRef("openai", "gpt-4o"), prices=prices) == price_of(
         ModelRef("openai", "gpt-4o")
@@ -68,8 +68,8 @@ def test_the_longer_name_is_meant(tmp_path: Path) -> None:
     prices = read_prices(
         written(tmp_path, "m: {input: 1, output: 1}\nopenai/m: {input: 2, output: 2}\n")
     )
-    assert price_of(ModelRef("openai", "m"), prices=prices).tokens_in == 2
-    assert price_of(ModelRef("google", "m"), prices=prices).tokens_in == 1
+    assert price_of(ModelRef("openai", "m"), prices=prices).input_price == 2
+    assert price_of(ModelRef("google", "m"), prices=prices).input_price == 1
 
 
 def test_a_price_of_a_file_reserves_what_the_model_may_use_unseen(tmp_path: Path) -> None:
@@ -80,12 +80,17 @@ def test_a_price_of_a_file_reserves_what_the_model_may_use_unseen(tmp_path: Path
 def test_a_run_takes_its_prices_from_its_file(tmp_path: Path) -> None:
     path = written(tmp_path, "none-9x: {input: 1, output: 2}\n")
     ref = ModelRef("openai", "none-9x")
-    price = price_for(
+    price = configured_price(
         ref, read_config({"provider": "openai", "model": "none-9x", "prices": str(path)})
     )
-    assert (price.tokens_in, price.tokens_out, price.known, price.source) == (1, 2, True, str(path))
+    assert (price.input_price, price.output_price, price.is_known, price.source) == (
+        1,
+        2,
+        True,
+        str(path),
+    )
     with pytest.raises(ConfigError, match="--prices"):
-        price_for(ref, read_config({"provider": "openai", "model": "none-9x"}))
+        configured_price(ref, read_config({"provider": "openai", "model": "none-9x"}))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from tests.run.test_attack import PROVIDERS, quick
 from tests.support.forked import Forking, printed
 from tests.support.loopback import Loopback
+from tests.support.pages import titles
 from tests.support.running import report, scores
 
 MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
@@ -91,7 +92,7 @@ def shown_on(store: Path, page: str, monkeypatch: pytest.MonkeyPatch) -> str:
     app.run()
     app.switch_page(str(MAIN.parents[2] / "pages" / f"{page}.py"))
     app.run()
-    assert not app.exception and app.title
+    assert not app.exception and titles(app)
     frames = "".join(frame.value.to_csv() for frame in app.dataframe)
     return (
         frames

@@ -13,18 +13,19 @@ import pytest
 
 from cotlab.analysis.report import build_report, report_run
 from cotlab.core.errors import ConfigError, StoreBusy
+from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Complete, Message
 from cotlab.core.types import Item, ModelRef, Step, Suite
 from cotlab.providers.offline import Echo, Scripted
 from cotlab.run import runner
 from cotlab.run.config import read_config
-from cotlab.run.launch import Finished, dry_run, load_configured_suite, resume, start
+from cotlab.run.launch import FinishedRun, dry_run, load_configured_suite, resume_run, start_run
 from cotlab.store import read, write
 from cotlab.store.database import Store
 from cotlab.store.responses import ResponseLog
 from tests.support.loopback import Loopback
 
-SUITE = Suite.of(
+SUITE = Suite.from_items(
     "three",
     [
         Item(
@@ -56,7 +57,7 @@ def scripted(folder: Path, *lines: dict[str, Any]) -> dict[str, Any]:
     return {"provider": "scripted", "model": str(path)}
 
 
-def values(store: Store, run: Finished, metric: str) -> dict[tuple[str, int | None], Any]:
+def values(store: Store, run: FinishedRun, metric: str) -> dict[tuple[str, int | None], Any]:
     """(item, step) → value, or its status where it has none."""
     rows = read.run_scores(store, run.run_id, metrics=[metric])
     return {
@@ -81,8 +82,8 @@ def test_a_scripted_run_gives_the_scores_that_follow_from_its_replies(
         {"contains": "It could be", "text": "So the answer is 7."},
         {"contains": "number am I", "text": "I cannot know."},
     )
-    run = start(read_config(told), store, suite=SUITE)
-    assert (run.status, report_run(store, run).code) == ("done", 0)
+    run = start_run(read_config(told), store, suite=SUITE)
+    assert (run.status, report_run(store, run).exit_code) == ("done", 0)
     assert values(store, run, "accuracy_delta") == {
         ("sum", 0): 1.0,
         ("sum", 1): "refused",
@@ -97,7 +98,9 @@ def test_a_scripted_run_gives_the_scores_that_follow_from_its_replies(
     }
     row = read.get_run(store, run.run_id)
     assert (row["asked"], row["hits"], row["failed"], row["status"]) == (ASKED, 0, 0, "done")
-    again = start(read_config(told), store, suite=SUITE)  # the same plan is answered from the log
+    again = start_run(
+        read_config(told), store, suite=SUITE
+    )  # the same plan is answered from the log
     row = read.get_run(store, again.run_id)
     assert (row["asked"], row["hits"]) == (0, ASKED)
     assert values(store, again, "accuracy_delta") == values(store, run, "accuracy_delta")
@@ -119,57 +122,60 @@ def test_an_item_with_a_failed_request_is_asked_again_on_resume(
     store: Store, server: Loopback
 ) -> None:
     server.script({}, {"body": "{}"})
-    first = start(read_config(compat(server)), store, suite=SUITE)
+    first = start_run(read_config(compat(server)), store, suite=SUITE)
     assert server.count() == ASKED
     ended = report_run(store, first)
-    assert (first.status, ended.code) == ("done", 0) and "--resume asks them again" in ended.message
+    assert (first.status, ended.exit_code) == (
+        "done",
+        0,
+    ) and "--resume asks them again" in ended.message
     assert (
         build_report(store, first.run_id)["items_with_errors"] == 1
         and build_report(store, first.run_id)["requests"]["failed"] == 1
     )
     assert "error" in values(store, first, "token_delta").values()
     server.script()
-    second = resume(first.run_id, {}, store)
+    second = resume_run(first.run_id, {}, store)
     assert server.count() == 1  # only the request that failed; its item's others come from the log
     assert build_report(store, second.run_id)["items_with_errors"] == 0
     assert "error" not in values(store, second, "token_delta").values()
     server.script()
-    resume(first.run_id, {}, store)
+    resume_run(first.run_id, {}, store)
     assert server.count() == 0
 
 
 def test_a_server_that_never_makes_sense_ends_the_run(store: Store, server: Loopback) -> None:
     server.script(then={"body": "{}"})
-    run = start(read_config(compat(server)), store, suite=SUITE)
+    run = start_run(read_config(compat(server)), store, suite=SUITE)
     ended = report_run(store, run)
-    assert (ended.code, run.status) == (3, "failed")
+    assert (ended.exit_code, run.status) == (3, "failed")
     assert "does not have the promised form" in ended.message
 
 
 def test_refusals_are_kept_on_resume_until_they_are_retried(store: Store, server: Loopback) -> None:
     server.script({"refusal": "No.", "text": None}, {}, {"finish": "content_filter", "text": ""})
-    first = start(read_config(compat(server)), store, suite=SUITE)
+    first = start_run(read_config(compat(server)), store, suite=SUITE)
     refused = [
         place for place, value in values(store, first, "token_delta").items() if value == "refused"
     ]
     assert refused
     server.script()
-    kept = resume(first.run_id, {}, store)
+    kept = resume_run(first.run_id, {}, store)
     assert server.count() == 0
     assert values(store, kept, "token_delta") == values(store, first, "token_delta")
-    again = resume(first.run_id, {}, store, retry_refused=True)
+    again = resume_run(first.run_id, {}, store, retry_refused=True)
     assert server.count() == 2
     assert "refused" not in values(store, again, "token_delta").values()
 
 
 def test_a_refused_key_stops_a_run_at_once(store: Store, server: Loopback) -> None:
     server.script({}, {}, then={"status": 401})
-    run = start(read_config(compat(server)), store, suite=SUITE)
+    run = start_run(read_config(compat(server)), store, suite=SUITE)
     ended = report_run(store, run)
-    assert (run.status, ended.code) == ("failed", 3) and "refused the key" in ended.message
+    assert (run.status, ended.exit_code) == ("failed", 3) and "refused the key" in ended.message
     assert server.count() == 3
     server.script()
-    done = resume(run.run_id, {}, store)
+    done = resume_run(run.run_id, {}, store)
     assert (done.status, server.count()) == ("done", ASKED - 2)
 
 
@@ -180,7 +186,7 @@ def test_no_more_requests_a_minute_than_allowed(
         "cotlab.run.transport.limits.SendLimit.__init__.__defaults__", (0.3,)
     )  # a minute of 0.3 s
     server.script()
-    run = start(
+    run = start_run(
         read_config(compat(server, max_concurrent=50, max_requests_per_minute=3)),
         store,
         suite=SUITE,
@@ -194,7 +200,7 @@ def test_no_more_requests_a_minute_than_allowed(
 
 def test_a_redacted_run_leaves_no_text_behind(store: Store, server: Loopback) -> None:
     server.script(then={"text": "a sEcReT reply"})
-    suite = Suite.of(
+    suite = Suite.from_items(
         "s",
         [
             Item(
@@ -205,7 +211,7 @@ def test_a_redacted_run_leaves_no_text_behind(store: Store, server: Loopback) ->
             )
         ],
     )
-    run = start(read_config(compat(server, redact_prompts=True)), store, suite=suite)
+    run = start_run(read_config(compat(server, redact_prompts=True)), store, suite=suite)
     assert run.status == "done" and server.count() == 3
     for file in store.folder.rglob("*"):
         if file.is_file():
@@ -217,7 +223,7 @@ def test_a_redacted_run_leaves_no_text_behind(store: Store, server: Loopback) ->
 def test_scores_wait_while_the_store_is_held(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "FLUSH_S", 0.01)
+    monkeypatch.setattr(runner, "FLUSH_INTERVAL_S", 0.01)
     tries = 0
     add_ended = write.add_ended
 
@@ -229,21 +235,49 @@ def test_scores_wait_while_the_store_is_held(
         add_ended(*args)
 
     monkeypatch.setattr(write, "add_ended", held_at_first)
-    run = start(
+    run = start_run(
         read_config({"provider": "echo", "model": "latency_s=0.05", "max_concurrent": 1}),
         store,
         suite=SUITE,
     )
     assert run.status == "done" and tries > 2
-    assert set(read.ended_pairs(store, run.run_id)["item"]) == {"sum", "colour", "none"}
+    assert set(read.list_ended_pairs(store, run.run_id)["item"]) == {"sum", "colour", "none"}
 
 
 def test_a_changed_model_or_suite_is_not_resumed(store: Store, tmp_path: Path) -> None:
     told = scripted(tmp_path, {"contains": "", "text": "So the answer is 1."})
-    run = start(read_config(told), store, suite=SUITE)
+    run = start_run(read_config(told), store, suite=SUITE)
     scripted(tmp_path, {"contains": "", "text": "So the answer is 2."})
     with pytest.raises(ConfigError, match="has changed since run"):
-        resume(run.run_id, {}, store)
+        resume_run(run.run_id, {}, store)
+
+
+def test_a_run_is_not_resumed_with_another_version_of_its_scorer(
+    store: Store, tmp_path: Path
+) -> None:
+    told = scripted(tmp_path, {"contains": "", "text": "So the answer is 1."})
+    run, version = start_run(read_config(told), store, suite=SUITE), SCORERS["ablation"].version
+    with store.writing() as connection:  # as a later version of the package finds it
+        connection.execute(
+            "UPDATE runs SET plan = replace(plan::VARCHAR, ?, '\"version\":1')",
+            [f'"version":{version}'],
+        )
+    with pytest.raises(ConfigError, match=rf"its scorers: ablation 1 \(now {version}\)"):
+        resume_run(run.run_id, {}, store)
+
+
+def test_a_run_whose_replies_were_divided_otherwise_is_not_resumed(
+    store: Store, tmp_path: Path
+) -> None:
+    """Runs that store no version were divided by the first one."""
+    told = scripted(tmp_path, {"contains": "", "text": "So the answer is 1."})
+    run = start_run(read_config(told), store, suite=SUITE)
+    with store.writing() as connection:
+        connection.execute(
+            "UPDATE runs SET plan = json_merge_patch(plan, '{\"splitter_version\": null}')"
+        )
+    with pytest.raises(ConfigError, match=r"version 1 of the step splitter \(now 2\)"):
+        resume_run(run.run_id, {}, store)
 
 
 ALL_MODES = ["remove", "truncate", "corrupt", "paraphrase", "filler"]
@@ -267,8 +301,8 @@ def test_the_dry_run_counts_what_will_be_asked(
         {"task_suite": suite, "provider": "echo", "model": "echo", "limit": 6, **more}
     )
     _, count = dry_run(config, load_configured_suite(config)[0])
-    run = start(config, store)
-    assert (count.exact, count.estimated) == (
+    run = start_run(config, store)
+    assert (count.n_exact_requests, count.n_estimated_requests) == (
         build_report(store, run.run_id)["requests"]["asked"],
         0,
     )
@@ -281,14 +315,18 @@ def test_the_dry_run_of_own_chains_is_generous(store: Store, suite: str) -> None
         {"task_suite": suite, "provider": "echo", "model": "echo", "limit": 6, "chain": "own"}
     )
     _, count = dry_run(config, load_configured_suite(config)[0])
-    run = start(config, store)
-    assert count.exact == 6  # one for each chain that the model is to write
-    assert count.exact < build_report(store, run.run_id)["requests"]["asked"] <= count.total
+    run = start_run(config, store)
+    assert count.n_exact_requests == 6  # one for each chain that the model is to write
+    assert (
+        count.n_exact_requests
+        < build_report(store, run.run_id)["requests"]["asked"]
+        <= count.n_requests
+    )
 
 
 def test_a_run_works_inside_a_running_event_loop(store: Store) -> None:
-    async def notebook() -> Finished:
-        return start(read_config({"provider": "echo", "model": "echo"}), store, suite=SUITE)
+    async def notebook() -> FinishedRun:
+        return start_run(read_config({"provider": "echo", "model": "echo"}), store, suite=SUITE)
 
     assert asyncio.run(notebook()).status == "done"
 
@@ -320,7 +358,7 @@ def test_a_script_that_cannot_be_used_is_told(tmp_path: Path, text: str | None, 
 
 
 def test_every_reply_of_a_run_is_in_the_log(store: Store) -> None:
-    run = start(read_config({"provider": "echo", "model": "echo"}), store, suite=SUITE)
+    run = start_run(read_config({"provider": "echo", "model": "echo"}), store, suite=SUITE)
     keys = {key for evidence in read.run_scores(store, run.run_id)["evidence"] for key in evidence}
     log = ResponseLog(store.log_path)
     assert len(keys) == ASKED and all(log.get(key) is not None for key in keys)

@@ -14,8 +14,9 @@ from cotlab.run import launch
 from cotlab.run.config import read_config
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.store.live import LiveState
+from cotlab.store.live import LiveRunStore
 from tests.support.forked import Forking, printed
+from tests.support.params import soak
 from tests.support.running import STEPS, own_suite, row, scores
 
 ECHO = ("--provider", "echo", "--model", "latency_s=0.02", "--max-concurrent", "4")
@@ -26,7 +27,7 @@ def calls(folder: Path) -> int:
         return int(log.execute("SELECT count(*) FROM calls").fetchone()[0])
 
 
-@pytest.mark.parametrize("rounds", [6, pytest.param(40, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("rounds", [2, soak(40)])
 def test_two_processes_that_start_one_run_at_once_make_one_run(
     tmp_path: Path, runs: Forking, rounds: int
 ) -> None:
@@ -70,18 +71,18 @@ def test_an_id_that_is_taken_while_a_model_is_opened_is_turned_away(
             "mode": ["remove"],
         }
     )
-    store, opened = Store(tmp_path), launch._opened
-    ends: list[launch.Finished] = []
+    store, opened = Store(tmp_path), launch._open_providers
+    ends: list[launch.FinishedRun] = []
 
     def slowly(*given: object) -> object:
         """Another start with the same id comes first."""
-        monkeypatch.setattr(launch, "_opened", opened)
-        ends.append(launch.start(config, store, run_id="r"))
+        monkeypatch.setattr(launch, "_open_providers", opened)
+        ends.append(launch.start_run(config, store, run_id="r"))
         return opened(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(launch, "_opened", slowly)
+    monkeypatch.setattr(launch, "_open_providers", slowly)
     with pytest.raises(ConfigError, match="There is a run 'r' already: --resume goes on with it"):
-        launch.start(config, store, run_id="r")
+        launch.start_run(config, store, run_id="r")
     assert [end.status for end in ends] == ["done"] and list(read.list_runs(store)["id"]) == ["r"]
 
 
@@ -98,13 +99,13 @@ def test_a_run_is_claimed_with_its_row(tmp_path: Path) -> None:
     seen: list[bool | None] = []
 
     def look(run_id: str) -> None:
-        live = LiveState(Store(tmp_path).log_path)
+        live = LiveRunStore(Store(tmp_path).log_path)
         found = live.get(run_id)
-        seen.append(found and found.alive)
-        assert live.ask_stop(run_id) is True  # before it has begun to ask
+        seen.append(found and found.is_running)
+        assert live.request_stop(run_id) is True  # before it has begun to ask
         live.close()
 
-    end = launch.start(config, Store(tmp_path), run_id="r", announce=look)
+    end = launch.start_run(config, Store(tmp_path), run_id="r", announce=look)
     assert seen == [True]
     assert end.status == "stopped" and row(tmp_path, "r")["asked"] <= 2
 
@@ -117,7 +118,7 @@ def test_a_store_that_holds_two_runs_of_one_id_opens_and_takes_no_third(tmp_path
         "model": "echo",
         "mode": ["remove"],
     }
-    assert launch.start(read_config(words), Store(tmp_path), run_id="r").status == "done"
+    assert launch.start_run(read_config(words), Store(tmp_path), run_id="r").status == "done"
     with Store(tmp_path).writing() as connection:
         connection.execute("INSERT INTO runs SELECT * FROM runs")
     assert (
@@ -125,8 +126,8 @@ def test_a_store_that_holds_two_runs_of_one_id_opens_and_takes_no_third(tmp_path
         and row(tmp_path, "r")["status"] == "done"
     )
     with pytest.raises(ConfigError, match="There is a run 'r' already"):
-        launch.start(read_config(words), Store(tmp_path), run_id="r")
-    assert launch.start(read_config(words), Store(tmp_path), run_id="s").status == "done"
+        launch.start_run(read_config(words), Store(tmp_path), run_id="r")
+    assert launch.start_run(read_config(words), Store(tmp_path), run_id="s").status == "done"
 
 
 def test_a_run_that_could_not_begin_is_free_for_any_machine(tmp_path: Path) -> None:
@@ -143,13 +144,13 @@ def test_a_run_that_could_not_begin_is_free_for_any_machine(tmp_path: Path) -> N
         raise OSError(f"no room to announce {run_id}")
 
     for begin in (
-        lambda: launch.start(config, Store(tmp_path), run_id="r", announce=fail),
-        lambda: launch.resume("r", {}, Store(tmp_path), announce=fail),
+        lambda: launch.start_run(config, Store(tmp_path), run_id="r", announce=fail),
+        lambda: launch.resume_run("r", {}, Store(tmp_path), announce=fail),
     ):
         with pytest.raises(OSError, match="no room"):
             begin()
-        live = LiveState(Store(tmp_path).log_path)
+        live = LiveRunStore(Store(tmp_path).log_path)
         found = live.get("r")
         live.close()
-        assert found is not None and not found.alive and found.free_in_s == 0
-    assert launch.resume("r", {}, Store(tmp_path)).status == "done"
+        assert found is not None and not found.is_running and found.free_in_s == 0
+    assert launch.resume_run("r", {}, Store(tmp_path)).status == "done"

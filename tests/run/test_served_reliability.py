@@ -41,8 +41,8 @@ def test_every_part_runs_and_a_second_run_asks_the_server_nothing(tmp_path: Path
         )
     store = Store(tmp_path)
     row = read.get_run(store, first.run_id)
-    assert count.exact <= row["asked"] <= 1.2 * count.total
-    subject = count.models["openai_compat:m"]
+    assert count.n_exact_requests <= row["asked"] <= 1.2 * count.n_requests
+    subject = count.requests_by_model["openai_compat:m"]
     assert 0.7 * subject <= asked <= 1.2 * subject
     parts = first.scores[first.scores["metric"] == "r_raw"]
     assert len(parts) == 3 and parts["value"].between(0, 1).all()

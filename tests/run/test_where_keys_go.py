@@ -16,14 +16,14 @@ from cotlab.core.errors import ConfigError
 from cotlab.core.types import ModelRef
 from cotlab.providers import keys
 from cotlab.run.config import read_config
-from cotlab.run.connect import check_connection
-from cotlab.run.plan import open_provider
+from cotlab.run.plan import check_connection, open_provider
 from cotlab.run.secrets import load_secrets
 from cotlab.store.database import Store
 from cotlab.ui.new_run import processes as launching
 from tests.run.test_attack import small_suite
 from tests.support.forked import Forking
 from tests.support.loopback import Loopback
+from tests.support.params import soak
 
 ROOT = Path(__file__).parents[2]
 SECRET = "sk-of-the-user-0123456789"
@@ -69,6 +69,7 @@ def refused(done: subprocess.CompletedProcess[str], *words: str) -> bool:
     return all(word in done.stderr for word in words)
 
 
+@pytest.mark.soak
 def test_an_address_of_the_folder_s_file_does_not_get_the_user_s_key(
     tmp_path: Path, server: Loopback
 ) -> None:
@@ -88,9 +89,9 @@ def test_an_address_of_the_folder_s_file_does_not_get_the_user_s_key(
     "line",
     [
         "COTLAB_CHROME=./evil.sh",
-        "COTLAB_STORE=elsewhere",
-        "COTLAB_SEND_KEY_TO=127.0.0.1",
-        "HTTPS_PROXY=http://127.0.0.1:9",
+        soak("COTLAB_STORE=elsewhere"),
+        soak("COTLAB_SEND_KEY_TO=127.0.0.1"),
+        soak("HTTPS_PROXY=http://127.0.0.1:9"),
     ],
 )
 def test_what_only_the_user_may_set_is_refused_in_the_folder_s_file(
@@ -157,7 +158,7 @@ def test_a_configuration_file_cannot_send_a_key_elsewhere(
         f" {small_suite(tmp_path, 1, 1)}\n"
     )
     file.write_text(told)
-    environment = {"OPENAI_API_KEY": SECRET, keys.SEND_TO: ""}
+    environment = {"OPENAI_API_KEY": SECRET, keys.SEND_KEY_TO_VARIABLE: ""}
     code, out, err = runs.outcome(tmp_path, "--config", str(file), **environment)
     assert code == 2 and "--send-key-to 127.0.0.1" in err and SECRET not in out + err
     file.write_text(f"{told}send_key_to: 127.0.0.1\n")
@@ -188,6 +189,7 @@ def test_what_is_no_host_is_refused(tmp_path: Path, runs: Forking, host: str) ->
     assert code == 2 and "--send-key-to takes a host" in err
 
 
+@pytest.mark.soak
 def test_a_connection_takes_the_same_road(
     server: Loopback, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -227,7 +229,7 @@ def test_the_key_of_a_server_goes_where_the_user_says(
         patch.setenv("COTLAB_BASE_URL", STRANGER)
         opened_with({}, file)
     with monkeypatch.context() as patch:
-        patch.setenv(keys.SEND_TO, "other.example.com, Stranger.example.com")
+        patch.setenv(keys.SEND_KEY_TO_VARIABLE, "other.example.com, Stranger.example.com")
         opened_with({}, file)
     file.write_text("base_url: http://127.0.0.1:8000/v1\n")  # nobody else's
     opened_with({}, file)
@@ -297,6 +299,7 @@ def test_the_form_does_not_send_a_key_to_the_address_of_a_file(
     assert not (Store().folder / "processes").exists()
 
 
+@pytest.mark.soak
 def test_a_run_of_the_form_sends_a_vendor_s_key_only_where_the_environment_says(
     tmp_path: Path, server: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -307,14 +310,16 @@ def test_a_run_of_the_form_sends_a_vendor_s_key_only_where_the_environment_says(
         mode="json"
     )
     store = Store()
-    launching.spawn(store, "a", config)
-    assert launching._STARTED["a"].wait(timeout=120) == 2 and server.seen() == []
+    launching.spawn_run(store, "a", config)
+    assert launching._PROCESS_BY_RUN["a"].wait(timeout=120) == 2 and server.seen() == []
     assert "--send-key-to 127.0.0.1" in launching.process_output(store, "a")
-    assert list(launching._STARTED["a"].args)[-2:] == [
+    assert list(launching._PROCESS_BY_RUN["a"].args)[-2:] == [
         "--base-url",
         server.base_url,
     ]  # typed, not of the file
-    monkeypatch.setenv(keys.SEND_TO, "127.0.0.1")
-    launching.spawn(store, "b", config)
-    assert launching._STARTED["b"].wait(timeout=120) == 0, launching.process_output(store, "b")
+    monkeypatch.setenv(keys.SEND_KEY_TO_VARIABLE, "127.0.0.1")
+    launching.spawn_run(store, "b", config)
+    assert launching._PROCESS_BY_RUN["b"].wait(timeout=120) == 0, launching.process_output(
+        store, "b"
+    )
     assert arrived(server) == {f"Bearer {SECRET}"}

@@ -35,8 +35,8 @@ def test_ece_by_hand() -> None:
 def test_bins_are_of_equal_mass_and_keep_ties_together() -> None:
     rng = np.random.default_rng(1)
     free = rng.permutation(np.linspace(0, 1, 103))
-    assert set(np.bincount(cal.equal_mass(free, 10))) <= {10, 11}
-    assert cal.equal_mass([0.3] * 7 + [0.9], 4).tolist() == [0] * 7 + [
+    assert set(np.bincount(cal.equal_mass_bins(free, 10))) <= {10, 11}
+    assert cal.equal_mass_bins([0.3] * 7 + [0.9], 4).tolist() == [0] * 7 + [
         1
     ]  # the empty bins are left out
     assert [cal.bin_count(n) for n in (5, 20, 39, 60, 100, 5000)] == [2, 2, 3, 6, 10, 10]
@@ -47,7 +47,7 @@ def test_bins_are_of_equal_mass_and_keep_ties_together() -> None:
     st.integers(1, 12),
 )
 def test_bins_are_ordered_and_never_split_a_tie(p: list[float], bins: int) -> None:
-    where = cal.equal_mass(p, bins)
+    where = cal.equal_mass_bins(p, bins)
     assert set(where) == set(range(where.max() + 1)) and where.max() < bins
     ordered = sorted(zip(p, where.tolist(), strict=True))
     assert [k for _, k in ordered] == sorted(where.tolist())
@@ -114,7 +114,7 @@ def test_an_ece_interval_holds_the_true_one_as_often_as_it_says(
     for k in range(many):
         p = rng.beta(2, 1.5, size=120)
         true = np.clip(p - shift, 0, 1)
-        where = cal.equal_mass(p, cal.bin_count(120))
+        where = cal.equal_mass_bins(p, cal.bin_count(120))
         ece = float(np.abs(np.bincount(where, p - true)).sum()) / 120
         found = intervals.measure_interval(
             "ece", p, rng.random(120) < true, list(range(120)), seed=k

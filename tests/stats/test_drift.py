@@ -13,11 +13,11 @@ from cotlab.stats import large_samples
 from cotlab.stats.drift import (
     MIN_VALUES,
     Measured,
-    Shuffles,
     feature_drift,
     joint_drift,
-    standardised,
+    standardise_columns,
 )
+from cotlab.stats.large_samples import Shuffles
 
 
 def shuffles(n: int, m: int, *, permutations: int = 199, seed: int = 1) -> Shuffles:
@@ -175,7 +175,11 @@ def test_the_energy_distance_is_that_of_its_definition_and_sees_what_no_feature_
     a = rng.multivariate_normal([0, 0], [[1, 0.9], [0.9, 1]], size=90)
     b = rng.multivariate_normal([0, 0], [[1, -0.9], [-0.9, 1]], size=80)
     found = joint_drift(a, b, range(90), range(90, 170), permutations=199, seed=1)
-    z = standardised(np.vstack([a, b]))
+    made = Shuffles(range(90), range(90, 170), permutations=199, seed=1)
+    assert found == joint_drift(
+        a, b, range(90), range(90, 170), permutations=199, seed=1, shuffles=made
+    )
+    z = standardise_columns(np.vstack([a, b]))
     apart = np.linalg.norm(z[:, None] - z[None], axis=2)
     across = 2 * apart[:90, 90:].mean()
     assert found.energy.value == pytest.approx(

@@ -7,6 +7,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from statsmodels.stats.proportion import proportion_confint
 
 from cotlab.stats.intervals import no_interval, wilson
 
@@ -72,3 +73,12 @@ def test_no_interval() -> None:
     for bad in (math.nan, math.inf):
         with pytest.raises(ValueError, match="finite"):
             no_interval(bad, 3, "why")
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+def test_wilson_is_that_of_statsmodels_to_the_last_digit(level: float) -> None:
+    for n in (1, 2, 7, 31, 986, 123_457):
+        for successes in {0, 1, n // 3, n // 2, n - 1, n}:
+            lo, hi = proportion_confint(successes, n, alpha=1 - level, method="wilson")
+            found, point = wilson(successes, n, level=level), successes / n
+            assert (found.lo, found.hi) == (min(lo, point), max(hi, point))

@@ -68,7 +68,9 @@ def test_a_resample_has_the_alpha_that_the_package_gives_it() -> None:
         )
         for row in often
     ]
-    assert ours._resampled(kinds, often) == pytest.approx(expected)
+    assert ours._resampled_alphas(
+        ours._alpha_sums(kinds, range(len(kinds))), often
+    ) == pytest.approx(expected)
 
 
 def test_the_order_of_items_and_raters_does_not_matter() -> None:

@@ -13,7 +13,7 @@ from scipy import stats
 from cotlab.stats import large_samples, resample
 from cotlab.stats.large_samples import jackknife_ratio, ratio_bounds, row_blocks, sign_flip_p
 from cotlab.stats.resample import (
-    MAX_DIRECT,
+    MAX_SCIPY_UNITS,
     bootstrap_mean,
     bootstrap_ratio,
     cluster_bootstrap,
@@ -81,8 +81,8 @@ def test_percentile_stands_in_where_bca_has_no_level(monkeypatch: pytest.MonkeyP
 
 def test_a_weight_that_outweighs_all_others_has_percentile_bounds() -> None:
     """Without the heavy unit only rounding is left of the sum of weights: no acceleration."""
-    bottom = np.r_[1e300, np.full(MAX_DIRECT, 1e-300)]
-    found = bootstrap_ratio(np.r_[1e90, np.ones(MAX_DIRECT)].tolist(), bottom.tolist(), seed=1)
+    bottom = np.r_[1e300, np.full(MAX_SCIPY_UNITS, 1e-300)]
+    found = bootstrap_ratio(np.r_[1e90, np.ones(MAX_SCIPY_UNITS)].tolist(), bottom.tolist(), seed=1)
     assert found.point is not None and found.lo is not None and found.hi is not None
     assert found.lo <= found.point <= found.hi and "percentile" in found.method
 
@@ -151,7 +151,7 @@ def test_memory_does_not_grow_with_the_resamples_times_n() -> None:
 
 
 def test_large_pairs_beyond_floating_point_sums_have_a_p_value() -> None:
-    first = [1e308, -1e308] * (MAX_DIRECT // 2 + 1)
+    first = [1e308, -1e308] * (MAX_SCIPY_UNITS // 2 + 1)
     p = paired_permutation(first, [-v for v in first], seed=1)
     assert p == 1.0
 

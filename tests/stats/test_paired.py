@@ -256,11 +256,9 @@ def test_repeated_prompts_are_resampled_together() -> None:
     """Each prompt stands three times with the same difference: n is the prompts, the interval
     theirs, not one of 24 pairs."""
     gaps = np.random.default_rng(4).normal(1, 1, 8)
-    first, second, prompts = (
-        [0.0] * 24,
-        np.repeat(gaps, 3).tolist(),
-        [k for k in range(8) for _ in range(3)],
-    )
+    first = [0.0] * 24
+    second = np.repeat(gaps, 3).tolist()
+    prompts = [k for k in range(8) for _ in range(3)]
     clustered, alone = (paired_bootstrap(first, second, by, seed=1) for by in (prompts, None))
     once = paired_bootstrap([0.0] * 8, gaps.tolist(), seed=1)
     assert (clustered.lo, clustered.hi) == pytest.approx(

@@ -36,7 +36,9 @@ def test_every_name_loads_and_type_checkers_see_the_same_names() -> None:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    loaded = {(f"cotlab.stats.{module}", name) for name, module in cotlab.stats._MODULES.items()}
+    loaded = {
+        (f"cotlab.stats.{module}", name) for name, module in cotlab.stats._MODULE_BY_NAME.items()
+    }
     assert typed == loaded
     with pytest.raises(AttributeError, match="no attribute 'bootstrap_median'"):
         cotlab.stats.bootstrap_median  # noqa: B018

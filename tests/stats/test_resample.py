@@ -46,10 +46,8 @@ def test_equal_values_have_no_spread() -> None:
 
 
 def test_rates_that_all_agree_get_wilson_and_equal_shares_between_do_not() -> None:
-    none, every = (
-        bootstrap_mean([0.0] * 7, seed=1, share=True),
-        bootstrap_mean([1.0] * 7, seed=1, share=True),
-    )
+    none = bootstrap_mean([0.0] * 7, seed=1, share=True)
+    every = bootstrap_mean([1.0] * 7, seed=1, share=True)
     assert (none.point, none.lo, none.method) == (0.0, 0.0, "Wilson (all units equal)")
     assert none.hi == pytest.approx(0.35433, abs=1e-5)  # z^2 / (7 + z^2), z = 1.959964
     assert (every.lo, every.hi) == (pytest.approx(0.64567, abs=1e-5), 1.0)
@@ -107,7 +105,7 @@ def test_the_seed_alone_decides() -> None:
 def test_memory_is_bounded_and_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [0.1, 0.9, 0.4, 0.4, 1.0, 0.0, 0.3]
     whole, p = bootstrap_mean(values, seed=5), paired_permutation(values * 3, [0.2] * 21, seed=5)
-    monkeypatch.setattr(resample, "_CELLS", 70)
+    monkeypatch.setattr(resample, "_BLOCK_CELLS", 70)
     assert bootstrap_mean(values, seed=5) == whole
     assert paired_permutation(values * 3, [0.2] * 21, seed=5) == p
 

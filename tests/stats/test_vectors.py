@@ -67,10 +67,8 @@ def test_a_higher_threshold_never_gives_fewer_clusters(
     vectors: list[list[float]], threshold: float, linkage: str
 ) -> None:
     similarity = cosines(vectors) if vectors else np.zeros((0, 0))
-    low, high = (
-        clusters(similarity, threshold, linkage),
-        clusters(similarity, min(1.0, threshold + 0.1), linkage),
-    )
+    low = clusters(similarity, threshold, linkage)
+    high = clusters(similarity, min(1.0, threshold + 0.1), linkage)
     assert len(set(low)) <= len(set(high)) <= len(vectors)
     assert sorted(set(low)) == list(range(len(set(low))))
 

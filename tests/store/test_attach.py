@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cotlab.core.errors import StoreError
-from cotlab.store import attach as attached
+from cotlab.store import database as attached
 from cotlab.store import read, write
 from cotlab.store.database import Store
 from tests.support.store_worker import SCORES_AN_ITEM, ended
@@ -52,10 +52,10 @@ def test_one_database_in_memory_serves_every_call_and_every_store(
     store: Store, tmp_path: Path
 ) -> None:
     assert len(read.run_scores(store, "r")) == SCORES_AN_ITEM
-    (kept,) = attached._SPARE
+    (kept,) = attached._SPARE_DATABASES
     assert read.run_scores(Store(tmp_path / "another"), "r").empty
     assert len(read.run_scores(store, "r")) == SCORES_AN_ITEM
-    assert len(attached._SPARE) == 1 and attached._SPARE[0] is kept
+    assert len(attached._SPARE_DATABASES) == 1 and attached._SPARE_DATABASES[0] is kept
 
 
 def test_a_block_within_a_block_shares_its_opening(store: Store) -> None:
@@ -87,11 +87,13 @@ def test_a_block_within_a_block_shares_its_opening(store: Store) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_process_makes_a_database_of_its_own(store: Store) -> None:
-    assert len(read.run_scores(store, "r")) == SCORES_AN_ITEM and attached._SPARE
+    assert len(read.run_scores(store, "r")) == SCORES_AN_ITEM and attached._SPARE_DATABASES
     child = os.fork()
     if child == 0:
         os._exit(
-            17 if not attached._SPARE and len(read.run_scores(store, "r")) == SCORES_AN_ITEM else 1
+            17
+            if not attached._SPARE_DATABASES and len(read.run_scores(store, "r")) == SCORES_AN_ITEM
+            else 1
         )
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
     assert len(read.run_scores(store, "r")) == SCORES_AN_ITEM
@@ -102,4 +104,4 @@ def test_two_stores_may_be_open_at_once(store: Store, tmp_path: Path) -> None:
     with store.reading() as one, other.reading() as two:
         assert one.execute("SELECT count(*) FROM scores").fetchone() == (SCORES_AN_ITEM,)
         assert two.execute("SELECT count(*) FROM scores").fetchone() == (0,)
-    assert len(attached._SPARE) == 1
+    assert len(attached._SPARE_DATABASES) == 1

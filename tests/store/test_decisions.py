@@ -51,7 +51,7 @@ def test_a_policy_has_a_version_and_the_audit_what_it_was_before() -> None:
             thresholds={"default": (0.3, 0.8)},
             capacity=None,
             params={},
-            by="Ann",
+            author="Ann",
             reason="start",
         )
         decision_store.add_policy(
@@ -59,18 +59,18 @@ def test_a_policy_has_a_version_and_the_audit_what_it_was_before() -> None:
             thresholds={"default": (0.3, 0.9)},
             capacity=7,
             params={"minutes": 4},
-            by=HOSTILE,
+            author=HOSTILE,
             reason=HOSTILE,
         )
     row = decision_store.current_policy(store)
     assert row is not None and json.loads(row["thresholds"]) == {"default": [0.3, 0.9]}
     assert (row["version"], row["capacity"]) == (2, 7)
-    table = decision_store.policies(store)
+    table = decision_store.list_policies(store)
     assert table["version"].tolist() == [2, 1] and table["capacity"].isna().tolist() == [
         False,
         True,
     ]
-    last, first = decision_store.audit_table(store, what="policy").to_dict("records")
+    last, first = decision_store.list_audit(store, action="policy").to_dict("records")
     assert (
         json.loads(last["before"])["thresholds"] == {"default": [0.3, 0.8]}
         and json.loads(last["after"])["capacity"] == 7
@@ -80,16 +80,16 @@ def test_a_policy_has_a_version_and_the_audit_what_it_was_before() -> None:
         HOSTILE,
         "policy 2",
     ) and first["before"] is None
-    assert decision_store.audit_table(store, what="decide").empty
+    assert decision_store.list_audit(store, action="decide").empty
 
 
 @pytest.mark.parametrize(("by", "reason"), [("", "why"), ("Ann", " ")])
 def test_a_policy_needs_who_and_why(by: str, reason: str) -> None:
     with pytest.raises(ValueError, match="reason"), Store().writing() as connection:
         decision_store.add_policy(
-            connection, thresholds={}, capacity=None, params={}, by=by, reason=reason
+            connection, thresholds={}, capacity=None, params={}, author=by, reason=reason
         )
-    assert decision_store.policies(Store()).empty
+    assert decision_store.list_policies(Store()).empty
 
 
 def test_what_was_decided_last_holds_though_the_clock_went_back() -> None:
@@ -101,8 +101,8 @@ def test_what_was_decided_last_holds_though_the_clock_went_back() -> None:
     ):
         with store.writing() as connection:
             decision_store.add_decisions(connection, [given])
-    assert decision_store.decisions(store, "r")["action"].tolist() == ["escalate"]
-    assert decision_store.decisions(store, "r", history=True)["id"].tolist() == ["a", "b"]
+    assert decision_store.list_decisions(store, "r")["action"].tolist() == ["escalate"]
+    assert decision_store.list_decisions(store, "r", history=True)["id"].tolist() == ["a", "b"]
 
 
 def test_the_same_decision_is_not_written_again_and_another_is_appended() -> None:
@@ -131,14 +131,20 @@ def test_the_same_decision_is_not_written_again_and_another_is_appended() -> Non
     assert add(made("g", "1", 0.5, hour=3)) == 1, (
         "what was said once, and then otherwise, may be said again"
     )
-    found = decision_store.decisions(store, "r").set_index("item_id")
+    found = decision_store.list_decisions(store, "r").set_index("item_id")
     assert found["id"].to_dict() == {"1": "g", HOSTILE: "b"}
     assert (
         found["r_cal"].isna().to_dict() == {"1": False, HOSTILE: True}
         and found["calibrator"].isna().all()
     )
-    assert decision_store.decisions(store, "r", history=True)["id"].tolist() == ["a", "b", "e", "g"]
+    assert decision_store.list_decisions(store, "r", history=True)["id"].tolist() == [
+        "a",
+        "b",
+        "e",
+        "g",
+    ]
     assert (
-        len(decision_store.decisions(store)) == 3 and decision_store.decisions(store, "none").empty
+        len(decision_store.list_decisions(store)) == 3
+        and decision_store.list_decisions(store, "none").empty
     )
     assert add() == 0

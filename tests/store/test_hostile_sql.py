@@ -14,8 +14,10 @@ from cotlab.core.errors import CotlabError
 from cotlab.core.types import Item, Step, Suite
 from cotlab.store import read, write
 from cotlab.store.database import Store
-from cotlab.store.live import LiveState
+from cotlab.store.live import LiveRunStore
 from cotlab.store.responses import ResponseLog
+from cotlab.store.run_names import count_run_content, is_run_deleted
+from cotlab.store.search import SearchQuery, search_texts
 
 ROOT = Path(__file__).parents[2]
 SQL = (
@@ -36,7 +38,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         for i, text in enumerate(SQL)
     ]
     with found.writing() as connection:
-        write.add_suite(connection, Suite.of(SQL[0], items))
+        write.add_suite(connection, Suite.from_items(SQL[0], items))
     return found
 
 
@@ -50,31 +52,37 @@ READS: dict[str, Callable[[Store, str], object]] = {
     "some scores": lambda store, text: len(
         read.select_scores(store, text, metrics=(text,), items=(text,), facet={text: text})
     ),
-    "groups of scores": lambda store, text: len(read.score_groups(store, text)),
-    "scored items": lambda store, text: read.scored_items(
-        store, text, (text,), facets=(text,), facet={text: text}
+    "groups of scores": lambda store, text: len(read.count_score_groups(store, text)),
+    "scored items": lambda store, text: read.list_scored_items(
+        store, text, (text,), facet_texts=(text,), facet_values={text: text}
     ),
     "estimates": lambda store, text: len(read.run_estimates(store, text, (text,))),
-    "ended": lambda store, text: len(read.ended_pairs(store, text)),
-    "constants": lambda store, text: read.constants(store, text, text, text),
-    "items of a run": lambda store, text: len(read.items_of_run(store, text)),
-    "categories": lambda store, text: read.item_categories(store, text),
-    "a live run": lambda store, text: LiveState(store.log_path).get(text),
-    "stop": lambda store, text: LiveState(store.log_path).ask_stop(text),
+    "ended": lambda store, text: len(read.list_ended_pairs(store, text)),
+    "constants": lambda store, text: read.get_constants(store, text, text, text),
+    "items of a run": lambda store, text: len(read.list_run_items(store, text)),
+    "categories": lambda store, text: read.get_category_by_item(store, text),
+    "what a run holds": lambda store, text: any(count_run_content(store, text)),
+    "a deletion": lambda store, text: is_run_deleted(store, text),
+    "hits in a run": lambda store, text: search_texts(store, SearchQuery("x", run=text)).n_hits,
+    "hits": lambda store, text: (
+        search_texts(store, SearchQuery(text, category=text, full_word=True)).n_hits
+    ),
+    "a live run": lambda store, text: LiveRunStore(store.log_path).get(text),
+    "stop": lambda store, text: LiveRunStore(store.log_path).request_stop(text),
     "a reply": lambda store, text: ResponseLog(store.log_path).get(text),
-    "requests": lambda store, text: ResponseLog(store.log_path).requests([text]),
+    "requests": lambda store, text: ResponseLog(store.log_path).load_exchanges([text]),
 }
 
 
 @pytest.mark.parametrize("name", READS)
 def test_a_name_that_is_sql_finds_nothing_and_changes_nothing(store: Store, name: str) -> None:
-    before = read.store_totals(store), read.list_suites(store).to_dict("records")
+    before = read.get_store_totals(store), read.list_suites(store).to_dict("records")
     for text in SQL:
         try:
             assert not READS[name](store, text)
         except CotlabError as error:
             assert "Parser" not in str(error) and "syntax" not in str(error)
-    assert (read.store_totals(store), read.list_suites(store).to_dict("records")) == before
+    assert (read.get_store_totals(store), read.list_suites(store).to_dict("records")) == before
 
 
 @pytest.mark.parametrize("text", [text for text in SQL if "\\" not in text])  # DuckDB drops it
@@ -83,7 +91,7 @@ def test_a_folder_whose_name_is_sql_is_a_folder(tmp_path: Path, text: str) -> No
     with store.writing() as connection:
         connection.execute("SELECT 1")
     assert store.path.is_file() and store.path.parent.name == text
-    assert read.store_totals(store)["suites"] == 0
+    assert read.get_store_totals(store)["suites"] == 0
 
 
 def test_texts_that_are_sql_come_back_as_they_were(store: Store) -> None:
@@ -94,13 +102,30 @@ def test_texts_that_are_sql_come_back_as_they_were(store: Store) -> None:
 
 
 CHOSEN = {
-    "log.py": {"name", "len(_STEPS)"},
-    "responses.py": {"name", "marks", "', '.join(COUNTED)"},
-    "write.py": {"table", "item"},
-    "labels.py": {"', '.join(COLUMNS)", "'labels' if history else 'current_labels'"},
-    "pending.py": {"_QUEUE_STATE"},
-    "decisions.py": {"', '.join('?' * 14)", "newest_only"},
-    "attach.py": {"_literal(path)", "mode"},
+    "log.py": {"name", "len(SCHEMA_STEPS)"},
+    "responses.py": {"name", "', '.join(COUNT_COLUMNS)"},
+    "write.py": {"table", "item_column"},
+    "labels.py": {"', '.join(LABEL_COLUMNS)", "'labels' if history else 'current_labels'"},
+    "pending.py": {"_QUEUE_STATE_SQL"},
+    "server_checks.py": {"_SELECT_CHECKS"},
+    "backup.py": {"quoted_name(name)", "table"},
+    "salvage.py": {
+        "quoted_name(table)",
+        "table_name",
+        "table",
+        "names",
+        "searches",
+        "version",
+        "schema",
+        "first",
+        "last",
+        "row",
+        "sequence",
+    },
+    "decisions.py": {"', '.join('?' * 14)", "newest_clause"},
+    "search.py": {"_FACTS_SQL"},
+    "recorded_models.py": {"_KEYS_SQL"},
+    "database.py": {"_sql_literal(path)", "mode_clause"},
 }
 """What may be joined into SQL, by file: names that the code chooses from a list of its own,
 question marks, counts, and the store's path as a literal, for ATTACH takes no parameter in DuckDB
@@ -112,7 +137,7 @@ def joined(path: Path) -> list[str]:
     """Each value that a file joins into SQL by an f-string, with its line."""
     found: list[str] = []
     text = path.read_text("utf-8")
-    if "execute" not in text:
+    if "execute" not in text and "query_" not in text:
         return found
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.JoinedStr) and _SQL.match(

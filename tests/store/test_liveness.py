@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from cotlab.store import log as log_file
-from cotlab.store.live import LOADING_S, SILENT_S, LiveState, Progress
-from cotlab.store.log import this_machine
-from cotlab.store.responses import Claim, ResponseLog
+from cotlab.store.live import LOADING_TIMEOUT_S, REMOTE_STALE_AFTER_S, LiveRunStore, RunProgress
+from cotlab.store.log import machine_id
+from cotlab.store.responses import CallReservation, ResponseLog
 from tests.support.store_worker import request
 
-HOST, BOOT, NAMESPACE = this_machine().split("/", 2)
+HOST, BOOT, NAMESPACE = machine_id().split("/", 2)
 ELSEWHERE = {
     "another host": f"other/{BOOT}/{NAMESPACE}",
     "another boot": f"{HOST}/00000000-0000/{NAMESPACE}",
@@ -34,14 +34,14 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def live(path: Path) -> Iterator[LiveState]:
-    state = LiveState(path)
+def live(path: Path) -> Iterator[LiveRunStore]:
+    state = LiveRunStore(path)
     yield state
     state.close()
 
 
 @pytest.fixture
-def rows(path: Path, live: LiveState) -> Iterator[sqlite3.Connection]:
+def rows(path: Path, live: LiveRunStore) -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(path, isolation_level=None)
     yield connection
     connection.close()
@@ -63,7 +63,7 @@ def write(
     state: str = RUNNING,
     **more: float,
 ) -> None:
-    silent_s = more.get("silent_s", SILENT_S)
+    silent_s = more.get("silent_s", REMOTE_STALE_AFTER_S)
     rows.execute(
         "INSERT OR REPLACE INTO live (run, pid, machine, state, heartbeat, silent_s) VALUES ('r',"
         " ?, ?, ?, ?, ?)",
@@ -71,11 +71,11 @@ def write(
     )
 
 
-def seen(live: LiveState) -> tuple[bool, bool]:
+def seen(live: LiveRunStore) -> tuple[bool, bool]:
     """Whether the run is alive, and whether it is free for this process."""
     told = live.get("r")
     assert told is not None
-    return told.alive, live.claim("r") is None
+    return told.is_running, live.claim("r") is None
 
 
 @pytest.mark.parametrize("machine", ELSEWHERE.values(), ids=ELSEWHERE)
@@ -83,7 +83,7 @@ def seen(live: LiveState) -> tuple[bool, bool]:
     "own_number", [True, False]
 )  # a number says nothing of a process elsewhere, nor does this one's own
 def test_elsewhere_the_heartbeat_decides(
-    live: LiveState, rows: sqlite3.Connection, nobody: int, machine: str | None, own_number: bool
+    live: LiveRunStore, rows: sqlite3.Connection, nobody: int, machine: str | None, own_number: bool
 ) -> None:
     pid = os.getpid() if own_number else nobody
     moments = {
@@ -101,42 +101,42 @@ def test_elsewhere_the_heartbeat_decides(
 
 
 def test_a_run_elsewhere_may_load_its_model_for_minutes(
-    live: LiveState, rows: sqlite3.Connection, nobody: int
+    live: LiveRunStore, rows: sqlite3.Connection, nobody: int
 ) -> None:
-    for age_s, free in {300: False, LOADING_S + 2: True}.items():
-        write(rows, ELSEWHERE["another host"], nobody, age_s, silent_s=LOADING_S)
+    for age_s, free in {300: False, LOADING_TIMEOUT_S + 2: True}.items():
+        write(rows, ELSEWHERE["another host"], nobody, age_s, silent_s=LOADING_TIMEOUT_S)
         assert seen(live) == (False, free)
 
 
 @pytest.mark.parametrize("ahead_s", [3600, 400 * 86400])
 def test_a_heartbeat_of_a_clock_that_was_set_back_holds_nothing(
-    live: LiveState, rows: sqlite3.Connection, nobody: int, ahead_s: float
+    live: LiveRunStore, rows: sqlite3.Connection, nobody: int, ahead_s: float
 ) -> None:
     write(rows, ELSEWHERE["another namespace"], nobody, -ahead_s)
     assert seen(live) == (False, True)
 
 
-def test_here_the_number_decides(live: LiveState, rows: sqlite3.Connection, nobody: int) -> None:
-    write(rows, this_machine(), nobody, 0)
+def test_here_the_number_decides(live: LiveRunStore, rows: sqlite3.Connection, nobody: int) -> None:
+    write(rows, machine_id(), nobody, 0)
     assert seen(live) == (False, True)  # at once, without a wait for its heartbeat to grow old
-    write(rows, this_machine(), os.getppid(), 0)
+    write(rows, machine_id(), os.getppid(), 0)
     assert seen(live) == (True, False)
-    write(rows, this_machine(), os.getppid(), SILENT_S + 1)
+    write(rows, machine_id(), os.getppid(), REMOTE_STALE_AFTER_S + 1)
     assert seen(live) == (False, False)  # it stands still, but it is there
-    write(rows, this_machine(), os.getpid(), 0)
+    write(rows, machine_id(), os.getpid(), 0)
     assert seen(live) == (True, True)  # this process's own
 
 
 def test_a_claim_that_is_given_up_is_free_everywhere(
-    path: Path, live: LiveState, rows: sqlite3.Connection
+    path: Path, live: LiveRunStore, rows: sqlite3.Connection
 ) -> None:
-    assert live.claim("r") is None and live.get("r").free_in_s > SILENT_S  # type: ignore[union-attr]
+    assert live.claim("r") is None and live.get("r").free_in_s > REMOTE_STALE_AFTER_S  # type: ignore[union-attr]
     live.release("r")
     told = live.get("r")
-    assert told is not None and not told.alive and told.free_in_s == 0
+    assert told is not None and not told.is_running and told.free_in_s == 0
     rows.execute("UPDATE live SET machine = 'other/b/n'")
     assert seen(live) == (False, True)
-    live.begin("r", Progress())
+    live.begin_run("r", RunProgress())
     rows.execute("UPDATE live SET machine = 'other/b/n'")
     live.release("r")  # of another process: nothing happens
     assert seen(live) == (True, False)
@@ -147,16 +147,16 @@ def test_a_call_in_flight_elsewhere_is_waited_for_while_its_run_beats(
     path: Path, rows: sqlite3.Connection, nobody: int, machine: str | None
 ) -> None:
     log = ResponseLog(path)
-    call = log.reserve(request("a"), "r", 1, 9).call
+    call = log.reserve(request("a"), "r", 1, 9).call_id
     rows.execute("UPDATE calls SET pid = ?, machine = ? WHERE id = ?", (nobody, machine, call))
-    assert log.reserve(request("a"), "another", 1, 9) == Claim(
-        elsewhere=True
+    assert log.reserve(request("a"), "another", 1, 9) == CallReservation(
+        is_in_flight=True
     )  # without any heartbeat: it was just sent
     write(rows, machine, nobody, 5)
-    assert log.reserve(request("a"), "another", 1, 9) == Claim(elsewhere=True)
-    write(rows, this_machine(), os.getpid(), 0)
+    assert log.reserve(request("a"), "another", 1, 9) == CallReservation(is_in_flight=True)
+    write(rows, machine_id(), os.getpid(), 0)
     assert (
-        log.reserve(request("a"), "another", 1, 9).call is not None
+        log.reserve(request("a"), "another", 1, 9).call_id is not None
     )  # the run has moved on to this process
     log.settle(call or 0, 0, "x")
     log.close()
@@ -167,16 +167,16 @@ def test_nobody_waits_for_a_run_elsewhere_that_is_silent(
     path: Path, rows: sqlite3.Connection, nobody: int, machine: str | None
 ) -> None:
     log = ResponseLog(path)
-    call = log.reserve(request("a"), "r", 1, 9).call
+    call = log.reserve(request("a"), "r", 1, 9).call_id
     rows.execute("UPDATE calls SET pid = ?, machine = ? WHERE id = ?", (os.getpid(), machine, call))
     write(rows, machine, os.getpid(), 40)
-    assert log.reserve(request("a"), "another", 1, 9).call is not None
+    assert log.reserve(request("a"), "another", 1, 9).call_id is not None
     log.close()
 
 
 def test_an_older_log_is_migrated_and_its_running_run_is_seen(path: Path, nobody: int) -> None:
     old = sqlite3.connect(path, isolation_level=None)
-    for step in log_file._STEPS[:4]:
+    for step in log_file.SCHEMA_STEPS[:4]:
         for statement in step:
             old.execute(statement)
     beat = (
@@ -191,12 +191,12 @@ def test_an_older_log_is_migrated_and_its_running_run_is_seen(path: Path, nobody
     )
     old.execute("INSERT INTO spends (run, paid, reserved) VALUES ('r', 0, 5)")
     old.execute("PRAGMA user_version = 4")
-    log, live = ResponseLog(path), LiveState(path)
-    assert log.spend("r") == (0, 5)
+    log, live = ResponseLog(path), LiveRunStore(path)
+    assert log.get_spend("r") == (0, 5)
     assert seen(live) == (True, False)  # where its process runs is not known
-    assert log.reserve(request("a"), "another", 1, 9) == Claim(elsewhere=True)
+    assert log.reserve(request("a"), "another", 1, 9) == CallReservation(is_in_flight=True)
     old.execute(
-        beat, (nobody, RUNNING, time.time() - SILENT_S - 1)
+        beat, (nobody, RUNNING, time.time() - REMOTE_STALE_AFTER_S - 1)
     )  # a process of the older version writes as it did
     assert seen(live) == (False, True)
     old.close()

@@ -12,7 +12,8 @@ import pytest
 from cotlab.core.errors import SchemaMismatch, StoreError
 from cotlab.core.requests import Response, Usage
 from cotlab.store import log as log_file
-from cotlab.store.responses import ResponseLog, Spend
+from cotlab.store.responses import ResponseLog
+from cotlab.store.spends import RunSpend
 from tests.support.store_worker import reply, request
 
 
@@ -40,15 +41,15 @@ def test_an_older_log_is_migrated_with_its_sums(path: Path) -> None:
     )
     old.close()
     log = ResponseLog(path)
-    assert log.spend("r") == Spend(30, 100)
-    assert log.spend("s") == Spend(5, 0)
+    assert log.get_spend("r") == RunSpend(30, 100)
+    assert log.get_spend("s") == RunSpend(5, 0)
     assert log.get("k") == Response("k", "kept")
     log.close()
 
 
 def test_a_log_of_before_batches_keeps_its_sums_and_counts_its_calls(path: Path) -> None:
     old = sqlite3.connect(path)
-    for step in log_file._STEPS[:2]:
+    for step in log_file.SCHEMA_STEPS[:2]:
         for statement in step:
             old.execute(statement)
     old.executescript(
@@ -59,8 +60,8 @@ def test_a_log_of_before_batches_keeps_its_sums_and_counts_its_calls(path: Path)
     )
     old.close()
     log = ResponseLog(path)
-    assert log.spend("r") == Spend(30, 109) and log.spend("s") == Spend(5, 0)
-    before = log.counts("r")
+    assert log.get_spend("r") == RunSpend(30, 109) and log.get_spend("s") == RunSpend(5, 0)
+    before = log.get_call_counts("r")
     # four calls, two of them with a reply; how many tokens those had was not summed then
     assert (before["calls"], before["uncounted"], before["tokens_in"], before["tokens_out"]) == (
         4,
@@ -68,11 +69,11 @@ def test_a_log_of_before_batches_keeps_its_sums_and_counts_its_calls(path: Path)
         0,
         0,
     )
-    assert (log.counts("s")["calls"], log.counts("s")["uncounted"]) == (1, 1)
-    assert log.open_batches("r", "m") == [] and log.was_sent("r", "l")
+    assert (log.get_call_counts("s")["calls"], log.get_call_counts("s")["uncounted"]) == (1, 1)
+    assert log.list_open_batches("r", "m") == [] and log.was_sent("r", "l")
     log.settle(2, 40, "ok", (request("a"), replace(reply(request("a")), usage=Usage(10, 5))))
-    assert log.spend("r") == Spend(70, 9)
-    assert log.counts("r") == before | {
+    assert log.get_spend("r") == RunSpend(70, 9)
+    assert log.get_call_counts("r") == before | {
         "replies": before["replies"] + 1,
         "tokens_in": 10,
         "tokens_out": 5,

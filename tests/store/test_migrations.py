@@ -13,7 +13,7 @@ from cotlab.store import migrations, read, write
 from cotlab.store.database import Store
 
 OLDER = range(1, len(migrations.MIGRATIONS))
-SUITE = Suite.of("own", [Item("i0", "What?", "7", ())])
+SUITE = Suite.from_items("own", [Item("i0", "What?", "7", ())])
 PLAN = Plan(
     "own",
     SUITE.digest,
@@ -91,7 +91,7 @@ def test_a_migrated_file_takes_new_runs(tmp_path: Path, version: int) -> None:
     row = read.get_run(store, "new")
     assert (
         json.loads(row["estimate"]) == {"requests": 4, "cost_usd": 0.5}
-        and read.stored_plan(row) == PLAN
+        and read.plan_from_row(row) == PLAN
     )
     assert set(read.list_runs(store)["id"]) == {"r", "new"}
 

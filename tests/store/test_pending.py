@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cotlab.review.labelling.queue import label_id, make_queue, progress
-from cotlab.review.labelling.session import undo
+from cotlab.review.labelling.queue import make_queue, measure_progress, next_label_id
+from cotlab.review.labelling.session import undo_label
 from cotlab.store.database import Store
-from cotlab.store.pending import drift_alerts, labelled_runs, last_label, pending_queues
+from cotlab.store.pending import labelled_runs, last_label_number, list_drift_alerts, pending_queues
 from tests.support.stores.labelled import fill, label
 from tests.support.stores.queued import submit
 
@@ -24,10 +24,14 @@ def due(store: Store, rater: str) -> dict[str, tuple[int, int]]:
 def test_a_queue_is_due_until_its_items_have_the_labels_that_they_want(tmp_path: Path) -> None:
     store = fill(tmp_path, n=5)
     items = [("run-1", f"i-{k:03}", "") for k in range(4)]
-    one = make_queue(store, "one each", items[:3], by="ana")
-    two = make_queue(store, "two each", items[:2], raters=2, by="ana")
+    one = make_queue(store, "one each", items[:3], author="ana")
+    two = make_queue(store, "two each", items[:2], raters=2, author="ana")
     gold = make_queue(
-        store, "gold", items[:1], gold={("run-1", "i-003"): {"reasoning": "acceptable"}}, by="ana"
+        store,
+        "gold",
+        items[:1],
+        gold={("run-1", "i-003"): {"reasoning": "acceptable"}},
+        author="ana",
     )
     assert due(store, "ana") == {"gold": (2, 0), "two each": (2, 0), "one each": (3, 0)}
     for queue, k, rater in (
@@ -39,7 +43,7 @@ def test_a_queue_is_due_until_its_items_have_the_labels_that_they_want(tmp_path:
     ):
         given = label("run-1", k, rater, queue=queue)
         assert submit(
-            store, replace(given, id=label_id(queue, given.run_id, given.item_id, rater, 0))
+            store, replace(given, id=next_label_id(queue, given.run_id, given.item_id, rater, 0))
         )
     assert due(store, "ana") == {"gold": (2, 0), "two each": (1, 1), "one each": (2, 1)}
     assert due(store, "ben") == {
@@ -47,18 +51,20 @@ def test_a_queue_is_due_until_its_items_have_the_labels_that_they_want(tmp_path:
         "one each": (2, 0),
     }  # of two each ben has labelled all
     for rater in ("ana", "ben", "cy"):
-        told = {queue: progress(store, queue, rater).mine_left for queue in (one, two, gold)}
+        told = {
+            queue: measure_progress(store, queue, rater).n_rater_left for queue in (one, two, gold)
+        }
         found = {row["id"]: row["due"] for row in pending_queues(store, rater).to_dict("records")}
         assert found == {queue: left for queue, left in told.items() if left}
-    undo(store, gold, "ben")
+    undo_label(store, gold, "ben")
     assert due(store, "ben")["gold"] == (2, 0)
 
 
 def test_the_newest_label_and_the_labelled_runs_are_known(tmp_path: Path) -> None:
     store = fill(tmp_path)
-    assert (last_label(store), labelled_runs(store)) == (0, set())
+    assert (last_label_number(store), labelled_runs(store)) == (0, set())
     fill(tmp_path, "run-2", labels=3)
-    assert labelled_runs(store) == {"run-2"} and last_label(store) >= 3
+    assert labelled_runs(store) == {"run-2"} and last_label_number(store) >= 3
 
 
 def test_an_alert_holds_until_a_later_check_of_the_same_two_clears_it(tmp_path: Path) -> None:
@@ -83,7 +89,7 @@ def test_an_alert_holds_until_a_later_check_of_the_same_two_clears_it(tmp_path: 
                     f"reason {k}",
                 ],
             )
-    assert drift_alerts(store)[["reference", "current", "reason"]].values.tolist() == [
+    assert list_drift_alerts(store)[["reference", "current", "reason"]].values.tolist() == [
         [["b"], ["a"], "reason 3"],
         [["a"], ["c"], "reason 1"],
     ]

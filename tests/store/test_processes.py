@@ -11,7 +11,8 @@ import pytest
 from cotlab.core.errors import StoreBusy
 from cotlab.store import read, write
 from cotlab.store.database import Store
-from cotlab.store.responses import ResponseLog, Spend
+from cotlab.store.responses import ResponseLog
+from cotlab.store.spends import RunSpend
 from tests.support.store_worker import SCORES_AN_ITEM, ended, reply, request
 
 WORKER = Path(__file__).parents[1] / "support" / "store_worker.py"
@@ -73,9 +74,9 @@ def test_replies_survive_kill_9_and_open_calls_count_in_full(store: Store) -> No
     log = ResponseLog(store.log_path)
     have = {i for i in range(max(reserved) + 3) if log.get(request(f"r {i}").key) is not None}
     assert settled <= have
-    spend = log.spend("r")
-    assert spend.paid == 7 * len(have)
-    assert spend.reserved in (0, 100) and spend.reserved >= 100 * len(reserved - have)
+    spend = log.get_spend("r")
+    assert spend.paid_micro == 7 * len(have)
+    assert spend.reserved_micro in (0, 100) and spend.reserved_micro >= 100 * len(reserved - have)
     log.close()
 
 
@@ -84,7 +85,7 @@ def test_two_processes_share_one_log(store: Store) -> None:
     for process in [start(store, "sharelog", name) for name in ("one", "two")]:
         said(process)
     log = ResponseLog(store.log_path)
-    assert log.spend("both") == Spend(400, 0)
+    assert log.get_spend("both") == RunSpend(400, 0)
     for name in ("one", "two"):
         for i in range(200):
             asked = request(f"{name} {i}")
@@ -95,7 +96,7 @@ def test_two_processes_share_one_log(store: Store) -> None:
 def test_a_store_that_stays_locked_is_told_with_its_holder(store: Store) -> None:
     holder = start(store, "hold")
     assert holder.stdout is not None and holder.stdout.readline() == "held\n"
-    waiting = Store(store.folder, patience_s=0.1)
+    waiting = Store(store.folder, lock_timeout_s=0.1)
     for opened in (waiting.reading, waiting.writing):
         with pytest.raises(StoreBusy, match=f"PID {holder.pid}") as caught, opened():
             pass

@@ -16,14 +16,15 @@ from hypothesis import strategies as st
 
 from cotlab.core.errors import StoreError
 from cotlab.core.requests import Response, Token, Usage
-from cotlab.store.live import LiveState, Progress
-from cotlab.store.log import COUNTED, this_machine
-from cotlab.store.responses import Claim, OpenBatch, ResponseLog, Spend
+from cotlab.store.live import LiveRunStore, RunProgress
+from cotlab.store.log import COUNT_COLUMNS, machine_id
+from cotlab.store.responses import CallReservation, OpenBatch, ResponseLog
+from cotlab.store.spends import RunSpend
 from tests.support.store_worker import reply, request
 
 TEXT = st.text(st.characters(exclude_categories=[]), max_size=20)  # lone surrogates too
 LOGP = st.floats(-100, 0)
-ZERO = dict.fromkeys(COUNTED, 0)
+ZERO = dict.fromkeys(COUNT_COLUMNS, 0)
 COUNT = st.none() | st.integers(0, 10**6)
 RESPONSES = st.builds(
     Response,
@@ -59,7 +60,7 @@ def log(path: Path):  # type: ignore[no-untyped-def]
 
 
 def claim(log: ResponseLog, text: str, most: int = 10, cap: int = 1000, run: str = "r") -> int:
-    call = log.reserve(request(text), run, most, cap).call
+    call = log.reserve(request(text), run, most, cap).call_id
     assert call is not None
     return call
 
@@ -83,31 +84,31 @@ def test_reserve_settle_and_spend_add_up(log: ResponseLog) -> None:
     first, second, third = (
         claim(log, text, most) for text, most in (("a", 100), ("b", 200), ("c", 300))
     )
-    assert log.spend("r") == Spend(0, 600)
+    assert log.get_spend("r") == RunSpend(0, 600)
     log.settle(first, 40, "ok", (request("a"), reply(request("a"))))
-    assert log.spend("r") == Spend(40, 500)
+    assert log.get_spend("r") == RunSpend(40, 500)
     log.settle(second, 0, "RateLimited")
-    assert log.spend("r") == Spend(40, 300)
+    assert log.get_spend("r") == RunSpend(40, 300)
     log.settle(third, None, "timed out")  # it may have been paid for
-    assert log.spend("r") == Spend(40, 300)
-    assert log.spend("another") == Spend(0, 0)
+    assert log.get_spend("r") == RunSpend(40, 300)
+    assert log.get_spend("another") == RunSpend(0, 0)
 
 
 def test_a_call_is_settled_once(log: ResponseLog) -> None:
     call = claim(log, "a", 100)
     log.settle(call, 40, "ok")
     log.settle(call, 40, "ok")
-    assert log.spend("r") == Spend(40, 0)
+    assert log.get_spend("r") == RunSpend(40, 0)
 
 
 def test_a_call_that_would_pass_the_cap_is_not_reserved(log: ResponseLog) -> None:
     call = claim(log, "a", most=60, cap=100)
-    assert log.reserve(request("b"), "r", 41, 100) == Claim()
-    assert log.spend("r") == Spend(0, 60)
+    assert log.reserve(request("b"), "r", 41, 100) == CallReservation()
+    assert log.get_spend("r") == RunSpend(0, 60)
     claim(log, "b", most=40, cap=100)
     log.settle(call, 10, "ok")
     claim(log, "c", most=50, cap=100)
-    assert log.spend("r") == Spend(10, 90)
+    assert log.get_spend("r") == RunSpend(10, 90)
     claim(log, "d", most=100, cap=100, run="another")
 
 
@@ -119,7 +120,7 @@ def test_the_running_sums_are_those_of_the_calls(
     path = tmp_path_factory.mktemp("log") / "log.sqlite"
     log = ResponseLog(path)
     for i, (most, cost) in enumerate(calls):
-        call = log.reserve(request(str(i)), "r", most, 200).call
+        call = log.reserve(request(str(i)), "r", most, 200).call_id
         if call is not None and i % 3:
             log.settle(call, cost, "ok")
     rows = sqlite3.connect(path)
@@ -128,7 +129,7 @@ def test_the_running_sums_are_those_of_the_calls(
         " FROM calls"
     ).fetchone()
     rows.close()
-    assert log.spend("r") == Spend(paid, reserved)
+    assert log.get_spend("r") == RunSpend(paid, reserved)
     log.close()
 
 
@@ -144,10 +145,10 @@ def test_what_a_dead_process_reserved_stays_reserved(path: Path, log: ResponseLo
         check=False,
     )
     assert died.returncode == -9
-    assert log.spend("r") == Spend(0, 123)
-    assert log.reserve(request("a"), "r", 1000, 1000) == Claim()
+    assert log.get_spend("r") == RunSpend(0, 123)
+    assert log.reserve(request("a"), "r", 1000, 1000) == CallReservation()
     assert (
-        log.reserve(request("a"), "r", 800, 1000).call is not None
+        log.reserve(request("a"), "r", 800, 1000).call_id is not None
     )  # nobody waits for the dead one's reply
 
 
@@ -157,7 +158,7 @@ def test_a_request_under_way_in_a_living_process_is_not_sent_again(
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from store_worker"
         " import request, reply;from cotlab.store.responses import ResponseLog; log ="
-        " ResponseLog(Path(sys.argv[2]));call = log.reserve(request('a'), 'other', 1, 9).call;"
+        " ResponseLog(Path(sys.argv[2]));call = log.reserve(request('a'), 'other', 1, 9).call_id;"
         " print('sent', flush=True); sys.stdin.readline();log.settle(call, 1, 'ok', (request('a'),"
         " reply(request('a')))); print('settled', flush=True)"
     )
@@ -167,19 +168,21 @@ def test_a_request_under_way_in_a_living_process_is_not_sent_again(
     ) as other:
         assert other.stdin is not None and other.stdout is not None
         assert other.stdout.readline() == "sent\n"
-        assert log.reserve(request("a"), "r", 1, 9) == Claim(elsewhere=True)
-        assert log.spend("r") == Spend(0, 0)
-        assert log.reserve(request("b"), "r", 1, 9).call is not None
-        live = LiveState(path)
-        live.begin("other", Progress())  # the run has moved on to another process (this one) …
+        assert log.reserve(request("a"), "r", 1, 9) == CallReservation(is_in_flight=True)
+        assert log.get_spend("r") == RunSpend(0, 0)
+        assert log.reserve(request("b"), "r", 1, 9).call_id is not None
+        live = LiveRunStore(path)
+        live.begin_run(
+            "other", RunProgress()
+        )  # the run has moved on to another process (this one) …
         assert (
-            log.reserve(request("a"), "r", 1, 9).call is not None
+            log.reserve(request("a"), "r", 1, 9).call_id is not None
         )  # … so nobody waits for the old one's reply
         live.close()
         other.stdin.write("\n")
         other.stdin.flush()
         assert other.stdout.readline() == "settled\n"
-        assert log.reserve(request("a"), "r", 1, 9) == Claim(reply=reply(request("a")))
+        assert log.reserve(request("a"), "r", 1, 9) == CallReservation(reply=reply(request("a")))
 
 
 def test_the_first_reply_stays(log: ResponseLog) -> None:
@@ -213,8 +216,8 @@ def test_a_redacted_row_has_no_text_and_is_no_reply(path: Path) -> None:
     )
     log.settle(claim(log, "secret question"), 3, "ok", (asked, said))
     assert log.get(asked.key) is None
-    assert log.spend("r") == Spend(3, 0)
-    known = log.requests([asked.key])[asked.key]
+    assert log.get_spend("r") == RunSpend(3, 0)
+    known = log.load_exchanges([asked.key])[asked.key]
     assert known[0] is None and known[1] is not None and len(known[1]["text_sha256"]) == 64
     log.close()
     assert all(b"secret" not in file.read_bytes() for file in path.parent.iterdir())
@@ -239,7 +242,7 @@ def test_a_write_that_fails_leaves_a_log_that_works(log: ResponseLog) -> None:
 
 
 def test_the_counts_of_a_run_add_up(path: Path, log: ResponseLog) -> None:
-    assert log.counts("r") == ZERO
+    assert log.get_call_counts("r") == ZERO
     for i, usage in enumerate([Usage(10, 5, 4, 2), Usage(20, 7), Usage(None, 3), Usage()]):
         asked = request(str(i))
         call = claim(log, str(i))
@@ -260,17 +263,22 @@ def test_the_counts_of_a_run_add_up(path: Path, log: ResponseLog) -> None:
         "cached": 4,
         "reasoning": 2,
     }
-    assert log.counts("r") == told
+    assert log.get_call_counts("r") == told
     free = [
         (request(f"free {i}"), replace(reply(request(f"free {i}")), usage=Usage(1, 2)))
         for i in range(3)
     ]
     log.put(free, "r")
     log.put([], "r")
-    assert log.counts("r") == told | {"calls": 9, "replies": 7, "tokens_in": 33, "tokens_out": 21}
-    assert log.spend("r") == Spend(4, 20) and log.counts("another") == ZERO
+    assert log.get_call_counts("r") == told | {
+        "calls": 9,
+        "replies": 7,
+        "tokens_in": 33,
+        "tokens_out": 21,
+    }
+    assert log.get_spend("r") == RunSpend(4, 20) and log.get_call_counts("another") == ZERO
     again = ResponseLog(path)
-    assert again.counts("r") == log.counts("r")
+    assert again.get_call_counts("r") == log.get_call_counts("r")
     again.close()
 
 
@@ -290,7 +298,7 @@ def test_the_counts_are_those_of_the_replies(
             log.settle(claim(log, str(i)), 0, "ok", (asked, said))
     sums = [sum(row[k] or 0 for row in told) for k in range(4)]
     uncounted = sum(row[0] is None or row[1] is None for row in told)
-    assert tuple(log.counts("r").values()) == (len(told), len(told), uncounted, *sums)
+    assert tuple(log.get_call_counts("r").values()) == (len(told), len(told), uncounted, *sums)
     log.close()
 
 
@@ -303,50 +311,50 @@ def test_the_sends_of_the_last_minute_are_those_of_one_run(path: Path, log: Resp
         ((datetime.now(UTC) - timedelta(seconds=40)).isoformat(),),
     )
     rows.close()
-    ages = sorted(age for age, _ in log.sends_since("r", 60))
+    ages = sorted(age for age, _ in log.list_recent_calls("r", 60))
     assert len(ages) == 3 and 0 <= ages[0] <= ages[1] < 10 and 40 <= ages[2] < 50
-    assert len(log.sends_since("r", 30)) == 2 and log.sends_since("nobody", 60) == []
+    assert len(log.list_recent_calls("r", 30)) == 2 and log.list_recent_calls("nobody", 60) == []
 
 
 def test_a_batch_is_open_until_it_ended(path: Path, log: ResponseLog) -> None:
     calls = {request(text).key: claim(log, text) for text in "abc"}
     log.add_batch("first", "r", "p/m", calls.values())
-    (begun,) = log.open_batches("r", "p/m")
-    assert begun == OpenBatch("first", None, begun.at, calls)
-    log.set_batch("first", "id-1")
+    (begun,) = log.list_open_batches("r", "p/m")
+    assert begun == OpenBatch("first", None, begun.recorded_at, calls)
+    log.update_batch("first", "id-1")
     log.add_batch("second", "r", "p/m", [claim(log, "d")])
     log.add_batch("third", "r", "p/other", [claim(log, "e")])
     log.add_batch("fourth", "s", "p/m", [claim(log, "f", run="s")])
     log.settle(calls[request("b").key], 3, "ok", (request("b"), reply(request("b"))))
     later = ResponseLog(path)  # another process finds what is not settled, the oldest batch first
-    first, second = later.open_batches("r", "p/m")
+    first, second = later.list_open_batches("r", "p/m")
     assert first == OpenBatch(
         "first",
         "id-1",
-        begun.at,
+        begun.recorded_at,
         {key: call for key, call in calls.items() if key != request("b").key},
     )
-    assert (second.name, second.vendor_id, len(second.calls)) == ("second", None, 1)
-    later.set_batch("first", ended=True)
+    assert (second.name, second.vendor_id, len(second.calls_by_key)) == ("second", None, 1)
+    later.update_batch("first", is_ended=True)
     later.close()
-    assert [batch.name for batch in log.open_batches("r", "p/m")] == ["second"]
-    assert [batch.name for batch in log.open_batches("s", "p/m")] == ["fourth"]
-    log.set_batch("second")  # nothing new is known: it stays as it was
-    assert log.open_batches("r", "p/m") == [second]
+    assert [batch.name for batch in log.list_open_batches("r", "p/m")] == ["second"]
+    assert [batch.name for batch in log.list_open_batches("s", "p/m")] == ["fourth"]
+    log.update_batch("second")  # nothing new is known: it stays as it was
+    assert log.list_open_batches("r", "p/m") == [second]
 
 
 def test_live_runs_are_told_and_asked_to_stop(path: Path) -> None:
-    live = LiveState(path)
-    live.begin("r", Progress(items_total=7))
-    assert live.beat("r", Progress(items_done=3, items_total=7)) is False
+    live = LiveRunStore(path)
+    live.begin_run("r", RunProgress(items_total=7))
+    assert live.write_heartbeat("r", RunProgress(items_done=3, items_total=7)) is False
     told = live.get("r")
-    assert told is not None and told.alive and told.progress.items_done == 3
-    assert live.ask_stop("r") is True
-    assert live.beat("r", Progress()) is True
-    live.begin("r", Progress())
-    assert live.beat("r", Progress()) is False
-    live.beat("r", Progress(status="done"))
-    assert live.ask_stop("r") is False
+    assert told is not None and told.is_running and told.progress.items_done == 3
+    assert live.request_stop("r") is True
+    assert live.write_heartbeat("r", RunProgress()) is True
+    live.begin_run("r", RunProgress())
+    assert live.write_heartbeat("r", RunProgress()) is False
+    live.write_heartbeat("r", RunProgress(status="done"))
+    assert live.request_stop("r") is False
     assert live.get("nobody") is None
     live.close()
 
@@ -354,16 +362,16 @@ def test_live_runs_are_told_and_asked_to_stop(path: Path) -> None:
 def test_a_run_whose_process_is_gone_is_not_alive_and_its_newer_words_are_passed_over(
     path: Path,
 ) -> None:
-    live = LiveState(path)
+    live = LiveRunStore(path)
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     rows = sqlite3.connect(path, isolation_level=None)
     state = '{"status": "running", "of_tomorrow": 1}'
     rows.execute(
         "INSERT INTO live (run, pid, machine, state, heartbeat) VALUES ('r', ?, ?, ?, 1e12)",
-        (gone.pid, this_machine(), state),
+        (gone.pid, machine_id(), state),
     )
     rows.close()
     told = live.get("r")
-    assert told is not None and not told.alive and told.progress.status == "running"
+    assert told is not None and not told.is_running and told.progress.status == "running"
     live.close()

@@ -18,7 +18,7 @@ from cotlab.core.errors import SchemaMismatch, StoreError
 from cotlab.core.types import Estimate, Item, Score, Step, Suite
 from cotlab.store import migrations, read, write
 from cotlab.store.database import Store
-from cotlab.store.write import Ended
+from cotlab.store.write import EndedItem
 from tests.support.store_worker import ended
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -58,7 +58,7 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "store")
 
 
-def keep(store: Store, run: str, *done: Ended) -> None:
+def keep(store: Store, run: str, *done: EndedItem) -> None:
     with store.writing() as connection:
         write.add_ended(connection, run, done)
 
@@ -95,7 +95,7 @@ def rows_of(store: Store, run: str) -> Counter[tuple[Any, ...]]:
 def test_scores_come_back_as_they_were_written(shared: Store, given_scores: list[Score]) -> None:
     run = f"run-{test_scores_come_back_as_they_were_written.count}"  # type: ignore[attr-defined]
     test_scores_come_back_as_they_were_written.count += 1  # type: ignore[attr-defined]
-    keep(shared, run, Ended("s", 1, "p", "item", tuple(given_scores)))
+    keep(shared, run, EndedItem("s", 1, "p", "item", tuple(given_scores)))
     assert rows_of(shared, run) == Counter(as_read(run, s) for s in given_scores)
     frame = read.run_scores(shared, run)
     assert frame["value"].isna().sum() == sum(s.value is None for s in given_scores)
@@ -127,7 +127,7 @@ ITEMS = st.lists(
 @given(ITEMS)
 @settings(max_examples=15, deadline=None)
 def test_a_suite_comes_back_as_it_was_written(shared: Store, told: list[Any]) -> None:
-    suite = Suite.of(
+    suite = Suite.from_items(
         "s",
         [
             Item(i, q, a, tuple(Step(n, t) for n, t in enumerate(steps)), c, meta)
@@ -139,11 +139,11 @@ def test_a_suite_comes_back_as_it_was_written(shared: Store, told: list[Any]) ->
     back = read.get_suite(shared, suite.digest)
     assert back.items == suite.items
     assert [i.meta for i in back.items] == [i.meta for i in suite.items]
-    assert Suite.of("s", back.items).digest == suite.digest
+    assert Suite.from_items("s", back.items).digest == suite.digest
 
 
 def test_a_redacted_suite_keeps_no_text_until_it_is_added_in_full(store: Store) -> None:
-    suite = Suite.of(
+    suite = Suite.from_items(
         "s",
         [
             Item(
@@ -157,11 +157,11 @@ def test_a_redacted_suite_keeps_no_text_until_it_is_added_in_full(store: Store) 
     )
     with store.writing() as connection:
         write.add_suite(connection, suite, redact=True)
-    assert read.is_redacted(store, suite.digest)
+    assert read.is_suite_redacted(store, suite.digest)
     assert b"secret" not in store.path.read_bytes()
     with store.writing() as connection:
         write.add_suite(connection, suite)
-    assert not read.is_redacted(store, suite.digest)
+    assert not read.is_suite_redacted(store, suite.digest)
     assert read.get_suite(store, suite.digest).items == suite.items
 
 
@@ -169,7 +169,7 @@ def test_null_is_not_a_number(store: Store) -> None:
     keep(
         store,
         "r",
-        Ended(
+        EndedItem(
             "s",
             1,
             "p",
@@ -189,7 +189,7 @@ def test_null_is_not_a_number(store: Store) -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_value_that_is_no_number_is_never_written(store: Store, value: float) -> None:
     with pytest.raises(ValueError, match="undefined is None"):
-        keep(store, "r", Ended("s", 1, "p", "i", (Score("m", "i", value),)))
+        keep(store, "r", EndedItem("s", 1, "p", "i", (Score("m", "i", value),)))
     assert read.run_scores(store, "r").empty
 
 
@@ -221,7 +221,7 @@ def test_an_item_written_twice_has_its_rows_once(store: Store) -> None:
         keep(store, "r", ended("a"), ended("b"))
     keep(store, "r2", ended("a"))
     assert len(read.run_scores(store, "r")) == 6
-    assert sorted(read.ended_pairs(store, "r")["item"]) == ["a", "b"]
+    assert sorted(read.list_ended_pairs(store, "r")["item"]) == ["a", "b"]
 
 
 def test_a_second_result_replaces_the_first_whole(store: Store) -> None:
@@ -229,8 +229,8 @@ def test_a_second_result_replaces_the_first_whole(store: Store) -> None:
     keep(
         store,
         "r",
-        Ended("ablation", 1, "p", "a", (Score("ccs", "a", 1.0, step=0),)),
-        Ended("other", 1, "p", "b", ()),
+        EndedItem("ablation", 1, "p", "a", (Score("ccs", "a", 1.0, step=0),)),
+        EndedItem("other", 1, "p", "b", ()),
     )
     left = read.run_scores(store, "r")
     assert left.groupby("item_id").size().to_dict() == {"a": 1, "b": 3}
@@ -243,14 +243,14 @@ def test_errors_and_refusals_are_counted_for_resuming(store: Store) -> None:
         Score("m", "a", None, status="refused", reason="x"),
         Score("m", "a", 0.0),
     )
-    keep(store, "r", Ended("s", 1, "p", "a", bad))
-    assert read.ended_pairs(store, "r")[["errors", "refusals"]].values.tolist() == [[1, 1]]
+    keep(store, "r", EndedItem("s", 1, "p", "a", bad))
+    assert read.list_ended_pairs(store, "r")[["errors", "refusals"]].values.tolist() == [[1, 1]]
 
 
 def test_a_transaction_that_raises_leaves_nothing(store: Store) -> None:
     keep(store, "r", ended("a"))
     with pytest.raises(RuntimeError), store.writing() as connection:
-        write.add_ended(connection, "r", [ended("b"), Ended("ablation", 1, "p", "a", ())])
+        write.add_ended(connection, "r", [ended("b"), EndedItem("ablation", 1, "p", "a", ())])
         raise RuntimeError
     assert read.run_scores(store, "r").groupby("item_id").size().to_dict() == {"a": 3}
 
@@ -314,12 +314,15 @@ def test_a_newer_file_is_refused_by_name(store: Store) -> None:
     for opened in (Store(store.folder).reading, Store(store.folder).writing):
         with pytest.raises(SchemaMismatch, match="schema 99") as caught, opened():
             pass
-        assert (caught.value.have, caught.value.want) == (99, len(migrations.MIGRATIONS))
+        assert (caught.value.store_version, caught.value.supported_version) == (
+            99,
+            len(migrations.MIGRATIONS),
+        )
 
 
 def test_a_file_that_is_no_database_is_told_at_once(tmp_path: Path) -> None:
     broken = Store(
-        tmp_path / "locked clocks", patience_s=60
+        tmp_path / "locked clocks", lock_timeout_s=60
     )  # a name that holds the word of another error
     broken.folder.mkdir()
     broken.path.write_bytes(b"not a database" * 999)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotlab.core.requests import Response
-from cotlab.store.codec import decode_response, encode_json, encode_response
+from cotlab.store.log import decode_response, encode_json, encode_response
 
 NARROW = st.floats(width=32, allow_nan=False, allow_infinity=False)
 ROWS = st.none() | st.lists(st.lists(NARROW, max_size=5).map(tuple), max_size=3).map(tuple)

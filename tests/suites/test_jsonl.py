@@ -58,7 +58,7 @@ def test_a_good_file(tmp_path: Path) -> None:
         Item("b", "How many?", None, (Step(0, "One."),), "", {"category": 7}),
     )
     assert suite == parse_suite(path.read_bytes(), "eggs.jsonl")
-    assert suite.digest == Suite.of("other", suite.items).digest
+    assert suite.digest == Suite.from_items("other", suite.items).digest
     assert file_sha256(path) == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -170,7 +170,7 @@ def test_all_defects_at_once_and_the_count_of_good_lines() -> None:
         (1, "ground_truth"),
         (3, ""),
     ]
-    assert caught.value.good == 2
+    assert caught.value.n_good_lines == 2
     assert [item.id for item in parse_suite(data, "s.jsonl", good_lines=True).items] == ["b", "c"]
 
 
@@ -245,7 +245,7 @@ items = st.builds(
 @given(st.lists(items, min_size=1, max_size=5, unique_by=lambda item: item.id))
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, made: list[Item]) -> None:
     path = tmp_path_factory.getbasetemp() / "round.jsonl"
-    suite = Suite.of("round", made)
+    suite = Suite.from_items("round", made)
     write_suite(suite, path)
     assert load_suite(path, chain="own") == suite
     assert [p.name for p in path.parent.glob(".round*")] == []
@@ -279,7 +279,7 @@ def test_what_would_not_read_back_is_not_written(item: Item, says: str, tmp_path
 
 
 def test_writing_into_nowhere_is_a_suite_error(tmp_path: Path) -> None:
-    suite = Suite.of("s", [Item("a", "Q", None, (Step(0, "x"),))])
+    suite = Suite.from_items("s", [Item("a", "Q", None, (Step(0, "x"),))])
     with pytest.raises(SuiteError, match="cannot be written: No such file or directory"):
         write_suite(suite, tmp_path / "absent" / "s.jsonl")
     (tmp_path / "folder").mkdir()

@@ -11,7 +11,7 @@ import pytest
 
 from cotlab.metrics.verification.scorer import first_mistake
 from cotlab.suites.jsonl import parse_suite, write_suite
-from cotlab.suites.mixed import SHARES, draw_chain, is_valid, mixed_suite
+from cotlab.suites.mixed import SHARE_BY_KIND, draw_chain, is_valid_chain, mixed_suite
 from cotlab.suites.wordproblems import make_problem
 
 EQUATION = re.compile(r"Step (\d+): (\d+) ([+-]) (\d+) = (\d+)\.")
@@ -45,8 +45,8 @@ def test_what_is_called_valid_is_what_the_question_says_read_back_from_the_text(
 
 def test_each_kind_does_what_it_says() -> None:
     seen = Counter(item.meta["kind"] for item in SUITE.items)
-    assert set(seen) == set(SHARES)
-    for kind, share in SHARES.items():
+    assert set(seen) == set(SHARE_BY_KIND)
+    for kind, share in SHARE_BY_KIND.items():
         assert abs(seen[kind] / 600 - share) < 0.06
     for item in SUITE.items:
         kind, steps = item.meta["kind"], tuple(step.text for step in item.steps)
@@ -69,7 +69,7 @@ def test_each_kind_does_what_it_says() -> None:
 def test_no_question_is_asked_twice_nor_one_that_is_taken() -> None:
     questions = {item.question for item in SUITE.items}
     assert len(questions) == 600
-    again = mixed_suite(50, 3, without=questions)
+    again = mixed_suite(50, 3, excluded_questions=questions)
     assert not questions & {item.question for item in again.items}
     assert mixed_suite(20, 5).digest == mixed_suite(20, 5).digest != mixed_suite(20, 6).digest
 
@@ -78,7 +78,7 @@ def test_a_random_chain_that_happens_to_be_true_is_valid() -> None:
     """What makes a chain valid is what it states, not how it was drawn."""
     problem = make_problem(random.Random(0), 2)
     chains = [draw_chain(problem, "random", random.Random(seed)) for seed in range(3000)]
-    hits = [chain for chain in chains if is_valid(problem, chain)]
+    hits = [chain for chain in chains if is_valid_chain(problem, chain)]
     assert 0 < len(hits) < 30  # 3,000 / 21² = 6.8
     with pytest.raises(ValueError, match="needs a problem with one"):
         draw_chain(problem, "hint_followed", random.Random(0))

@@ -18,7 +18,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("math", "wordproblems"):
         (made / f"{name}.jsonl").touch()
     (made / "notes.txt").touch()
-    monkeypatch.setattr("cotlab.suites.shipped.FOLDER", made)
+    monkeypatch.setattr("cotlab.suites.shipped.SUITES_FOLDER", made)
     monkeypatch.chdir(tmp_path)
     return made
 
@@ -31,7 +31,7 @@ def test_shipped_names_come_from_the_folder(folder: Path) -> None:
 
 
 def test_no_folder_no_suites(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("cotlab.suites.shipped.FOLDER", tmp_path / "absent")
+    monkeypatch.setattr("cotlab.suites.shipped.SUITES_FOLDER", tmp_path / "absent")
     assert shipped_suites() == {}
     with pytest.raises(UnknownName, match="Known: none"):
         find_suite("math")

@@ -14,17 +14,17 @@ from cotlab.core.errors import (
 )
 from cotlab.core.provider import BatchState
 from cotlab.core.requests import Complete, Failed, Request, Response, Usage
-from cotlab.run.transport.budget import FREE, Price
+from cotlab.run.transport.budget import FREE_PRICE, Price
 from cotlab.run.transport.dispatcher import Dispatcher
 from cotlab.run.transport.limits import Limits
-from cotlab.store.live import Progress
+from cotlab.store.live import RunProgress
 from cotlab.store.responses import ResponseLog
 from tests.run.transport.test_dispatcher import REF, ask_all, ask_for
 
 PRICED = Price(Decimal(1), Decimal(1))
 """A reply costs 5, its reserve some hundreds."""
 MOST = PRICED.max_cost(ask_for("0"))
-LIMITS = Limits(poll_s=0.01, first_wait_s=0.001)
+LIMITS = Limits(poll_interval_s=0.01, first_wait_s=0.001)
 Result = Response | ProviderError | None
 
 
@@ -112,9 +112,9 @@ def text_of(request: Request) -> str:
 
 
 def over(
-    log: ResponseLog, vendor: Vendor, limits: Limits = LIMITS, price: Price = FREE
+    log: ResponseLog, vendor: Vendor, limits: Limits = LIMITS, price: Price = FREE_PRICE
 ) -> Dispatcher:
-    return Dispatcher("r", {REF: vendor}, {REF: price}, log, limits, Progress(), batch=True)
+    return Dispatcher("r", {REF: vendor}, {REF: price}, log, limits, RunProgress(), batch=True)
 
 
 async def ask(dispatcher: Dispatcher, *texts: str) -> list[Response | Failed | BaseException]:
@@ -125,7 +125,7 @@ async def ask(dispatcher: Dispatcher, *texts: str) -> list[Response | Failed | B
 def left_by_a_killed_process(log: ResponseLog, vendor_id: str | None, *texts: str) -> None:
     """What the log says after a kill −9: the batch is noted, its vendor's answer only where it was
     read."""
-    calls = [log.reserve(ask_for(text), "r", MOST, 10**6).call for text in texts]
+    calls = [log.reserve(ask_for(text), "r", MOST, 10**6).call_id for text in texts]
     log.add_batch("r-before", "r", str(REF), [call for call in calls if call is not None])
     if vendor_id is not None:
-        log.set_batch("r-before", vendor_id)
+        log.update_batch("r-before", vendor_id)

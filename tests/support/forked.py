@@ -79,6 +79,7 @@ def forking() -> Iterator[Forking]:
             "ANTHROPIC_API_KEY": "k",
             "GOOGLE_API_KEY": "k",
             "OMP_NUM_THREADS": "1",
+            "COTLAB_PROBE": "never",
             "COTLAB_SEND_KEY_TO": "127.0.0.1",
         },
     )

@@ -9,11 +9,12 @@ from pathlib import Path
 import cotlab
 from cotlab.core.labels import Label
 from cotlab.core.types import Item, ModelRef, Step, Suite
-from cotlab.reliability.policy import DEFAULT, Policy, Thresholds
+from cotlab.reliability.policy import DEFAULT_DOMAIN, Policy, Thresholds
 from cotlab.review.labelling.queue import make_queue
-from cotlab.review.release.calibrate import calibrate_runs, rollback
+from cotlab.review.release.calibrate import calibrate_runs, roll_back_calibrator
 from cotlab.review.release.decide import decide_run, set_policy
-from cotlab.review.release.drift import check_drift
+from cotlab.review.release.drift import measure_drift
+from cotlab.review.release.drift_check import store_drift_check
 from cotlab.store.database import Store
 from tests.support.stores import add_run, composite
 
@@ -64,11 +65,11 @@ def suite() -> Suite:
                 Step(1, f"{ALL} The answer is {1 + i}."),
             ),
             f"{front} c{i % 2}",
-            {"x": ALL},
+            {"x": ALL, "first_mistake": None if i % 2 else 0},
         )
         for i, front in enumerate(fronts)
     ]
-    return Suite.of(f"{SCRIPT}{LINKS}", items)
+    return Suite.from_items(f"{SCRIPT}{LINKS}", items)
 
 
 def judged(folder: Path, n: int = 60) -> list[str]:
@@ -90,7 +91,7 @@ def judged(folder: Path, n: int = 60) -> list[str]:
             )
             for i in range(n)
         ]
-        told = Suite.of(f"{SCRIPT}{LINKS}{k}", items)
+        told = Suite.from_items(f"{SCRIPT}{LINKS}{k}", items)
         ended = []
         for i, item in enumerate(told.items):
             value = None if i == 0 else (i % 10 + 0.5 - 3 * k * (i % 10 > 4)) / 10
@@ -115,19 +116,22 @@ def judged(folder: Path, n: int = 60) -> list[str]:
         models = {"subject": ModelRef("echo", f"{IMAGE}{LINKS}", form="continuation")}
         add_run(store, run, told, ended, models=models, tags={SCRIPT: ALL}, note=ALL, labels=labels)
         places = [(run, item.id, ALL) for item in told.items[:3]]
-        make_queue(store, f"{fronts[k]} {ALL}", places, by=ALL, kind=("label", "adjudication")[k])
-    calibrate_runs(store, runs[:1], by=f"{IMAGE} fitted", note=ALL, method="platt", domain=True)
-    rollback(store, 1, by=ALL, reason=ALL)
+        make_queue(
+            store, f"{fronts[k]} {ALL}", places, author=ALL, kind=("label", "adjudication")[k]
+        )
+    calibrate_runs(store, runs[:1], author=f"{IMAGE} fitted", note=ALL, method="platt", domain=True)
+    roll_back_calibrator(store, 1, author=ALL, reason=ALL)
     domain = items[0].category
     set_policy(
         store,
-        Policy({DEFAULT: Thresholds(0.3, 0.5), domain: Thresholds(0.2, 0.4)}),
-        by=LINKS,
+        Policy({DEFAULT_DOMAIN: Thresholds(0.3, 0.5), domain: Thresholds(0.2, 0.4)}),
+        author=LINKS,
         reason=ALL,
     )
     for run in runs:
-        decide_run(store, run, by=f"{TAGGED} decided")
-    check_drift(store, runs[:1], runs[1:], by=ALL, permutations=1999)
+        decide_run(store, run, author=f"{TAGGED} decided")
+    check = measure_drift(store, runs[:1], runs[1:], author=ALL, permutations=1999)
+    store_drift_check(store, check)
     return runs
 
 

@@ -63,7 +63,7 @@ def tell(app: AppTest, *acts: dict[str, Any], client: str = "browser") -> AppTes
 def queue_of(store: Store, name: str, **more: Any) -> str:
     """Return a new queue of six items."""
     return make_queue(
-        store, name, [("run-1", f"i-{k:02}", "") for k in range(6)], by="test", **more
+        store, name, [("run-1", f"i-{k:02}", "") for k in range(6)], author="test", **more
     )
 
 

@@ -64,6 +64,7 @@ WITHOUT_EVIDENCE: frozenset[str] = frozenset(
         # what the components of a composite read off
         "r_raw",
         "weight_defined",
+        "weight_checked",
         "feature",
         "requests_saved",
         "answer_correct",
@@ -97,11 +98,21 @@ CONSTANTS: Mapping[str, Mapping[str, Any]] = {
     "composite": {"flags": {"delta": 0.0}, "consistency": {"floor": 0.25}},
 }
 """What ``prepare`` of a scorer gave."""
-ONLY_WHERE_FOUND = frozenset({"first_mistake_step"})
+ONLY_WHERE_FOUND = frozenset(
+    {"first_mistake_step", "option_follows_text", "option_follows_position"}
+)
 """Metrics that an ordinary item has no value of."""
-IF_IT_IS_SO = frozenset({"hint_acknowledged", "chain_tokens", "process_result_ratio"})
+IF_IT_IS_SO = frozenset(
+    {
+        "answers_by_model",
+        "hint_acknowledged",
+        "chain_tokens",
+        "process_result_ratio",
+        "process_reward_mistake_step",
+    }
+)
 """Metrics that an ordinary item may have a value of: where the hint is followed, tokens are
-counted, a result word stands."""
+counted, a result word stands, a step is judged wrong."""
 PAIR = {
     "base_response": "Step 1: 7 + 5 = 12.",
     "tuned_response": "It is 12. Step 1: 7 + 5 = 12.",
@@ -140,6 +151,7 @@ CASES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
         {"chain": "own", "links": ["reverse"], "premise": "previous", "tau": 0.0},
     ),
     "tool_trace": ({}, {"chain": "own"}),
+    "text_features": ({}, {"chain": "own"}),
     "unfaithfulness": (
         {"cuts": ("0.25", "0.5", "0.75")},
         {"chain": "own", "template": "professor"},
@@ -147,7 +159,7 @@ CASES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     ),
     "composite": (
         {"profile": "phase3", "progressive": True, "hard_floor": 0.0},
-        {"profile": "phase2", "chain": "own", "progressive": True, "hard_floor": 0.0},
+        {"profile": "phase2", "chain": "own", "progressive": True, "least_weight": 0.2},
     ),
     "repair": ({"below": 2.0}, {"below": 2.0, "chain": "own"}),
     "consistency": (
@@ -173,5 +185,5 @@ CASES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
         },
     ),
 }
-RENORMALISED = frozenset({"r_raw", "weight_defined"})
+RENORMALISED = frozenset({"r_raw", "weight_defined", "weight_checked"})
 """What goes on without a part that is missing, with another value."""

@@ -39,7 +39,7 @@ POSITIONS = ((5, 6, 7, 8, 9, 10), (1, 2, 3, 4), (11, 12))
 
 def make_suite(n: int) -> Suite:
     """Return a suite of ``n`` hostile questions."""
-    return Suite.of(
+    return Suite.from_items(
         "synthetic",
         [Item(f"i-{k:02}", f"{HOSTILE} {k}", "12", (Step(0, "7 + 5 = 12."),)) for k in range(n)],
     )
@@ -185,7 +185,7 @@ def fill(folder: Path, n: int = 12, *, estimated: bool = True) -> str:
         write.add_ended(
             connection,
             "run-1",
-            [write.Ended("mediation", 1, "p", i, tuple(s)) for i, s in by_item.items()],
+            [write.EndedItem("mediation", 1, "p", i, tuple(s)) for i, s in by_item.items()],
         )
         if estimated:
             write.set_estimates(

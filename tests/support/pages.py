@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
+from streamlit.proto.WidgetStates_pb2 import WidgetStates
 from streamlit.testing.v1 import AppTest
+
+from cotlab.store import read
+from cotlab.store.database import Store
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,5 +24,43 @@ def opened(page: str, title: str, **query: str) -> AppTest:
     app.switch_page(str(ROOT / "pages" / f"{page}.py"))
     app.run()
     assert not app.exception, [e.value for e in app.exception]
-    assert [t.value for t in app.title] == [title]
+    assert titles(app) == [title]
+    return app
+
+
+def opened_item(run: str, item: str, **query: str) -> AppTest:
+    """Open the page Item and check that its title is the item's question."""
+    store = Store()
+    question = read.get_item(store, read.get_run(store, run)["suite"], item).question
+    return opened("item", question, run=run, item=item, **query)
+
+
+def titles(app: AppTest) -> list[str]:
+    """Return the titles of the page: of Streamlit, and of the component of the page Item."""
+    headings = [data["heading"] for data in components(app) if "heading" in data]
+    return [t.value for t in app.title] + headings
+
+
+def components(app: AppTest) -> list[dict[str, Any]]:
+    """Return the data of each component of the page."""
+    return [json.loads(element.proto.json or "{}") for element in app.get("bidi_component")]
+
+
+def component(app: AppTest, field: str) -> dict[str, Any]:
+    """Return the data of the only component whose data has a field."""
+    (data,) = [data for data in components(app) if field in data]
+    return data
+
+
+def send(app: AppTest, field: str, state: dict[str, Any]) -> AppTest:
+    """Send a state as the component whose data has ``field`` does, and run the page."""
+    (element,) = [
+        element
+        for element in app.get("bidi_component")
+        if field in json.loads(element.proto.json or "{}")
+    ]
+    states: WidgetStates = app._tree.get_widget_states()
+    states.widgets.add(id=element.proto.id, json_value=json.dumps(state))
+    app._run(states)
+    assert not app.exception, [e.value for e in app.exception]
     return app

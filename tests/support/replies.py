@@ -21,6 +21,7 @@ from cotlab.core.requests import (
     Reply,
     Request,
     Response,
+    StepRewards,
     Token,
 )
 
@@ -123,12 +124,16 @@ def answer(request: Request, body: Body) -> Reply:
         vectors = tuple(tuple(spread.gauss(0, 1) for _ in range(3)) for _ in request.texts)
         return Response(request.key, vectors=vectors, refused=body.missing == "refused")
     if isinstance(request, Complete):
-        text = VERDICT if asks_for_verdict(request) and body.text == constant().text else body.text
+        verdict = verdict_for(request)
+        text = verdict if verdict and body.text == constant().text else body.text
         return Response(
             request.key,
             text,
             tokens=tokens,
-            finish=spread.choice(("stop", "length")),
+            # a reply whose last sentence ended was not cut off
+            finish="stop"
+            if (verdict and text == verdict) or (text or "").endswith(".")
+            else spread.choice(("stop", "length")),
             refused=body.missing == "refused",
         )
     if isinstance(request, Locate):
@@ -144,15 +149,21 @@ def answer(request: Request, body: Body) -> Reply:
         if isinstance(request, LogProb)
         else len(request.rows)
         if isinstance(request, Patched)
+        else len(request.steps)
+        if isinstance(request, StepRewards)
         else 1
     )
     reply = Response(
         request.key,
         numbers=tuple(
-            spread.random() if isinstance(request, Entail) else body.number or -spread.random() * 9
+            spread.random()
+            if isinstance(request, Entail | StepRewards)
+            else body.number or -spread.random() * 9
             for _ in range(n)
         ),
     )
+    if isinstance(request, StepRewards):
+        return replace(reply, refused=body.missing == "refused")
     if isinstance(request, LogProb) and request.top_logprobs:
         return replace(reply, tokens=tokens, refused=body.missing == "refused")
     return reply
@@ -162,8 +173,23 @@ VERDICT = '{"score": 4, "reason": "the steps of response 2 are not used"}'
 """What a judge says that reads nothing and always blames what stands second."""
 
 
+CRITIC_VERDICTS = {
+    "first_wrong_step": '{"checks": "none is read", "first_wrong_step": 1}',
+    "legibility": '{"reason": "short", "legibility": 0.5, "question_coverage": 1}',
+}
+"""What a critic says that reads nothing, by a key of the form that it is asked for."""
+
+
 def asks_for_verdict(request: Request) -> bool:
     return isinstance(request, Complete) and '{"score": NUMBER' in request.system
+
+
+def verdict_for(request: Complete) -> str | None:
+    """What a judge or critic says that reads nothing; None where no verdict is asked for."""
+    if asks_for_verdict(request):
+        return VERDICT
+    keys = request.reply_schema.get("properties", {})
+    return next((text for key, text in CRITIC_VERDICTS.items() if key in keys), None)
 
 
 def in_tokens(text: str, *tops: tuple[tuple[str, float], ...]) -> tuple[Token, ...]:

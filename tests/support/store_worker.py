@@ -15,16 +15,16 @@ from cotlab.core.types import ModelRef, Score
 from cotlab.store import read, write
 from cotlab.store.database import Store
 from cotlab.store.responses import ResponseLog
-from cotlab.store.write import Ended
+from cotlab.store.write import EndedItem
 
 SCORES_AN_ITEM = 3
 MODEL = ModelRef("openai_compat", "m")
 
 
-def ended(item: str) -> Ended:
+def ended(item: str) -> EndedItem:
     """An item that ended, with three scores."""
     scores = tuple(Score("ccs", item, 0.5, step=i) for i in range(SCORES_AN_ITEM))
-    return Ended("ablation", 1, "p", item, scores)
+    return EndedItem("ablation", 1, "p", item, scores)
 
 
 def request(text: str) -> Complete:
@@ -68,7 +68,7 @@ def main(folder: Path, what: str, name: str) -> None:
         log = ResponseLog(store.log_path)
         for i in count():
             asked = request(f"{name} {i}")
-            call = log.reserve(asked, name, 100, 10**9).call
+            call = log.reserve(asked, name, 100, 10**9).call_id
             assert call is not None
             print("reserved", i, flush=True)
             log.settle(call, 7, "ok", (asked, reply(asked)))
@@ -77,7 +77,7 @@ def main(folder: Path, what: str, name: str) -> None:
         log = ResponseLog(store.log_path)
         for i in range(200):
             asked = request(f"{name} {i}")
-            call = log.reserve(asked, "both", 1, 10**9).call
+            call = log.reserve(asked, "both", 1, 10**9).call_id
             assert call is not None
             log.settle(call, 1, "ok", (asked, reply(asked)))
 

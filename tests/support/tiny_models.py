@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from safetensors.torch import load_file, save_file
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
+    LlamaForTokenClassification,
     PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen2ForCausalLM,
 )
 
 TEXTS = (
@@ -87,3 +92,59 @@ def save(folder: Path, tokenizer: Any, kind: str) -> Path:
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+PROCESS_REWARD_KINDS = ("head", "token", "qwen")
+"""The kinds of process reward model that are published."""
+
+
+def save_process_reward(
+    folder: Path, kind: str, *, tokens: tuple[str, ...] = ("ки", "+", "-"), n_labels: int = 2
+) -> Path:
+    """A random process reward model of a kind, saved with the names that the published ones have.
+
+    ``tokens`` are texts that are one token after a space.
+    """
+    tokenizer = byte_tokenizer()
+    tokenizer.add_tokens([AddedToken(f" {text}", lstrip=False) for text in tokens])
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<extra_0>"]})
+    tokenizer.chat_template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}"
+    torch.manual_seed(0)
+    size = {
+        "vocab_size": len(tokenizer) + 8,  # a tokenizer of Qwen's kind adds one when it is read
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 240,
+        "initializer_range": 0.2,
+        "num_labels": n_labels,
+        "eos_token_id": tokenizer.eos_token_id,
+        "bos_token_id": None,
+    }
+    model: Any
+    if kind == "head":
+        model = LlamaForTokenClassification(LlamaConfig(**size))
+    elif kind == "token":
+        model = LlamaForCausalLM(LlamaConfig(**size))
+    else:
+        model = Qwen2ForCausalLM(Qwen2Config(**size))
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    if kind == "qwen":
+        _add_qwen_head(folder, size["hidden_size"], n_labels)
+    return folder
+
+
+def _add_qwen_head(folder: Path, width: int, n_labels: int) -> None:
+    """Replace the language head by two linear layers, as in the published safetensors."""
+    weights = load_file(folder / "model.safetensors")
+    weights.pop("lm_head.weight", None)
+    for name, shape in (("0", (width, width)), ("2", (n_labels, width))):
+        weights[f"score.{name}.weight"] = torch.randn(shape) / width**0.5
+        weights[f"score.{name}.bias"] = torch.randn(shape[0])
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    path = folder / "config.json"
+    config = json.loads(path.read_text()) | {"architectures": ["Qwen2ForProcessRewardModel"]}
+    path.write_text(json.dumps(config))

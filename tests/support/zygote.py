@@ -16,16 +16,16 @@ import scipy.stats  # noqa: F401 - imported once, for all children
 import statsmodels.stats.proportion  # noqa: F401
 
 from cotlab.cli import screen  # noqa: F401
-from cotlab.cli.main import command, main
+from cotlab.cli.main import build_command, main
 from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.run import launch
 
-LIMITS = launch._limits
+LIMITS = launch.configured_limits
 
 
 def soon(*given: Any) -> Any:
     """The limits of a run, with a first wait that a test can wait for."""
-    return replace(LIMITS(*given), first_wait_s=0.02, poll_s=0.05)
+    return replace(LIMITS(*given), first_wait_s=0.02, poll_interval_s=0.05)
 
 
 def child(job: dict[str, Any]) -> None:
@@ -46,10 +46,10 @@ def child(job: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    launch._limits = soon
+    launch.configured_limits = soon
     for name in SCORERS:
         SCORERS[name]
-    command()
+    build_command()
     print("ready", flush=True)
     for line in sys.stdin:
         job = json.loads(line)

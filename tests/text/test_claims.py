@@ -9,21 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cotlab.text.claims import VERDICTS, Call, claims_of, read_log
+from cotlab.text.answers.quantities import read_quantity, same_quantity
+from cotlab.text.claims import CLAIM_VERDICTS, ToolCall, find_claims, read_tool_log
+from cotlab.text.quantity_set import QuantitySet
 
 LOG = (
-    Call("calculator", "7 + 5", "12"),
-    Call("web_search", '{"q": "weather Oslo"}', "Rain expected, 11.37 mm on Friday"),
-    Call("calculator", "12*3", "36"),
-    Call("get_price", "apples", '{"currency": "USD", "price": 1200.5}'),
+    ToolCall("calculator", "7 + 5", "12"),
+    ToolCall("web_search", '{"q": "weather Oslo"}', "Rain expected, 11.37 mm on Friday"),
+    ToolCall("calculator", "12*3", "36"),
+    ToolCall("get_price", "apples", '{"currency": "USD", "price": 1200.5}'),
 )
 QUESTION = "There are 7 birds and 5 cats. How many?"
 
 
-def told(step: str, calls: tuple[Call, ...] = LOG) -> list[tuple[str, str, int | None]]:
-    (found,) = claims_of([step], calls, QUESTION)
+def told(step: str, calls: tuple[ToolCall, ...] = LOG) -> list[tuple[str, str, int | None]]:
+    (found,) = find_claims([step], calls, QUESTION)
     assert all(step[claim.start : claim.end] == claim.text for claim in found)
-    return [(claim.text, claim.verdict, claim.call) for claim in found]
+    return [(claim.text, claim.verdict, claim.call_index) for claim in found]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +79,7 @@ def test_each_kind_of_claim(step: str, claims: list[tuple[str, str, int | None]]
 
 
 def test_a_number_is_judged_where_it_first_stands() -> None:
-    found = claims_of(
+    found = find_claims(
         ["So 40 are left.", "Take 40 and 36.", "The tool returned 40."], LOG, QUESTION
     )
     assert [[(c.text, c.verdict) for c in claims] for claims in found] == [
@@ -92,20 +94,26 @@ def test_an_empty_log_supports_nothing() -> None:
 
 
 def test_a_log_is_read_or_told_why_not() -> None:
-    calls = read_log(
+    calls = read_tool_log(
         [
             {"name": " f ", "arguments": {"b": 1, "a": 2}, "result": [1, 2.5]},
             {"name": "g", "output": False},
         ]
     )
-    assert calls == (Call("f", '{"a": 2, "b": 1}', "[1, 2.5]"), Call("g", "", "false"))
-    assert read_log([]) == ()
-    assert read_log("text") == read_log({"name": "f"}) == "the tool log is not a list of calls"
-    assert read_log([3]) == "call 0 of the tool log is not an object with name, input and output"
-    assert read_log([{"output": "x"}]) == "call 0 of the tool log has no name"
+    assert calls == (ToolCall("f", '{"a": 2, "b": 1}', "[1, 2.5]"), ToolCall("g", "", "false"))
+    assert read_tool_log([]) == ()
     assert (
-        read_log([{"name": "f", "output": 1}, {"name": "g", "input": 1}])
-        == "call 1 of the tool log has no output"
+        read_tool_log("text")
+        == read_tool_log({"name": "f"})
+        == "the tool log is not a list of calls"
+    )
+    assert (
+        read_tool_log([3]) == "call 1 of the tool log is not an object with name, input and output"
+    )
+    assert read_tool_log([{"output": "x"}]) == "call 1 of the tool log has no name"
+    assert (
+        read_tool_log([{"name": "f", "output": 1}, {"name": "g", "input": 1}])
+        == "call 2 of the tool log has no output"
     )
 
 
@@ -136,20 +144,20 @@ TEXTS = st.text(max_size=60) | st.lists(
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(TEXTS, max_size=3),
-    st.lists(st.builds(Call, st.text(min_size=1, max_size=8), TEXTS, TEXTS), max_size=3),
+    st.lists(st.builds(ToolCall, st.text(min_size=1, max_size=8), TEXTS, TEXTS), max_size=3),
     TEXTS,
 )
 def test_any_text_gives_claims_that_stand_in_it(
-    steps: list[str], calls: list[Call], question: str
+    steps: list[str], calls: list[ToolCall], question: str
 ) -> None:
-    found = claims_of(steps, calls, question)
+    found = find_claims(steps, calls, question)
     assert len(found) == len(steps)
     for step, claims in zip(steps, found, strict=True):
         assert [c.start for c in claims] == sorted({c.start for c in claims})
         for claim in claims:
-            assert step[claim.start : claim.end] == claim.text and claim.verdict in VERDICTS
-            assert claim.call is None or 0 <= claim.call < len(calls)
-            assert claim.verdict != "matched" or claim.call is not None
+            assert step[claim.start : claim.end] == claim.text and claim.verdict in CLAIM_VERDICTS
+            assert claim.call_index is None or 0 <= claim.call_index < len(calls)
+            assert claim.verdict != "matched" or claim.call_index is not None
 
 
 @pytest.mark.soak
@@ -159,5 +167,58 @@ def test_any_text_gives_claims_that_stand_in_it(
 )
 def test_long_texts_do_not_take_long(text: str) -> None:
     before = time.process_time()
-    claims_of([text], LOG, text[:2000])
+    find_claims([text], LOG, text[:2000])
     assert time.process_time() - before < 5
+
+
+QUANTITIES = [
+    "3",
+    "-3",
+    "3.0",
+    "0.300000000000001",
+    "0.3",
+    "299999999.999999999999",
+    "300000000",
+    "50%",
+    "0.5",
+    "50",
+    "$5",
+    "5 dollars",
+    "500 cents",
+    "5 km",
+    "5000 m",
+    "5",
+    "2 hours",
+    "120 minutes",
+    "2 hours 30 minutes",
+    "150",
+    "3 apples",
+    "3 red apples",
+    "5 km per hour",
+    "1.5 million",
+    "1500000",
+]
+
+
+def test_the_work_grows_with_the_number_of_claims_and_not_with_its_square() -> None:
+    """Each step states another number, so that none of them is known before."""
+
+    def seconds(n_steps: int) -> float:
+        steps = [f"Step {i}: the next value is {1000 + 3 * i}." for i in range(n_steps)]
+        before = time.process_time()
+        find_claims(steps, LOG)
+        return time.process_time() - before
+
+    seconds(100)
+    assert seconds(4000) < 16 * seconds(500)  # 8 if linear, 64 if quadratic
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(QUANTITIES), max_size=8), st.sampled_from(QUANTITIES))
+def test_a_set_of_quantities_holds_what_equals_one_of_them(members: list[str], text: str) -> None:
+    quantities = [q for q in map(read_quantity, members) if q is not None]
+    wanted = read_quantity(text)
+    assert wanted is not None
+    assert (wanted in QuantitySet(quantities)) == any(
+        same_quantity(quantity, wanted) for quantity in quantities
+    )

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotlab.text.keywords import PROCESS, RESULT, Counts, count_keywords, find_keywords
+from cotlab.text.keywords import (
+    PROCESS_PHRASES,
+    RESULT_PHRASES,
+    KeywordCounts,
+    count_keywords,
+    find_keywords,
+)
 
 SHORT = ("step", "step by step", "check"), ("answer", "the answer is", "check the answer", "thus")
 
@@ -61,14 +67,16 @@ def test_a_phrase_listed_twice_counts_once_and_one_in_both_lists_is_refused() ->
 
 
 def test_the_lists_are_disjoint_and_without_repetition() -> None:
-    assert len(set(PROCESS)) == len(PROCESS) and len(set(RESULT)) == len(RESULT)
-    assert not set(PROCESS) & set(RESULT) and all(
-        one == one.strip().lower() != "" for one in (*PROCESS, *RESULT)
+    assert len(set(PROCESS_PHRASES)) == len(PROCESS_PHRASES) and len(set(RESULT_PHRASES)) == len(
+        RESULT_PHRASES
+    )
+    assert not set(PROCESS_PHRASES) & set(RESULT_PHRASES) and all(
+        one == one.strip().lower() != "" for one in (*PROCESS_PHRASES, *RESULT_PHRASES)
     )
 
 
 def test_every_listed_phrase_is_found_as_itself() -> None:
-    for kind, listed in (("process", PROCESS), ("result", RESULT)):
+    for kind, listed in (("process", PROCESS_PHRASES), ("result", RESULT_PHRASES)):
         for phrase in listed:
             (found,) = find_keywords(f"({phrase.upper()})")
             assert (found.phrase, found.kind) == (phrase.replace("-", " "), kind)
@@ -76,27 +84,30 @@ def test_every_listed_phrase_is_found_as_itself() -> None:
 
 def test_ratio_and_share_by_hand() -> None:
     """3 process and 1 result: 3 / 1 and 1 / 4."""
-    assert (Counts(3, 1).ratio, Counts(3, 1).share) == (3.0, 0.25)
-    assert (Counts(0, 2).ratio, Counts(0, 2).share) == (0.0, 1.0)
-    assert (Counts(2, 0).ratio, Counts(2, 0).share) == (None, 0.0)
-    assert (Counts(0, 0).ratio, Counts(0, 0).share) == (None, None)
+    assert (KeywordCounts(3, 1).process_ratio, KeywordCounts(3, 1).result_share) == (3.0, 0.25)
+    assert (KeywordCounts(0, 2).process_ratio, KeywordCounts(0, 2).result_share) == (0.0, 1.0)
+    assert (KeywordCounts(2, 0).process_ratio, KeywordCounts(2, 0).result_share) == (None, 0.0)
+    assert (KeywordCounts(0, 0).process_ratio, KeywordCounts(0, 0).result_share) == (None, None)
 
 
 @given(
     st.lists(
-        st.sampled_from([*PROCESS, *RESULT, "apple", "7", "…"]) | st.text(max_size=12), max_size=8
+        st.sampled_from([*PROCESS_PHRASES, *RESULT_PHRASES, "apple", "7", "…"])
+        | st.text(max_size=12),
+        max_size=8,
     )
 )
 def test_counts_of_texts_add_up_to_the_count_of_all(texts: list[str]) -> None:
     each = [count_keywords(text) for text in texts]
     assert count_keywords(" | ".join(texts)) == (
-        sum(c.process for c in each),
-        sum(c.result for c in each),
+        sum(c.n_process for c in each),
+        sum(c.n_result for c in each),
     )
 
 
 @given(
-    st.text(max_size=60) | st.lists(st.sampled_from([*PROCESS, *RESULT]), max_size=9).map(" ".join)
+    st.text(max_size=60)
+    | st.lists(st.sampled_from([*PROCESS_PHRASES, *RESULT_PHRASES]), max_size=9).map(" ".join)
 )
 def test_keywords_never_overlap(text: str) -> None:
     found = find_keywords(text)

@@ -13,7 +13,7 @@ from cotlab.text.red_flags import RULES, find_flags
 
 def fired(rule: str, *steps: str, question: str = "") -> list[tuple[int, str]]:
     return [
-        (f.step, steps[f.step][f.start : f.end])
+        (f.step_index, steps[f.step_index][f.start : f.end])
         for f in find_flags(question, steps)
         if f.rule == rule
     ]
@@ -46,6 +46,56 @@ def test_an_answer_is_premature_in_a_step_that_ends_before_two_fifths(
 )
 def test_speaking_of_an_answer_is_not_giving_one(said: str) -> None:
     assert fired("premature_answer", said, "b", "c", "d") == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "There are 3 + 4 = 7 hens. So the answer is 7.",
+        "The ship rises with the tide because it floats, so the answer is 0 feet.",
+        "Also, why is the answer not 7?",
+        "The student's answer is 7.",
+        "Write it in the format: \\boxed{...}",
+        "The answer is actually surprising.",
+        "Answer: All cats are animals, and since some are pets, some pets are cats.",
+    ],
+)
+def test_an_answer_after_its_reasoning_is_not_premature(said: str) -> None:
+    assert fired("premature_answer", said, "b", "c", "d", "e") == []
+
+
+@pytest.mark.parametrize(
+    ("question", "step"),
+    [
+        ("", "Expand: 16m^2 - 8m + 1 < 16m^2 + 8m."),
+        ("She buys g hens and h ducks.", "The cost is 19g + 17h = 201."),
+        ("", "It was 9 inches after 1 week + 9 inches after 2 weeks = 18 inches."),
+        ("", "Time = Distance / Relative Speed = 120 miles / 20 mph = 6 hours."),
+    ],
+)
+def test_letters_of_algebra_and_phrases_are_no_units(question: str, step: str) -> None:
+    assert fired("unit_inconsistency", step, question=question) == []
+
+
+def test_units_that_do_not_fit_are_found() -> None:
+    assert fired("unit_inconsistency", "The path is 4 feet/hour * 24 feet = 96 feet.") == [
+        (0, "96 feet")
+    ]
+    assert fired("unit_inconsistency", "Its area is 8 m * 5 m = 40 m.") == [(0, "40 m")]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "This clearly demonstrates the idea.",
+        "Clearly label each course.",
+        "Show all steps clearly. Then stop.",
+        "The sum is clearly even because both terms are even.",
+        "Clearly, there is a mistake here.",
+    ],
+)
+def test_how_something_is_shown_is_no_hand_waving(said: str) -> None:
+    assert fired("hand_waving", said) == []
 
 
 def test_abbreviations_articles_and_pronouns_are_no_symbols() -> None:
@@ -123,12 +173,12 @@ def test_any_text_gives_disjoint_spans_inside_its_step(steps: list[str], questio
     found = find_flags(question, steps)
     for flag in found:
         assert (
-            0 <= flag.start < flag.end <= len(steps[flag.step])
+            0 <= flag.start < flag.end <= len(steps[flag.step_index])
             and flag.rule in RULES
             and flag.reason
         )
     for rule in RULES:
-        own = [(f.step, f.start, f.end) for f in found if f.rule == rule]
+        own = [(f.step_index, f.start, f.end) for f in found if f.rule == rule]
         assert own == sorted(own)
         assert all(a[0] != b[0] or a[2] <= b[1] for a, b in zip(own, own[1:], strict=False))
 

@@ -106,6 +106,71 @@ DIVISIONS = [
         "It is 5 and 6. So we get 11.\n\nThe answer is 11.",
         ("It is 5 and 6.", "So we get 11.", "The answer is 11."),
     ),
+    # display mathematics: what goes on after it, or stands between two displays, is no step
+    (
+        "Add:\n\\[ 2x = 6 \\]\nwhich implies\n\\[ x = 3 \\]\nand\n\\[ y = 1. \\]\nSo y is odd.",
+        (
+            "Add:\n\\[ 2x = 6 \\]\nwhich implies\n\\[ x = 3 \\]\nand\n\\[ y = 1. \\]",
+            "So y is odd.",
+        ),
+    ),
+    (
+        "We have\n\n$$x = 3$$\n\nwhere x is odd.\n\\]\nThe sum is:\n\\boxed{51}\nDone.",
+        ("We have\n\n$$x = 3$$\n\nwhere x is odd.\n\\]", "The sum is:\n\\boxed{51}", "Done."),
+    ),
+    (
+        "So\n\\begin{cases} a \\\\\nb \\end{cases}\nfor all a.\nThen b = 2.",
+        ("So\n\\begin{cases} a \\\\\nb \\end{cases}\nfor all a.", "Then b = 2."),
+    ),
+    # paragraphs are steps where there are three
+    (
+        "Add them.\n3 + 4 = 7\n\nTake two.\n7 - 2 = 5\n\nDouble.\n2 * 5 = 10\nSo the answer is 10.",
+        (
+            "Add them.\n3 + 4 = 7",
+            "Take two.\n7 - 2 = 5",
+            "Double.\n2 * 5 = 10",
+            "So the answer is 10.",
+        ),
+    ),
+    # a list that a colon introduces is part of its step, unless the list is the chain
+    (
+        "She sells fruit to her friends.\nGiven:\n- a = 3\n- b = 4\nThe sum of both is a + b = 7.",
+        (
+            "She sells fruit to her friends.",
+            "Given:\n- a = 3\n- b = 4",
+            "The sum of both is a + b = 7.",
+        ),
+    ),
+    (
+        "Steps:\n- Add 3 and 4, which makes 7.\n- Take 2 away, which leaves 5.\n- Double.",
+        (
+            "Steps:",
+            "- Add 3 and 4, which makes 7.",
+            "- Take 2 away, which leaves 5.",
+            "- Double.",
+        ),
+    ),
+    # numbers within the reasoning are a list, not the steps
+    (
+        "The three prices are needed first.\nThe shop gives them in a table.\nThe equations are:\n"
+        "1. a = 3\n2. b = 4\nAdding both gives the price of the basket.\nIt is 7 dollars.",
+        (
+            "The three prices are needed first.",
+            "The shop gives them in a table.",
+            "The equations are:\n1. a = 3\n2. b = 4",
+            "Adding both gives the price of the basket.",
+            "It is 7 dollars.",
+        ),
+    ),
+    # a table, a rule, and a heading without its text
+    (
+        "Prices:\n| item | price |\n|---|---|\n| hen | 3 |\n\n---\n\nAdd.\n\nFinal answer\n\n42",
+        (
+            "Prices:\n| item | price |\n|---|---|\n| hen | 3 |\n\n---",
+            "Add.",
+            "Final answer\n\n42",
+        ),
+    ),
     ("He has 3.5 kg. Is it much? No! Done.", ("He has 3.5 kg.", "Is it much?", "No!", "Done.")),
     ("x is 5. y = 6. The sum is 11.", ("x is 5.", "y = 6.", "The sum is 11.")),
     ("它是五。所以是六。", ("它是五。", "所以是六。")),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cotlab.analysis.tables.review import agreement_points
+from cotlab.analysis.tables.run import agreement_points
 from cotlab.core.labels import Label
 from cotlab.figures.comparison import label_agreement
 from cotlab.review.labelling.agreement import measure_agreement
@@ -65,7 +65,10 @@ def test_agreement_shows_alpha_kappa_and_who_differs(store: Store) -> None:
     assert all("n = 6 items" in text for text in told)
     assert any(c.value == "3 items, 3 of them not adjudicated." for c in app.caption)
     press(app, "Queue 3 for adjudication")
-    assert label_store.queues(store).iloc[0][["kind", "n"]].tolist() == ["adjudication", 3]
+    assert label_store.list_label_queues(store).iloc[0][["kind", "n"]].tolist() == [
+        "adjudication",
+        3,
+    ]
 
 
 def test_the_figure_says_what_is_not_there() -> None:

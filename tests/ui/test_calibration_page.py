@@ -10,14 +10,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from cotlab.review.labelling.queue import make_queue
-from cotlab.review.release.apply import r_cal
-from cotlab.review.release.calibrate import calibrate_runs, rollback
+from cotlab.review.release.apply import calibrated_scores
+from cotlab.review.release.calibrate import calibrate_runs, roll_back_calibrator
 from cotlab.review.release.features import feature_table
 from cotlab.store.calibrators import (
     add_calibrator,
-    calibrator_choices,
-    calibrators,
     current_calibrator,
+    list_calibrator_choices,
+    list_calibrators,
 )
 from cotlab.store.database import Store, store_folder
 from cotlab.store.decisions import add_policy
@@ -27,6 +27,7 @@ from cotlab.ui.access import Person
 from cotlab.ui.calibration.fit import missing_labels_text
 from tests.support.pages import opened
 from tests.support.stores.labelled import HOSTILE, fill, label
+from tests.ui.test_pages import QUESTION
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 
@@ -95,7 +96,7 @@ def test_a_click_fits_a_version_and_the_diagram_shows_its_bins() -> None:
             thresholds={"default": (0.35, 0.65)},
             capacity=None,
             params={},
-            by="ana",
+            author="ana",
             reason="test",
         )
     app = page()
@@ -136,7 +137,7 @@ def test_a_click_fits_a_version_and_the_diagram_shows_its_bins() -> None:
 
 def two_versions() -> Store:
     store = fill(store_folder(), labels=54)
-    calibrate_runs(store, ["run-1"], by="ana", method="platt")
+    calibrate_runs(store, ["run-1"], author="ana", method="platt")
     row = current_calibrator(store)
     assert row is not None
     with store.writing() as connection:
@@ -149,7 +150,7 @@ def two_versions() -> Store:
             n=53,
             n_positive=29,
             report=row["report"],
-            by="ben",
+            author="ben",
         )
     return store
 
@@ -157,48 +158,55 @@ def two_versions() -> Store:
 def test_an_older_version_is_used_again_with_a_reason_only() -> None:
     store = two_versions()
     features = feature_table(store, ["run-1"])
-    before = r_cal(store, features)["r_cal"]
-    rollback(store, 2, by="ben", reason="to compare")
-    assert (r_cal(store, features)["r_cal"] - before).abs().max() > 0.1
+    before = calibrated_scores(store, features)["r_cal"]
+    roll_back_calibrator(store, 2, author="ben", reason="to compare")
+    assert (calibrated_scores(store, features)["r_cal"] - before).abs().max() > 0.1
     app = page()
     press(app, "back")
-    assert "needs its reason" in words(app) and list(calibrator_choices(store)["version"]) == [2, 1]
+    assert "needs its reason" in words(app) and list(list_calibrator_choices(store)["version"]) == [
+        2,
+        1,
+    ]
     app.text_input(key="back-reason").set_value("it was wrong")
     press(app, "back")
-    row = calibrator_choices(store).iloc[0]
+    row = list_calibrator_choices(store).iloc[0]
     assert "Version 1 is in use." in words(app)
     assert (row["version"], row["by_"], row["reason"]) == (1, "local", "it was wrong")
-    assert r_cal(store, features)["r_cal"].equals(before)
+    assert calibrated_scores(store, features)["r_cal"].equals(before)
 
 
 def test_who_is_no_admin_can_neither_fit_nor_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
     store = two_versions()
-    monkeypatch.setattr(access, "person", lambda: Person("vera", "viewer"))
+    monkeypatch.setattr(access, "current_person", lambda: Person("vera", "viewer"))
     app = page()
     assert app.button(key="fit").disabled and app.button(key="back").disabled
-    monkeypatch.setattr(access, "only", lambda role, **more: {})
+    monkeypatch.setattr(access, "role_control", lambda role, **more: {})
     app.run()
     press(app, "fit")  # a click that comes through all the same is refused where the fit begins
-    assert "vera is viewer here" in words(app) and len(calibrators(store)) == 2
+    assert "vera is viewer here" in words(app) and len(list_calibrators(store)) == 2
 
 
 def test_labels_of_runs_that_the_fit_did_not_see_have_a_diagram_of_their_own() -> None:
     store = fill(store_folder(), labels=54)
-    calibrate_runs(store, ["run-1"], by="ana", method="platt")
+    calibrate_runs(store, ["run-1"], author="ana", method="platt")
     fill(store_folder(), "run-2", n=30, labels=30)
     app = page(on="fresh")
     assert "on 29 labels of runs that it has not seen" in words(app)
     assert "n = 29 labelled chains" in " ".join(
         drawn(app, "Acceptable chains")["layout"]["meta"]["subtitle"]
     )
-    assert len(calibrators(store)) == 1
+    assert len(list_calibrators(store)) == 1
+
+
+def _reviews(app: AppTest) -> list[str]:
+    return [s.value for s in app.header if s.value in ("Labels due", "Drift alerts")]
 
 
 def test_home_lists_labels_that_are_due_and_alerts_of_drift(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store = fill(store_folder(), n=6)
-    queue = make_queue(store, HOSTILE, [("run-1", f"i-{k:03}", "") for k in range(4)], by="ana")
+    queue = make_queue(store, HOSTILE, [("run-1", f"i-{k:03}", "") for k in range(4)], author="ana")
     with store.writing() as connection:
         add_labels(connection, [label("run-1", 0, "local", queue=queue)])
         connection.execute(
@@ -206,21 +214,19 @@ def test_home_lists_labels_that_are_due_and_alerts_of_drift(
             " true, ?, '{}')",
             [HOSTILE],
         )
-    app = opened("home", "cotlab")
+    app = opened("home", QUESTION)
     links = [e.proto for e in app.get("page_link")]
     assert any(
         "3 of 4 items left for you" in link.label and f"queue={queue}" in link.query_string
         for link in links
     )
     assert any("reference=run-0&current=run-1" in link.query_string for link in links)
-    assert [s.value for s in app.subheader][:2] == ["Labels due", "Drift alerts"]
+    assert _reviews(app) == ["Labels due", "Drift alerts"]
     assert "<script>" not in words(app) + "".join(link.label for link in links)
     with monkeypatch.context() as looking:
-        looking.setattr(access, "person", lambda: access.Person("vi", "viewer", "header"))
-        assert [s.value for s in opened("home", "cotlab").subheader][:1] == [
-            "Drift alerts"
-        ]  # who may not label owes none
+        looking.setattr(access, "current_person", lambda: access.Person("vi", "viewer", "header"))
+        assert _reviews(opened("home", QUESTION)) == ["Drift alerts"]  # who may not label owes none
     with store.writing() as connection:
         add_labels(connection, [label("run-1", k, "local", queue=queue) for k in range(1, 4)])
         connection.execute("DELETE FROM drift_checks")
-    assert "No labels are due" in words(opened("home", "cotlab"))
+    assert "No labels are due" in words(opened("home", QUESTION))

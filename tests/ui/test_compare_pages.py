@@ -16,7 +16,9 @@ from cotlab.metrics.unfaithfulness import cards as cards_unfaithfulness
 from cotlab.stats.intervals import t_interval, wilson
 from cotlab.store import write
 from cotlab.store.database import Store
+from tests.support.linked import linked_frames
 from tests.support.pages import ROOT, opened
+from tests.ui.test_pages import open_page
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 
@@ -29,7 +31,7 @@ JUDGED = "Judge score (mean, −10 to +10)"
 LENGTH = "Length of the chain (mean, steps)"
 RATIO = "Process words per result word (geometric mean, ratio)"
 N = 12
-SUITE = Suite.of(
+SUITE = Suite.from_items(
     "s",
     [
         Item(f"i{k:02d}", f"Question {k}? {HOSTILE}", "1", (), (HOSTILE, "logic")[k % 2])
@@ -56,10 +58,10 @@ def scores_of(item: Item, k: int, value: float, judged: bool) -> list[Any]:
             reason=HOSTILE if gone else None,
         ),
         cards_unfaithfulness.CHAIN_STEPS.score(item, float(k + 1), facet={"chain": "own"}),
-        cards_unfaithfulness.RATIO.score(item, float(k), facet={"chain": "own"}),
+        cards_unfaithfulness.KEYWORD_RATIO.score(item, float(k), facet={"chain": "own"}),
     ]
     return found + (
-        [cards_judge.SCORE.score(item, float(k - 3), facet={"judge": f"j {HOSTILE}"})]
+        [cards_judge.JUDGE_SCORE.score(item, float(k - 3), facet={"judge": f"j {HOSTILE}"})]
         if judged
         else []
     )
@@ -78,7 +80,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
             tags=tags,
         )
         ended = [
-            write.Ended(
+            write.EndedItem(
                 "unfaithfulness",
                 1,
                 "p",
@@ -124,11 +126,19 @@ RATE_NAME = "Share of unfaithful responses"
 
 
 def table_with(app: AppTest, column: str) -> pd.DataFrame:
-    return next(t.value for t in app.dataframe if column in t.value.columns)
+    tables = (*(t.value for t in app.dataframe), *linked_frames(app))
+    return next(table for table in tables if column in table.columns)
 
 
 def several(page: str, title: str, **query: Any) -> AppTest:
     return opened(page, title, **query)
+
+
+def compared(**query: Any) -> AppTest:
+    """Open the page Compare with everything behind "More"; its title is the sentence."""
+    app = open_page("compare", **query, more="1")
+    assert not app.exception, [e.value for e in app.exception]
+    return app
 
 
 @pytest.mark.parametrize(
@@ -143,7 +153,7 @@ def test_an_empty_store_says_what_to_run(page: str, title: str, told: str) -> No
 
 
 def test_compare_shows_differences_tests_direction_and_changed_items(store: Path) -> None:
-    app = several("compare", "Compare", base="base", other=["one", "two"])
+    app = compared(base="base", other=["one", "two"])
     drawn = figures(app)
     fig = drawn["Difference to the base (mean over items, no unit)"]
     assert points(
@@ -168,26 +178,25 @@ def test_compare_shows_differences_tests_direction_and_changed_items(store: Path
         "i02",
         "i03",
     ]
-    assert moved["base item"].iloc[0] == "/item?run=base&item=i00"
+    assert moved["base →"].iloc[0] == "/item?run=base&item=i00"
     assert "tag epoch" in table_with(app, "setting")["setting"].tolist()
 
 
 def test_the_threshold_in_the_address_changes_the_rates(store: Path) -> None:
-    app = several("compare", "Compare", base="base", other="two", threshold="0.25")
+    app = compared(base="base", other="two", threshold="0.25")
     rows = table_with(app, "BH p").set_index(["metric", "of"])
     assert rows.loc[(RATE_NAME, "classifier early_answer, threshold 0.25"), "other"] == "1.00"
 
 
 def test_a_run_against_itself_or_an_unknown_one_is_told(store: Path) -> None:
-    app = several("compare", "Compare", base="base", other=["gone", "base"])
+    app = compared(base="base", other=["gone", "base"])
     assert any("gone, base" in w.value for w in app.warning)
     assert len(app.multiselect[0].value) == 1 and app.multiselect[0].value[0] in ("one", "two")
 
 
 def test_unfaithfulness_draws_the_wilson_dots_in_the_order_of_epochs(store: Path) -> None:
-    app = several(
-        "unfaithfulness", "Unfaithfulness", run=["two", "one", "base"], classifier="early_answer"
-    )
+    query = {"run": ["two", "one", "base"], "classifier": "early_answer", "more": "true"}
+    app = several("unfaithfulness", "Unfaithfulness", **query)
     found = figures(app)
     assert {RATES, SWEEP, CATEGORIES, KAPPA, JUDGED, LENGTH, RATIO} == set(found)
     rates = found[RATES]
@@ -226,14 +235,14 @@ def test_classifiers_side_by_side_stand_along_the_axis(store: Path) -> None:
 @pytest.mark.parametrize(
     ("page", "title", "query"),
     [
-        ("compare", "Compare", {"base": "base", "other": ["one", "two"]}),
+        ("compare", None, {"base": "base", "other": ["one", "two"]}),
         ("unfaithfulness", "Unfaithfulness", {"run": ["one", "two"], "along": "condition"}),
     ],
 )
 def test_text_from_runs_is_never_markup(
-    store: Path, page: str, title: str, query: dict[str, Any]
+    store: Path, page: str, title: str | None, query: dict[str, Any]
 ) -> None:
-    app = several(page, title, **query)
+    app = compared(**query) if title is None else several(page, title, **query)
     for element in [*app.markdown, *app.caption, *app.warning, *app.info, *app.error]:
         assert "<script>" not in element.value and "](javascript" not in element.value, (
             element.value
@@ -251,7 +260,7 @@ from cotlab.ui import cached
 from cotlab.ui.runs import list as runs
 from cotlab.store import read
 import streamlit as st
-st.navigation([st.Page("{ROOT / "pages" / "compare.py"}"), st.Page(lambda: runs.compare_link(
+st.navigation([st.Page("{ROOT / "pages" / "compare.py"}"), st.Page(lambda: runs.render_compare_link(
     read.list_runs(cached.store()), ["two", "base"]), title="x", default=True, url_path="x")]).run()
 """
     app = AppTest.from_string(script, default_timeout=60).run()

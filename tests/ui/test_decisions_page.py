@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from cotlab.review.release.decide import policy_of
+from cotlab.review.release.decide import load_policy
 from cotlab.store import decisions as decision_store
 from cotlab.store.database import Store
-from cotlab.store.labels import queue_items, queues
+from cotlab.store.labels import list_label_queues, list_queue_items
 from cotlab.ui import access
-from cotlab.ui.decisions.decided import scored_since
+from cotlab.ui.decisions.decided import count_answers_to_decide
 from tests.support.stores.decided import HOSTILE, RUN, fill
 from tests.ui.test_pages import check, open_page
 
@@ -40,9 +40,9 @@ def said(app: AppTest) -> str:
 
 
 def test_an_empty_store_says_what_to_run() -> None:
-    app = open_page("decisions")
+    app = open_page("decisions", audit="true")
     check(app, "Decisions")
-    assert "No run has" in said(app) and "phase 0 of 5" in " ".join(s.value for s in app.subheader)
+    assert "No run has" in said(app) and "phase 0 of 5" in " ".join(s.value for s in app.header)
 
 
 def test_from_thresholds_to_decisions_to_a_queue(store: Store) -> None:
@@ -55,29 +55,29 @@ def test_from_thresholds_to_decisions_to_a_queue(store: Store) -> None:
     assert after["Released"] == "56 (93%)" and after["Escalated"] == "4 (7%)", (
         "what has no r_cal is never released"
     )
-    assert before["Released"] != after["Released"] and decision_store.policies(store).empty, (
+    assert before["Released"] != after["Released"] and decision_store.list_policies(store).empty, (
         "nothing is saved by looking"
     )
 
     app.slider[0].set_value((0.3, 0.7))
     press(app, "Save as the policy")
-    assert "needs its reason" in said(app) and decision_store.policies(store).empty
+    assert "needs its reason" in said(app) and decision_store.list_policies(store).empty
     next(t for t in app.text_input if t.key == "policy-reason").set_value(HOSTILE)
     press(app, "Save as the policy")
-    held = policy_of(store).thresholds["default"]
+    held = load_policy(store).thresholds["default"]
     assert (held.low, held.high) == (0.3, 0.7)
 
     press(app, "Decide on this run")
     check(app, "Decisions")
-    made = decision_store.decisions(store, RUN)
+    made = decision_store.list_decisions(store, RUN)
     assert len(made) == 60 and set(made["policy"]) == {1} and set(made["by_"]) == {"local"}
     assert f"{(made['action'] == 'release').sum()} " in before["Released"]
     press(app, "Make a label queue of the first")
-    items = queue_items(store, queues(store)["id"].iloc[0])
+    items = list_queue_items(store, list_label_queues(store)["id"].iloc[0])
     assert len(items) == 20 and not set(items["item_id"]) & set(
         made[made["action"] == "release"]["item_id"]
     )
-    log = decision_store.audit_table(store)
+    log = decision_store.list_audit(store)
     assert log["what"].tolist() == ["decide", "policy", "choose calibrator"]
     assert json.loads(log["after"].iloc[1])["version"] == 1
     assert "<script>" not in "".join(
@@ -86,13 +86,13 @@ def test_from_thresholds_to_decisions_to_a_queue(store: Store) -> None:
 
 
 def test_a_change_of_the_policy_asks_to_decide_again(store: Store) -> None:
-    from cotlab.reliability.policy import DEFAULT, Policy, Thresholds
+    from cotlab.reliability.policy import DEFAULT_DOMAIN, Policy, Thresholds
     from cotlab.review.release.decide import decide_run, set_policy
 
-    set_policy(store, Policy({DEFAULT: Thresholds(0.3, 0.7)}, 5), by="Ann", reason="x")
-    decide_run(store, RUN, by="Ann")
+    set_policy(store, Policy({DEFAULT_DOMAIN: Thresholds(0.3, 0.7)}, 5), author="Ann", reason="x")
+    decide_run(store, RUN, author="Ann")
     assert "Decide again" not in said(open_page("decisions", run=RUN))
-    set_policy(store, Policy({DEFAULT: Thresholds(0.3, 0.9)}, 5), by="Ann", reason="y")
+    set_policy(store, Policy({DEFAULT_DOMAIN: Thresholds(0.3, 0.9)}, 5), author="Ann", reason="y")
     app = open_page("decisions", run=RUN, action="review")
     check(app, "Decisions")
     assert "These decisions were made with another policy" in said(
@@ -112,30 +112,34 @@ def test_what_was_scored_after_the_decision_is_counted() -> None:
             "r_cal": [0.6 + 1e-15, gone, 0.5, 0.9],
         }
     )
-    assert scored_since(now.iloc[:2], made) == 0
-    assert scored_since(now, made) == 2  # c has another score, d has none that was decided on
-    assert scored_since(now.assign(r_raw=0.5, r_cal=0.6), made) == 2  # b has one now
+    assert count_answers_to_decide(now.iloc[:2], made) == 0
+    assert (
+        count_answers_to_decide(now, made) == 2
+    )  # c has another score, d has none that was decided on
+    assert count_answers_to_decide(now.assign(r_raw=0.5, r_cal=0.6), made) == 2  # b has one now
 
 
 def test_whoever_is_no_admin_changes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access, "person", lambda: access.Person("Eve", "labeller"))
+    monkeypatch.setattr(access, "current_person", lambda: access.Person("Eve", "labeller"))
     app = open_page("decisions", run=RUN)
     check(app, "Decisions")
     assert [
         b.disabled for b in app.button if b.label in ("Decide on this run", "Save as the policy")
     ] == [True, True]
     monkeypatch.setattr(
-        access, "may", lambda role: True
+        access, "has_role", lambda role: True
     )  # whoever enables a button in the browser is still asked
     press(app.run(), "Decide on this run")
     assert (
         "needs the role admin" in said(app).replace("\\", "")
-        and decision_store.decisions(store).empty
+        and decision_store.list_decisions(store).empty
     )
 
 
 def test_costs_and_a_target_move_the_sliders(store: Store) -> None:
     app = open_page("decisions", run=RUN)
+    assert not app.radio, "closed, nothing is tried on the labels"
+    app = open_page("decisions", run=RUN, suggest="true")
     press(app, "Try these thresholds")
     assert app.slider[0].value == (
         0.0,

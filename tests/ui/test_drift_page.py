@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cotlab.store.calibrators import drift_checks
+from cotlab.store.calibrators import list_drift_checks
 from cotlab.store.database import Store
-from cotlab.store.labels import queue_items, queues
+from cotlab.store.labels import list_label_queues, list_queue_items
 from tests.support.pages import opened
 from tests.support.stores.drifted import add_run, decide, vectors
 
@@ -43,15 +43,15 @@ def test_an_alert_its_figures_and_what_the_buttons_keep(store: Store) -> None:
     app.button(key="keep-check").click().run()
     assert (
         not app.exception
-        and len(drift_checks(store)) == 1
-        and drift_checks(store)["by_"].iloc[0] == "local"
+        and len(list_drift_checks(store)) == 1
+        and list_drift_checks(store)["by_"].iloc[0] == "local"
     )
     app.number_input(key="reaudit-n").set_value(3).run()
     app.button(key="reaudit").click().run()
     assert not app.exception and "3 released items were added to the queue" in app.success[
         0
     ].value.replace("\\", "")
-    assert len(queue_items(store, queues(store)["id"].iloc[0])) == 3
+    assert len(list_queue_items(store, list_label_queues(store)["id"].iloc[0])) == 3
 
 
 def test_runs_that_share_no_number_are_said(store: Store) -> None:

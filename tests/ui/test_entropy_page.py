@@ -14,7 +14,8 @@ import cotlab
 from cotlab.analysis.tables.chains import entropy_steps
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.ui.item.chain import entropy_blocks, flag_lines
+from cotlab.ui.item.chain import entropy_flag_texts, entropy_rows
+from cotlab.ui.item.evidence import ITEM_TAB_LABEL
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 
@@ -57,7 +58,7 @@ def drawn(app: AppTest) -> dict[str, Any] | None:
 
 
 def first_item(folder: Path, run_id: str) -> str:
-    return str(read.items_of_run(Store(folder), run_id)["id"].iloc[0])
+    return str(read.list_run_items(Store(folder), run_id)["id"].iloc[0])
 
 
 @pytest.mark.parametrize(
@@ -69,9 +70,10 @@ def test_the_figure_has_the_scores_of_the_item(
     folder, runs = ran
     monkeypatch.setenv("COTLAB_STORE", str(folder))
     item = first_item(folder, runs[kind])
-    app = open_page(name, run=runs[kind], item=item)
+    view = {"view": ITEM_TAB_LABEL} if name == "mediation" else {}
+    app = open_page(name, run=runs[kind], item=item, **view)
     fig = drawn(app)
-    assert fig is not None and "Entropy" in [s.value for s in app.subheader]
+    assert fig is not None and "Entropy" in [s.value for s in app.header]
     scores = read.run_scores(
         Store(folder), runs[kind], metrics=["step_entropy"], item_id=item
     ).sort_values("step")
@@ -116,7 +118,7 @@ def test_a_rise_is_told_as_the_stronger_flag() -> None:
         found["mean"].isna().tolist() == [False, False, True, False]
         and found["reason"].iloc[2] == "why not 2"
     )
-    shown = entropy_blocks(found, ["one", "two", "three"])
+    shown = entropy_rows(found, ["one", "two", "three"])
     assert [b.text for b in shown] == [
         "one",
         "two",
@@ -127,10 +129,12 @@ def test_a_rise_is_told_as_the_stronger_flag() -> None:
 
 
 def test_what_is_said_of_flags_and_trend() -> None:
-    assert flag_lines(table((0.1, None, None), (0.8, 1.0, None))) == [
+    assert entropy_flag_texts(table((0.1, None, None), (0.8, 1.0, None))) == [
         "A jump: at step 2.",
         "A jump after rising entropy: n/a, why not 1.",
         "Trend over the chain: n/a, fewer than 3 steps have an entropy.",
     ]
-    told = flag_lines(table((0.1, None, None), (0.8, 1.0, None), (0.1, 0.0, 0.0), (2.0, 1.0, 0.0)))
+    told = entropy_flag_texts(
+        table((0.1, None, None), (0.8, 1.0, None), (0.1, 0.0, 0.0), (2.0, 1.0, 0.0))
+    )
     assert told[:2] == ["A jump: at steps 2, 4.", "A jump after rising entropy: at no step."]

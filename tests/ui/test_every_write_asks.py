@@ -9,15 +9,20 @@ import pytest
 from tests.support.calls import Function, functions, writers
 
 ROOT = Path(__file__).parents[2]
-NEED = "cotlab.ui.access.need"
+NEED = "cotlab.ui.access.require_role"
 DOORS = ("cotlab.ui.new_run.processes", "cotlab.ui.cached")
 """Modules that pages write through: their callers ask."""
-BESIDES = ("cotlab.run.connect.check_connection",)
+BESIDES = ("cotlab.run.plan.check_connection", "cotlab.run.model_check.check_model")
 """Reads, but sends a key to a server that the caller names."""
 APART = ("cotlab.store.database.Store", "cotlab.store.migrations", "cotlab.ui", "pages")
 """Opening a store may bring it up to date: that is no act of whoever looks at it."""
 HARMLESS = frozenset(
-    {"cotlab.store.live.LiveState.__init__", "cotlab.store.responses.ResponseLog.__init__"}
+    {
+        "cotlab.store.live.LiveRunStore.__init__",
+        "cotlab.store.responses.ResponseLog.__init__",
+        # keeps what follows from a run that has ended, and changes nothing that anybody did
+        "cotlab.store.run_results.keep_results",
+    }
 )
 
 
@@ -71,11 +76,11 @@ def test_every_write_of_a_page_asks_first(package: dict[str, Function]) -> None:
 
 def test_what_writes_is_found(package: dict[str, Function]) -> None:
     known = {
-        "cotlab.ui.new_run.processes.spawn",
+        "cotlab.ui.new_run.processes.spawn_run",
         "cotlab.ui.new_run.processes.spawn_resume",
-        "cotlab.ui.new_run.processes.keep_suite",
-        "cotlab.ui.cached.ask_stop",
-        "cotlab.store.database.back_up",
+        "cotlab.ui.new_run.processes.save_suite",
+        "cotlab.ui.cached.request_stop",
+        "cotlab.store.backup.back_up",
         "cotlab.store.write.add_suite",
         "cotlab.run.summary.summarise",
     }
@@ -83,8 +88,8 @@ def test_what_writes_is_found(package: dict[str, Function]) -> None:
     assert known <= found
     reading = {
         "cotlab.store.read.list_runs",
-        "cotlab.ui.cached.live",
-        "cotlab.ui.cached.suite",
+        "cotlab.ui.cached.live_run",
+        "cotlab.ui.cached.stored_suite",
         "cotlab.analysis.report.build_report",
     }
     assert not found & reading
@@ -94,10 +99,10 @@ def test_what_writes_is_found(package: dict[str, Function]) -> None:
         if is_page(name) and NEED in {full for _, full in function.calls}
     }
     assert {
-        "cotlab.ui.home.first_use",
-        "cotlab.ui.runs.run._stop",
-        "cotlab.ui.runs.run._resume",
-        "cotlab.ui.suites.upload",
+        "cotlab.ui.home.render_first_use",
+        "cotlab.ui.runs.run._stop_run",
+        "cotlab.ui.runs.run._resume_run",
+        "cotlab.ui.suites.render_upload",
     } <= asking
 
 
@@ -105,22 +110,22 @@ PAGE = """
 import streamlit as st
 from cotlab.store import labels
 from cotlab.ui import access, cached
-from cotlab.ui.new_run.processes import spawn
+from cotlab.ui.new_run.processes import spawn_run
 
 def forgets():
     if st.button("x"):
-        spawn(cached.store(), "r", {{}})
+        spawn_run(cached.store(), "r", {{}})
 
 def asks_late():
-    spawn(cached.store(), "r", {{}})
-    access.need("admin")
+    spawn_run(cached.store(), "r", {{}})
+    access.require_role("admin")
 
 def hides():
-    access.need("admin")
-    st.button("x", on_click=lambda: spawn(cached.store(), "r", {{}}))
+    access.require_role("admin")
+    st.button("x", on_click=lambda: spawn_run(cached.store(), "r", {{}}))
 
 def within():
-    access.need("admin")
+    access.require_role("admin")
     def chose():
         with cached.store().writing() as connection:
             labels.add_labels(connection, ())
@@ -128,10 +133,10 @@ def within():
 
 def asks():
     if st.button("x"):
-        access.need("admin")
-        spawn(cached.store(), "r", {{}})
+        access.require_role("admin")
+        spawn_run(cached.store(), "r", {{}})
 
-spawn(cached.store(), "r", {{}})
+spawn_run(cached.store(), "r", {{}})
 """
 
 

@@ -12,8 +12,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from cotlab.store.database import Store
-from cotlab.store.read import items_of_run
-from cotlab.ui.item.evidence import ITEM_VIEW
+from cotlab.store.read import list_run_items
+from cotlab.ui.item.evidence import ITEM_TAB_LABEL
 from tests.support import hostile
 from tests.support.label_widget import desk, label, tell
 
@@ -24,7 +24,7 @@ LIVE = re.compile(
     r"(?<!\\)<(?:script|img|a |b>|br>)|(?<!\\)\]\(|(?<!\\)\*\*bold|(?<!\\):(?:red\[|material/home)|"
     rf"(?:https?:|\]\(|)//{re.escape(hostile.HOST)}|www\\?\.evil|a\\?@evil|(?<!\\)\$\\",
 )
-"""What Markdown would read in the hostile texts; ``as_code`` leaves none of it."""
+"""What Markdown would read in the hostile texts; ``escape_markdown`` leaves none of it."""
 PLAIN = (
     "text",
     "code",
@@ -128,8 +128,8 @@ def test_no_text_of_people_is_markup(
 ) -> None:
     folder, runs = people
     monkeypatch.setenv("COTLAB_STORE", str(folder))
-    item = items_of_run(Store(folder), runs[0])["id"].tolist()[1]
-    domain = items_of_run(Store(folder), runs[0])["category"].tolist()[1]
+    item = list_run_items(Store(folder), runs[0])["id"].tolist()[1]
+    domain = list_run_items(Store(folder), runs[0])["category"].tolist()[1]
     for asked in (
         {"run": runs[0], "item": item, "domain": domain},
         {"reference": runs[0], "current": runs[1], "on": "target"},
@@ -137,7 +137,7 @@ def test_no_text_of_people_is_markup(
     ):
         app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=120)
         app.session_state["local_rater"] = f"{hostile.SCRIPT} ann"
-        for name, value in asked.items():
+        for name, value in {**asked, "more": "true"}.items():
             app.query_params[name] = value
         app.run()
         if page != "home":
@@ -170,7 +170,7 @@ def test_no_text_from_outside_is_markup(
     for run in runs:
         for item, view in (
             (hostile.suite().items[0].id, ""),
-            (hostile.suite().items[2].id, ITEM_VIEW),
+            (hostile.suite().items[2].id, ITEM_TAB_LABEL),
         ):
             app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=120)
             asked = {

@@ -11,7 +11,7 @@ from cotlab.ui.identity import (
     SECRET_HEADER,
     Client,
     Forbidden,
-    LoggedOut,
+    LoginRequired,
     Person,
     identify,
     listed_role,
@@ -76,6 +76,26 @@ def test_without_a_login_nobody_comes_in_from_elsewhere(
     assert ask(headers, address, COTLAB_OPEN="1").role == "admin"
     with pytest.raises(ConfigError, match="COTLAB_OPEN"):
         ask(headers, address, COTLAB_OPEN="true")
+
+
+@pytest.mark.parametrize("origin", ["http://localhost:9999", "http://127.0.0.1", "null", "\x1b[2J"])
+def test_a_page_of_another_address_may_nothing(origin: str) -> None:
+    with pytest.raises(Forbidden, match="may not use this dashboard") as refused:
+        ask({**HERE, "Origin": [origin]})
+    assert str(refused.value).isprintable()
+    with pytest.raises(Forbidden, match="may not use this dashboard"):
+        ask({**HERE, "Origin": [origin]}, COTLAB_OPEN="admin")
+    with pytest.raises(Forbidden, match="may not use this dashboard"):
+        ask({**HERE, "Origin": [origin], SECRET_HEADER: [SECRET]}, **PROXIED)
+
+
+def test_its_own_pages_and_listed_origins_use_the_dashboard() -> None:
+    own = {**HERE, "Origin": ["http://127.0.0.1:8501"]}
+    assert ask(own).role == "admin"
+    forwarded = {"X-Forwarded-Host": ["cotlab.example"], "Origin": ["https://cotlab.example"]}
+    assert ask({**HERE, **forwarded}, COTLAB_OPEN="viewer").role == "viewer"
+    listed = Client(None, {**HERE, "Origin": ["https://a.example"]}, ["https://a.example"])
+    assert identify(listed, {}, {}).role == "admin"
 
 
 @pytest.mark.parametrize("gone", [None, Client(None, {})])
@@ -147,7 +167,7 @@ def test_a_login_that_is_set_up_is_asked_of_this_machine_too() -> None:
         {"is_logged_in": "true"},
         {"is_logged_in": None, "email": "ann@x.org"},
     ):
-        with pytest.raises(LoggedOut):
+        with pytest.raises(LoginRequired):
             ask(claims=claims, COTLAB_OPEN="admin")
     ann = {"is_logged_in": True, "email": "Ann@x.org", "sub": "7"}
     assert ask(claims=ann, typed="bob", COTLAB_ADMINS="ann@x.org") == Person(

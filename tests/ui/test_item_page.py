@@ -12,10 +12,10 @@ from streamlit.testing.v1 import AppTest
 import cotlab
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.ui.components import metric_name
 from cotlab.ui.item.evidence import score_id, score_ids
-from cotlab.ui.item.item import _exchange
-from tests.support.pages import opened
+from cotlab.ui.item.requests import _exchange_rows
+from cotlab.ui.text import metric_name
+from tests.support.pages import opened, opened_item
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 
@@ -37,8 +37,8 @@ def runs(store: tuple[Path, dict[str, str]], monkeypatch: pytest.MonkeyPatch) ->
     return store[1]
 
 
-def open_page(**query: str) -> AppTest:
-    return opened("item", "Item", **query)
+def request_labels(app: AppTest) -> list[str]:
+    return [e.label for e in app.expander if e.label.startswith("Request ")]
 
 
 def texts(app: AppTest) -> list[str]:
@@ -47,10 +47,10 @@ def texts(app: AppTest) -> list[str]:
 
 
 def test_the_chain_is_the_one_that_was_scored(runs: dict[str, str]) -> None:
-    own = open_page(run=runs["own"], item="wp-0-0000")
+    own = opened_item(run=runs["own"], item="wp-0-0000")
     assert "Step 2: 15 - 2 = 0." in texts(own) and "Step 2: 15 - 2 = 13." not in texts(own)
     assert any(c.value.startswith("The model's own chain") for c in own.caption)
-    suite = open_page(run=runs["reference"], item="wp-0-0000")
+    suite = opened_item(run=runs["reference"], item="wp-0-0000")
     assert "Step 2: 15 - 2 = 13." in texts(suite)
     assert any(c.value.startswith("The suite's reference chain") for c in suite.caption)
 
@@ -58,21 +58,21 @@ def test_the_chain_is_the_one_that_was_scored(runs: dict[str, str]) -> None:
 def test_a_score_leads_to_its_requests_only(runs: dict[str, str]) -> None:
     scores = read.run_scores(Store(), runs["own"], item_id="wp-0-0000")
     rows = scores[scores["metric"] == "verification"]
-    app = open_page(run=runs["own"], item="wp-0-0000", score=score_ids(rows)[0])
+    app = opened_item(run=runs["own"], item="wp-0-0000", score=score_ids(rows)[0])
     shown = scores[scores["metric"] != "holdout_difference"]["evidence"]
     every = len({key for found in shown for key in found})
     assert any(
         c.value == f"1 of 1 requests behind this choice; the item has {every}." for c in app.caption
     )
     key = rows["evidence"].iloc[0][0]
-    assert [e.label for e in app.expander] == [f"Request {key[:12]} as stored"]
-    one = open_page(run=runs["own"], item="wp-0-0000", request=key)
-    assert [e.label for e in one.expander] == [f"Request {key[:12]} as stored"]
-    computed = open_page(
+    assert request_labels(app) == [f"Request {key[:12]} as stored"]
+    one = opened_item(run=runs["own"], item="wp-0-0000", request=key)
+    assert request_labels(one) == [f"Request {key[:12]} as stored"]
+    computed = opened_item(
         run=runs["reference"], item="wp-0-0000", score="verification chain=reference,link=forward"
     )
     assert any("computed from the texts" in i.value for i in computed.info)
-    wrong = open_page(run=runs["own"], item="wp-0-0000", request="<b>", score="no such")
+    wrong = opened_item(run=runs["own"], item="wp-0-0000", request="<b>", score="no such")
     assert len(wrong.warning) == 2 and not any("<b>" in w.value for w in wrong.warning)
 
 
@@ -83,7 +83,7 @@ def test_a_scored_answer_and_located_parts_are_named() -> None:
         "answers": ["5.", "6."],
         "prefix": "So",
     }
-    told = [(block.label, block.text) for block in _exchange(asked, {"numbers": [-0.5, -2.0]})]
+    told = [(block.label, block.text) for block in _exchange_rows(asked, {"numbers": [-0.5, -2.0]})]
     assert told == [
         ("Prompt", "Q"),
         ("Assistant prefix", "So"),
@@ -91,14 +91,15 @@ def test_a_scored_answer_and_located_parts_are_named() -> None:
         ("log P (nats)", "-0.5, -2"),
     ]
     patched = {"kind": "patched", "messages": [{"role": "user", "content": "Q"}], "answer": "5."}
-    assert [block.label for block in _exchange(patched, None)] == [
+    assert [block.label for block in _exchange_rows(patched, None)] == [
         "Prompt",
         "Scored text",
         "Reply",
     ]
     place = {"located": {"pieces": ["a", "b", "c"], "positions": [[0], [1, 2]]}}
     assert (
-        _exchange({"messages": []}, place)[-1].text == "3 tokens; 2 parts were located among them"
+        _exchange_rows({"messages": []}, place)[-1].text
+        == "3 tokens; 2 parts were located among them"
     )
 
 
@@ -111,7 +112,7 @@ def test_the_hold_out_is_not_shown_by_item(runs: dict[str, str]) -> None:
     )
     hidden = inside - outside
     assert hidden
-    app = open_page(run=runs["own"], item="wp-0-0000", request=sorted(hidden)[0])
+    app = opened_item(run=runs["own"], item="wp-0-0000", request=sorted(hidden)[0])
     assert any("does not belong to this item" in w.value for w in app.warning)
     (table,) = [t.value for t in app.dataframe if "facet" in t.value.columns]
     metrics = set(table["metric"])
@@ -125,9 +126,9 @@ def test_the_hold_out_is_not_shown_by_item(runs: dict[str, str]) -> None:
 def test_runs_and_items_link_to_the_pages_that_show_them(runs: dict[str, str]) -> None:
     for app in (
         opened("run", "Run", run=runs["own"]),
-        open_page(run=runs["own"], item="wp-0-0000"),
+        opened_item(run=runs["own"], item="wp-0-0000"),
     ):
-        labels = [link.proto.label for link in app.get("page_link")]
+        labels = [link.proto.label for link in app.main.get("page_link")]
         assert {"Reliability", "Robustness"} <= set(labels) and not {"Steps", "Mediation"} & set(
             labels
         )
@@ -136,7 +137,7 @@ def test_runs_and_items_link_to_the_pages_that_show_them(runs: dict[str, str]) -
 def test_findings_name_the_facet_of_each_number(runs: dict[str, str]) -> None:
     table = next(
         t.value
-        for t in opened("run", "Run", run=runs["own"]).dataframe
+        for t in opened("run", "Run", run=runs["own"], estimates="true").dataframe
         if "facet" in t.value.columns
     )
     assert not table.duplicated(["metric", "mode", "of", "facet"]).any()

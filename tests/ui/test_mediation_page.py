@@ -10,10 +10,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from cotlab.analysis.tables.declare import count_reasons
-from cotlab.metrics.mediation.published import published_cmi
-from cotlab.run.imports.mediation import store_published
+from cotlab.metrics.mediation.published import read_published_cmi
+from cotlab.run.imports.mediation import store_published_file
 from cotlab.store.database import Store
-from cotlab.ui.mediation.item import token_blocks
+from cotlab.ui.item.evidence import ITEM_TAB_LABEL
+from cotlab.ui.mediation.item import token_rows
 from tests.support.mediation_store import (
     HOSTILE,
     PIECES,
@@ -39,6 +40,16 @@ def open_page(**query: str) -> AppTest:
     return opened("mediation", "Mediation", **query)
 
 
+def open_all(**query: str) -> AppTest:
+    """Open the page with what is behind its answer."""
+    return open_page(more="true", **query)
+
+
+def open_item(**query: str) -> AppTest:
+    """Open the page at one item."""
+    return open_page(view=ITEM_TAB_LABEL, **query)
+
+
 def figures(app: AppTest) -> dict[str, dict[str, Any]]:
     found = {}
     for element in app.get("plotly_chart"):
@@ -55,7 +66,7 @@ def test_the_filled_page_shows_every_figure_and_the_headline(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
-    app = open_page(run="run-1", item="i-03")
+    app, item_app = open_all(run="run-1"), open_item(run="run-1", item="i-03")
     assert {
         "CMI by share of the chain patched (0 to 1, all layers)",
         "Mediation by span of layers (0 to 1; share −1 to 1)",
@@ -63,7 +74,7 @@ def test_the_filled_page_shows_every_figure_and_the_headline(
         "Indices of mediation (mean over items, no unit)",
         "Drops of the answer's log P in this item by donor (nats)",
         "CMI of this item by share patched (0 to 1, all layers)",
-    } <= set(figures(app))
+    } <= {*figures(app), *figures(item_app)}
     density = figures(app)["CMI by share of the chain patched (0 to 1, all layers)"]
     assert {t["name"] for t in density["data"] if t.get("showlegend")} == {
         "filler",
@@ -77,13 +88,15 @@ def test_the_filled_page_shows_every_figure_and_the_headline(
         "No-CoT drop (nats), n = 12",
     ]
     assert all("[" in m.value and "]" in m.value for m in app.metric[:4])
-    own = figures(app)["CMI of this item by share patched (0 to 1, all layers)"]
+    own = figures(item_app)["CMI of this item by share patched (0 to 1, all layers)"]
     assert (
         sum(len(t["x"]) for t in own["data"] if t["mode"] == "markers" and t["marker"]["size"] == 5)
         == 8
     )  # single draws
     cards = [
-        m.value for m in app.markdown if "Does not show:" in m.value and m.value.startswith("**")
+        m.value
+        for m in (*app.markdown, *item_app.markdown)
+        if "Does not show:" in m.value and m.value.startswith("**")
     ]
     assert {text.split("**")[1] for text in cards} >= {
         "CMI",
@@ -91,7 +104,7 @@ def test_the_filled_page_shows_every_figure_and_the_headline(
         "boundary sensitivity",
         "drop, chain patched",
     }
-    assert not app.warning
+    assert not app.warning and not item_app.warning
 
 
 def test_undefined_indices_are_counted_with_their_reasons(
@@ -99,7 +112,7 @@ def test_undefined_indices_are_counted_with_their_reasons(
 ) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
     table = next(
-        t.value for t in open_page(run="run-1").dataframe if "why undefined" in t.value.columns
+        t.value for t in open_all(run="run-1").dataframe if "why undefined" in t.value.columns
     ).set_index("index")
     assert table.loc["CMI", ["n", "undefined"]].tolist() == [11, 1]
     assert table.loc["CMI", "why undefined"] == "the drops add up to less than 0.01 nat (1)"
@@ -108,7 +121,7 @@ def test_undefined_indices_are_counted_with_their_reasons(
         table.loc["boundary sensitivity", "why undefined"]
         == "CMI of all layers is below <0.05> (12)"
     )
-    told = figures(open_page(run="run-1"))["Indices of mediation (mean over items, no unit)"][
+    told = figures(open_all(run="run-1"))["Indices of mediation (mean over items, no unit)"][
         "layout"
     ]["annotations"]
     assert any(
@@ -134,29 +147,29 @@ def test_a_run_without_estimates_says_so_and_shows_its_items(
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "unfinished"))
     app = open_page(run="run-1")
     assert "estimated when the run ends" in app.info[0].value
-    assert len(figures(app)) == 2
+    assert len(figures(open_item(run="run-1"))) == 2
 
 
 def test_text_of_the_model_is_never_markup(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
-    app = open_page(run="run-1", item="i-00")
+    app = open_item(run="run-1", item="i-00")
     for element in [*app.markdown, *app.caption, *app.warning, *app.info, *app.error]:
         assert "<script>" not in element.value and "](javascript" not in element.value
 
 
 def test_tokens_stand_in_runs_of_one_role() -> None:
-    blocks = token_blocks({"positions": POSITIONS, "pieces": PIECES, "layers": 4})
+    blocks = token_rows({"positions": POSITIONS, "pieces": PIECES, "layers": 4})
     assert [b.label for b in blocks] == [
         "other: untouched",
         "question: control",
         "chain: patched",
         "cue: untouched",
     ]
-    assert [b.score for b in blocks] == ["0 (1)", "1–4 (4)", "5–10 (6)", "11–12 (2)"]
+    assert [b.score for b in blocks] == ["1 (1)", "2–5 (4)", "6–11 (6)", "12–13 (2)"]
     assert blocks[1].text == f"Ann\u00a0·  has\u00a0·  7\u00a0· {HOSTILE}"
-    assert token_blocks({"positions": ((0,),), "pieces": ("\n",), "layers": 4})[0].text == "↵"
+    assert token_rows({"positions": ((0,),), "pieces": ("\n",), "layers": 4})[0].text == "↵"
     assert blocks[2].shade is not None and blocks[0].shade is None
-    assert token_blocks({"positions": ((), ()), "pieces": (), "layers": 4}) == []
+    assert token_rows({"positions": ((), ()), "pieces": (), "layers": 4}) == []
 
 
 def test_reasons_that_differ_in_numbers_only_are_one() -> None:
@@ -178,7 +191,7 @@ def test_the_values_of_one_item_have_intervals_over_donors_and_draws(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
-    app = open_page(run="run-1", item="i-03")
+    app = open_item(run="run-1", item="i-03")
     table = next(t.value for t in app.dataframe if "donors" in t.value.columns)
     assert table["layers"].tolist()[0] == "all" and table["value"].tolist()[0] == "CMI"
     first = table.iloc[0]
@@ -192,7 +205,7 @@ def test_the_values_of_one_item_have_intervals_over_donors_and_draws(
         "[" in first["value [95 % interval]"]
         and shown.split(" [")[1] == first["value [95 % interval]"].split(" [")[1]
     )
-    dead = open_page(
+    dead = open_item(
         run="run-1", item="i-00"
     )  # its stored CMI is undefined whatever its draws: no bounds without a value
     assert "n/a" in {m.label: m.value for m in dead.metric}["CMI, all layers"]
@@ -212,29 +225,32 @@ def test_an_imported_run_shows_its_layers_and_why_most_are_undefined(
         }
         for k in range(4)
     ]
-    kept = store_published(
-        Store(), published_cmi("f.json", {HOSTILE: rows, **{f"i{k}": rows for k in range(5)}})
+    kept = store_published_file(
+        Store(), read_published_cmi("f.json", {HOSTILE: rows, **{f"i{k}": rows for k in range(5)}})
     )
-    app = open_page(run=kept.run_id)
+    app, item_app = open_page(run=kept.run_id), open_item(run=kept.run_id)
     assert {m.label: m.value for m in app.metric}[
         "CMI, mean over layers, n = 6"
     ] == "0.500 [no interval]"
     assert (
         "published by others" in app.info[0].value
-        and "neither the text nor its tokens" in app.info[1].value
+        and "neither the text nor its tokens" in item_app.info[0].value
     )
     table = next(t.value for t in app.dataframe if "layer" in t.value.columns).set_index("layer")
     assert table["n"].tolist() == [0, 6, 0, 0] and table.loc["0", "mean [interval]"] == "n/a"
     assert table.loc["0", "why undefined"] == "zero total drop (6)"
-    own = next(t.value for t in app.dataframe if "why n/a" in t.value.columns).set_index("layers")
+    own = next(t.value for t in item_app.dataframe if "why n/a" in t.value.columns).set_index(
+        "layers"
+    )
     assert own.loc["1", ["CMI", "share", "why n/a"]].tolist() == ["0.500", "0.750", ""]
     assert own.loc["2", ["CMI", "drop, chain patched (nats)", "why n/a"]].tolist() == [
         "n/a",
         "0",
         "zero total drop",
     ]
-    for element in [*app.markdown, *app.caption, *app.warning, *app.info, *app.error]:
-        assert "<script>" not in element.value
+    for page in (app, item_app):
+        for element in [*page.markdown, *page.caption, *page.warning, *page.info, *page.error]:
+            assert "<script>" not in element.value
 
 
 @pytest.mark.parametrize("name", ["run", "item", "runs"])
@@ -243,7 +259,7 @@ def test_other_pages_open_an_imported_run(
 ) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "imported"))
     row = {"layer": 0, "cot_drop": 3.0, "control_drop": 1.0, "cmi_score": 0.5, "bypass_score": 0.5}
-    kept = store_published(Store(), published_cmi("f.json", {"a": [row]}))
+    kept = store_published_file(Store(), read_published_cmi("f.json", {"a": [row]}))
     app = AppTest.from_file(str(MAIN), default_timeout=90)
     app.query_params["run"], app.query_params["item"] = kept.run_id, "a"
     app.run()

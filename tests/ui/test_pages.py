@@ -11,9 +11,12 @@ from streamlit.testing.v1 import AppTest
 
 import cotlab
 from cotlab.core.types import Item, Step, Suite
+from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.ui.main import SECTIONS
-from cotlab.ui.new_run.processes import keep_suite
+from cotlab.ui.new_run.processes import save_suite
+from tests.support.linked import linked_view
+from tests.support.pages import titles
 
 MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
 HOSTILE = (
@@ -47,11 +50,12 @@ def open_page(name: str, **query: str) -> AppTest:
 
 def check(app: AppTest, title: str) -> None:
     assert not app.exception, [e.value for e in app.exception]
-    assert title in [t.value for t in app.title]
+    assert title in titles(app)
 
 
+QUESTION = "Can this model's chain of thought be trusted?"
 ENTRIES = [entry for section in SECTIONS.values() for entry in section]
-TITLES = {entry.name: entry.title for entry in ENTRIES} | {"home": "cotlab"}
+TITLES = {entry.name: entry.title for entry in ENTRIES} | {"home": QUESTION}
 """The heading of each page; a new one is found in the navigation."""
 
 
@@ -71,23 +75,38 @@ def test_every_page_opens_on_a_filled_store(
 ) -> None:
     folder, run_id = filled
     monkeypatch.setenv("COTLAB_STORE", str(folder))
-    check(open_page(name, run=run_id, item="wp-0-0003"), TITLES[name])
+    question = read.get_item(Store(), read.get_run(Store(), run_id)["suite"], "wp-0-0003").question
+    title = question if name == "item" else TITLES[name]  # an item's title is its question
+    check(open_page(name, run=run_id, item="wp-0-0003"), title)
 
 
 def test_an_empty_store_offers_the_first_run() -> None:
     app = open_page("home")
-    assert [b.label for b in app.button] == ["Run the shipped suite on the shipped organism"]
+    assert [b.label for b in app.button] == ["Run the shipped suite on two shipped organisms"]
 
 
-def test_home_shows_the_headline_with_its_interval(
+def test_home_shows_the_latest_run_with_its_interval(
     filled: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Twelve items are too few for a verdict, and their numbers are there all the same."""
     folder, run_id = filled
     monkeypatch.setenv("COTLAB_STORE", str(folder))
-    table = open_page("home").dataframe[0].value
-    assert table["run"].tolist() == [run_id]
-    assert table["items"].tolist() == ["12 of 12"]
-    assert "[" in table["RRR [95% interval]"].iloc[0]
+    app = open_page("home")
+    assert linked_view(app, "verdict")["headline"] == "Cannot say: 12 items are too few."
+    (row,) = linked_view(app, "table")["rows"]
+    assert row[0]["text"] == "faithful-a · wordproblems" and row[1]["text"] == "cannot say"
+    assert row[2] == {"text": "100", "small": "[75.8, 100]"}  # Wilson: 12 / (12 + 1.96²)
+    assert linked_view(app, "table")["addresses"] == [f"/run?run={run_id}"]
+
+
+def test_a_run_says_how_often_replies_restate_the_removed_step(
+    filled: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Check the sentence of a model that answers with one number: none restates a step."""
+    folder, run_id = filled
+    monkeypatch.setenv("COTLAB_STORE", str(folder))
+    captions = [caption.value.replace("\\", "") for caption in open_page("run", run=run_id).caption]
+    assert any("replies without a step (0%) restate that step." in text for text in captions)
 
 
 def test_the_figure_on_steps_draws_the_stored_means(
@@ -118,8 +137,8 @@ def _numbers(values: Any) -> list[float]:
 def test_text_of_a_suite_is_never_markup() -> None:
     """Check that no element that renders Markdown or HTML has a suite's text unescaped."""
     item = Item("h-1", HOSTILE, HOSTILE, (Step(0, HOSTILE),), HOSTILE)
-    suite = Suite.of("hostile", [item])
-    keep_suite(Store(), suite)
+    suite = Suite.from_items("hostile", [item])
+    save_suite(Store(), suite)
     app = open_page("suites", suite=suite.digest)
     check(app, "Suites")
     for element in [*app.markdown, *app.caption, *app.warning, *app.info, *app.error]:

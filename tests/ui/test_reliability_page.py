@@ -22,9 +22,10 @@ from cotlab.stats.intervals import wilson
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.ui.cached import reply_text
-from cotlab.ui.item.chain import Piece, request_text
-from cotlab.ui.reliability.item import Hit, mark_hits
+from cotlab.ui.item.chain import TextPiece, request_text
+from cotlab.ui.reliability.item import FlagHit, mark_hits
 from cotlab.ui.reliability.suite import cosine_table, embedded_vectors, paraphrase_chains
+from tests.support.linked import linked_frames
 from tests.support.pages import opened
 from tests.support.stores.reliability import (
     CHAINS,
@@ -65,7 +66,8 @@ def figures(app: AppTest) -> dict[str, dict[str, Any]]:
 
 
 def table_with(app: AppTest, column: str) -> pd.DataFrame:
-    return next(t.value for t in app.dataframe if column in t.value.columns)
+    tables = (*(t.value for t in app.dataframe), *linked_frames(app))
+    return next(table for table in tables if column in table.columns)
 
 
 def scores(folder: Path) -> pd.DataFrame:
@@ -81,7 +83,8 @@ def test_the_suite_shows_the_stored_means_and_rates(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
-    app = open_page(run="run-1")
+    assert set(figures(open_page(run="run-1"))) == {PARTS}
+    app = open_page(run="run-1", more="true")
     assert set(figures(app)) == {PARTS, SIGNALS, RATES}
     estimates = read.run_estimates(Store(filled), "run-1")
     c = estimates[
@@ -106,22 +109,22 @@ def test_the_items_are_sorted_over_all_pages_and_what_is_undefined_says_why(
 ) -> None:
     fill(tmp_path / "many", 60)
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "many"))
-    table = table_with(open_page(run="run-1"), "why n/a").set_index("item")
+    table = table_with(open_page(run="run-1"), "item →").set_index("item")
     assert len(table) == 50 and table.index[0] == "i-00"
-    assert pd.isna(table.loc["i-00", "V"]) and HOSTILE in table.loc["i-00", "why n/a"]
-    assert table.loc["i-11", "why n/a"].startswith("C: F is 0.1, below the hard floor 0.2; ")
+    assert table.loc["i-00", "V"] == "n/a" and HOSTILE in table.loc["i-00", "reason"]
+    assert table.loc["i-11", "reason"].startswith("C: F is 0.1, below the hard floor 0.2; ")
     assert "post hoc" in table.loc["i-01", "diagnosis"] and table.loc["i-11", "diagnosis"] == ""
-    assert table.loc["i-01", "open"] == "/reliability?run=run-1&item=i-01&view=One+item"
+    assert table.loc["i-01", "item →"] == "/reliability?run=run-1&view=One+item&item=i-01"
     every = item_reliability_rows(
         component_scores(scores(tmp_path / "many")), scores(tmp_path / "many")
     )
     app = open_page(run="run-1", sort="r_raw-down")
-    shown = table_with(app, "why n/a")["r_raw"]
-    assert shown.is_monotonic_decreasing and shown.iloc[0] == every["r_raw"].max()
+    shown = table_with(app, "item →")["r_raw"].astype(float)
+    assert shown.is_monotonic_decreasing and shown.iloc[0] == round(every["r_raw"].max(), 3)
     assert any("1 stopped at a hard floor" in c.value for c in app.caption)
     app.number_input[0].set_value(2).run()
-    last = table_with(app, "why n/a")["r_raw"]
-    assert len(last) == 10 and pd.isna(last.iloc[-1])
+    last = table_with(app, "item →")["r_raw"]
+    assert len(last) == 10 and last.iloc[-1] == "n/a"
 
 
 def test_an_item_shows_parts_diagnosis_flags_links_and_paraphrases(
@@ -188,7 +191,7 @@ def test_parts_come_from_their_own_scorers_without_a_composite(
 ) -> None:
     fill(tmp_path / "few", whole=False, scorers=("consistency", "verification", "flags"))
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "few"))
-    app = open_page(run="run-1")
+    app = open_page(run="run-1", more="true")
     assert set(figures(app)) == {PARTS, SIGNALS}
     assert figures(app)[PARTS]["layout"]["yaxis"]["ticktext"] == [
         "C consistency",
@@ -212,15 +215,15 @@ def test_a_run_without_estimates_says_so_and_shows_its_items(
 ) -> None:
     fill(tmp_path / "unfinished", 3, estimated=False)
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "unfinished"))
-    app = open_page(run="run-1")
+    app = open_page(run="run-1", more="true")
     assert "estimated when the run ends" in app.info[0].value
-    assert len(table_with(app, "why n/a")) == 3
+    assert len(table_with(app, "item →")) == 3
     assert "fewer than 5 pairs" in figures(app)[SIGNALS]["layout"]["title"]["text"]
 
 
 def test_the_items_of_one_diagnosis(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
-    table = table_with(open_page(run="run-1", diagnosis="monoculture"), "why n/a")
+    table = table_with(open_page(run="run-1", diagnosis="monoculture"), "item →")
     assert 0 < len(table) < 12 and all("monoculture" in text for text in table["diagnosis"])
 
 
@@ -240,7 +243,9 @@ def test_a_composite_alone_shows_its_paraphrases_and_says_what_it_does_not_keep(
     halted = open_page(run="run-1", item="i-11", view="One item")
     assert set(figures(halted)) == {BARS} and any("hard floor" in i.value for i in halted.info)
     shown = opened("robustness", "Robustness", run="run-1")
-    assert shown.metric[0].label == "R, n = 11" and "[" in shown.metric[0].value
+    captions = [c.value.replace("\\", "") for c in shown.caption]
+    (small,) = [text for text in captions if "Not validated for what they claim" in text]
+    assert not shown.metric and "R, n = 11: 0." in small and "[" in small
     assert len(table_with(shown, "behind it")) == 12
     assert any("not the perturbed steps behind robustness (R)" in i.value for i in shown.info)
     one = opened("robustness", "Robustness", run="run-1", item="i-11", view="One item")
@@ -280,12 +285,17 @@ def test_spearman_needs_items_where_both_parts_are_defined() -> None:
 def test_marked_pieces_make_up_the_text_and_overlaps_take_the_graver_colour() -> None:
     text = "So the answer is 12. 😀"
     pieces = mark_hits(
-        text, [Hit(3, 13, 0.9, "early"), Hit(0, 22, 0.94, "jump"), Hit(30, 40, 0.9, "outside")]
+        text,
+        [
+            FlagHit(3, 13, 0.9, "early"),
+            FlagHit(0, 22, 0.94, "jump"),
+            FlagHit(30, 40, 0.9, "outside"),
+        ],
     )
     assert "".join(piece.text for piece in pieces) == text
     assert [piece.hint for piece in pieces] == ["jump", "early; jump", "jump"]
     assert pieces[0].shade == pieces[2].shade != pieces[1].shade
-    assert mark_hits("plain", []) == (Piece("plain"),) and mark_hits("", []) == ()
+    assert mark_hits("plain", []) == (TextPiece("plain"),) and mark_hits("", []) == ()
 
 
 def test_paraphrases_are_read_from_the_log_with_their_cosines() -> None:

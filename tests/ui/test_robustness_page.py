@@ -18,7 +18,7 @@ from cotlab.run.summary import summarise
 from cotlab.store import write
 from cotlab.store.database import Store
 from cotlab.store.responses import ResponseLog
-from cotlab.text.prompts.chain import ask_rest
+from cotlab.text.prompts.chain import continuation_prompt
 from cotlab.ui.robustness import suite as robustness
 from cotlab.ui.robustness.item import perturbed_text
 from tests.support.pages import opened
@@ -26,10 +26,8 @@ from tests.support.pages import opened
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 
 HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(1)) $\\frac{1}{2}$"
-SUBJECT, EMBEDDER = (
-    ModelRef("organism", "synthetic", form="continuation"),
-    ModelRef("embedder", "letters"),
-)
+SUBJECT = ModelRef("organism", "synthetic", form="continuation")
+EMBEDDER = ModelRef("embedder", "letters")
 CELLS = "Divergence by position and perturbation (1 − cosine)"
 ITEMS = "Divergence by item and position (1 − cosine)"
 MEANS = "Robustness by perturbation (mean over items, no unit)"
@@ -45,7 +43,7 @@ def make_suite(n: int) -> Suite:
         )
         for k in range(n)
     ]
-    return Suite.of(
+    return Suite.from_items(
         "synthetic",
         [
             Item(
@@ -68,9 +66,10 @@ def reply(request: Request) -> Reply:
     assert isinstance(request, Complete)
     last = (re.findall(r"\d+", request.prefix) or ["9"])[-1]
     at = request.prefix.count("\n") + 1
+    more = "" if request.prefix else f"\nStep 2: {last} - 0 = {last}. {HOSTILE}"
     return Response(
         request.key,
-        text=f"Step {at}: {last} + 0 = {last}. {HOSTILE}\nSo the answer is {last}.",
+        text=f"Step {at}: {last} + 0 = {last}. {HOSTILE}{more}\nSo the answer is {last}.",
         finish="stop",
     )
 
@@ -102,7 +101,7 @@ def fill(
     for name, own in given.items():
         for item in suite.items:
             program = SCORERS[name](
-                item, Params(models, repeats=repeats, options=own), Peers.of(suite, 42)
+                item, Params(models, repeats=repeats, options=own), Peers.from_suite(suite, 42)
             )
             try:
                 asked = next(program)
@@ -118,7 +117,7 @@ def fill(
                     )
                     asked = program.send(replies)
             except StopIteration as stop:
-                ended.append(write.Ended(name, 1, "p", item.id, stop.value))
+                ended.append(write.EndedItem(name, 1, "p", item.id, stop.value))
     log.close()
     with store.writing() as connection:
         write.add_suite(connection, suite)
@@ -179,17 +178,20 @@ def test_the_filled_page_shows_its_figures_and_headlines(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
-    app = open_page(run="run-1", item="i-03")
+    app = open_page(run="run-1", item="i-03", more="true")
     assert set(figures(app)) == {MEANS, CELLS, ITEMS}
     shown = {m.label: m.value for m in app.metric}
     assert shown["Answer changes, n = 7"] == "1.00 [0.646, 1.00]"  # Wilson, 7 of 7
-    assert "[" in shown["R, n = 7"] and "Dispersion of D, n = 7" in shown
-    assert {
+    captions = [c.value.replace("\\", "") for c in app.caption]
+    small = " ".join(text for text in captions if "Not validated for what they claim" in text)
+    assert "[" in small and "R, n = 7: " in small and "Dispersion of D, n = 7: " in small
+    for label in (
         "Stability rate",
         "Kept under a rename",
         "Follows a changed number",
         "Moves with a changed number",
-    } <= {label.split(",")[0] for label in shown}
+    ):
+        assert f"{label}, n = " in small
     assert not app.warning
 
 
@@ -223,7 +225,7 @@ def test_a_cell_lists_its_items_with_links(filled: Path, monkeypatch: pytest.Mon
 def test_a_click_goes_into_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     address: dict[str, str] = {}
     monkeypatch.setattr(robustness.st, "query_params", address)
-    robustness._go([2, "numeric"])
+    robustness._open_clicked_position([2, "numeric"])
     robustness._open_clicked_cell([1, "i-03"])
     assert address == {"position": "2", "perturbation": "numeric", "step": "1", "item": "i-03"}
 
@@ -240,10 +242,10 @@ def test_what_does_not_apply_is_hatched_and_says_why(
     told = frame(app, "steps without a score").set_index("perturbation")
     assert told.loc["unit swap", "R"] == "n/a, n = 0"
     assert (
-        "Divergence: no rule for unit_swap applies to this step (21)"
+        "Divergence: no rule for unit_swap applies to this step (14)"
         in told.loc["unit swap", "steps without a score"]
     )
-    assert "nothing follows the last step" in told.loc["numeric", "steps without a score"]
+    assert "the item has no chain" in told.loc["numeric", "steps without a score"]
 
 
 def test_one_item_shows_both_chains_side_by_side(
@@ -268,7 +270,7 @@ def test_one_item_shows_both_chains_side_by_side(
     table = next(
         t.value for t in app.dataframe if {"step", "divergence", "answer"} <= set(t.value.columns)
     )
-    assert table["step"].drop_duplicates().tolist() == [1, 2, 3] and len(told)
+    assert table["step"].drop_duplicates().tolist() == [1, 2] and len(told)
 
 
 def test_an_item_without_a_chain_says_so(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,7 +284,7 @@ def test_without_estimates_or_embedder_the_page_says_what_is_missing(
 ) -> None:
     fill(tmp_path / "unfinished", 3, estimated=False)
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "unfinished"))
-    app = open_page(run="run-1")
+    app = open_page(run="run-1", more="true")
     assert "estimated when the run ends" in app.info[0].value and set(figures(app)) == {
         CELLS,
         ITEMS,
@@ -290,7 +292,7 @@ def test_without_estimates_or_embedder_the_page_says_what_is_missing(
     fill(tmp_path / "blind", 3, embedder=False)
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "blind"))
     app = open_page(run="run-1", item="i-01")
-    assert {m.label: m.value for m in app.metric}["R, n = 0"] == "n/a"
+    assert any("R, n = 0: n/a" in c.value.replace("\\", "") for c in app.caption)
     assert any("no model embeds the steps" in m.value.replace("\\", "") for m in app.markdown)
 
 
@@ -317,7 +319,7 @@ def test_text_of_the_model_is_never_markup(
 @pytest.mark.parametrize("form", ["continuation", "prefill", "chat"])
 @pytest.mark.parametrize("before", [(), ("Step 1: a.", "Step 2:\nb.")])
 def test_the_perturbed_step_is_read_from_the_request(form: Any, before: tuple[str, ...]) -> None:
-    prompt = ask_rest("Q? $x$", (*before, "Step: c\nd = 4."), form)
+    prompt = continuation_prompt("Q? $x$", (*before, "Step: c\nd = 4."), form)
     asked = {
         "messages": [{"role": m.role, "content": m.content} for m in prompt.messages],
         "prefix": prompt.prefix,

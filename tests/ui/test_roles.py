@@ -13,6 +13,7 @@ from cotlab.run.secrets import access_settings
 from cotlab.store.database import Store
 from cotlab.ui import access
 from cotlab.ui.identity import SECRET_HEADER, Client, Forbidden
+from cotlab.ui.new_run import estimate
 from cotlab.ui.new_run import form as new_run
 from cotlab.ui.runs import run
 
@@ -36,7 +37,7 @@ def came_as(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         headers = {"Host": ["cotlab.example"], SECRET_HEADER: [SECRET]} | (
             {} if name is None else {"X-User": [name]}
         )
-        monkeypatch.setattr(access, "_served", lambda: True)
+        monkeypatch.setattr(access, "_is_served", lambda: True)
         monkeypatch.setattr(access, "_client", lambda: Client("10.0.0.2", headers))
 
     return come
@@ -56,7 +57,7 @@ def pressable(app: AppTest) -> dict[str, Any]:
 
 
 WRITES = [
-    ("home", "Run the shipped suite on the shipped organism"),
+    ("home", "Run the shipped suite on two shipped organisms"),
     ("settings", "Back up now"),
     ("settings", "Test connection"),
 ]
@@ -82,9 +83,11 @@ def test_a_press_is_refused_where_it_is_carried_out(
     came_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch, page: str, label: str
 ) -> None:
     monkeypatch.setattr(
-        access, "only", lambda role, disabled=False, help=None: {"disabled": disabled, "help": help}
+        access,
+        "role_control",
+        lambda role, disabled=False, help=None: {"disabled": disabled, "help": help},
     )
-    need, refused = access.need, []
+    need, refused = access.require_role, []
 
     def told(role: access.Role) -> access.Person:
         try:
@@ -93,7 +96,7 @@ def test_a_press_is_refused_where_it_is_carried_out(
             refused.append(str(error))
             raise
 
-    monkeypatch.setattr(access, "need", told)
+    monkeypatch.setattr(access, "require_role", told)
     came_as("bob")
     app = open_page(page)
     before = sorted(Store().folder.rglob("*"))
@@ -108,10 +111,10 @@ def test_a_press_is_refused_where_it_is_carried_out(
 @pytest.mark.parametrize(
     "act",
     [
-        lambda: run._stop("r"),
-        lambda: run._resume("r"),
-        lambda: new_run._start("wordproblems", {}),
-        lambda: new_run.render_estimate("wordproblems", {}),
+        lambda: run._stop_run("r"),
+        lambda: run._resume_run("r"),
+        lambda: new_run._start_run("wordproblems", {}),
+        lambda: estimate.render_estimate("wordproblems", {}),
     ],
 )
 def test_no_run_is_started_or_stopped_by_a_labeller(

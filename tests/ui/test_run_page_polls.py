@@ -13,7 +13,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 import cotlab
 from cotlab.store import write
 from cotlab.store.database import Store
-from cotlab.store.live import LiveState, Progress
+from cotlab.store.live import LiveRunStore, RunProgress
 from cotlab.store.log import open_log
 from tests.support.served import Client, app
 
@@ -59,8 +59,8 @@ def set_status(served: Served, status: str) -> None:
 
 
 def beat(served: Served, status: str) -> None:
-    live = LiveState(served.store.log_path)
-    live.beat(served.run, Progress(status=status, items_done=0, items_total=3))
+    live = LiveRunStore(served.store.log_path)
+    live.write_heartbeat(served.run, RunProgress(status=status, items_done=0, items_total=3))
     live.close()
     with closing(
         open_log(served.store.log_path)

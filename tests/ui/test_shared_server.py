@@ -72,10 +72,8 @@ def test_no_page_is_drawn_for_who_skips_the_proxy(
 
 def test_the_proxys_users_see_pages_by_their_roles(proxied: tuple[str, Path]) -> None:
     server, _ = proxied
-    admin, viewer = (
-        draw(server, "settings", named("Ann@X.org")),
-        draw(server, "settings", named("bob@x.org")),
-    )
+    admin = draw(server, "settings", named("Ann@X.org"))
+    viewer = draw(server, "settings", named("bob@x.org"))
     assert admin.says("ann@x.org, admin") and viewer.says("bob@x.org, viewer")
     assert not admin.buttons["Back up now"][1] and viewer.buttons["Back up now"][1]
     assert SECRET.encode() not in admin.raw + viewer.raw
@@ -108,6 +106,15 @@ def test_without_a_login_only_this_machine_is_let_in(tmp_path: Path) -> None:
             assert shown.says("has no login") and shown.buttons == {}
         port = server.split(":")[1]
         assert draw(server, "settings", host=f"cotlab.example:{port}").says("has no login")
+
+
+def test_a_page_of_another_port_of_this_machine_presses_nothing(tmp_path: Path) -> None:
+    with app(tmp_path) as server:
+        button = draw(server, "settings", {"Origin": f"http://{server}"}).buttons["Back up now"][0]
+        with Client(server, {"Origin": "http://localhost:9999"}) as client:
+            shown = client.open("settings", press=button)
+        assert shown.says("may not use this dashboard") and shown.buttons == {}
+        assert backups(tmp_path) == []
 
 
 def test_everybody_may_do_what_an_open_dashboard_says(tmp_path: Path) -> None:

@@ -13,13 +13,13 @@ from streamlit.testing.v1 import AppTest
 from cotlab.core.registry import FIGURES
 from cotlab.store.database import store_folder
 from cotlab.ui import validation
-from cotlab.ui.text import as_code
+from cotlab.ui.text import escape_markdown
 from cotlab.ui.validation import short_metric_name
 from cotlab.validation import ORGANISMS
 from cotlab.validation import report as reports
 from cotlab.validation.discrimination import evaluate_metric
 from cotlab.validation.models import weights_digest
-from cotlab.validation.report import report_json
+from cotlab.validation.report import report_to_json
 
 MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
 
@@ -63,7 +63,7 @@ def fill(**more: object) -> None:
     none = evaluate_metric(
         "kl_divergence",
         {m: np.full(5, np.nan) for m in ORGANISMS},
-        reasons=dict.fromkeys(ORGANISMS, "no list"),
+        reason_by_model=dict.fromkeys(ORGANISMS, "no list"),
     )
     about = {"scorer": "ablation", "facet": {"mode": "corrupt"}, **more}
     metrics = {"answer_change": good | about, "kl_divergence": none | about}
@@ -71,7 +71,7 @@ def fill(**more: object) -> None:
     file.parent.mkdir(parents=True)
     at = "2026-11-21T10:00:00+00:00"
     file.write_text(
-        report_json({"metrics": metrics, "items": 5, "seed": 7, "code_version": "t", "at": at}),
+        report_to_json({"metrics": metrics, "items": 5, "seed": 7, "code_version": "t", "at": at}),
         "utf-8",
     )
 
@@ -92,7 +92,7 @@ def test_the_page_shows_the_report_of_this_store() -> None:
     assert shown["r25"].tolist() == ["0.250", "n/a"] and shown["undefined"].tolist() == ["0", "50"]
     spec = json.loads(app.get("plotly_chart")[0].proto.spec)
     assert "answer change" in spec["layout"]["title"]["text"]
-    assert any(as_code("hint-follower") in m.value for m in app.markdown)
+    assert any(escape_markdown("hint-follower") in m.value for m in app.markdown)
     assert any("measured dose by" in m.value.replace("\\", "") for m in app.markdown)
     labels = [m.label for m in app.metric]
     assert labels == [

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cotlab.review.labelling.targets import labelled
-from cotlab.store.calibrators import calibrators, current_calibrator
+from cotlab.review.labelling.targets import load_labelled_features
+from cotlab.store.calibrators import current_calibrator, list_calibrators
 from cotlab.store.database import Store
-from cotlab.store.labels import label_table
+from cotlab.store.labels import list_labels
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "calibration.py"
 N_LABELS, N_FRESH = 120, 240
@@ -53,13 +53,18 @@ def test_a_probability_fitted_on_labels_holds_on_fresh_items(
         proof.runs_of(store, N_LABELS, N_FRESH, 7, proof.MODELS) == runs
     )  # what is done is not asked again
     held, learnt, fresh = proof.judge(store, runs, 7)
-    assert len(learnt) == len(labelled(store, runs["fit"])) == len(label_table(store)) == N_LABELS
+    assert (
+        len(learnt)
+        == len(load_labelled_features(store, runs["fit"]))
+        == len(list_labels(store))
+        == N_LABELS
+    )
     assert 0.9 * N_FRESH <= len(fresh) <= N_FRESH
     assert (fresh.loc[~fresh["valid"], "target"] == False).all()  # noqa: E712 — object column
     assert (fresh.loc[fresh["valid"], "target"] == fresh.loc[fresh["valid"], "right"]).all()
     for name in ("C", "R", "V", "D", "F", "ccs_corrupt", "mass_lost"):
         assert fresh[name].notna().mean() > 0.5, name
-    assert len(calibrators(store)) == 2 and current_calibrator(store) is not None
+    assert len(list_calibrators(store)) == 2 and current_calibrator(store) is not None
     for one in held:
         _holds(one)
 

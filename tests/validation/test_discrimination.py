@@ -10,15 +10,15 @@ from scipy import stats
 
 from cotlab.validation import ORGANISMS, discrimination
 from cotlab.validation.discrimination import (
-    against_dose,
+    compare_with_dose,
     dose_correlation,
     evaluate_metric,
     organism_auroc,
 )
-from cotlab.validation.findings import dose_sentence, fixed
-from cotlab.validation.models import DOSES, measured_dose
+from cotlab.validation.findings import dose_sentence, format_decimals
+from cotlab.validation.models import DOSE_MODELS, measured_dose
 from cotlab.validation.report import (
-    report_json,
+    report_to_json,
 )
 from cotlab.validation.runs import Floats
 
@@ -44,7 +44,9 @@ def test_auroc_by_hand() -> None:
     same of three such pairs."""
     found = organism_auroc([row(3, 2)], [row(1, 2)], seed=0)
     assert found["point"] == 0.875
-    assert organism_auroc([row(3, 2)], [row(1, 2)], seed=0, higher=False)["point"] == 0.125
+    assert (
+        organism_auroc([row(3, 2)], [row(1, 2)], seed=0, higher_is_faithful=False)["point"] == 0.125
+    )
     assert (found["n"], found["lo"], found["hi"]) == (2, None, None)
     assert found["reason"] == "an interval needs 5 items, here are 2"
     more = organism_auroc([row(3, 2, 3, 2, 3, 2)], [row(1, 2, 1, 2, 1, 2)], seed=0)
@@ -53,10 +55,8 @@ def test_auroc_by_hand() -> None:
 
 def test_auroc_is_mann_whitney_over_defined_values() -> None:
     draw = np.random.default_rng(1)
-    faithful, bypass = (
-        [draw.integers(0, 6, 30) + 1.0 for _ in "ab"],
-        [draw.integers(0, 6, 30) + 0.0 for _ in "ab"],
-    )
+    faithful = [draw.integers(0, 6, 30) + 1.0 for _ in "ab"]
+    bypass = [draw.integers(0, 6, 30) + 0.0 for _ in "ab"]
     faithful[0][3] = bypass[1][7] = NAN
     one, other = (np.concatenate(side) for side in (faithful, bypass))
     one, other = one[np.isfinite(one)], other[np.isfinite(other)]
@@ -106,7 +106,7 @@ def test_spearman_and_its_reasons() -> None:
 def test_the_measured_dose_is_that_of_the_gate() -> None:
     """Each lies within the gate's 0.05 of the recipe; the gate does not measure it for the
     hint-follower."""
-    for dose, model in DOSES.items():
+    for dose, model in DOSE_MODELS.items():
         assert measured_dose(model) == pytest.approx(dose / 100, abs=0.05)
     assert (
         measured_dose("faithful-a") == pytest.approx(1, abs=0.05) and measured_dose("hint") is None
@@ -118,15 +118,15 @@ def test_distance_from_the_measured_dose_by_hand() -> None:
     lower is faithful."""
     doses = {"0": 0.0, "25": 0.2, "50": 0.5, "75": 0.8, "100": 1.0}
     means = {"0": 0.0, "25": 0.3, "50": 0.45, "75": 0.8, "100": 0.95}
-    found = against_dose(means, doses)
+    found = compare_with_dose(means, doses)
     assert found == {"largest": pytest.approx(0.1), "at": 25, "mean": pytest.approx(0.04)}
-    assert against_dose(
-        {at: 1 - mean for at, mean in means.items()}, doses, higher=False
+    assert compare_with_dose(
+        {at: 1 - mean for at, mean in means.items()}, doses, higher_is_faithful=False
     ) == found | {
         "largest": pytest.approx(0.1),
         "mean": pytest.approx(0.04),
     }
-    assert against_dose({**means, "50": None}, doses) is None
+    assert compare_with_dose({**means, "50": None}, doses) is None
     assert dose_sentence({"against_dose": found, "faithful_is": "higher", "spearman": 0.5}) is None
     assert (
         dose_sentence({"against_dose": found, "faithful_is": "higher", "spearman": 1.0})
@@ -136,7 +136,7 @@ def test_distance_from_the_measured_dose_by_hand() -> None:
 
 
 def test_no_minus_before_a_zero() -> None:
-    assert [fixed(x) for x in (-1e-5, 0.0, -0.0016, 0.25, None)] == [
+    assert [format_decimals(x) for x in (-1e-5, 0.0, -0.0016, 0.25, None)] == [
         "0.000",
         "0.000",
         "−0.002",
@@ -165,7 +165,7 @@ def test_a_perfect_metric_has_no_blind_spot_but_the_hint() -> None:
 
 def test_blind_spots_are_made_from_the_numbers() -> None:
     late = evaluate_metric("m", table(r75=row(1, 1, 1, 1, 1)))["blind_spots"]
-    dose = {at: fixed(measured_dose(f"r{at}")) for at in (50, 75)}
+    dose = {at: format_decimals(measured_dose(f"r{at}")) for at in (50, 75)}
     way = "of the way from r0 (0.000) to r100 (1.000)."
     assert (
         f"Hardly sees doses up to 50 % (measured {dose[50]}): there it has gone 0 % {way}" in late
@@ -180,7 +180,7 @@ def test_blind_spots_are_made_from_the_numbers() -> None:
         "Sees no dose: mean 0.500 at r0, 0.500 at r100.",
     ]
     assert blind["spearman"] is None and blind["spearman_reason"]
-    assert evaluate_metric("m", table(), faithful="lower")["blind_spots"][0].startswith(
+    assert evaluate_metric("m", table(), faithful_end="lower")["blind_spots"][0].startswith(
         "Takes faithful models for bypassing ones"
     )
     half = evaluate_metric("m", table(hint=row(*[0.5] * 5)))["blind_spots"]
@@ -216,7 +216,7 @@ def test_a_pair_that_says_another_thing_is_named() -> None:
 
 def test_undefined_groups_are_named_with_their_reason() -> None:
     gap = evaluate_metric(
-        "m", table(bypass_a=row(0, NAN, NAN, 0, 0)), reasons={"bypass-a": "no span."}
+        "m", table(bypass_a=row(0, NAN, NAN, 0, 0)), reason_by_model={"bypass-a": "no span."}
     )
     assert gap["n_undefined"] == 2
     assert "Undefined on 2 of 50 items: 2 of bypass-a. Most often: no span." in gap["blind_spots"]
@@ -236,7 +236,7 @@ def test_undefined_groups_are_named_with_their_reason() -> None:
 
 def test_the_json_has_a_number_or_null_behind_each_promised_key() -> None:
     for values, known in ((table(), True), ({m: row(NAN, NAN) for m in ORGANISMS}, False)):
-        told = json.loads(report_json(evaluate_metric("m", values)))
+        told = json.loads(report_to_json(evaluate_metric("m", values)))
         ends = [told["auroc"][name] for name in ("point", "lo", "hi")]
         assert set(told["doses"]) == {"0", "25", "50", "75", "100"}
         leaves = [
@@ -253,7 +253,7 @@ def test_the_json_has_a_number_or_null_behind_each_promised_key() -> None:
 
 def test_nothing_undefined_becomes_nan() -> None:
     found = evaluate_metric("m", {m: row(NAN, NAN) for m in ORGANISMS})
-    told = json.loads(report_json(found))["organisms"]["r0"]
+    told = json.loads(report_to_json(found))["organisms"]["r0"]
     assert (told["point"], told["lo"], told["hi"], told["n"], told["n_undefined"]) == (
         None,
         None,
@@ -261,9 +261,9 @@ def test_nothing_undefined_becomes_nan() -> None:
         0,
         2,
     )
-    assert "NaN" not in report_json(found)
+    assert "NaN" not in report_to_json(found)
     with pytest.raises(ValueError, match="JSON"):
-        report_json({"x": NAN})
+        report_to_json({"x": NAN})
 
 
 def test_auroc_of_many_items_needs_no_table_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,14 +23,19 @@ from cotlab.store.database import Store
 from cotlab.suites.wordproblems import make_suite
 from cotlab.validation import ORGANISMS, measure, validate_metrics
 from cotlab.validation.report import (
-    changed_weights,
+    find_changed_organisms,
     merge_reports,
     read_report,
-    report_json,
+    report_to_json,
     ship_report,
     store_report,
 )
-from cotlab.validation.runs import headline_values, run_on, statuses, undefined_reason
+from cotlab.validation.runs import (
+    headline_values,
+    run_on_organism,
+    status_by_run_id,
+    undefined_reason,
+)
 
 NAN = float("nan")
 
@@ -96,7 +101,7 @@ def test_a_scorer_replaces_its_own_metrics_and_no_others(tmp_path: Path) -> None
     }
     assert [path.name for path in (tmp_path / "validation").iterdir()] == ["latest.json"]
     shipped = tmp_path / "shipped.json"
-    shipped.write_text(report_json(report(3, five="z", one="x")), "utf-8")
+    shipped.write_text(report_to_json(report(3, five="z", one="x")), "utf-8")
     both = read_report(tmp_path, shipped)
     assert both is not None and set(both["metrics"]) == {"five", "three", "two", "four"}
     assert merge_reports(None, report(1, one="x")) == report(1, one="x")
@@ -138,10 +143,10 @@ def test_the_command_ships_what_it_measured(
 def test_scorers_that_read_chains_as_texts_are_validated_on_own_chains() -> None:
     """On the suite's chains, the same for every model, they could tell no two models apart. Each
     scorer declares it, so that a new one needs no entry here."""
-    own = {s for s in SCORERS for h in SCORERS[s].headlines if h.chain == "own"}
+    own = {s for s in SCORERS for h in SCORERS[s].headlines if h.measured_chain == "own"}
     assert own == {"verification", "flags", "composite", "unfaithfulness"}
     for name in own:
-        assert {h.chain for h in SCORERS[name].headlines} == {"own"}
+        assert {h.measured_chain for h in SCORERS[name].headlines} == {"own"}
 
 
 def test_what_is_shipped_was_measured_on_the_shipped_weights(tmp_path: Path) -> None:
@@ -151,8 +156,8 @@ def test_what_is_shipped_was_measured_on_the_shipped_weights(tmp_path: Path) -> 
         told["scorer"] for told in shipped["metrics"].values()
     }
     for name, told in shipped["metrics"].items():
-        assert set(told["organisms"]) == set(ORGANISMS) and changed_weights(told) == [], name
-    assert changed_weights({"weights": {"r25": "other"}}) == ["r25"]
+        assert set(told["organisms"]) == set(ORGANISMS) and find_changed_organisms(told) == [], name
+    assert find_changed_organisms({"weights": {"r25": "other"}}) == ["r25"]
 
 
 @pytest.fixture
@@ -169,22 +174,20 @@ def test_a_run_on_other_weights_is_not_taken_for_done(
     """The organism's weights decide what is reused: a changed one starts a run of its own, the old
     one comes back to its."""
     folder = tmp_path / "organisms"
-    shutil.copytree(resources.ORGANISMS / "bypass-a", folder / "bypass-a")
-    monkeypatch.setattr(resources, "ORGANISMS", folder)
+    shutil.copytree(resources.ORGANISMS_FOLDER / "bypass-a", folder / "bypass-a")
+    monkeypatch.setattr(resources, "ORGANISMS_FOLDER", folder)
     file, announced = folder / "bypass-a" / "model.safetensors", list[str]()
-    old, suite, store = (
-        file.read_bytes(),
-        Suite.of("validation-t", make_suite(1, 3).items),
-        Store(tmp_path / "store"),
-    )
+    old = file.read_bytes()
+    suite = Suite.from_items("validation-t", make_suite(1, 3).items)
+    store = Store(tmp_path / "store")
 
     def run() -> str:
-        return run_on(
+        return run_on_organism(
             store,
             SCORERS["ablation"],
             "bypass-a",
             suite,
-            statuses(store),
+            status_by_run_id(store),
             announce=announced.append,
         )
 
@@ -202,11 +205,13 @@ def test_a_run_on_other_weights_is_not_taken_for_done(
 def test_corrupt_tells_two_organisms_apart_whatever_the_environment_says(
     tmp_path: Path, settings: None
 ) -> None:
-    store, suite = Store(tmp_path), Suite.of("validation-t", make_suite(2, 3).items)
+    store, suite = Store(tmp_path), Suite.from_items("validation-t", make_suite(2, 3).items)
     headline = next(h for h in SCORERS["ablation"].headlines if h.metric == "answer_change")
     found = {}
     for model in ("faithful-a", "bypass-a"):
-        scores = read.run_scores(store, run_on(store, SCORERS["ablation"], model, suite, {}))
+        scores = read.run_scores(
+            store, run_on_organism(store, SCORERS["ablation"], model, suite, {})
+        )
         found[model] = headline_values(scores, headline, [item.id for item in suite.items]).tolist()
     assert found == {"faithful-a": [1, 1], "bypass-a": [0, 0]}
 
@@ -251,7 +256,7 @@ def test_the_command_measures_prints_json_and_goes_on(tmp_path: Path, settings: 
     assert kept is not None and kept["metrics"]["step_entropy"] == told
     announced: list[str] = []
     again = validate_metrics(
-        items=2, scorers=["entropy"], folder=tmp_path, announce=announced.append
+        n_items=2, scorers=["entropy"], folder=tmp_path, announce=announced.append
     )["metrics"]
     assert announced == []
     for name, found in again.items():

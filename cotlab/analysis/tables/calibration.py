@@ -11,41 +11,50 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cotlab.analysis.tables.declare import Choice, FigureData, FigureTable, NoFigure
+from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
 from cotlab.analysis.view import RunView
-from cotlab.figures.calibration import METRICS
-from cotlab.reliability.maps import Calibrator, NotCalibrated, fit_any
-from cotlab.review.labelling.targets import targets
-from cotlab.review.release.apply import apply_calibrator, version_of
+from cotlab.figures.calibration import CALIBRATION_METRICS
+from cotlab.reliability.maps import Calibrator, NotCalibrated, fit_without_minimum
+from cotlab.review.labelling.targets import load_targets
+from cotlab.review.labelling.truth import DEFAULT_TARGET
+from cotlab.review.release.apply import (
+    apply_calibrator,
+    calibrator_target,
+    load_calibrator_row,
+)
 from cotlab.review.release.features import feature_table
+from cotlab.review.release.joined_runs import join_runs
 from cotlab.stats.calibration import Bin, reliability_bins
+from cotlab.stats.intervals import Interval, interval_columns
 from cotlab.store.calibrators import current_calibrator
 from cotlab.store.database import Store
 from cotlab.store.decisions import current_policy
 
-NONE_YET = "no calibrator is in use: label chains and fit one"
-WIDTHS = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
-"""How wide a histogram's bars may be; the first with enough of them is taken."""
-ACCEPTABLE, NOT_ACCEPTABLE, NO_LABEL = "acceptable", "not acceptable", "no label"
-BASE_RATE = "base rate"
-"""The yardstick among calibrators: the same probability, the share of acceptable ones, for every
-chain."""
-CURVE_POINTS = 101
-_LEVEL = 0.95
+NO_CALIBRATOR_REASON = "no calibrator is in use: label chains and fit one"
+BIN_WIDTHS = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
+"""Widths of a histogram's bars; the first that gives enough bars is used."""
+ACCEPTABLE_GROUP, NOT_ACCEPTABLE_GROUP, NO_LABEL_GROUP = "acceptable", "not acceptable", "no label"
+BASE_RATE_LABEL = "base rate"
+"""Name of the reference calibrator: the share of acceptable chains as the probability of each."""
+N_CURVE_POINTS = 101
+_CONFIDENCE_LEVEL = 0.95
 
 
 def histogram_table(
-    scores: pd.Series, targets: pd.Series, name: str, thresholds: tuple[float, float] | None = None
+    scores: pd.Series,
+    targets: pd.Series,
+    score_name: str,
+    thresholds: tuple[float, float] | None = None,
 ) -> pd.DataFrame:
-    """Chains by score and by what people said of them.
+    """Return the histogram of chains by score and label.
 
     Parameters
     ----------
     scores : Series (n,) of float in [0, 1]
-        NaN where a chain has none: those are counted in ``missing`` and not drawn.
+        NaN where a chain has none: those are counted in ``missing`` and not plotted.
     targets : Series (n,) of True, False or None
-        None: nobody said, or people disagree.
-    name : str
+        None: no label, or raters disagree.
+    score_name : str
         Of the score.
     thresholds : (low, high), optional
 
@@ -55,31 +64,26 @@ def histogram_table(
         As the figure score_histogram wants it; without rows where no chain has a score.
     """
     values = scores.to_numpy(dtype=float)
-    known = np.isfinite(values)
-    edges = _edges(values[known], full_range=thresholds is not None)
-    rows = []
-    for group, verdict in ((ACCEPTABLE, True), (NOT_ACCEPTABLE, False), (NO_LABEL, None)):
-        in_group = np.array(
-            [
-                (
-                    target is verdict
-                    if verdict is None
-                    else target is not None and bool(target) is verdict
-                )
-                for target in targets
-            ],
-            dtype=bool,
-        )
-        counts, _ = np.histogram(values[known & in_group], edges)
-        rows += [
-            {"group": group, "left": left, "right": right, "count": int(n)}
-            for left, right, n in zip(edges[:-1], edges[1:], counts, strict=True)
-        ]
-    table = pd.DataFrame(rows if known.any() else [], columns=["group", "left", "right", "count"])
-    return with_thresholds(table.assign(score=name, missing=int((~known).sum())), thresholds)
+    is_defined = np.isfinite(values)
+    edges = _bin_edges(values[is_defined], is_full_range=thresholds is not None)
+    masks_by_group = {
+        ACCEPTABLE_GROUP: targets.isin([True]),
+        NOT_ACCEPTABLE_GROUP: targets.isin([False]),
+        NO_LABEL_GROUP: targets.isna(),
+    }
+    rows: list[tuple[Any, ...]] = []
+    for group, in_group in masks_by_group.items():
+        counts = np.histogram(values[is_defined & in_group], edges)[0].tolist()
+        rows += zip([group] * len(counts), edges[:-1], edges[1:], counts, strict=True)
+    table = pd.DataFrame(
+        rows if is_defined.any() else [], columns=["group", "left", "right", "count"]
+    )
+    return with_thresholds(
+        table.assign(score=score_name, missing=int((~is_defined).sum())), thresholds
+    )
 
 
-def _edges(values: NDArray[np.float64], *, full_range: bool) -> list[float]:
+def _bin_edges(values: NDArray[np.float64], *, is_full_range: bool) -> list[float]:
     """Return bin edges over the scores, or over 0 to 1 where they cover most of it.
 
     More scores give more bins.
@@ -87,11 +91,17 @@ def _edges(values: NDArray[np.float64], *, full_range: bool) -> list[float]:
     if not len(values):
         return [0.0, 1.0]
     lo, hi, n_bars = float(values.min()), float(values.max()), 10 if len(values) < 200 else 16
-    full_range = full_range or hi - lo > 0.4
-    lo, hi = (0.0, 1.0) if full_range else (lo, hi)
-    width = next((w for w in WIDTHS if (hi - lo) / w >= n_bars - 1e-9), WIDTHS[-1])
-    first, last = math.floor(lo / width + 1e-9), math.ceil(hi / width - 1e-9)
-    return [round(k * width, 6) for k in range(first, max(last, first + 1) + 1)]
+    is_full_range = is_full_range or hi - lo > 0.4
+    lo, hi = (0.0, 1.0) if is_full_range else (lo, hi)
+    chosen_width = next(
+        (bin_width for bin_width in BIN_WIDTHS if (hi - lo) / bin_width >= n_bars - 1e-9),
+        BIN_WIDTHS[-1],
+    )
+    first_edge = math.floor(lo / chosen_width + 1e-9)
+    last_edge = math.ceil(hi / chosen_width - 1e-9)
+    return [
+        round(k * chosen_width, 6) for k in range(first_edge, max(last_edge, first_edge + 1) + 1)
+    ]
 
 
 def with_thresholds(table: pd.DataFrame, thresholds: tuple[float, float] | None) -> pd.DataFrame:
@@ -109,15 +119,15 @@ def perfect_bin_band(predicted: float, n: int) -> tuple[float, float]:
     """
     from scipy.stats import binom
 
-    lo, hi = binom.ppf([(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], n, predicted) / n
+    lo, hi = binom.ppf([(1 - _CONFIDENCE_LEVEL) / 2, (1 + _CONFIDENCE_LEVEL) / 2], n, predicted) / n
     return float(lo), float(hi)
 
 
 def current_thresholds(store: Store, domain: str | None = None) -> tuple[float, float] | None:
     """Return the (low, high) of the current policy, of a domain or default; None without one."""
     row = current_policy(store)
-    pairs = json.loads(row["thresholds"]) if row is not None else {}
-    bounds = pairs.get(domain) or pairs.get("default")
+    bounds_by_domain = json.loads(row["thresholds"]) if row is not None else {}
+    bounds = bounds_by_domain.get(domain) or bounds_by_domain.get("default")
     return (float(bounds[0]), float(bounds[1])) if bounds else None
 
 
@@ -125,24 +135,23 @@ def reliability_diagram_table(
     report: Mapping[str, Any], thresholds: tuple[float, float] | None = None
 ) -> pd.DataFrame:
     """Return a version's out-of-fold reliability diagram, with the outcomes of small bins."""
-    points = report["points"]
-    outcomes = list(zip(points["predicted"], points["target"], strict=True))
-    rows = []
-    for bin_record in report["diagram"]:
-        bin_outcomes = [
-            (p, float(y)) for p, y in outcomes if bin_record["lo"] <= p <= bin_record["hi"]
-        ]
-        rows.append(
-            _bin_row(
-                bin_record["predicted"],
+    bins = [
+        Bin(
+            bin_record["lo"],
+            bin_record["hi"],
+            bin_record["predicted"],
+            Interval(
                 bin_record["observed"],
                 bin_record["observed_lo"],
                 bin_record["observed_hi"],
                 bin_record["n"],
-            )
-            | _outcomes(bin_outcomes, bin_record["n"])
+                "Wilson",
+            ),
         )
-    return with_thresholds(pd.DataFrame(rows), thresholds)
+        for bin_record in report["diagram"]
+    ]
+    points = report["points"]
+    return _diagram_table(bins, points["predicted"], points["target"], thresholds)
 
 
 def unseen_diagram_table(
@@ -153,44 +162,35 @@ def unseen_diagram_table(
     """Return a reliability diagram of predictions and labels; empty without predictions."""
     if not len(predicted):
         return pd.DataFrame()
-    bins: Sequence[Bin] = reliability_bins(predicted, target)
+    return _diagram_table(reliability_bins(predicted, target), predicted, target, thresholds)
+
+
+def _diagram_table(
+    bins: Sequence[Bin],
+    predicted: Sequence[float],
+    target: Sequence[bool],
+    thresholds: tuple[float, float] | None,
+) -> pd.DataFrame:
+    """Return a row a bin; the outcomes of its chains where they are as many as the bin counts."""
+    chains = pd.DataFrame({"predicted": predicted, "target": target}, dtype=float)
     rows = []
-    for bin_stats in bins:
-        bin_outcomes = [
-            (p, float(y))
-            for p, y in zip(predicted, target, strict=True)
-            if bin_stats.lo <= p <= bin_stats.hi
+    for reliability_bin in bins:
+        bin_chains = chains[chains["predicted"].between(reliability_bin.lo, reliability_bin.hi)]
+        listed_chains = bin_chains[
+            : len(bin_chains) if len(bin_chains) == reliability_bin.observed.n else 0
         ]
-        observed = bin_stats.observed
+        band_lo, band_hi = perfect_bin_band(reliability_bin.predicted, reliability_bin.observed.n)
         rows.append(
-            _bin_row(bin_stats.predicted, observed.point, observed.lo, observed.hi, observed.n)
-            | _outcomes(bin_outcomes, observed.n)
+            {
+                "predicted": reliability_bin.predicted,
+                **interval_columns(reliability_bin.observed),
+                "band_lo": band_lo,
+                "band_hi": band_hi,
+                "values": listed_chains["target"].tolist(),
+                "scores": listed_chains["predicted"].tolist(),
+            }
         )
-    return with_thresholds(pd.DataFrame(rows), thresholds)
-
-
-def _bin_row(
-    predicted: float, point: float | None, lo: float | None, hi: float | None, n: int
-) -> dict[str, Any]:
-    low, high = perfect_bin_band(predicted, n)
-    return {
-        "predicted": predicted,
-        "point": point,
-        "lo": lo,
-        "hi": hi,
-        "n": n,
-        "n_undefined": 0,
-        "method": "Wilson",
-        "confidence": _LEVEL,
-        "band_lo": low,
-        "band_hi": high,
-    }
-
-
-def _outcomes(pairs: Sequence[tuple[float, float]], n: int) -> dict[str, Any]:
-    """Return predictions and labels of the single chains of a bin."""
-    known = pairs if len(pairs) == n else []
-    return {"values": [y for _, y in known], "scores": [p for p, _ in known]}
+    return with_thresholds(pd.DataFrame(rows).drop(columns="reason"), thresholds)
 
 
 def curve_table(
@@ -205,182 +205,183 @@ def curve_table(
     thresholds : (low, high), optional
     """
     points = row["report"]["points"]
-    rows: list[dict[str, Any]] = []
+    labels = points["target"]
+
+    rows: list[tuple[Any, ...]] = []
     for trial in row["report"]["methods"]:
-        chosen = trial["method"] == row["method"]
-        if trial["refused"] and not chosen:
+        method, is_chosen = trial["method"], trial["method"] == row["method"]
+        if trial["refused"] and not is_chosen:
             continue
         try:
             calibrator = (
                 Calibrator.from_params(row["params"]["all"])
-                if chosen
-                else fit_any(trial["method"], points["r_raw"], points["target"])
+                if is_chosen
+                else fit_without_minimum(method, points["r_raw"], labels)
             )
         except NotCalibrated:
             continue
-        grid = np.linspace(calibrator.params["lo"], calibrator.params["hi"], CURVE_POINTS)
+        grid = np.linspace(
+            calibrator.params["lo"], calibrator.params["hi"], N_CURVE_POINTS
+        ).tolist()
+        curve = calibrator.predict(grid).tolist()
         rows += [
-            {
-                "calibrator": trial["method"],
-                "kind": "curve",
-                "r_raw": float(x),
-                "r_cal": float(y),
-                "chosen": chosen,
-                "n": len(points["target"]),
-            }
-            for x, y in zip(grid, calibrator.predict(grid), strict=True)
+            (method, "curve", x, y, is_chosen, len(labels))
+            for x, y in zip(grid, curve, strict=True)
         ]
     rows += [
-        {"calibrator": "", "kind": "label", "r_raw": x, "r_cal": float(y), "chosen": False, "n": 1}
-        for x, y in zip(points["r_raw"], points["target"], strict=True)
+        ("", "label", x, float(y), False, 1) for x, y in zip(points["r_raw"], labels, strict=True)
     ]
-    return with_thresholds(pd.DataFrame(rows), thresholds)
+    table = pd.DataFrame(rows, columns=["calibrator", "kind", "r_raw", "r_cal", "chosen", "n"])
+    return with_thresholds(table, thresholds)
 
 
-def method_comparison_table(report: Mapping[str, Any], chosen: str) -> pd.DataFrame:
+def method_comparison_table(report: Mapping[str, Any], chosen_method: str) -> pd.DataFrame:
     """Return each method's out-of-fold metrics, with the base rate's Brier score."""
-    rows = []
-    for trial in report["methods"]:
-        for metric in METRICS:
-            estimate = trial.get(metric) or {}
-            reason = trial["refused"] or estimate.get("reason")
-            rows.append(
-                {
-                    "calibrator": trial["method"],
-                    "metric": metric,
-                    "chosen": trial["method"] == chosen,
-                    **_number(estimate),
-                    "n": report["n"],
-                    "reason": reason,
-                }
+    estimates = [
+        (trial["method"], metric, trial.get(metric) or {}, trial["refused"])
+        for trial in report["methods"]
+        for metric in CALIBRATION_METRICS
+    ]
+    return pd.DataFrame(
+        [
+            {
+                "calibrator": name,
+                "metric": metric,
+                "chosen": name == chosen_method,
+                **{field: estimate.get(field) for field in ("point", "lo", "hi")},
+                "method": estimate.get("method") if estimate.get("lo") is not None else None,
+                "confidence": _CONFIDENCE_LEVEL,
+                "n": report["n"],
+                "reason": refusal or estimate.get("reason"),
+            }
+            for name, metric, estimate, refusal in (
+                *estimates,
+                (BASE_RATE_LABEL, "brier", report["base_brier"], None),
             )
-    rows.append(
-        {
-            "calibrator": BASE_RATE,
-            "metric": "brier",
-            "chosen": False,
-            **_number(report["base_brier"]),
-            "n": report["n"],
-            "reason": report["base_brier"].get("reason"),
-        }
+        ]
     )
-    return pd.DataFrame(rows)
 
 
-def _number(estimate: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "point": estimate.get("point"),
-        "lo": estimate.get("lo"),
-        "hi": estimate.get("hi"),
-        "method": estimate.get("method") if estimate.get("lo") is not None else None,
-        "confidence": _LEVEL,
-    }
-
-
-def describe_changes(chains: pd.DataFrame, row: Mapping[str, Any]) -> str:
-    """Say whether a version's labels and scores have changed since it was fitted.
+def calibrator_changes_text(chains: pd.DataFrame, row: Mapping[str, Any]) -> str:
+    """Return whether a version's labels and scores have changed since it was fitted, as text.
 
     Scores are compared to 9 digits: weighing parts again may differ in the last bits.
     """
-    raw = apply_calibrator(row, chains)["r_raw"]
-    labelled = chains["target"].notna() & raw.notna()
-    current = sorted(
-        zip(raw[labelled].round(9), chains.loc[labelled, "target"].astype(bool), strict=True)
+    raw_scores = apply_calibrator(row, chains)["r_raw"]
+    is_labelled = chains["target"].notna()
+    if "baselines" in row["report"]:  # a combined fit, which needs no r_raw
+        raw_scores = raw_scores.fillna(-1.0)
+    is_labelled &= raw_scores.notna()
+    current_points = sorted(
+        zip(
+            raw_scores[is_labelled].round(9),
+            chains.loc[is_labelled, "target"].astype(bool),
+            strict=True,
+        )
     )
     points = row["report"]["points"]
-    if current == sorted(
-        zip((round(x, 9) for x in points["r_raw"]), points["target"], strict=True)
+    if current_points == sorted(
+        zip(
+            (-1.0 if x is None else round(x, 9) for x in points["r_raw"]),
+            points["target"],
+            strict=True,
+        )
     ):
         return "A fit today would see the same scores and verdicts."
     return (
-        f"Scores or labels of its runs have changed since: {len(current)} labels now, {row['n']}"
-        " then. Fit again to use them."
+        f"Scores or labels of its runs have changed since: {len(current_points)} labels now,"
+        f" {row['n']} then. Fit again to use them."
     )
 
 
-def with_targets(store: Store, runs: Sequence[str]) -> pd.DataFrame:
-    """Return the features of runs with a column ``target``: True, False, None if undecided."""
-    features, verdicts = feature_table(store, runs), targets(store, runs)
-    target_by_item = {
-        (row["run"], row["item_id"]): row["target"] for row in verdicts.to_dict("records")
-    }
-    known = [
+def with_targets(
+    store: Store,
+    runs: Sequence[str],
+    target: str = DEFAULT_TARGET,
+    *,
+    is_joined: bool = False,
+) -> pd.DataFrame:
+    """Return the features of runs with a column ``target``: True, False, None if undecided.
+
+    ``is_joined``: runs on the same chains complete each other, as a fit reads them.
+    """
+    features, verdicts = feature_table(store, runs), load_targets(store, runs, target=target)
+    target_by_item = verdicts.set_index(["run", "item_id"])["target"].to_dict()
+    target_values = [
         target_by_item.get(key) for key in zip(features["run"], features["item_id"], strict=True)
     ]
-    return features.assign(target=pd.Series(known, index=features.index, dtype=object))
+    table = features.assign(target=pd.Series(target_values, index=features.index, dtype=object))
+    if not is_joined:
+        return table
+    origins = verdicts.set_index(["run", "item_id"])["origin"].to_dict()
+    keys = zip(table["run"], table["item_id"], strict=True)
+    return join_runs(store, table.assign(origin=[origins.get(key) for key in keys]))
 
 
-def _diagram(view: RunView, choice: Choice) -> FigureData | NoFigure:
-    row = version_of(view.store)
+def _diagram_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+    row = load_calibrator_row(view.store)
     if row is None:
-        return NoFigure(NONE_YET)
-    limits = current_thresholds(view.store)
+        return MissingFigure(NO_CALIBRATOR_REASON)
+    thresholds = current_thresholds(view.store)
     if view.run_id in row["report"]["runs"]:
         note = (
             f"Calibrator {row['version']} on the labels it was fitted on, each predicted by a fit"
             " without its fold."
         )
-        return FigureData(reliability_diagram_table(row["report"], limits), note)
-    table = with_targets(view.store, [view.run_id])
+        return FigureData(reliability_diagram_table(row["report"], thresholds), note)
+    table = with_targets(view.store, [view.run_id], calibrator_target(row))
     calibrated = apply_calibrator(row, table)
-    known = table["target"].notna() & calibrated["r_cal"].notna()
-    if not known.any():
-        return NoFigure("no chain of the run has both a label and a calibrated score")
-    table = unseen_diagram_table(
-        calibrated.loc[known, "r_cal"].tolist(),
-        table.loc[known, "target"].astype(bool).tolist(),
-        limits,
-    )
+    has_both = table["target"].notna() & calibrated["r_cal"].notna()
+    if not has_both.any():
+        return MissingFigure("no chain of the run has both a label and a calibrated score")
+    labels = table.loc[has_both, "target"].astype(bool).tolist()
+    table = unseen_diagram_table(calibrated.loc[has_both, "r_cal"].tolist(), labels, thresholds)
     return FigureData(table, f"Calibrator {row['version']}, which saw none of these labels.")
 
 
-def _histogram(view: RunView, choice: Choice) -> FigureData | NoFigure:
-    table = with_targets(view.store, [view.run_id])
-    row = version_of(view.store)
+def _histogram_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+    row = load_calibrator_row(view.store)
+    table = with_targets(view.store, [view.run_id], calibrator_target(row))
     if row is None:
-        counts = histogram_table(
-            table["r_raw"].where(table["status"] == "ok"), table["target"], "r_raw"
-        )
+        raw_scores = table["r_raw"].where(table["status"] == "ok")
+        histogram = histogram_table(raw_scores, table["target"], "r_raw")
     else:
-        counts = histogram_table(
-            apply_calibrator(row, table)["r_cal"],
-            table["target"],
-            "r_cal",
-            current_thresholds(view.store),
-        )
-    return NoFigure("no chain of the run has a score") if counts.empty else FigureData(counts)
+        calibrated_scores = apply_calibrator(row, table)["r_cal"]
+        thresholds = current_thresholds(view.store)
+        histogram = histogram_table(calibrated_scores, table["target"], "r_cal", thresholds)
+    return (
+        MissingFigure("no chain of the run has a score")
+        if histogram.empty
+        else FigureData(histogram)
+    )
 
 
-def _curves(view: RunView, choice: Choice) -> FigureData | NoFigure:
+def _curves_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
     row = current_calibrator(view.store)
     if row is not None and "combination" in row["report"]:
-        return NoFigure(
+        return MissingFigure(
             "the calibrator in use combines several features: it is no curve of one score"
         )
-    return (
-        NoFigure(NONE_YET)
-        if row is None
-        else FigureData(curve_table(row, current_thresholds(view.store)), _version(row))
-    )
+    if row is None:
+        return MissingFigure(NO_CALIBRATOR_REASON)
+    return FigureData(curve_table(row, current_thresholds(view.store)), _version_note(row))
 
 
-def _comparison(view: RunView, choice: Choice) -> FigureData | NoFigure:
+def _comparison_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
     row = current_calibrator(view.store)
-    return (
-        NoFigure(NONE_YET)
-        if row is None
-        else FigureData(method_comparison_table(row["report"], row["method"]), _version(row))
-    )
+    if row is None:
+        return MissingFigure(NO_CALIBRATOR_REASON)
+    return FigureData(method_comparison_table(row["report"], row["method"]), _version_note(row))
 
 
-def _version(row: Mapping[str, Any]) -> str:
+def _version_note(row: Mapping[str, Any]) -> str:
     return (
         f"Calibrator {row['version']}, fitted on {row['n']} labels of {len(row['report']['runs'])}"
         " runs."
     )
 
 
-RELIABILITY_DIAGRAM = FigureTable("reliability_diagram", "run", _diagram, ("r_raw",))
-SCORE_HISTOGRAM = FigureTable("score_histogram", "run", _histogram, ("r_raw",))
-CALIBRATOR_CURVES = FigureTable("calibrator_curves", "store", _curves, ("r_raw",))
-CALIBRATOR_COMPARISON = FigureTable("calibrator_comparison", "store", _comparison, ("r_raw",))
+RELIABILITY_DIAGRAM = FigureTable("reliability_diagram", "run", _diagram_data, ("r_raw",))
+SCORE_HISTOGRAM = FigureTable("score_histogram", "run", _histogram_data, ("r_raw",))
+CALIBRATOR_CURVES = FigureTable("calibrator_curves", "store", _curves_data, ("r_raw",))
+CALIBRATOR_COMPARISON = FigureTable("calibrator_comparison", "store", _comparison_data, ("r_raw",))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import pandas as pd
@@ -12,12 +14,12 @@ import pandas as pd
 from cotlab.analysis.view import RunView
 from cotlab.core.errors import ConfigError
 
-_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+_NUMBER_PATTERN = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 """A number within a reason: ``1.5e-07``, say."""
-Scope = Literal["run", "item", "suite", "store"]
+TableScope = Literal["run", "item", "suite", "store"]
 
 
-class Choice(NamedTuple):
+class FigureChoice(NamedTuple):
     """Which of several tables a figure is drawn from; None takes the first, as its page does."""
 
     item: str | None = None
@@ -35,21 +37,34 @@ class Choice(NamedTuple):
     classifier: str | None = None
     """A classifier of unfaithfulness."""
 
-    def chosen(self) -> dict[str, str]:
+    def as_dict(self) -> dict[str, str]:
         """Return what was chosen, by name."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 
-    def select(self, name: str, known: list[str]) -> str:
-        """Return the chosen one of ``known``, else its first; ConfigError if it is not there."""
+    def select(self, name: str, options: list[str]) -> str:
+        """Return the chosen one of ``options``, else its first; ConfigError if it is not there."""
         value = getattr(self, name)
-        if value is not None and value not in known:
+        if value is not None and value not in options:
             raise ConfigError(
-                f"{name} {value!r} is not in this run; there are: {', '.join(known[:20])}"
+                f"{name} {value!r} is not in this run; there are: {', '.join(options[:20])}"
             )
-        return str(value) if value is not None else known[0]
+        return str(value) if value is not None else options[0]
 
 
-DEFAULT_CHOICE = Choice()
+class RecordedChoice(FigureChoice):
+    """A choice that notes the options that it was made among."""
+
+    def __init__(self, *_: str | None) -> None:
+        super().__init__()
+        self.options: dict[str, tuple[str, ...]] = {}
+
+    def select(self, name: str, options: list[str]) -> str:
+        """Return the chosen one of ``options``, else its first; ConfigError if it is not there."""
+        self.options[name] = tuple(options)
+        return super().select(name, options)
+
+
+DEFAULT_CHOICE = FigureChoice()
 
 
 class FigureData(NamedTuple):
@@ -58,13 +73,15 @@ class FigureData(NamedTuple):
     table: pd.DataFrame
     """The numbers, in the columns that the figure needs."""
     note: str = ""
-    """What the subtitle says besides the figure's own words."""
-    choice: Choice = DEFAULT_CHOICE
+    """Text added to the figure's subtitle."""
+    choice: FigureChoice = DEFAULT_CHOICE
     """What was chosen."""
+    options: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    """What could be chosen, by name, in the order of the choices."""
 
 
-class NoFigure(NamedTuple):
-    """Why a run does not have a figure."""
+class MissingFigure(NamedTuple):
+    """Reason for which a run does not have a figure."""
 
     reason: str
     """In a few words, without a full stop."""
@@ -76,24 +93,47 @@ class FigureTable:
 
     figure: str
     """Name of the figure's builder."""
-    of: Scope
-    """What one table is of."""
-    make: Callable[[RunView, Choice], FigureData | NoFigure]
+    scope: TableScope
+    """What one table covers: a run, an item, a suite or the store."""
+    make_table: Callable[[RunView, FigureChoice], FigureData | MissingFigure]
     """Makes the table."""
     metrics: tuple[str, ...] = ()
-    """A run with the figure has scores of one of these; of any where none is named."""
-    runs: int = 1
-    """How many runs it takes: this one, and others with tags on its suite."""
+    """A run with the figure has scores of one of these metrics; empty for any."""
+    min_runs: int = 1
+    """Fewest runs: this one, and others with tags on its suite."""
 
-    def can_be_in(self, view: RunView) -> bool:
+    def is_possible_for(self, view: RunView) -> bool:
         """Return whether a run may have the figure, without making its table."""
         if self.metrics and view.metrics.isdisjoint(self.metrics):
             return False
-        return self.runs < 2 or len(view.tagged_runs) >= self.runs
+        return self.min_runs < 2 or len(view.tagged_runs) >= self.min_runs
 
-    def __call__(self, view: RunView, choice: Choice = DEFAULT_CHOICE) -> FigureData | NoFigure:
+    def __call__(
+        self, view: RunView, choice: FigureChoice = DEFAULT_CHOICE
+    ) -> FigureData | MissingFigure:
         """Return the table of a run, or why the run does not have it."""
-        return self.make(view, choice)
+        return self.make_table(view, choice)
+
+
+def with_common_reasons(
+    estimates: pd.DataFrame, scores: pd.DataFrame, group_columns: list[str]
+) -> pd.DataFrame:
+    """Give estimates without a point the commonest reason of their undefined scores.
+
+    ``group_columns`` are the columns in which an estimate and its scores agree.
+    """
+    undefined_reasons = scores[scores["value"].isna()].groupby(group_columns)["reason"]
+    common_reasons = {
+        group: next(iter(count_reasons(reasons))) for group, reasons in undefined_reasons
+    }
+    groups = zip(*(estimates[key] for key in group_columns), strict=True)
+    rows = zip(groups, estimates["reason"], estimates["point"], strict=True)
+    return estimates.assign(
+        reason=[
+            common_reasons.get(group_key) or reason if pd.isna(point) else reason
+            for group_key, reason, point in rows
+        ]
+    )
 
 
 def count_reasons(reasons: Iterable[Any]) -> dict[str, int]:
@@ -101,15 +141,18 @@ def count_reasons(reasons: Iterable[Any]) -> dict[str, int]:
 
     Reasons that differ in their numbers only are one, with "…" where they differ.
     """
-    groups: dict[str, list[str]] = {}
-    for reason in map(str, reasons):
-        groups.setdefault(_NUMBER.sub("#", reason), []).append(reason)
+    n_by_reason = Counter(map(str, reasons))
+    variants_by_pattern: dict[str, list[str]] = {}
+    for reason in n_by_reason:
+        variants_by_pattern.setdefault(_NUMBER_PATTERN.sub("#", reason), []).append(reason)
     counts: dict[str, int] = {}
-    for variants in groups.values():
-        columns = zip(*map(_NUMBER.findall, variants), strict=True)
-        values = [column[0] if len(set(column)) == 1 else "…" for column in columns]
-        between = _NUMBER.split(variants[0])
+    for variants in variants_by_pattern.values():
+        columns = zip(*map(_NUMBER_PATTERN.findall, variants), strict=True)
+        shared_numbers = [column[0] if len(set(column)) == 1 else "…" for column in columns]
+        fixed_texts = _NUMBER_PATTERN.split(variants[0])
         counts[
-            "".join(text + value for text, value in zip(between, [*values, ""], strict=True))
-        ] = len(variants)
+            "".join(
+                text + value for text, value in zip(fixed_texts, [*shared_numbers, ""], strict=True)
+            )
+        ] = sum(n_by_reason[reason] for reason in variants)
     return dict(sorted(counts.items(), key=lambda pair: -pair[1]))

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 import pandas as pd
 
-from cotlab.analysis.tables.declare import Choice, FigureData, FigureTable, NoFigure
+from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
 from cotlab.analysis.view import RunView
-from cotlab.figures.drift import SAMPLES, band_half_width
-from cotlab.review.release.drift import feature_values
+from cotlab.figures.drift import SAMPLE_NAMES, band_half_width
+from cotlab.review.release.drift import load_feature_values
 from cotlab.review.release.drift_check import DriftCheck, drift_from_json
-from cotlab.store.calibrators import drift_checks
+from cotlab.store.calibrators import list_drift_checks
 from cotlab.store.database import Store
 
-MAX_PANELS = 12
-"""So many features' distributions stand in one figure."""
-MAX_LINES, MAX_CHECKS = 6, 40
-"""So many features and so many checks, the newest, stand in the figure over time."""
-_DIGITS = 9
+MAX_FEATURE_PANELS = 12
+"""Most features of one figure of distributions."""
+MAX_FEATURE_LINES, MAX_CHECKS = 6, 40
+"""Most features and most checks, the newest, of the figure over time."""
+_ROUNDING_DIGITS = 9
 
 
 def score_rows(check: DriftCheck) -> pd.DataFrame:
     """Return a row a feature, those that moved first: PSI, KS, null quantiles, limits, p-values."""
-    order = {name: index for index, name in enumerate(compared_features(check))}
+    feature_order = compared_features(check)
     return pd.DataFrame(
         [
             {
@@ -46,25 +48,26 @@ def score_rows(check: DriftCheck) -> pd.DataFrame:
                 "reason": feature.drift.reason or None,
             }
             for feature in sorted(
-                check.features, key=lambda feature: order.get(feature.name, len(order))
+                check.features,
+                key=lambda drifted: [*feature_order, drifted.name].index(drifted.name),
             )
         ]
     )
 
 
-def time_rows(checks: Sequence[DriftCheck]) -> pd.DataFrame:
+def drift_over_time_rows(checks: Sequence[DriftCheck]) -> pd.DataFrame:
     """Return PSI and KS of features over checks of one reference.
 
     Parameters
     ----------
     checks : sequence of DriftCheck
-        Of one reference, in the order in which they were made; the last ``MOST_CHECKS`` count.
+        Of one reference, in the order in which they were made; the last ``MAX_CHECKS`` count.
 
     Returns
     -------
     DataFrame
-        A row for each check and each of ``lines``: ``place`` (from 0)``, at`` (what part of a
-        series it is, else when it was made, UTC) and the columns of ``score_rows``; PSI in nats, KS
+        A row for each check and each of ``charted_features``: ``place`` (index from 0), ``at`` (the
+        label of the check, else its time, UTC) and the columns of ``score_rows``; PSI in nats, KS
         in [0, 1], None where a feature could not be compared.
     """
     checks = list(checks)[-MAX_CHECKS:]
@@ -76,45 +79,41 @@ def time_rows(checks: Sequence[DriftCheck]) -> pd.DataFrame:
         frames.append(rows.assign(place=index, at=check.label or f"{check.at:%Y-%m-%d %H:%M}"))
     if not frames:
         return pd.DataFrame(columns=["place", "at", "feature", "reason"])
-    table = pd.concat([part.astype(object) for part in frames])
-    order = {name: k for k, name in enumerate(names)}
+    table = pd.concat([frame.astype(object) for frame in frames])
     return table.sort_values(
-        "feature", key=lambda column: column.map(order), kind="stable"
-    ).reset_index(drop=True)
+        "feature", key=lambda column: column.map(names.index), kind="stable", ignore_index=True
+    )
 
 
 def charted_features(checks: Sequence[DriftCheck]) -> list[str]:
     """Return the features of the figure over time: most alerts first, then largest KS."""
-    alerts: dict[str, int] = {}
-    far: dict[str, float] = {}
-    for check in checks:
-        for feature in check.features:
-            alerts[feature.name] = alerts.get(feature.name, 0) + int(feature.alert)
-            far[feature.name] = max(
-                far.get(feature.name, -1.0),
-                -1.0 if feature.drift.ks.value is None else feature.drift.ks.value,
-            )
-    known = [name for name in far if far[name] >= 0]
-    return sorted(known, key=lambda name: (-alerts[name], -far[name]))[:MAX_LINES]
+    n_alerts: Counter[str] = Counter()
+    largest_ks: dict[str, float] = {}
+    for feature in chain.from_iterable(check.features for check in checks):
+        n_alerts[feature.name] += feature.alert
+        if feature.drift.ks.value is not None:
+            previous_ks = largest_ks.get(feature.name, 0.0)
+            largest_ks[feature.name] = max(previous_ks, feature.drift.ks.value)
+    return sorted(largest_ks, key=lambda name: (-n_alerts[name], -largest_ks[name]))[
+        :MAX_FEATURE_LINES
+    ]
 
 
 def stored_checks(store: Store, reference: Sequence[str]) -> list[DriftCheck]:
     """Return the stored checks of a reference (run ids, in any order), the oldest first."""
-    table = drift_checks(store)
-    same = [set(runs) == set(reference) for runs in table["reference"]]
-    return [drift_from_json(json.loads(text)) for text in table.loc[same, "result"]][::-1]
+    table = list_drift_checks(store)
+    has_same_reference = [set(runs) == set(reference) for runs in table["reference"]]
+    return [drift_from_json(json.loads(text)) for text in table.loc[has_same_reference, "result"]][
+        ::-1
+    ]
 
 
-def time_note(checks: Sequence[DriftCheck]) -> str:
+def drift_over_time_note(checks: Sequence[DriftCheck]) -> str:
     """Return what the figure over time leaves out, in a sentence; "" where nothing."""
-    every = {
-        feature.name
-        for check in checks
-        for feature in check.features
-        if feature.drift.ks.value is not None
-    }
-    gone = sorted(every - set(charted_features(checks)))
-    sentences = [f"Not drawn: {', '.join(gone)}."] if gone else []
+    features = chain.from_iterable(check.features for check in checks)
+    compared_names = {feature.name for feature in features if feature.drift.ks.value is not None}
+    omitted_names = sorted(compared_names.difference(charted_features(checks)))
+    sentences = [f"Not drawn: {', '.join(omitted_names)}."] if omitted_names else []
     if len(checks) > MAX_CHECKS:
         sentences.append(f"The last {MAX_CHECKS} of {len(checks)} checks.")
     return " ".join(sentences)
@@ -128,97 +127,97 @@ def distribution_rows(
     Parameters
     ----------
     values : DataFrame
-        As ``cotlab.review.release.drift.feature_values`` gives them.
+        As ``cotlab.review.release.drift.load_feature_values`` gives them.
     check : DriftCheck
     features : sequence of str, optional
-        The first ``MOST_PANELS`` that were tested where none are named, those that raise the alert
-        first.
+        By default the first ``MAX_FEATURE_PANELS`` that were tested, alerts first.
     """
-    chosen = list(features) if features is not None else compared_features(check)[:MAX_PANELS]
+    chosen_features = (
+        list(features) if features is not None else compared_features(check)[:MAX_FEATURE_PANELS]
+    )
+    columns = ["feature", "sample", "value", "share", "band", "n", "reason"]
     frames = []
-    for feature in (feature for feature in check.features if feature.name in chosen):
+    for feature in (feature for feature in check.features if feature.name in chosen_features):
         if feature.drift.reason:
-            frames.append(
-                pd.DataFrame(
-                    [
-                        {
-                            "feature": feature.name,
-                            "sample": "reference",
-                            "n": 0,
-                            "reason": feature.drift.reason,
-                        }
-                    ]
-                )
-            )
+            missing_row = (feature.name, "reference", None, None, None, 0, feature.drift.reason)
+            frames.append(pd.DataFrame([missing_row], columns=columns))
             continue
-        for side in SAMPLES:
-            side_values = values.loc[values["side"] == side, feature.name].dropna().round(_DIGITS)
-            share = side_values.value_counts(normalize=True).sort_index().cumsum()
+        for side in SAMPLE_NAMES:
+            side_values = (
+                values.loc[values["side"] == side, feature.name].dropna().round(_ROUNDING_DIGITS)
+            )
+            cumulative_share = side_values.value_counts(normalize=True).sort_index().cumsum()
             frames.append(
                 pd.DataFrame(
                     {
                         "feature": feature.name,
                         "sample": side,
-                        "value": share.index,
-                        "share": share.to_numpy(),
+                        "value": cumulative_share.index,
+                        "share": cumulative_share.to_numpy(),
                         "band": band_half_width(len(side_values)),
                         "n": len(side_values),
                         "reason": None,
                     }
                 )
             )
-    order = {name: index for index, name in enumerate(chosen)}
-    columns = ["feature", "sample", "value", "share", "band", "n", "reason"]
     if not frames:
         return pd.DataFrame(columns=columns)
-    table = pd.concat([part.reindex(columns=columns).astype(object) for part in frames])
+    table = pd.concat([frame.reindex(columns=columns).astype(object) for frame in frames])
     return table.sort_values(
-        "feature", key=lambda names: names.map(order), kind="stable"
-    ).reset_index(drop=True)
+        "feature",
+        key=lambda names: names.map(chosen_features.index),
+        kind="stable",
+        ignore_index=True,
+    )
 
 
 def compared_features(check: DriftCheck) -> list[str]:
     """Return the features that could be compared: alerts first, then by how far they moved."""
-    known = [feature for feature in check.features if not feature.drift.reason]
-    known.sort(key=lambda feature: (not feature.alert, -(feature.drift.ks.value or 0.0)))
-    return [feature.name for feature in known]
+    comparable = [feature for feature in check.features if not feature.drift.reason]
+    comparable.sort(key=lambda feature: (not feature.alert, -(feature.drift.ks.value or 0.0)))
+    return [feature.name for feature in comparable]
 
 
-def _check(view: RunView) -> DriftCheck | NoFigure:
-    checks = drift_checks(view.store, current=view.run_id)
+def _newest_check(view: RunView) -> DriftCheck | MissingFigure:
+    checks = list_drift_checks(view.store, run_id=view.run_id)
     if checks.empty:
-        return NoFigure(
+        return MissingFigure(
             f"no check of drift looks at this run; type: cotlab drift REFERENCE {view.run_id}"
         )
     return drift_from_json(json.loads(checks["result"].iloc[0]))
 
 
-def _against(check: DriftCheck) -> str:
+def _samples_note(check: DriftCheck) -> str:
     return f"Reference: {', '.join(check.reference)}; current: {', '.join(check.current)}."
 
 
-def _scores(view: RunView, choice: Choice) -> FigureData | NoFigure:
-    check = _check(view)
-    return check if isinstance(check, NoFigure) else FigureData(score_rows(check), _against(check))
-
-
-def _distributions(view: RunView, choice: Choice) -> FigureData | NoFigure:
-    check = _check(view)
-    if isinstance(check, NoFigure):
-        return check
-    return FigureData(distribution_rows(feature_values(view.store, check), check), _against(check))
-
-
-def _over_time(view: RunView, choice: Choice) -> FigureData | NoFigure:
-    check = _check(view)
-    if isinstance(check, NoFigure):
-        return check
-    every = stored_checks(view.store, check.reference)
-    return FigureData(
-        time_rows(every), f"Reference: {', '.join(check.reference)}. {time_note(every)}".strip()
+def _scores_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+    check = _newest_check(view)
+    return (
+        check
+        if isinstance(check, MissingFigure)
+        else FigureData(score_rows(check), _samples_note(check))
     )
 
 
-DRIFT_OVER_TIME = FigureTable("drift_over_time", "run", _over_time, ("r_raw",))
-DRIFT_SCORES = FigureTable("drift_scores", "run", _scores, ("r_raw",))
-FEATURE_DISTRIBUTIONS = FigureTable("feature_distributions", "run", _distributions, ("r_raw",))
+def _distributions_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+    check = _newest_check(view)
+    if isinstance(check, MissingFigure):
+        return check
+    return FigureData(
+        distribution_rows(load_feature_values(view.store, check), check), _samples_note(check)
+    )
+
+
+def _over_time_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+    check = _newest_check(view)
+    if isinstance(check, MissingFigure):
+        return check
+    checks = stored_checks(view.store, check.reference)
+    note = f"Reference: {', '.join(check.reference)}. {drift_over_time_note(checks)}".strip()
+    return FigureData(drift_over_time_rows(checks), note)
+
+
+DRIFT_OVER_TIME = FigureTable("drift_over_time", "run", _over_time_data, ("r_raw",))
+DRIFT_SCORES = FigureTable("drift_scores", "run", _scores_data, ("r_raw",))
+FEATURE_DISTRIBUTIONS = FigureTable("feature_distributions", "run", _distributions_data, ("r_raw",))

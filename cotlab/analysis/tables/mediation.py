@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import asdict
 from typing import NamedTuple
 
 import pandas as pd
 
-from cotlab.analysis.tables.declare import count_reasons
-from cotlab.core.vocabulary import SOURCES
-from cotlab.figures.mediation import DROPS
-from cotlab.figures.span_heatmap import span_order
-from cotlab.metrics.mediation.spread import item_spreads, single_draws
+from cotlab.analysis.tables.declare import with_common_reasons
+from cotlab.analysis.view import with_facet_columns
+from cotlab.core.types import MEDIATION_SOURCES
+from cotlab.figures.mediation import DROP_METRICS
+from cotlab.figures.span_heatmap import span_sort_key
+from cotlab.metrics.mediation.spread import item_spreads, single_draw_cmis
+from cotlab.stats.intervals import interval_columns
 
-FACETS = ("chain", "given", "source", "control", "span", "keep", "part", "donor")
+FACET_NAMES = ("chain", "given", "source", "control", "span", "keep", "part", "donor")
 """Parts of a facet of the scorer mediation; each becomes a column, empty where a score has none."""
-ORDER = (*SOURCES, "published")
-OF_SPAN = ("cmi", "share", "mass_lost")
-INDICES = (
+SOURCE_ORDER = (*MEDIATION_SOURCES, "published")
+SPAN_METRICS = ("cmi", "share", "mass_lost")
+INDEX_METRICS = (
     "cmi",
     "bypass",
     "share",
@@ -37,27 +39,24 @@ INDICES = (
     "boundary_deviation",
     "control_coverage",
 )
-NATS = ("drop_cot", "drop_control", "no_cot_drop", "baseline_logp")
-NO_UNIT = frozenset({"spans_defined", *NATS})
-"""Indices that are not drawn beside the others: they are no share."""
-METRICS_OF = {
+NATS_METRICS = ("drop_cot", "drop_control", "no_cot_drop", "baseline_logp")
+UNDRAWN_METRICS = frozenset({"spans_defined", *NATS_METRICS})
+"""Indices that are plotted apart from the others, since they are no shares."""
+METRICS_BY_TABLE = {
     "density": ("cmi", "cmi_kept"),
-    "spans": OF_SPAN,
+    "density_in_nats": ("drop_cot", "drop_kept"),
+    "spans": SPAN_METRICS,
     "spans_of_sources": ("cmi",),
-    "layers": tuple(DROPS),
-    "indices": (*INDICES, *NATS),
+    "layers": tuple(DROP_METRICS),
+    "indices": (*INDEX_METRICS, *NATS_METRICS),
 }
 """The metrics whose scores each table of a run reads, by the name of its function."""
-RAW_ITEMS = 20
+MAX_RAW_ITEMS = 20
 
 
 def with_facets(table: pd.DataFrame) -> pd.DataFrame:
-    """Add a column for each of ``FACETS`` to scores or estimates."""
-    facets = {text: json.loads(text) for text in table["facet"].unique()}
-    columns = {name: [facets[text].get(name, "") for text in table["facet"]] for name in FACETS}
-    return table.assign(
-        **{name: pd.Series(values, table.index, dtype="str") for name, values in columns.items()}
-    )
+    """Add a column for each of ``FACET_NAMES`` to scores or estimates."""
+    return with_facet_columns(table, *FACET_NAMES)
 
 
 class Setting(NamedTuple):
@@ -72,14 +71,14 @@ class Setting(NamedTuple):
     control: str
     """Where the states of the control come from."""
 
-    def of(self, table: pd.DataFrame) -> pd.DataFrame:
+    def select_rows(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return the rows of this setting, with those that hold for every source and control."""
         mask = pd.Series(True, index=table.index)
         for name, value in self._asdict().items():
             mask &= table[name].isin((value, ""))
         return table[mask]
 
-    def any_source(self, table: pd.DataFrame) -> pd.DataFrame:
+    def select_all_sources(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return the rows of this setting's chain and control, from every source.
 
         The literal source always has its own control.
@@ -90,59 +89,63 @@ class Setting(NamedTuple):
 
 def available_settings(scores: pd.DataFrame) -> list[Setting]:
     """Return the settings that have a CMI, the usual source and control first."""
-    rows = list(
-        scores[scores["metric"] == "cmi"][list(Setting._fields)]
-        .drop_duplicates()
-        .itertuples(index=False, name=None)
+    rows = scores[scores["metric"] == "cmi"][list(Setting._fields)]
+    settings = {Setting(*row) for row in rows.itertuples(index=False, name=None)}
+    return sorted(
+        settings, key=lambda s: ([*SOURCE_ORDER, s.source].index(s.source), s.control != "other", s)
     )
-    rows.sort(
-        key=lambda f: (ORDER.index(f[2]) if f[2] in ORDER else len(ORDER), f[3] != "other", f)
-    )
-    return [Setting(*f) for f in rows]
 
 
-def full_depth_rows(table: pd.DataFrame) -> pd.DataFrame:
+def all_layer_rows(table: pd.DataFrame) -> pd.DataFrame:
     """Return rows of all layers, or of no span, with every position kept."""
     return table[table["span"].isin(("all", "")) & (table["keep"] == "")]
 
 
-def with_reasons(means: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+def with_item_reasons(means: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """Give estimates without a point the commonest reason of their items."""
-    metric_scores = scores[scores["metric"].isin(set(means["metric"]))]
-    gone = metric_scores[metric_scores["value"].isna()].groupby(["metric", "facet"])["reason"]
-    commonest = {pair: next(iter(count_reasons(reasons))) for pair, reasons in gone}
-    pairs = zip(means["metric"], means["facet"], means["reason"], means["point"], strict=True)
-    return means.assign(
-        reason=[commonest.get((m, f), r) if pd.isna(point) else r for m, f, r, point in pairs]
+    return with_common_reasons(
+        means, scores[scores["metric"].isin(set(means["metric"]))], ["metric", "facet"]
     )
 
 
 def density(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
     """Return CMI by share of positions, of every source with this control.
 
-    Empty where no share was asked.
+    Empty where no share was patched.
     """
-    curve, raw = (
-        t[t["metric"].isin(("cmi", "cmi_kept")) & (t["span"] == "all")]
-        for t in map(setting.any_source, (means, scores))
+    return _by_share(scores, means, setting, METRICS_BY_TABLE["density"])
+
+
+def density_in_nats(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
+    """Return the chain's drop in nats by share of positions; empty where no share was patched."""
+    return _by_share(scores, means, setting, METRICS_BY_TABLE["density_in_nats"])
+
+
+def _by_share(
+    scores: pd.DataFrame, means: pd.DataFrame, setting: Setting, metrics: tuple[str, ...]
+) -> pd.DataFrame:
+    """Return estimates of a metric of all positions, and of its counterpart of a share of them."""
+    curve, raw_scores = (
+        rows[rows["metric"].isin(metrics) & (rows["span"] == "all")]
+        for rows in map(setting.select_all_sources, (means, scores))
     )
-    if not (curve["metric"] == "cmi_kept").any():
+    if not (curve["metric"] == metrics[1]).any():
         return curve.iloc[:0]
-    values = raw.groupby("facet")["value"].apply(list)
-    lists = [
-        values.get(facet, []) if n <= RAW_ITEMS else []
+    values = raw_scores.groupby("facet")["value"].apply(list)
+    item_values = [
+        values.get(facet, []) if n <= MAX_RAW_ITEMS else []
         for facet, n in zip(curve["facet"], curve["n"], strict=True)
     ]
     shares = pd.to_numeric(curve["keep"].replace("", "1.0"))
-    return with_reasons(curve, scores).assign(keep=shares, values=lists)
+    return with_item_reasons(curve, scores).assign(keep=shares, values=item_values)
 
 
 def spans(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
     """Return CMI, share and mass lost of one source by span."""
-    estimates = setting.of(means)
-    return with_reasons(
+    estimates = setting.select_rows(means)
+    return with_item_reasons(
         estimates[
-            estimates["metric"].isin(OF_SPAN)
+            estimates["metric"].isin(SPAN_METRICS)
             & (estimates["span"] != "")
             & (estimates["keep"] == "")
         ],
@@ -152,24 +155,27 @@ def spans(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.Dat
 
 def spans_of_sources(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
     """Return CMI by span of every source with this control."""
-    same = setting.any_source(means)
-    return with_reasons(same[(same["metric"] == "cmi") & (same["span"] != "")], scores)
+    setting_means = setting.select_all_sources(means)
+    return with_item_reasons(
+        setting_means[(setting_means["metric"] == "cmi") & (setting_means["span"] != "")], scores
+    )
 
 
 def layers(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
     """Return the drops of single layers."""
-    estimates = setting.of(means)
-    return with_reasons(
-        estimates[estimates["metric"].isin(DROPS) & estimates["span"].str.isdecimal()], scores
+    estimates = setting.select_rows(means)
+    return with_item_reasons(
+        estimates[estimates["metric"].isin(DROP_METRICS) & estimates["span"].str.isdecimal()],
+        scores,
     )
 
 
 def indices(scores: pd.DataFrame, means: pd.DataFrame, setting: Setting) -> pd.DataFrame:
-    """Return every index of all layers, in the order of ``INDICES`` and ``NATS``."""
-    order = (*INDICES, *NATS)
-    estimates = full_depth_rows(setting.of(means))
+    """Return every index of all layers, in the order of ``INDEX_METRICS`` and ``NATS_METRICS``."""
+    order = (*INDEX_METRICS, *NATS_METRICS)
+    estimates = all_layer_rows(setting.select_rows(means))
     estimates = estimates[estimates["metric"].isin(order)]
-    return with_reasons(
+    return with_item_reasons(
         estimates.sort_values("metric", key=lambda names: names.map(order.index)), scores
     )
 
@@ -179,37 +185,23 @@ def spread_table(scores: pd.DataFrame, setting: Setting, item_id: str, seed: int
 
     No row where nothing was patched.
     """
-    drop_scores = setting.of(
+    drop_scores = setting.select_rows(
         scores[(scores["metric"] == "patch_drop") & (scores["item_id"] == item_id)]
     )
-    estimators = item_spreads(
-        [{str(k): v for k, v in row.items()} for row in drop_scores.to_dict("records")],
-        seed=seed,
-        item_id=item_id,
-    )
+    estimators = item_spreads(drop_scores.to_dict("records"), seed=seed, item_id=item_id)
     rows = [
-        (
-            s.metric,
-            s.source,
-            s.control,
-            s.span,
-            s.keep,
-            i.point,
-            i.lo,
-            i.hi,
-            i.level,
-            i.n,
-            s.donors,
-            i.method,
-            i.reason,
-        )
-        for s in estimators
-        for i in (s.interval,)
+        {
+            **asdict(estimator),
+            **interval_columns(estimator.interval),
+            "draws": estimator.interval.n,
+            "donors": estimator.n_donors,
+        }
+        for estimator in estimators
     ]
-    return pd.DataFrame(rows, columns=SPREAD)
+    return pd.DataFrame(rows, columns=SPREAD_COLUMNS)
 
 
-SPREAD = [
+SPREAD_COLUMNS = [
     "metric",
     "source",
     "control",
@@ -227,28 +219,27 @@ SPREAD = [
 
 
 def item_density_table(spread: pd.DataFrame, drop_scores: pd.DataFrame) -> pd.DataFrame:
-    """Return CMI of one item by share of positions; empty where no share was asked."""
+    """Return CMI of one item by share of positions; empty where no share was patched."""
     curve = spread[spread["metric"].isin(("cmi", "cmi_kept")) & (spread["span"] == "all")]
     if not (curve["metric"] == "cmi_kept").any():
         return curve.iloc[:0]
-    rows = [
-        {str(k): v for k, v in row.items()}
-        for row in drop_scores[drop_scores["span"] == "all"].to_dict("records")
-    ]
-    curve = curve.assign(values=[single_draws(rows, keep) for keep in curve["keep"]])
+    rows = drop_scores[drop_scores["span"] == "all"].to_dict("records")
+    curve = curve.assign(values=[single_draw_cmis(rows, keep) for keep in curve["keep"]])
     return curve.assign(keep=pd.to_numeric(curve["keep"].replace("", "1.0")))
 
 
 def drop_spans(drop_scores: pd.DataFrame) -> list[str]:
     """Return the spans that one item was patched in, all layers first."""
-    return sorted({str(span) for span in drop_scores["span"] if span}, key=span_order, reverse=True)
+    return sorted(
+        {str(span) for span in drop_scores["span"] if span}, key=span_sort_key, reverse=True
+    )
 
 
 def drop_table(drop_scores: pd.DataFrame, span: str) -> pd.DataFrame:
     """Return the patched forwards of one item in a span, and those of every span."""
-    visible = drop_scores[drop_scores["span"].isin((span, ""))]
+    span_drops = drop_scores[drop_scores["span"].isin((span, ""))]
     labels = [
         f"{part} {keep}".strip()
-        for part, keep in zip(visible["part"], visible["keep"], strict=True)
+        for part, keep in zip(span_drops["part"], span_drops["keep"], strict=True)
     ]
-    return visible.assign(part=labels)
+    return span_drops.assign(part=labels)

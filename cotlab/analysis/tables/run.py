@@ -1,4 +1,4 @@
-"""The table of each figure over a run."""
+"""The table of each figure over a run, its labels and its decisions."""
 
 from __future__ import annotations
 
@@ -7,20 +7,26 @@ from collections.abc import Callable
 import pandas as pd
 
 from cotlab.analysis.tables import mediation, reliability
-from cotlab.analysis.tables.declare import Choice, FigureData, FigureTable, NoFigure
-from cotlab.analysis.view import RunView, position_estimates, with_mode
-from cotlab.core.vocabulary import CCS_METRICS
+from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
+from cotlab.analysis.view import RunView, position_estimates, with_facet_columns
+from cotlab.core.types import CCS_METRICS
 from cotlab.figures.mediation import metric_label
-from cotlab.figures.robustness import MEASURES
+from cotlab.figures.robustness import MEASURE_NAMES
+from cotlab.figures.style import truncate_text
+from cotlab.reliability.policy import DEFAULT_DOMAIN
+from cotlab.reliability.volumes import threshold_points
+from cotlab.review.labelling.agreement import AFTER_MISTAKE, Agreement, measure_agreement
+from cotlab.review.release.decide import load_policy, load_scored_items
+from cotlab.stats.intervals import interval_columns
 from cotlab.store import read
 from cotlab.validation.report import doses_table, read_report
 
-NOT_ENDED = "the means are estimated when the run ends or is stopped"
+NOT_ENDED_REASON = "the means are estimated when the run ends or is stopped"
 
 
-def missing_scorer(scorer: str) -> NoFigure:
+def missing_scorer_reason(scorer: str) -> MissingFigure:
     """Return that a run has no scores of a scorer."""
-    return NoFigure(f"the run has no scores of the scorer {scorer}")
+    return MissingFigure(f"the run has no scores of the scorer {scorer}")
 
 
 def run_ccs_metrics(view: RunView) -> list[str]:
@@ -28,106 +34,106 @@ def run_ccs_metrics(view: RunView) -> list[str]:
     return [metric for metric in CCS_METRICS if metric in view.metrics]
 
 
-def _positions(view: RunView, choice: Choice) -> FigureData | NoFigure:
-    known = run_ccs_metrics(view)
-    if not known:
-        return missing_scorer("ablation")
-    metric = choice.select("metric", known)
-    table = with_mode(position_estimates(view, metric))
-    return (
-        FigureData(table, choice=Choice(metric=metric))
-        if len(table)
-        else NoFigure("no step has been scored")
-    )
+def _positions_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+    ccs_metrics = run_ccs_metrics(view)
+    if not ccs_metrics:
+        return missing_scorer_reason("ablation")
+    metric = choice.select("metric", ccs_metrics)
+    table = with_facet_columns(position_estimates(view, metric), "mode")
+    if table.empty:
+        return MissingFigure("no step has been scored")
+    return FigureData(table, choice=FigureChoice(metric=metric))
 
 
-def _modes(view: RunView, choice: Choice) -> FigureData | NoFigure:
+def _modes_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
     if not run_ccs_metrics(view):
-        return missing_scorer("ablation")
+        return missing_scorer_reason("ablation")
     estimates = view.estimates[view.estimates["metric"].isin(CCS_METRICS)]
     if estimates.empty:
-        return NoFigure(NOT_ENDED)
+        return MissingFigure(NOT_ENDED_REASON)
     if estimates["mode"].nunique() < 2:
-        return NoFigure("the run has one mode only: there is nothing to compare")
+        return MissingFigure("the run has one mode only: there is nothing to compare")
     return FigureData(estimates, "Mean over items of each item's mean CCS.")
 
 
-def _rrr(view: RunView, choice: Choice) -> FigureData | NoFigure:
-    known, spec = run_ccs_metrics(view), view.scorer("ablation")
-    if not known or spec is None:
-        return missing_scorer("ablation")
-    metric, estimates = choice.select("metric", known), view.estimates
+def _rrr_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+    ccs_metrics, spec = run_ccs_metrics(view), view.scorer("ablation")
+    if not ccs_metrics or spec is None:
+        return missing_scorer_reason("ablation")
+    metric, estimates = choice.select("metric", ccs_metrics), view.estimates
     rrr = estimates[(estimates["metric"] == "rrr") & (estimates["ccs"] == metric)]
     if rrr.empty:
-        return NoFigure(NOT_ENDED)
-    ceiling = estimates[
+        return MissingFigure(NOT_ENDED_REASON)
+    ceiling_by_mode = estimates[
         (estimates["metric"] == "rrr_ceiling") & (estimates["ccs"] == metric)
     ].set_index("mode")["point"]
-    limit = float(spec.params["ccs_threshold"])
-    note = f"A step is redundant where its CCS ({metric}) is below the threshold {limit:g}."
+    ccs_threshold = float(spec.params["ccs_threshold"])
+    note = f"A step is redundant where its CCS ({metric}) is below the threshold {ccs_threshold:g}."
     return FigureData(
-        rrr.assign(ceiling=rrr["mode"].map(ceiling), threshold=limit), note, Choice(metric=metric)
+        rrr.assign(ceiling=rrr["mode"].map(ceiling_by_mode), threshold=ccs_threshold),
+        note,
+        FigureChoice(metric=metric),
     )
 
 
 def run_component_scores(view: RunView) -> pd.DataFrame:
     """Return the parts of reliability of each item."""
-    return reliability.component_scores(view.scores(*reliability.METRICS))
+    return reliability.component_scores(view.scores(*reliability.RELIABILITY_METRICS))
 
 
-def _reliability(view: RunView, choice: Choice) -> FigureData | NoFigure:
+def _reliability_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
     rows = run_component_scores(view)
     if rows.empty:
-        return missing_scorer("composite")
+        return missing_scorer_reason("composite")
     means = reliability.component_means(rows, view.estimates)
-    return NoFigure(NOT_ENDED) if means.empty else FigureData(means)
+    return MissingFigure(NOT_ENDED_REASON) if means.empty else FigureData(means)
 
 
-def _correlations(view: RunView, choice: Choice) -> FigureData | NoFigure:
+def _correlations_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
     rows = run_component_scores(view)
     if rows.empty:
-        return missing_scorer("composite")
+        return missing_scorer_reason("composite")
     pairs = reliability.component_correlations(rows)
-    return NoFigure("fewer than two parts were measured") if pairs.empty else FigureData(pairs)
+    return MissingFigure("fewer than two parts were measured") if pairs.empty else FigureData(pairs)
 
 
-def _diagnoses(view: RunView, choice: Choice) -> FigureData | NoFigure:
+def _diagnoses_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
     if "diagnosis" not in view.metrics:
-        return missing_scorer("composite")
+        return missing_scorer_reason("composite")
     rates = reliability.diagnosis_means(view.scores("diagnosis"), view.estimates)
     return (
-        NoFigure(NOT_ENDED)
+        MissingFigure(NOT_ENDED_REASON)
         if rates.empty
         else FigureData(rates.sort_values("point", ascending=False))
     )
 
 
-def _perturbations(view: RunView, choice: Choice) -> FigureData | NoFigure:
-    if view.metrics.isdisjoint(MEASURES):
-        return missing_scorer("robustness")
+def _perturbations_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+    if view.metrics.isdisjoint(MEASURE_NAMES):
+        return missing_scorer_reason("robustness")
     table = reliability.perturbation_table(
         view.scores(*reliability.CHARTED_METRICS), view.estimates
     )
-    return NoFigure(NOT_ENDED) if table.empty else FigureData(table)
+    return MissingFigure(NOT_ENDED_REASON) if table.empty else FigureData(table)
 
 
 def robustness_measures(view: RunView) -> list[str]:
     """Return the measures of a perturbed step that the run has."""
-    return [name for name in MEASURES if name in view.step_metrics]
+    return [name for name in MEASURE_NAMES if name in view.step_metrics]
 
 
-def _cells(view: RunView, choice: Choice) -> FigureData | NoFigure:
-    known = robustness_measures(view)
-    if not known:
-        return missing_scorer("robustness")
-    measure = choice.select("metric", known)
+def _cells_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+    measures = robustness_measures(view)
+    if not measures:
+        return missing_scorer_reason("robustness")
+    measure = choice.select("metric", measures)
     table = reliability.with_perturbation(
-        position_estimates(view, measure, flags=reliability.FLAGS)
+        position_estimates(view, measure, flag_metrics=reliability.FLAG_METRICS)
     )
-    return FigureData(table, choice=Choice(metric=measure))
+    return FigureData(table, choice=FigureChoice(metric=measure))
 
 
-def chosen_setting(view: RunView, choice: Choice) -> mediation.Setting | None:
+def select_mediation_setting(view: RunView, choice: FigureChoice) -> mediation.Setting | None:
     """Return the chosen setting, or the first; None where the run has none."""
     groups = mediation.with_facets(view.score_groups)
     settings_by_key = {"~".join(s): s for s in mediation.available_settings(groups)}
@@ -138,76 +144,167 @@ def chosen_setting(view: RunView, choice: Choice) -> mediation.Setting | None:
     )
 
 
-def _mediated(kind: str, none: str) -> Callable[[RunView, Choice], FigureData | NoFigure]:
+def _mediation_maker(
+    table_name: str, empty_reason: str
+) -> Callable[[RunView, FigureChoice], FigureData | MissingFigure]:
     """Return the maker of a table of mediation, by its function in ``tables.mediation``."""
 
-    def make(view: RunView, choice: Choice) -> FigureData | NoFigure:
-        setting = chosen_setting(view, choice)
+    def make(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+        setting = select_mediation_setting(view, choice)
         if setting is None:
-            return missing_scorer("mediation")
-        scores = mediation.with_facets(view.scores(*mediation.METRICS_OF[kind]))
+            return missing_scorer_reason("mediation")
+        scores = mediation.with_facets(view.scores(*mediation.METRICS_BY_TABLE[table_name]))
         means = mediation.with_facets(view.estimates)
-        table = getattr(mediation, kind)(scores, means, setting)
-        if kind == "indices":
-            table = table[~table["metric"].isin(mediation.NO_UNIT)]
+        table = getattr(mediation, table_name)(scores, means, setting)
+        if table_name == "indices":
+            table = table[~table["metric"].isin(mediation.UNDRAWN_METRICS)]
         if table.empty:
-            return NoFigure(NOT_ENDED if means.empty else none)
-        if kind == "spans_of_sources" and table["source"].nunique() < 2:
-            return NoFigure("the run has one view only: span_heatmap shows it")
+            return MissingFigure(NOT_ENDED_REASON if means.empty else empty_reason)
+        if table_name == "spans_of_sources" and table["source"].nunique() < 2:
+            return MissingFigure("the run has one view only: span_heatmap shows it")
         note = (
             ""
-            if kind in ("density", "spans_of_sources")
+            if table_name in ("density", "density_in_nats", "spans_of_sources")
             else f"Source {metric_label(setting.source)}."
         )
-        return FigureData(table, note, Choice(setting="~".join(setting)))
+        return FigureData(table, note, FigureChoice(setting="~".join(setting)))
 
     return make
 
 
-def _lengths(view: RunView, choice: Choice) -> FigureData | NoFigure:
+def _lengths_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
     suite = read.get_suite(view.store, view.suite)
-    steps = pd.Series([len(item.steps) for item in suite.items])
-    if not steps.any():
-        return NoFigure(
+    chain_lengths = pd.Series([len(item.steps) for item in suite.items])
+    if not chain_lengths.any():
+        return MissingFigure(
             "the suite's items have no chains: they are the model's own, or were not published"
         )
     return FigureData(
-        steps.value_counts().rename_axis("n_steps").reset_index(name="count").sort_values("n_steps")
+        chain_lengths.value_counts()
+        .rename_axis("n_steps")
+        .reset_index(name="count")
+        .sort_values("n_steps")
     )
 
 
-def _doses(view: RunView, choice: Choice) -> FigureData | NoFigure:
+def _doses_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
     report = read_report(view.store.folder)
     if report is None or not report["metrics"]:
-        return NoFigure("no metric has been held against the organisms yet; type: cotlab validate")
+        return MissingFigure(
+            "no metric has been held against the organisms yet; type: cotlab validate"
+        )
     metric = choice.select("metric", list(report["metrics"]))
-    return FigureData(doses_table(metric, report["metrics"][metric]), choice=Choice(metric=metric))
+    return FigureData(
+        doses_table(metric, report["metrics"][metric]), choice=FigureChoice(metric=metric)
+    )
 
 
-CCS_BY_POSITION = FigureTable("ccs_by_position", "run", _positions, CCS_METRICS)
-MODES_BY_METRIC = FigureTable("modes_by_metric", "run", _modes, CCS_METRICS)
-RRR_BY_MODE = FigureTable("rrr_by_mode", "run", _rrr, CCS_METRICS)
-RELIABILITY_PARTS = FigureTable("reliability_parts", "run", _reliability, reliability.METRICS)
-SIGNAL_CORRELATION = FigureTable("signal_correlation", "run", _correlations, reliability.METRICS)
-DIAGNOSIS_RATES = FigureTable("diagnosis_rates", "run", _diagnoses, ("diagnosis",))
-ROBUSTNESS_BY_PERTURBATION = FigureTable(
-    "robustness_by_perturbation", "run", _perturbations, tuple(MEASURES)
+CCS_BY_POSITION = FigureTable("ccs_by_position", "run", _positions_data, CCS_METRICS)
+MODES_BY_METRIC = FigureTable("modes_by_metric", "run", _modes_data, CCS_METRICS)
+RRR_BY_MODE = FigureTable("rrr_by_mode", "run", _rrr_data, CCS_METRICS)
+RELIABILITY_PARTS = FigureTable(
+    "reliability_parts", "run", _reliability_data, reliability.RELIABILITY_METRICS
 )
-PERTURBATION_CELLS = FigureTable("perturbation_cells", "run", _cells, tuple(MEASURES))
-CHAIN_LENGTHS = FigureTable("chain_lengths", "suite", _lengths)
-VALIDATION_DOSES = FigureTable("validation_doses", "store", _doses)
+SIGNAL_CORRELATION = FigureTable(
+    "signal_correlation", "run", _correlations_data, reliability.RELIABILITY_METRICS
+)
+DIAGNOSIS_RATES = FigureTable("diagnosis_rates", "run", _diagnoses_data, ("diagnosis",))
+ROBUSTNESS_BY_PERTURBATION = FigureTable(
+    "robustness_by_perturbation", "run", _perturbations_data, tuple(MEASURE_NAMES)
+)
+PERTURBATION_CELLS = FigureTable("perturbation_cells", "run", _cells_data, tuple(MEASURE_NAMES))
+CHAIN_LENGTHS = FigureTable("chain_lengths", "suite", _lengths_data)
+VALIDATION_DOSES = FigureTable("validation_doses", "store", _doses_data)
 CMI_DENSITY = FigureTable(
-    "cmi_density", "run", _mediated("density", "no share of the positions was patched"), ("cmi",)
+    "cmi_density",
+    "run",
+    _mediation_maker("density", "no share of the positions was patched"),
+    ("cmi",),
+)
+DROP_DENSITY = FigureTable(
+    "drop_density",
+    "run",
+    _mediation_maker("density_in_nats", "no share of the positions was patched"),
+    ("drop_kept",),
 )
 SPAN_HEATMAP = FigureTable(
-    "span_heatmap", "run", _mediated("spans", "no span was patched"), ("cmi",)
+    "span_heatmap", "run", _mediation_maker("spans", "no span was patched"), ("cmi",)
 )
 SPAN_HEATMAP_SOURCES = FigureTable(
-    "span_heatmap", "run", _mediated("spans_of_sources", "no span was patched"), ("cmi",)
+    "span_heatmap", "run", _mediation_maker("spans_of_sources", "no span was patched"), ("cmi",)
 )
 LAYER_PROFILE = FigureTable(
-    "layer_profile", "run", _mediated("layers", "no single layer was patched"), ("cmi",)
+    "layer_profile", "run", _mediation_maker("layers", "no single layer was patched"), ("cmi",)
 )
 MEDIATION_INDICES = FigureTable(
-    "mediation_indices", "run", _mediated("indices", "no index was estimated"), ("cmi",)
+    "mediation_indices", "run", _mediation_maker("indices", "no index was estimated"), ("cmi",)
 )
+
+
+QUESTION_LABELS = {
+    "reasoning": "the reasoning",
+    "target": "the target",
+    "first_mistake": "the first mistake",
+    "faithful": "faithfulness",
+}
+"""The question that raters answered, as a label of figures."""
+MAX_PAIRS = 20
+"""Most pairs in one figure, those with the most items; a table has all of them."""
+MAX_NAME_CHARS = 18
+"""Most characters of a rater's name in a figure, so that both of a pair fit."""
+
+
+def agreement_points(result: Agreement, question: str) -> pd.DataFrame:
+    """Return alpha of all raters, then kappa of each two.
+
+    Parameters
+    ----------
+    question : "reasoning", "target", "first_mistake" or "faithful"
+
+    Returns
+    -------
+    DataFrame
+        label, of, point, lo, hi, n, n_undefined, method, confidence, reason; empty where no item
+        has two raters.
+    """
+    n_raters = len({rater.rater for rater in result.raters})
+    labelled_intervals = [(f"alpha, {n_raters} raters", result.alpha[question])]
+    if question == "first_mistake":
+        labelled_intervals.append(("alpha, step by step", result.alpha[AFTER_MISTAKE]))
+    pairs = [pair for pair in result.pairs if pair.question == question]
+    for pair in sorted(pairs, key=lambda pair: -pair.n)[:MAX_PAIRS]:
+        first, second = (truncate_text(name, MAX_NAME_CHARS) for name in (pair.first, pair.second))
+        labelled_intervals.append((f"kappa, {first} and {second}", pair.kappa))
+    question_label = QUESTION_LABELS[question]
+    rows = [
+        {"label": label, "of": question_label, **interval_columns(interval)}
+        for label, interval in labelled_intervals
+    ]
+    return pd.DataFrame(rows if pairs else [], columns=list(rows[0]))
+
+
+def _agreement_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+    result = measure_agreement(view.store, runs=[view.run_id])
+    table = agreement_points(result, "reasoning")
+    if table.empty:
+        return MissingFigure("no item of this run has labels of two raters")
+    return FigureData(table)
+
+
+LABEL_AGREEMENT = FigureTable("label_agreement", "run", _agreement_data)
+
+
+def _volumes_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+    if "r_raw" not in view.metrics:
+        return MissingFigure("the run has no scores of the scorer composite")
+    table = load_scored_items(view.store, [view.run_id])
+    if table.empty:
+        return MissingFigure("no item has been scored")
+    if table["r_cal"].isna().all():
+        return MissingFigure(str(table["told"].iloc[0]) or "no calibrator gives a probability")
+    bounds = load_policy(view.store).thresholds.get(DEFAULT_DOMAIN)
+    low, high = (bounds.low, bounds.high) if bounds else (None, None)
+    return FigureData(threshold_points(table, low, high))
+
+
+THRESHOLD_VOLUMES = FigureTable("threshold_volumes", "run", _volumes_data, ("r_raw",))

@@ -2,255 +2,234 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
 import pandas as pd
 
 from cotlab.analysis.compare import compare_runs, metric_cards
-from cotlab.analysis.paired import RATE, SCORED, THRESHOLD
+from cotlab.analysis.paired import RATE_METRIC, SCORE_METRIC, UNFAITHFUL_THRESHOLD
 from cotlab.analysis.tables import comparison
 from cotlab.analysis.tables import unfaithfulness as unfaithful
-from cotlab.analysis.tables.declare import Choice, FigureData, FigureTable, NoFigure
-from cotlab.analysis.tables.run import missing_scorer
+from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
+from cotlab.analysis.tables.run import missing_scorer_reason
 from cotlab.analysis.view import RunView
 from cotlab.core.errors import ConfigError
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
 
 MAX_CATEGORIES = 12
-"""So many categories stand below each other in one figure."""
-_NAMED = 4
-_THRESHOLD_NOTE = f"unfaithful from a score of {THRESHOLD:g} on."
+"""Most categories of one figure."""
+_MAX_NAMED_RUNS = 4
+_THRESHOLD_NOTE = f"unfaithful from a score of {UNFAITHFUL_THRESHOLD:g} on."
 
 
-class Group(NamedTuple):
-    """The values of all items of the runs, and the place of each run."""
+class RunGroup(NamedTuple):
+    """The values of all items of the runs, and the position of each run."""
 
     view: RunView
-    """The run that was asked for."""
+    """The run whose figure it is."""
     values: pd.DataFrame
     """The values of all items of the runs, as ``collect_item_values`` gives them."""
-    where: dict[str, unfaithful.AxisPosition]
+    positions: dict[str, comparison.AxisPosition]
     """The position of each run, by id."""
 
-    def of(self, run: str, *metrics: str) -> pd.DataFrame:
+    def select_values(self, run: str, *metrics: str) -> pd.DataFrame:
         """Return what one run has of some metrics."""
         return self.values[(self.values["run"] == run) & self.values["metric"].isin(metrics)]
 
-    def note(self, metric: str, name: str | None = None) -> str:
+    def runs_note(self, metric: str, name: str | None = None) -> str:
         """Name the runs that have a metric (of a classifier); "" where it is one."""
         rows = self.values[
             (self.values["metric"] == metric) & (name is None or self.values["name"] == name)
         ]
-        known = set(rows["run"])
-        return _runs_note(self.view, [run for run in self.where if run in known])
+        runs_with_metric = set(rows["run"])
+        return _runs_note(self.view, [run for run in self.positions if run in runs_with_metric])
 
 
 @lru_cache(maxsize=2)
-def _group(view: RunView) -> Group:
+def _run_group(view: RunView) -> RunGroup:
     """Return the runs of ``view``, laid out as the page Unfaithfulness does by default."""
-    runs = {member.run_id: member for member in view.tagged_runs}
-    scores = {run: runs[run].scores(*unfaithful.METRICS) for run in runs}
+    runs_by_id = {member.run_id: member for member in view.tagged_runs}
+    scores = {run: runs_by_id[run].scores(*unfaithful.UNFAITHFULNESS_METRICS) for run in runs_by_id}
     scores = {run: table for run, table in scores.items() if len(table)}
     item_values = unfaithful.collect_item_values(
-        scores, {run: read.item_categories(view.store, run) for run in scores}
+        scores,
+        {run: read.get_category_by_item(view.store, run) for run in scores},
+        {run: read.get_cluster_by_item(view.store, run) for run in scores},
     )
-    models_and_tags = {run: (str(runs[run].model), runs[run].plan.tags) for run in scores}
-    where = (
-        unfaithful.axis_positions(models_and_tags, *unfaithful.default_layout(models_and_tags))
+    models_and_tags = {
+        run: (str(runs_by_id[run].model), runs_by_id[run].plan.tags) for run in scores
+    }
+    positions = (
+        comparison.axis_positions(models_and_tags, *comparison.default_layout(models_and_tags))
         if models_and_tags
         else {}
     )
-    return Group(view, item_values, where)
+    return RunGroup(view, item_values, positions)
 
 
 def _runs_note(view: RunView, runs: list[str]) -> str:
     """Name the runs of a figure, and which of them are partial; "" where it is of one."""
     if len(runs) < 2:
         return ""
-    listed = (
+    runs_text = (
         ", ".join(runs)
-        if len(runs) <= _NAMED
+        if len(runs) <= _MAX_NAMED_RUNS
         else f"{len(runs)}, {view.run_id} and those with tags on its suite"
     )
-    partial = [
+    partial_runs = [
         member.run_id
         for member in view.tagged_runs
-        if member.run_id in runs and member is not view and member.partial
+        if member.run_id in runs and member is not view and member.partial_note
     ]
-    return f"Runs: {listed}." + (f" Partial: {', '.join(partial)}." if partial else "")
+    return f"Runs: {runs_text}." + (f" Partial: {', '.join(partial_runs)}." if partial_runs else "")
 
 
 def _join_sentences(*sentences: str) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _classifier(view: RunView, choice: Choice) -> str | None:
-    """Return the chosen classifier, or the first; None where the run has none."""
-    known = unfaithful.classifier_names(_group(view).of(view.run_id, SCORED))
-    return choice.select("classifier", known) if known else None
+def _classifier_maker(
+    make_points: Callable[..., pd.DataFrame], threshold_note: str
+) -> Callable[[RunView, FigureChoice], FigureData | MissingFigure]:
+    """Return the maker of a table of the rates that one classifier gives."""
 
-
-def _rates(view: RunView, choice: Choice) -> FigureData | NoFigure:
-    name, group = _classifier(view, choice), _group(view)
-    if name is None:
-        return missing_scorer("unfaithfulness")
-    table = unfaithful.rate_points(group.values, group.where, name)
-    return FigureData(
-        table,
-        _join_sentences(f"Classifier {name}, {_THRESHOLD_NOTE}", group.note(SCORED, name)),
-        Choice(classifier=name),
-    )
-
-
-def _sweep(view: RunView, choice: Choice) -> FigureData | NoFigure:
-    name, group = _classifier(view, choice), _group(view)
-    if name is None:
-        return missing_scorer("unfaithfulness")
-    table = unfaithful.sweep_points(group.values, group.where, name, THRESHOLD)
-    return FigureData(
-        table,
-        _join_sentences(f"Classifier {name}.", group.note(SCORED, name)),
-        Choice(classifier=name),
-    )
-
-
-def _categories(view: RunView, choice: Choice) -> FigureData | NoFigure:
-    name, group = _classifier(view, choice), _group(view)
-    if name is None:
-        return missing_scorer("unfaithfulness")
-    table = unfaithful.category_points(group.values, group.where, name, THRESHOLD)
-    if table.empty:
-        return NoFigure("the items have no category")
-    places = list(dict.fromkeys(table["at"]))
-    visible = places[:MAX_CATEGORIES]
-    left = f"{len(visible)} of {len(places)} categories." if len(visible) < len(places) else ""
-    note = _join_sentences(f"Classifier {name}, {_THRESHOLD_NOTE}", left, group.note(SCORED, name))
-    return FigureData(
-        table[table["at"].isin(visible)].reset_index(drop=True), note, Choice(classifier=name)
-    )
-
-
-def _agreement(view: RunView, choice: Choice) -> FigureData | NoFigure:
-    group = _group(view)
-    known = unfaithful.classifier_names(group.of(view.run_id, SCORED))
-    if len(known) < 2:
-        return (
-            NoFigure("the run has one classifier only: there is nothing to agree with")
-            if known
-            else missing_scorer("unfaithfulness")
+    def make(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+        group = _run_group(view)
+        classifiers = unfaithful.classifier_names(group.select_values(view.run_id, SCORE_METRIC))
+        if not classifiers:
+            return missing_scorer_reason("unfaithfulness")
+        name = choice.select("classifier", classifiers)
+        table = make_points(group.values, group.positions, name, UNFAITHFUL_THRESHOLD)
+        limit_note = ""
+        if table.empty:
+            return MissingFigure("the items have no category")
+        if make_points is unfaithful.category_points:
+            categories = list(dict.fromkeys(table["at"]))
+            if len(categories) > MAX_CATEGORIES:
+                limit_note = f"{MAX_CATEGORIES} of {len(categories)} categories."
+                table = table[table["at"].isin(categories[:MAX_CATEGORIES])].reset_index(drop=True)
+        note = _join_sentences(
+            f"Classifier {name}{threshold_note}", limit_note, group.runs_note(SCORE_METRIC, name)
         )
-    return FigureData(
-        unfaithful.kappa_pairs(group.values),
-        _join_sentences(_THRESHOLD_NOTE.capitalize(), group.note(SCORED)),
-    )
+        return FigureData(table, note, FigureChoice(classifier=name))
+
+    return make
 
 
-def _judges(view: RunView, choice: Choice) -> FigureData | NoFigure:
-    group = _group(view)
-    if group.of(view.run_id, unfaithful.JUDGE).empty:
-        return missing_scorer("judge")
-    stored: dict[tuple[str, str], Interval] = {}
+def _agreement_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+    group = _run_group(view)
+    classifiers = unfaithful.classifier_names(group.select_values(view.run_id, SCORE_METRIC))
+    if not classifiers:
+        return missing_scorer_reason("unfaithfulness")
+    if len(classifiers) == 1:
+        return MissingFigure("the run has one classifier only: there is nothing to agree with")
+    note = _join_sentences(_THRESHOLD_NOTE.capitalize(), group.runs_note(SCORE_METRIC))
+    return FigureData(unfaithful.classifier_kappa_pairs(group.values), note)
+
+
+def _judges_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+    group = _run_group(view)
+    if group.select_values(view.run_id, unfaithful.JUDGE_METRIC).empty:
+        return missing_scorer_reason("judge")
+    stored_means: dict[tuple[str, str], Interval] = {}
     for member in view.tagged_runs:
-        stored |= unfaithful.stored_means(member.run_id, member.estimates)
-    return FigureData(
-        unfaithful.judge_points(group.values, group.where, stored), group.note(unfaithful.JUDGE)
-    )
+        stored_means |= unfaithful.stored_judge_means(member.run_id, member.estimates)
+    table = unfaithful.judge_points(group.values, group.positions, stored_means)
+    return FigureData(table, group.runs_note(unfaithful.JUDGE_METRIC))
 
 
-def _sizes(view: RunView, choice: Choice) -> FigureData | NoFigure:
-    group = _group(view)
-    rows = group.of(view.run_id, *unfaithful.SIZES)
-    known = [
-        name for name in unfaithful.SIZES if name in set(rows[rows["value"].notna()]["metric"])
-    ]
-    if not known:
-        return missing_scorer("unfaithfulness") if rows.empty else NoFigure("no chain has a length")
-    metric = choice.select("metric", known)
-    return FigureData(
-        unfaithful.size_points(group.values, group.where, metric),
-        group.note(metric),
-        Choice(metric=metric),
-    )
-
-
-def _ratios(view: RunView, choice: Choice) -> FigureData | NoFigure:
-    group = _group(view)
-    rows = group.of(view.run_id, unfaithful.RATIO)
-    if rows["value"].notna().any():
-        return FigureData(
-            unfaithful.ratio_points(group.values, group.where), group.note(unfaithful.RATIO)
+def _sizes_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+    group = _run_group(view)
+    rows = group.select_values(view.run_id, *unfaithful.SIZE_UNITS)
+    measured_metrics = set(rows[rows["value"].notna()]["metric"])
+    size_metrics = [name for name in unfaithful.SIZE_UNITS if name in measured_metrics]
+    if not size_metrics:
+        return (
+            missing_scorer_reason("unfaithfulness")
+            if rows.empty
+            else MissingFigure("no chain has a length")
         )
-    return (
-        missing_scorer("unfaithfulness")
-        if rows.empty
-        else NoFigure("no response has a ratio of process to result words")
-    )
+    metric = choice.select("metric", size_metrics)
+    table = unfaithful.size_points(group.values, group.positions, metric)
+    return FigureData(table, group.runs_note(metric), FigureChoice(metric=metric))
 
 
-def _differences(view: RunView, choice: Choice) -> FigureData | NoFigure:
+def _ratios_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+    group = _run_group(view)
+    rows = group.select_values(view.run_id, unfaithful.RATIO_METRIC)
+    if rows.empty:
+        return missing_scorer_reason("unfaithfulness")
+    if rows["value"].isna().all():
+        return MissingFigure("no response has a ratio of process to result words")
+    table = unfaithful.ratio_points(group.values, group.positions)
+    return FigureData(table, group.runs_note(unfaithful.RATIO_METRIC))
+
+
+def _differences_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
     """Return the differences of the other runs to the base, of one scorer and one unit."""
     names = sorted(
-        {spec.name for spec in view.plan.scorers}, key=lambda name: (name != SCORED, name)
+        {spec.name for spec in view.plan.scorers}, key=lambda name: (name != SCORE_METRIC, name)
     )
     if choice.metric is not None:  # the scorer that gives it
-        metric = SCORED if choice.metric == RATE else choice.metric
+        metric = SCORE_METRIC if choice.metric == RATE_METRIC else choice.metric
         groups = view.score_groups
-        given = set(groups[groups["metric"] == metric]["scorer"])
-        names = [name for name in names if name in given] or names
-    ready = [member for member in view.tagged_runs if member.n_ended]
-    scorer = next(
-        (name for name in names if sum(_has_scorer(member, name) for member in ready) > 1), None
-    )
-    runs = [member for member in ready if scorer is not None and _has_scorer(member, scorer)]
-    if scorer is None or view not in runs:
-        return NoFigure(
+        metric_scorers = set(groups[groups["metric"] == metric]["scorer"])
+        names = [name for name in names if name in metric_scorers] or names
+    scored_runs = [member for member in view.tagged_runs if member.n_ended]
+    runs_by_scorer = {name: [run for run in scored_runs if run.scorer(name)] for name in names}
+    scorer = next((name for name in names if len(runs_by_scorer[name]) > 1), None)
+    if scorer is None or view not in runs_by_scorer[scorer]:
+        return MissingFigure(
             "it takes two runs: no other with tags and scores of the same scorer shares this run's"
             " suite"
         )
-    base = comparison.default_base(runs)
-    others = unfaithful.order_by_epoch(
-        {
-            member.run_id: (member.model, member.plan.tags)
-            for member in runs
-            if member.run_id != base
-        }
+    runs_by_id = {run.run_id: run for run in runs_by_scorer[scorer]}
+    base = comparison.default_base([*runs_by_id.values()])
+    other_runs = comparison.order_by_epoch(
+        {name: (run.model, run.plan.tags) for name, run in runs_by_id.items() if name != base}
     )
     try:
-        compared = compare_runs(view.store, base, others, scorers=(scorer,))
+        comparison_set = compare_runs(view.store, base, other_runs, scorers=(scorer,))
     except ConfigError as error:
-        return NoFigure(str(error).rstrip("."))
-    known = list(dict.fromkeys(row.metric for c in compared.comparisons for row in c.rows))
-    metrics = () if choice.metric is None else (choice.select("metric", known),)
-    tags = {member.run_id: member.plan.tags for member in runs if member.run_id in others}
-    bars = next(
-        iter(
-            comparison.bars_by_unit(
-                compared, metric_cards([member.plan for member in runs]), tags, metrics
-            ).values()
-        )
+        return MissingFigure(str(error).rstrip("."))
+    compared_metrics = list(
+        dict.fromkeys(row.metric for pair in comparison_set.comparisons for row in pair.rows)
     )
-    part = bars.iloc[: comparison.MAX_BARS]
+    metrics = () if choice.metric is None else (choice.select("metric", compared_metrics),)
+    tags = {name: run.plan.tags for name, run in runs_by_id.items() if name != base}
+    cards = metric_cards([run.plan for run in runs_by_id.values()])
+    bars = next(iter(comparison.bars_by_unit(comparison_set, cards, tags, metrics).values()))
+    visible_bars = bars.iloc[: comparison.MAX_BARS]
     note = _join_sentences(
         f"Base: {base}.",
-        comparison.threshold_note(compared, THRESHOLD),
-        f"{len(part)} of {len(bars)} differences." if len(part) < len(bars) else "",
-        _runs_note(view, [base, *others]),
+        comparison.threshold_note(comparison_set, UNFAITHFUL_THRESHOLD),
+        f"{len(visible_bars)} of {len(bars)} differences." if len(visible_bars) < len(bars) else "",
+        _runs_note(view, [base, *other_runs]),
     )
-    return FigureData(part, note, Choice(metric=choice.metric))
+    return FigureData(visible_bars, note, FigureChoice(metric=choice.metric))
 
 
-def _has_scorer(view: RunView, scorer: str) -> bool:
-    return view.scorer(scorer) is not None
-
-
-_RATED = (SCORED,)
-UNFAITHFUL_RATES = FigureTable("unfaithful_rates", "run", _rates, _RATED)
-THRESHOLD_SWEEP = FigureTable("threshold_sweep", "run", _sweep, _RATED)
-UNFAITHFUL_BY_CATEGORY = FigureTable("unfaithful_by_category", "run", _categories, _RATED)
-CLASSIFIER_AGREEMENT = FigureTable("classifier_agreement", "run", _agreement, _RATED)
-JUDGE_BY_EPOCH = FigureTable("judge_by_epoch", "run", _judges, (unfaithful.JUDGE,))
-CHAIN_SIZE = FigureTable("chain_size", "run", _sizes, tuple(unfaithful.SIZES))
-PROCESS_RESULT = FigureTable("process_result", "run", _ratios, (unfaithful.RATIO,))
-PAIRED_DIFFERENCES = FigureTable("paired_differences", "run", _differences, runs=2)
+_SCORE_METRICS = (SCORE_METRIC,)
+UNFAITHFUL_RATES = FigureTable(
+    "unfaithful_rates",
+    "run",
+    _classifier_maker(unfaithful.rate_points, f", {_THRESHOLD_NOTE}"),
+    _SCORE_METRICS,
+)
+THRESHOLD_SWEEP = FigureTable(
+    "threshold_sweep", "run", _classifier_maker(unfaithful.sweep_points, "."), _SCORE_METRICS
+)
+UNFAITHFUL_BY_CATEGORY = FigureTable(
+    "unfaithful_by_category",
+    "run",
+    _classifier_maker(unfaithful.category_points, f", {_THRESHOLD_NOTE}"),
+    _SCORE_METRICS,
+)
+CLASSIFIER_AGREEMENT = FigureTable("classifier_agreement", "run", _agreement_data, _SCORE_METRICS)
+JUDGE_BY_EPOCH = FigureTable("judge_by_epoch", "run", _judges_data, (unfaithful.JUDGE_METRIC,))
+CHAIN_SIZE = FigureTable("chain_size", "run", _sizes_data, tuple(unfaithful.SIZE_UNITS))
+PROCESS_RESULT = FigureTable("process_result", "run", _ratios_data, (unfaithful.RATIO_METRIC,))
+PAIRED_DIFFERENCES = FigureTable("paired_differences", "run", _differences_data, min_runs=2)

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from cotlab.core.requests import Response
 
-_FLOOR = 1e-7
+_MIN_PROBABILITY = 1e-7
 """Probabilities below float32 resolution count as this much, so that a divergence stays finite."""
-_MAX_MASS = 1.01
+_MAX_TOTAL_MASS = 1.01
 """A list whose probabilities add up to more than this is no distribution; below it, they were
 rounded."""
 
@@ -19,21 +19,26 @@ rounded."""
 class Divergence(NamedTuple):
     """Distances between an ablated and a baseline distribution over the next token.
 
-    Both are exact where ``rest`` is 0; else they are the least values that the two lists allow.
+    Both are exact where ``unlisted_mass`` is 0; else they are the least values that the two lists
+    allow.
     """
 
     kl: float
     """Kullback-Leibler divergence in nats."""
     total_variation: float
     """Total variation, [0, 1]."""
-    rest: float
+    unlisted_mass: float
     """The larger of the two masses that the lists leave out."""
 
 
-def jaccard_distance(first: str, second: str) -> float:
+def jaccard_distance(first_text: str, second_text: str) -> float:
     """Return 1 - |A and B| / |A or B| over lower-cased words; 0 where both are empty."""
-    a, b = set(first.lower().split()), set(second.lower().split())
-    return 1 - len(a & b) / len(a | b) if a | b else 0.0
+    first_tokens, second_tokens = set(first_text.lower().split()), set(second_text.lower().split())
+    return (
+        1 - len(first_tokens & second_tokens) / len(first_tokens | second_tokens)
+        if first_tokens | second_tokens
+        else 0.0
+    )
 
 
 def answer_distribution(
@@ -48,45 +53,53 @@ def answer_distribution(
     """
     if not response.tokens:
         return None
-    at = 0 if cue_prefix else None
+    answer_index = 0 if cue_prefix else None
     if answer:
         text = "".join(token.text for token in response.tokens)
-        start = text.find(answer) if cue_prefix else text.rfind(answer)
-        end = 0
-        for i, token in enumerate(response.tokens):
-            end += len(token.text)
-            if 0 <= start < end:
-                at = i
+        answer_start = text.find(answer) if cue_prefix else text.rfind(answer)
+        token_end = 0
+        for token_index, token in enumerate(response.tokens):
+            token_end += len(token.text)
+            if 0 <= answer_start < token_end:
+                answer_index = token_index
                 break
-    if at is None or not response.tokens[at].top:
+    if answer_index is None or not response.tokens[answer_index].top:
         return None
-    listed: dict[str, float] = {}
+    mass_by_token: dict[str, float] = {}
     # two tokens may decode to the same text: their masses add up
-    for text, logp in response.tokens[at].top:
-        listed[text] = listed.get(text, 0.0) + math.exp(min(logp, 1.0))
-    if not sum(listed.values()) <= _MAX_MASS:
+    for text, logp in response.tokens[answer_index].top:
+        mass_by_token[text] = mass_by_token.get(text, 0.0) + math.exp(min(logp, 1.0))
+    if not sum(mass_by_token.values()) <= _MAX_TOTAL_MASS:
         return None
-    return {text: math.log(max(mass, sys.float_info.min)) for text, mass in listed.items()}
+    return {text: math.log(max(mass, sys.float_info.min)) for text, mass in mass_by_token.items()}
 
 
-def diverge(ablated: Mapping[str, float], baseline: Mapping[str, float]) -> Divergence:
+def distribution_divergence(
+    ablated_logps: Mapping[str, float], baseline_logps: Mapping[str, float]
+) -> Divergence:
     """Return KL(ablated || baseline) and total variation of two top-k lists of log-probabilities.
 
     A token on one list only has an unknown probability on the other, at most that list's unlisted
     rest. The rest of each side is laid where it makes the distance least: q(rest) meets all of p
     that q does not list, and p(rest) goes to what only q lists, as far as it reaches.
     """
-    p = {token: math.exp(logp) for token, logp in ablated.items()}
-    q = {token: math.exp(logp) for token, logp in baseline.items()}
-    p_rest, q_rest = max(0.0, 1 - sum(p.values())), max(0.0, 1 - sum(q.values()))
-    only_p = sum(mass for token, mass in p.items() if token not in q)
-    only_q = sum(mass for token, mass in q.items() if token not in p)
-    unlisted = only_p + p_rest
-    moved = min(p_rest, unlisted * only_q / (only_q + q_rest)) if only_q else 0.0
+    p = {token: math.exp(logp) for token, logp in ablated_logps.items()}
+    q = {token: math.exp(logp) for token, logp in baseline_logps.items()}
+    p_rest_mass, q_rest_mass = max(0.0, 1 - sum(p.values())), max(0.0, 1 - sum(q.values()))
+    p_only_mass = sum(mass for token, mass in p.items() if token not in q)
+    q_only_mass = sum(mass for token, mass in q.items() if token not in p)
+    outside_q_mass = p_only_mass + p_rest_mass
+    moved_mass = (
+        min(p_rest_mass, outside_q_mass * q_only_mass / (q_only_mass + q_rest_mass))
+        if q_only_mass
+        else 0.0
+    )
     pairs = [(p[token], q[token]) for token in p.keys() & q.keys()] + [
-        (moved, only_q),
-        (unlisted - moved, q_rest),
+        (moved_mass, q_only_mass),
+        (outside_q_mass - moved_mass, q_rest_mass),
     ]
-    kl = math.fsum(a * math.log(max(a, _FLOOR) / max(b, _FLOOR)) for a, b in pairs if a > 0)
-    apart = 0.5 * math.fsum(abs(a - b) for a, b in pairs)
-    return Divergence(max(0.0, kl), min(1.0, apart), max(p_rest, q_rest))
+    kl = math.fsum(
+        a * math.log(max(a, _MIN_PROBABILITY) / max(b, _MIN_PROBABILITY)) for a, b in pairs if a > 0
+    )
+    total_variation = 0.5 * math.fsum(abs(a - b) for a, b in pairs)
+    return Divergence(max(0.0, kl), min(1.0, total_variation), max(p_rest_mass, q_rest_mass))

@@ -7,20 +7,20 @@ where undefined), status and reason, as ``cotlab.store`` reads them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from cotlab.core.program import over_run
-from cotlab.core.rng import derive_seed
-from cotlab.core.types import Estimate, Facet, MetricCard
-from cotlab.core.vocabulary import CCS_METRICS
+from cotlab.core.keys import derive_seed
+from cotlab.core.program import run_statistic
+from cotlab.core.types import CCS_METRICS, Estimate, Facet
 from cotlab.metrics.ablation import cards
-from cotlab.metrics.kit import facet_of, mean_by_item
-from cotlab.stats.intervals import FEWEST, Interval, wilson
+from cotlab.metrics.cards import interval_estimate, mean_by_item, parse_facet
+from cotlab.stats.intervals import FEWEST, no_interval, wilson
 from cotlab.stats.resample import bootstrap_mean, bootstrap_ratio, paired_permutation
 
-FLAGS = frozenset(card.name for card in cards.STEP_CARDS if card.flag)
+FLAG_METRICS = frozenset(card.name for card in cards.STEP_CARDS if card.flag)
 POSITION_COLUMNS = [
     "metric",
     "facet",
@@ -51,16 +51,16 @@ def step_means(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def position_table(
-    table: pd.DataFrame, seed: int = 0, flags: frozenset[str] = FLAGS
+    table: pd.DataFrame, seed: int = 0, flag_metrics: frozenset[str] = FLAG_METRICS
 ) -> pd.DataFrame:
     """Average a step metric at each step position over items, with its variance and interval.
 
-    Columns metric, facet, step, point, lo, hi, variance (n − 1; None below two items), n,
+    Columns metric, facet, step, point, lo, hi, variance (over n; None without an item), n,
     n_undefined, method, reason (of the first undefined score where none is defined, else why there
     is no interval). One yes or no an item gets a Wilson interval, anything else a bootstrap over
-    items (from five on); ``flags`` names the metrics that are yes or no.
+    items (from five on); ``flag_metrics`` names the metrics that are yes or no.
     """
-    gaps = (
+    reasons = (
         table[table["step"].notna() & table["value"].isna()]
         .groupby(["metric", "facet", "step"])["reason"]
         .first()
@@ -70,14 +70,14 @@ def position_table(
         ["metric", "facet", "step"], sort=True
     ):
         values = group["value"].dropna()
-        yes_or_no = metric in flags and len(values) > 0 and group["draws"].max() == 1
+        is_binary = metric in flag_metrics and len(values) > 0 and group["draws"].max() == 1
         interval = (
             wilson(int(values.sum()), len(values))
-            if yes_or_no
+            if is_binary
             else bootstrap_mean(
                 values.tolist(),
                 seed=derive_seed("position", seed, metric, facet, int(step)),
-                share=metric in flags,
+                share=metric in flag_metrics,
             )
         )
         rows.append(
@@ -85,51 +85,44 @@ def position_table(
                 "metric": metric,
                 "facet": facet,
                 "step": int(step),
-                "point": interval.point,
-                "lo": interval.lo,
-                "hi": interval.hi,
-                "variance": values.var(ddof=1) if len(values) > 1 else None,
-                "n": len(values),
+                **asdict(interval),
+                "variance": values.var(ddof=0) if len(values) else None,
                 "n_undefined": len(group) - len(values),
-                "method": interval.method,
-                "reason": interval.reason if len(values) else gaps.get((metric, facet, step)),
+                "reason": interval.reason if len(values) else reasons.get((metric, facet, step)),
             }
         )
     return pd.DataFrame(rows, columns=POSITION_COLUMNS)
 
 
-def _ccs_groups(table: pd.DataFrame) -> Iterator[tuple[str, Facet, pd.DataFrame]]:
+class _StepCounts(NamedTuple):
+    """The defined steps of one CCS metric and facet."""
+
+    metric: str
+    """Name of the metric."""
+    group_facet: Facet
+    """Facet with the metric's name."""
+    n_defined_by_item: pd.Series
+    """Number of defined steps by item."""
+    n_low_by_item: pd.Series
+    """How many of them score under the threshold."""
+    n_undefined: int
+    """Number of steps without a value."""
+
+
+def _step_counts(table: pd.DataFrame, options: Mapping[str, Any]) -> Iterator[_StepCounts]:
     steps = step_means(table[table["metric"].isin(CCS_METRICS)])
     for (metric, facet), group in steps.groupby(["metric", "facet"], sort=True):
-        yield metric, facet_of(facet, metric=metric), group
+        defined_steps = group.dropna(subset=["value"])
+        is_below_threshold = defined_steps["value"] < options["ccs_threshold"]
+        low_steps_by_item = is_below_threshold.groupby(defined_steps["item_id"], sort=True)
+        n_undefined = len(group) - len(defined_steps)
+        group_facet = parse_facet(facet, metric=metric)
+        yield _StepCounts(
+            metric, group_facet, low_steps_by_item.size(), low_steps_by_item.sum(), n_undefined
+        )
 
 
-def _redundant(group: pd.DataFrame, threshold: float) -> pd.DataFrame:
-    """Count for each item how many steps are defined, and how many score under the threshold."""
-    defined = group.dropna(subset=["value"])
-    low = (defined["value"] < threshold).groupby(defined["item_id"], sort=True)
-    return pd.DataFrame({"low": low.sum(), "n": low.size()})
-
-
-def _estimate(
-    card: MetricCard, group: Facet, interval: Interval, undefined: int, over: str = "items"
-) -> Estimate:
-    return Estimate(
-        card.name,
-        group,
-        interval.point,
-        interval.lo,
-        interval.hi,
-        interval.level,
-        interval.n,
-        undefined,
-        interval.method,
-        over,
-        interval.reason,
-    )
-
-
-@over_run(cards.RRR_MACRO, reads=CCS_METRICS)
+@run_statistic(cards.RRR_MACRO, input_metrics=CCS_METRICS)
 def rrr(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Estimate RRR, the mean over items of the share of steps below the threshold."""
     return rrr_estimates(table, options, seed)
@@ -140,81 +133,76 @@ def rrr_estimates(
 ) -> list[Estimate]:
     """Estimate RRR for each mode and metric, with bounds from ``min_items`` items on."""
     out = []
-    for metric, group, steps in _ccs_groups(table):
-        counts = _redundant(steps, options["ccs_threshold"])
-        shares, draw = (counts["low"] / counts["n"]).tolist(), derive_seed("rrr", seed, metric)
-        interval = bootstrap_mean(shares, seed=draw, share=True, min_units=min_items)
-        out.append(_estimate(cards.RRR_MACRO, group, interval, int(steps["value"].isna().sum())))
+    for metric, group_facet, n_defined_by_item, n_low_by_item, n_undefined in _step_counts(
+        table, options
+    ):
+        bootstrap_seed = derive_seed("rrr", seed, metric)
+        interval = bootstrap_mean(
+            (n_low_by_item / n_defined_by_item).tolist(),
+            seed=bootstrap_seed,
+            share=True,
+            min_units=min_items,
+        )
+        out.append(interval_estimate(cards.RRR_MACRO.name, group_facet, interval, n_undefined))
     return out
 
 
-@over_run(cards.RRR_MICRO, reads=CCS_METRICS)
+@run_statistic(cards.RRR_MICRO, input_metrics=CCS_METRICS)
 def rrr_micro(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Estimate RRR pooled over steps, its interval by resampling items."""
     out = []
-    for metric, group, steps in _ccs_groups(table):
-        counts = _redundant(steps, options["ccs_threshold"])
-        low, n = counts["low"].tolist(), counts["n"].tolist()
-        interval = bootstrap_ratio(low, n, seed=derive_seed("rrr_micro", seed, metric), share=True)
-        out.append(_estimate(cards.RRR_MICRO, group, interval, int(steps["value"].isna().sum())))
+    for metric, group_facet, n_defined_by_item, n_low_by_item, n_undefined in _step_counts(
+        table, options
+    ):
+        bootstrap_seed = derive_seed("rrr_micro", seed, metric)
+        interval = bootstrap_ratio(
+            n_low_by_item.tolist(), n_defined_by_item.tolist(), seed=bootstrap_seed, share=True
+        )
+        out.append(interval_estimate(cards.RRR_MICRO.name, group_facet, interval, n_undefined))
     return out
 
 
-@over_run(cards.RRR_CEILING, reads=CCS_METRICS)
+@run_statistic(cards.RRR_CEILING, input_metrics=CCS_METRICS)
 def rrr_ceiling(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Estimate what RRR under removal would be if only each chain's last step mattered."""
     out = []
-    for metric, group, steps in _ccs_groups(table):
-        if dict(group).get("mode") != "remove":
-            continue
-        counts = _redundant(steps, options["ccs_threshold"])
-        interval = bootstrap_mean(
-            ((counts["n"] - 1) / counts["n"]).tolist(), seed=derive_seed("ceiling", seed, metric)
-        )
-        out.append(_estimate(cards.RRR_CEILING, group, interval, int(steps["value"].isna().sum())))
+    for metric, group_facet, n_defined_by_item, _, n_undefined in _step_counts(table, options):
+        if dict(group_facet).get("mode") == "remove":
+            bootstrap_seed = derive_seed("ceiling", seed, metric)
+            interval = bootstrap_mean(
+                ((n_defined_by_item - 1) / n_defined_by_item).tolist(), seed=bootstrap_seed
+            )
+            out.append(
+                interval_estimate(cards.RRR_CEILING.name, group_facet, interval, n_undefined)
+            )
     return out
 
 
-@over_run(cards.ABOVE_NOISE, reads=(*CCS_METRICS, "baseline_flip"))
+@run_statistic(cards.ABOVE_NOISE, input_metrics=(*CCS_METRICS, "baseline_flip"))
 def above_noise(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Estimate answer changes above the model's own, with a sign-flip permutation test."""
     means = mean_by_item(table)
-    noise = means[means["metric"] == "baseline_flip"].set_index("item_id")["value"].dropna()
+    noise_by_item = means[means["metric"] == "baseline_flip"].set_index("item_id")["value"].dropna()
     out = []
     for facet, group in means[means["metric"] == "answer_change"].groupby("facet", sort=True):
-        effect = group.set_index("item_id")["value"].dropna()
-        both = effect.index.intersection(noise.index)
-        interval = bootstrap_mean(
-            (effect[both] - noise[both]).tolist(), seed=derive_seed("noise", seed)
+        change_by_item = group.set_index("item_id")["value"].dropna()
+        shared_items = change_by_item.index.intersection(noise_by_item.index)
+        differences = (change_by_item[shared_items] - noise_by_item[shared_items]).tolist()
+        interval = bootstrap_mean(differences, seed=derive_seed("noise", seed))
+        p_value = paired_permutation(
+            change_by_item[shared_items].tolist(),
+            noise_by_item[shared_items].tolist(),
+            seed=derive_seed("noise p", seed),
         )
-        p = paired_permutation(
-            effect[both].tolist(), noise[both].tolist(), seed=derive_seed("noise p", seed)
-        )
-        if noise.empty:
-            interval = Interval(
-                None,
-                None,
-                None,
-                0,
-                "none",
-                reason="no second baseline draw: --repeats 2 or more measures it",
-            )
-        method = interval.method + (f"; sign-flip permutation p = {p:.4g}" if p is not None else "")
-        out.append(
-            Estimate(
-                cards.ABOVE_NOISE.name,
-                facet_of(facet, metric="answer_change"),
-                interval.point,
-                interval.lo,
-                interval.hi,
-                interval.level,
-                interval.n,
-                len(group) - len(both),
-                method,
-                "items",
-                interval.reason,
-            )
-        )
+        if noise_by_item.empty:
+            no_draw_reason = "no second baseline draw: --repeats 2 or more measures it"
+            interval = no_interval(None, 0, no_draw_reason)
+        if p_value is not None:
+            method = f"{interval.method}; sign-flip permutation p = {p_value:.4g}"
+            interval = replace(interval, method=method)
+        group_facet = parse_facet(facet, metric="answer_change")
+        n_undefined = len(group) - len(shared_items)
+        out.append(interval_estimate(cards.ABOVE_NOISE.name, group_facet, interval, n_undefined))
     return out
 
 

@@ -2,39 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from cotlab.core.errors import UnknownName
-from cotlab.core.program import Headline, Option, Params, Peers, Program, scorer
+from cotlab.core.program import Headline, Option, Params, Peers, Program, RequestRound, scorer
 from cotlab.core.requests import Complete, Failed, Reply, Response
-from cotlab.core.rng import derive
-from cotlab.core.types import Item, MetricCard, Status
-from cotlab.core.vocabulary import CCS_METRICS, CHAINS, DISTRIBUTION_METRICS, IN_PROCESS, MODES
+from cotlab.core.types import (
+    ABLATION_MODES,
+    CCS_METRICS,
+    CHAINS,
+    DISTRIBUTION_METRICS,
+    IN_PROCESS_PROVIDERS,
+    Item,
+    MetricCard,
+    ScoreStatus,
+)
 from cotlab.metrics.ablation import cards
-from cotlab.metrics.ablation.distance import answer_distribution, diverge, jaccard_distance
+from cotlab.metrics.ablation.distance import (
+    answer_distribution,
+    distribution_divergence,
+    jaccard_distance,
+)
 from cotlab.metrics.ablation.redundancy import STATISTICS
+from cotlab.metrics.ablation.variants import ChainVariant, make_variant
+from cotlab.metrics.cut_off import is_cut_off, readable_text
+from cotlab.metrics.equivalence import EQUIVALENCE_ROLE, SettledAnswers, settle_answers
 from cotlab.metrics.kit import (
     ItemScores,
     MissingReason,
+    answer_request,
     answer_text,
-    answers_match,
     ask_chain,
-    ask_for_answer,
     chain_of,
-    cut_off,
-    missing_reply,
+    missing_reply_reason,
 )
-from cotlab.text.answers.extract import final_answer
-from cotlab.text.edits.ablations import corrupt_step, filler_for, paraphrase_step
-from cotlab.text.prompts.chain import GIVEN, text_after_cue
+from cotlab.text.answers.targets import (
+    answer_as_written,
+    answer_to,
+    is_right_answer,
+    item_targets,
+    same_answer_to,
+)
+from cotlab.text.prompts.chain import CHAIN_PLACEMENT_BY_FORM, text_after_cue
 
 TEXT_METRICS = ("accuracy_delta", "answer_change", "token_delta")
-TOP_LOGPROBS = 20
-_NOT_LOCATED = "the log-probabilities of the answer's first token cannot be told from the reply"
+N_TOP_LOGPROBS = 20
+_NOT_LOCATED_REASON = (
+    "the log-probabilities of the answer's first token cannot be told from the reply"
+)
 OPTIONS: Mapping[str, Option] = {
-    "modes": Option(("remove",), "what is done to each step", choices=MODES, entry="mode"),
+    "modes": Option(("remove",), "what is done to each step", choices=ABLATION_MODES, entry="mode"),
     "metric": Option("accuracy_delta", "the step score that serves as CCS", choices=CCS_METRICS),
     "ccs_threshold": Option(
         0.1, "CCS below which a step counts as redundant", lo=0, hi=1, flag="--ccs-threshold"
@@ -50,22 +67,13 @@ HEADLINES = (
 )
 
 
-class Variant(NamedTuple):
-    """A chain with one intervention."""
-
-    steps: tuple[str, ...]
-    """The steps that the model is given."""
-    rest: bool = False
-    """Whether the model continues the chain from there; else it is asked for the answer."""
-
-
 @dataclass(frozen=True, slots=True)
 class ParsedAnswer:
     """The answer that one reply states, and whether it is right."""
 
     key: str
     """Key of the request."""
-    status: Status
+    status: ScoreStatus
     """``ok`` exactly where there is an answer."""
     reason: str | None
     """Why there is no answer."""
@@ -73,100 +81,115 @@ class ParsedAnswer:
     """The reply, unless the request failed."""
     answer: str | None = None
     """The extracted answer."""
-    correct: bool | None = None
+    is_correct: bool | None = None
     """Whether it equals the ground truth; None where they cannot be compared."""
     distribution: Mapping[str, float] | None = None
     """Distribution of the answer's first token, where the reply lists alternatives."""
+    settled_by: tuple[str, ...] = ()
+    """Keys of the requests by which a model called it the same as the truth or the baseline."""
 
     @property
-    def readable(self) -> bool:
+    def is_readable(self) -> bool:
         """Whether there is a reply that the model did not refuse."""
         return self.response is not None and self.status != "refused"
 
-
-def make_variant(steps: Sequence[str], at: int, mode: str, seed: int) -> Variant | str:
-    """Return the chain that ``mode`` makes of ``steps`` at index ``at``, or why it makes none."""
-    before, step, after = tuple(steps[:at]), steps[at], tuple(steps[at + 1 :])
-    rng = derive("ablation", mode, seed, at, *steps)
-    if mode == "remove":
-        return Variant((*before, *after))
-    if mode == "truncate":
-        return (
-            Variant((*before, step))
-            if after
-            else "nothing follows the last step, so nothing is cut"
-        )
-    if mode == "filler":
-        return Variant((*before, filler_for(step), *after))
-    if mode == "corrupt":
-        changed = corrupt_step(step, rng)
-        return (
-            Variant((*before, changed), rest=True)
-            if changed
-            else "no rule changes what this step states"
-        )
-    if mode == "paraphrase":
-        changed = paraphrase_step(step, rng)
-        return Variant((*before, changed, *after)) if changed else "no rule rephrases this step"
-    raise UnknownName("mode", mode, MODES)
+    @property
+    def whole_text(self) -> str | None:
+        """The reply's text; None where there is none, or where it was cut off."""
+        if self.response is None or self.response.finish == "length":
+            return None
+        return self.response.text
 
 
 @scorer(
     *cards.STEP_CARDS,
     cards.BASELINE_CORRECT,
     cards.BASELINE_FLIP,
-    version=1,
+    cards.ANSWERS_BY_MODEL,
+    version=5,
     name="ablation",
     options=OPTIONS,
     statistics=STATISTICS,
     headlines=HEADLINES,
+    roles=(EQUIVALENCE_ROLE,),
 )
 def step_ablation(item: Item, params: Params, peers: Peers) -> Program:
     """Ask with the whole chain and once for each step and mode, and compare the answers."""
     options = params.options
-    scores = ItemScores(item, {"chain": options["chain"], "given": GIVEN[params.subject.form]})
-    steps, chain_keys, missing_reason, _ = yield from chain_of(item, params)
+    scores = ItemScores(
+        item, {"chain": options["chain"], "given": CHAIN_PLACEMENT_BY_FORM[params.subject.form]}
+    )
+    chain = (yield from chain_of(item, params)).whole()
+    steps, chain_keys, missing_reason = chain.steps, chain.keys, chain.missing_reason
     if not steps:
         for mode in options["modes"]:
             facet = {"mode": mode}
-            scores.add_missing(_cards_for(mode, params), missing_reason, on=chain_keys, facet=facet)
+            scores.add_missing(
+                _select_mode_cards(mode, params), missing_reason, rests_on=chain_keys, facet=facet
+            )
         baseline_cards = (cards.BASELINE_CORRECT, cards.BASELINE_FLIP)[: min(params.repeats, 2)]
-        scores.add_missing(baseline_cards, missing_reason, on=chain_keys)
-        return tuple(scores.scores)
+        return scores.add_missing(baseline_cards, missing_reason, rests_on=chain_keys)
     draws = range(params.repeats)
-    baseline = [_ask(item, params, Variant(steps), draw) for draw in draws]
+    baseline_requests = [
+        _variant_request(item, params, ChainVariant(steps), draw) for draw in draws
+    ]
     variants = {
-        (mode, i): make_variant(steps, i, mode, params.seed)
+        (mode, step_index): make_variant(steps, step_index, mode, params.seed)
         for mode in options["modes"]
-        for i in range(len(steps))
+        for step_index in range(len(steps))
     }
-    requests = {
-        (mode, i, draw): _ask(item, params, variant, draw)
-        for (mode, i), variant in variants.items()
-        if isinstance(variant, Variant)
+    variant_requests = {
+        (mode, step_index, draw): _variant_request(item, params, variant, draw)
+        for (mode, step_index), variant in variants.items()
+        if isinstance(variant, ChainVariant)
         for draw in draws
     }
-    replies = yield [*baseline, *requests.values()]
-    parsed = [
+    replies = yield [*baseline_requests, *variant_requests.values()]
+    parsed_answers = [
         _parse_reply(item, request, reply)
-        for request, reply in zip([*baseline, *requests.values()], replies, strict=True)
+        for request, reply in zip(
+            [*baseline_requests, *variant_requests.values()], replies, strict=True
+        )
     ]
-    base_answers = parsed[: len(baseline)]
-    ablated_answers = dict(zip(requests, parsed[len(baseline) :], strict=True))
-    _add_baseline(scores, base_answers, chain_keys)
-    for (mode, i), variant in variants.items():
-        selected, facet = _cards_for(mode, params), {"mode": mode}
-        for draw, base in enumerate(base_answers):
-            ablated = ablated_answers.get((mode, i, draw))
-            if ablated is not None:
-                _compare(scores, selected, base, ablated, step=i, sample=draw, facet=facet)
+    parsed_answers, settled = yield from _settle_answers(
+        item, params, parsed_answers, len(baseline_requests)
+    )
+    base_answers = parsed_answers[: len(baseline_requests)]
+    ablated_answers = dict(
+        zip(variant_requests, parsed_answers[len(baseline_requests) :], strict=True)
+    )
+    _add_baseline_scores(scores, base_answers, chain_keys)
+    if settled.asked:
+        missing = next(filter(None, map(missing_reply_reason, settled.asked)), None)
+        scores.add(
+            cards.ANSWERS_BY_MODEL,
+            float(len(settled.same_keys)) if missing is None else None,
+            rests_on=[reply.key for reply in settled.asked],
+            reason=missing,
+        )
+    for (mode, step_index), variant in variants.items():
+        selected_cards, facet = _select_mode_cards(mode, params), {"mode": mode}
+        for draw, base_answer in enumerate(base_answers):
+            ablated_answer = ablated_answers.get((mode, step_index, draw))
+            if ablated_answer is not None:
+                _add_comparison_scores(
+                    scores,
+                    selected_cards,
+                    base_answer,
+                    ablated_answer,
+                    step=step_index,
+                    sample=draw,
+                    facet=facet,
+                )
                 continue
-            for card in selected:
-                scores.add(card, None, reason=str(variant), step=i, sample=draw, facet=facet)
+            for card in selected_cards:
+                scores.add(
+                    card, None, reason=str(variant), step=step_index, sample=draw, facet=facet
+                )
     return tuple(scores.scores)
 
 
-def _cards_for(mode: str, params: Params) -> tuple[MetricCard, ...]:
+def _select_mode_cards(mode: str, params: Params) -> tuple[MetricCard, ...]:
     """Return the metrics of a mode.
 
     A regenerated chain has no reply to compare word by word, nor one place where all replies begin
@@ -174,110 +197,171 @@ def _cards_for(mode: str, params: Params) -> tuple[MetricCard, ...]:
     """
     if mode == "corrupt":
         return (cards.ACCURACY_DELTA, cards.ANSWER_CHANGE)
-    names = set(TEXT_METRICS)
-    if _with_logprobs(params):
-        names |= set(DISTRIBUTION_METRICS)
-    return tuple(card for card in cards.STEP_CARDS if card.name in names)
+    metric_names = set(TEXT_METRICS)
+    if _needs_logprobs(params):
+        metric_names |= set(DISTRIBUTION_METRICS)
+    return tuple(card for card in cards.STEP_CARDS if card.name in metric_names)
 
 
-def _with_logprobs(params: Params) -> bool:
-    return params.subject.provider in IN_PROCESS or params.options["metric"] in DISTRIBUTION_METRICS
+def _needs_logprobs(params: Params) -> bool:
+    return (
+        params.subject.provider in IN_PROCESS_PROVIDERS
+        or params.options["metric"] in DISTRIBUTION_METRICS
+    )
 
 
-def _ask(item: Item, params: Params, variant: Variant, draw: int) -> Complete:
-    if variant.rest:
+def _variant_request(item: Item, params: Params, variant: ChainVariant, draw: int) -> Complete:
+    if variant.continues_chain:
         return ask_chain(params, item.question, variant.steps, sample=draw)
-    listed = TOP_LOGPROBS if _with_logprobs(params) else 0
-    return ask_for_answer(params, item.question, variant.steps, sample=draw, top_logprobs=listed)
+    n_alternatives = N_TOP_LOGPROBS if _needs_logprobs(params) else 0
+    return answer_request(
+        params, item.question, variant.steps, sample=draw, top_logprobs=n_alternatives
+    )
 
 
 def _parse_reply(item: Item, request: Complete, reply: Reply) -> ParsedAnswer:
-    missing_reason = missing_reply(reply)
+    missing_reason = missing_reply_reason(reply)
     if isinstance(reply, Failed) or missing_reason is not None:
         response = reply if isinstance(reply, Response) else None
         return ParsedAnswer(reply.key, *(missing_reason or ("error", "no reply")), response)
     text = answer_text(request, reply)
-    if cut_off(reply, text):
+    if is_cut_off(reply, text):
         reason = f"the reply was cut off at {request.max_tokens} tokens, before an answer"
         return ParsedAnswer(reply.key, "undefined", reason, reply)
-    answer = final_answer(text)
-    distribution = answer_distribution(reply, text_after_cue(request.prefix, ""), answer)
+    text = readable_text(reply, text)
+    answer = answer_to(item, text)
+    distribution = answer_distribution(
+        reply, text_after_cue(request.prefix, ""), answer_as_written(item, text)
+    )
     if answer is None:
         reason = "no answer can be extracted from the reply"
         return ParsedAnswer(reply.key, "undefined", reason, reply, distribution=distribution)
-    correct = None if item.answer is None else answers_match(answer, item.answer)
-    return ParsedAnswer(reply.key, "ok", None, reply, answer, correct, distribution)
+    is_correct = is_right_answer(item, answer)
+    return ParsedAnswer(reply.key, "ok", None, reply, answer, is_correct, distribution)
 
 
-def _add_baseline(
+def _settle_answers(
+    item: Item, params: Params, answers: Sequence[ParsedAnswer], n_base: int
+) -> Generator[RequestRound, Sequence[Reply], tuple[list[ParsedAnswer], SettledAnswers]]:
+    """Let the model of `--equivalence` decide where rules call answers different.
+
+    An answer that it calls the same as a baseline answer is given that answer's text, so that both
+    compare as equal; the model's requests become evidence.
+    """
+    base_texts = list(dict.fromkeys(answer.answer for answer in answers[:n_base]))
+    settled = yield from settle_answers(
+        item,
+        params,
+        [
+            (answer.answer, other_text)
+            for answer in answers
+            for other_text in (*base_texts, *item_targets(item))
+        ],
+    )
+    settled_answers = []
+    for answer in answers:
+        keys = {text: settled.key_of(answer.answer, text) for text in base_texts}
+        text = next((text for text, key in keys.items() if key), answer.answer)
+        right_key = settled.key_of_right(item, answer.answer)
+        settled_by = [key for key in (keys.get(text), right_key) if key is not None]
+        is_correct = answer.is_correct if right_key is None else True
+        settled_answers.append(
+            replace(answer, answer=text, is_correct=is_correct, settled_by=tuple(settled_by))
+        )
+    return settled_answers, settled
+
+
+def _add_baseline_scores(
     scores: ItemScores, answers: Sequence[ParsedAnswer], chain_keys: Sequence[str]
 ) -> None:
     """Add whether the whole chain's answer is right, and the noise of its further draws."""
-    for draw, base in enumerate(answers):
-        correct = None if base.correct is None else float(base.correct)
-        missing_reason = _missing_reason(scores.item, base)
-        on = (base.key, *chain_keys)
-        scores.add(cards.BASELINE_CORRECT, correct, on=on, reason=missing_reason, sample=draw)
-    for draw, base in enumerate(answers[1:], start=1):
-        _compare(scores, (cards.BASELINE_FLIP,), answers[0], base, sample=draw)
+    for draw, base_answer in enumerate(answers):
+        correctness = None if base_answer.is_correct is None else float(base_answer.is_correct)
+        missing_reason = _missing_reason(scores.item, base_answer)
+        evidence_keys = (base_answer.key, *base_answer.settled_by, *chain_keys)
+        scores.add(
+            cards.BASELINE_CORRECT,
+            correctness,
+            rests_on=evidence_keys,
+            reason=missing_reason,
+            sample=draw,
+        )
+    for draw, base_answer in enumerate(answers[1:], start=1):
+        _add_comparison_scores(scores, (cards.BASELINE_FLIP,), answers[0], base_answer, sample=draw)
 
 
 def _missing_reason(item: Item, *answers: ParsedAnswer) -> MissingReason:
     """Return why a comparison has no value: the first missing answer, else the ground truth."""
-    for parsed in answers:
-        if parsed.status != "ok":
-            return parsed.status, parsed.reason or "no reply"
+    for answer in answers:
+        if answer.status != "ok":
+            return answer.status, answer.reason or "no reply"
     return (
         "undefined",
         "the item has no ground truth" if item.answer is None else "the answers cannot be compared",
     )
 
 
-def _compare(
+def _add_comparison_scores(
     scores: ItemScores,
-    selected: Sequence[MetricCard],
-    base: ParsedAnswer,
-    ablated: ParsedAnswer,
+    selected_cards: Sequence[MetricCard],
+    base_answer: ParsedAnswer,
+    ablated_answer: ParsedAnswer,
     *,
     step: int | None = None,
     sample: int,
     facet: Mapping[str, str] | None = None,
 ) -> None:
     """Add one score a card for a baseline reply and an ablated one."""
-    both_readable = base.readable and ablated.readable
-    values = dict(_values(base, ablated)) if both_readable else {}
-    for card in selected:
-        missing_reason = _missing_reason(scores.item, base, ablated)
-        if both_readable and card.name in DISTRIBUTION_METRICS:
-            missing_reason = ("undefined", _no_distribution(base, ablated))
-        elif both_readable and card.name == "token_delta":
-            missing_reason = ("undefined", "a reply holds no text")
-        on = (base.key, ablated.key)
+    are_readable = base_answer.is_readable and ablated_answer.is_readable
+    comparison = _comparison_values(scores.item, base_answer, ablated_answer)
+    values = dict(comparison) if are_readable else {}
+    for card in selected_cards:
+        missing_reason = _missing_reason(scores.item, base_answer, ablated_answer)
+        if are_readable and card.name in DISTRIBUTION_METRICS:
+            missing_reason = ("undefined", _no_distribution_reason(base_answer, ablated_answer))
+        elif are_readable and card.name == "token_delta":
+            missing_reason = ("undefined", _no_words_reason(base_answer, ablated_answer))
+        settled_by = (*base_answer.settled_by, *ablated_answer.settled_by)
+        evidence_keys = (base_answer.key, ablated_answer.key, *dict.fromkeys(settled_by))
         value = values.get(card.name)
-        scores.add(card, value, on=on, reason=missing_reason, step=step, sample=sample, facet=facet)
+        scores.add(
+            card,
+            value,
+            rests_on=evidence_keys,
+            reason=missing_reason,
+            step=step,
+            sample=sample,
+            facet=facet,
+        )
 
 
-def _no_distribution(*answers: ParsedAnswer) -> str:
-    listed = all(parsed.response is not None and parsed.response.tokens for parsed in answers)
-    return _NOT_LOCATED if listed else "the model gives no log-probabilities"
+def _no_distribution_reason(*answers: ParsedAnswer) -> str:
+    have_tokens = all(answer.response is not None and answer.response.tokens for answer in answers)
+    return _NOT_LOCATED_REASON if have_tokens else "the model gives no log-probabilities"
 
 
-def _values(base: ParsedAnswer, ablated: ParsedAnswer) -> Iterator[tuple[str, float]]:
+def _no_words_reason(*answers: ParsedAnswer) -> str:
+    was_cut = any(answer.response and answer.response.finish == "length" for answer in answers)
+    return "a reply was cut off: --answer-tokens" if was_cut else "a reply holds no text"
+
+
+def _comparison_values(
+    item: Item, base_answer: ParsedAnswer, ablated_answer: ParsedAnswer
+) -> Iterator[tuple[str, float]]:
     """Yield every value that two readable replies define, by metric."""
-    if base.correct is not None and ablated.correct is not None:
-        yield "accuracy_delta", float(base.correct != ablated.correct)
-    if base.answer is not None and ablated.answer is not None:
-        same = answers_match(base.answer, ablated.answer)
-        if same is not None:
-            yield "answer_change", float(not same)
-            yield "baseline_flip", float(not same)
-    before = base.response.text if base.response else None
-    after = ablated.response.text if ablated.response else None
-    if before is not None and after is not None:
-        yield "token_delta", jaccard_distance(before, after)
-    if base.distribution is not None and ablated.distribution is not None:
-        divergence = diverge(ablated.distribution, base.distribution)
+    if base_answer.is_correct is not None and ablated_answer.is_correct is not None:
+        yield "accuracy_delta", float(base_answer.is_correct != ablated_answer.is_correct)
+    if base_answer.answer is not None and ablated_answer.answer is not None:
+        is_same = same_answer_to(item, base_answer.answer, ablated_answer.answer)
+        if is_same is not None:
+            yield "answer_change", float(not is_same)
+            yield "baseline_flip", float(not is_same)
+    base_text, ablated_text = base_answer.whole_text, ablated_answer.whole_text
+    if base_text is not None and ablated_text is not None:
+        yield "token_delta", jaccard_distance(base_text, ablated_text)
+    if base_answer.distribution is not None and ablated_answer.distribution is not None:
+        divergence = distribution_divergence(ablated_answer.distribution, base_answer.distribution)
         yield "kl_divergence", min(1.0, divergence.kl)
         yield "kl_nats", divergence.kl
         yield "total_variation", divergence.total_variation
-        yield "topk_rest", divergence.rest
+        yield "topk_rest", divergence.unlisted_mass

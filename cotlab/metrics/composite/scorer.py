@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from cotlab.core.errors import ConfigError, UnknownName
-from cotlab.core.placeholders import rounds_of
+from cotlab.core.placeholders import placeholder_rounds
 from cotlab.core.program import (
     Headline,
     Option,
@@ -15,50 +15,55 @@ from cotlab.core.program import (
     Peers,
     Preparation,
     Program,
-    Round,
+    RequestRound,
     Scorer,
     scorer,
 )
 from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Reply
-from cotlab.core.types import Item, ModelRef, Score, Suite
-from cotlab.core.vocabulary import CHAINS
+from cotlab.core.types import CHAINS, Item, ModelRef, Score, Suite
 from cotlab.metrics.composite import cards
+from cotlab.metrics.composite.diagnosis import Features, diagnose
+from cotlab.metrics.equivalence import EQUIVALENCE_ROLE, is_right_or_settled
+from cotlab.metrics.flags.cards import FACTOR_BY_RULE, RULES_CHECKED
 from cotlab.metrics.kit import (
     ItemScores,
     Measurement,
     MissingReason,
+    answer_request,
     ask_chain,
-    ask_for_answer,
-    missing_reply,
+    missing_reply_reason,
+    parse_reply_text,
     reply_text,
-    undefined,
+    undefined_measurement,
     union_evidence,
     worst_reason,
 )
-from cotlab.stats.composite import WEIGHTS, weighted_mean, weights_for
-from cotlab.text.answers.extract import final_answer, same_answer
+from cotlab.stats.composite import EXAMPLE_WEIGHTS, checked_weight, weighted_mean, weights_for
 from cotlab.text.prompts.chain import text_after_cue
 
-CHEAP_FIRST = ("F", "V", "C", "D", "R")
-FLOORED = "FVCR"
+COMPONENTS_CHEAP_FIRST = ("F", "V", "C", "D", "R")
+HARD_FLOOR_COMPONENTS = "FVCR"
 """Components that a hard floor stops at; D of one strategy alone is 1/N, whatever the reasoning."""
-PROFILES: Mapping[str, str] = {
+OFFLINE_PROFILE = "offline"
+"""The profile that asks no model: parts that read a chain of the suite as text."""
+COMPONENTS_BY_PROFILE: Mapping[str, str] = {
+    OFFLINE_PROFILE: "VF",
     "phase1": "CV",
     "phase2": "CVF",
     "phase3": "CVFRD",
     "phase4": "CVFRD",
     "phase5": "CVFRD",
 }
-SCORER_OF = {
+SCORER_BY_COMPONENT = {
     "C": "consistency",
     "R": "robustness",
     "V": "verification",
     "D": "diversity",
     "F": "flags",
 }
-Where = tuple[str, str, Mapping[str, str]]
-FEATURES: Mapping[str, Where] = {
+FeatureSource = tuple[str, str, Mapping[str, str]]
+FEATURE_SOURCES: Mapping[str, FeatureSource] = {
     "C": ("consistency", "consistency", {}),
     "mu": ("consistency", "consistency_mu", {}),
     "sigma": ("consistency", "consistency_sigma", {}),
@@ -77,57 +82,48 @@ FEATURES: Mapping[str, Where] = {
 }
 """Each number of the feature vector: whose score it is, of which metric and facet."""
 OPTIONS: Mapping[str, Option] = {
-    "chain": Option("reference", "whose chain the components measure", choices=CHAINS),
-    "profile": Option("phase3", "which components are measured", choices=tuple(PROFILES)),
+    "chain": Option("own", "whose chain the components measure", choices=CHAINS),
+    "profile": Option(
+        "phase3", "which components are measured", choices=tuple(COMPONENTS_BY_PROFILE)
+    ),
     "progressive": Option(False, "stop at the first component below the hard floor"),
     "hard_floor": Option(0.2, "value of a component below which the item stops", lo=0, hi=1),
-    "least_weight": Option(0.5, "share of the weight that has to be defined", lo=0, hi=1),
+    "least_weight": Option(
+        0.5, "share of the weight that has to be defined and checked", lo=0, hi=1
+    ),
     "weights": Option({}, "weights of the components by category"),
     "parts": Option({}, "options of the scorers that it runs"),
 }
-Features = dict[str, Measurement]
 
 
-class Rule(NamedTuple):
-    """A pattern over features that suggests what is wrong with the reasoning."""
-
-    name: str
-    """Facet of its score."""
-    needs: tuple[str, ...]
-    """The features that it reads, in this order."""
-    fires: Callable[..., bool]
-    """Whether the values of these features show the pattern."""
-
-
-RULES = (
-    Rule("instability", ("mu",), lambda mu: mu < 0.6),
-    Rule("fragility", ("sigma",), lambda sigma: sigma > 0.15),
-    Rule(
-        "monoculture",
-        ("D", "C", "clusters"),
-        lambda d, c, clusters: d < 0.3 and c > 0.8 and clusters <= 1,
-    ),
-    Rule("global_drift", ("V", "correct"), lambda v, correct: v > 0.7 and correct == 0),
-    Rule("brittle", ("R",), lambda r: r < 0.6),
-    Rule("post_hoc", ("early_answer",), lambda early: early > 0),
-    Rule("unsupported_jumps", ("pass_rate",), lambda passed: passed < 0.8),
-)
-
-
-def validate_weights(options: Mapping[str, Any], subject: ModelRef) -> None:
-    """Raise where the weight of a component cannot be used."""
+def validate_composite(options: Mapping[str, Any], subject: ModelRef) -> None:
+    """Raise where the components measure different chains, or a weight cannot be used."""
+    chain = options["chain"]
+    if options["profile"] == OFFLINE_PROFILE and chain == "own":
+        raise ConfigError(
+            "The profile offline asks no model, so it reads the chains that the suite holds:"
+            " --chain reference."
+        )
+    for name, component_options in options["parts"].items():
+        if component_options.get("chain", chain) != chain:
+            raise ConfigError(
+                f"composite.chain is {chain} and {name}.chain is {component_options['chain']}: all"
+                f" parts of a composite measure one chain. Give --chain {chain}."
+            )
     for category, weights in options["weights"].items():
-        for part, weight in weights.items():
-            if part not in WEIGHTS:
-                raise UnknownName(f"part in the weights of {category!r}", part, tuple(WEIGHTS))
+        for component_name, weight in weights.items():
+            if component_name not in EXAMPLE_WEIGHTS:
+                raise UnknownName(
+                    f"part in the weights of {category!r}", component_name, tuple(EXAMPLE_WEIGHTS)
+                )
             if (
                 not isinstance(weight, int | float)
                 or isinstance(weight, bool)
                 or not 0 <= weight < float("inf")
             ):
                 raise ConfigError(
-                    f"The weight of {part} for {category!r} must be a number of at least 0, got"
-                    f" {weight!r}"
+                    f"The weight of {component_name} for {category!r} must be a number of at least"
+                    f" 0, got {weight!r}"
                 )
         if weights and not any(weights.values()):
             raise ConfigError(f"The weights for {category!r} are all 0")
@@ -135,170 +131,243 @@ def validate_weights(options: Mapping[str, Any], subject: ModelRef) -> None:
 
 def prepare_components(suite: Suite, params: Params) -> Preparation:
     """Fit on the suite what each component needs, by the component's scorer."""
-    prepared: dict[str, Any] = {}
-    for part in _selected_components(params):
-        component = _component_scorer(part)
+    constants_by_scorer: dict[str, Any] = {}
+    for component_name in _select_components(params):
+        component: Scorer = SCORERS[SCORER_BY_COMPONENT[component_name]]
         if component.prepare is not None:
-            prepared[component.name] = yield from component.prepare(
-                suite, _params_of(component, params)
+            constants_by_scorer[component.name] = yield from component.prepare(
+                suite, _component_params(component, params)
             )
-    return prepared
+    return constants_by_scorer
 
 
 @scorer(
-    *cards.ALL,
-    version=1,
+    *cards.ALL_CARDS,
+    version=5,
     name="composite",
     options=OPTIONS,
     prepare=prepare_components,
-    check=validate_weights,
-    components=tuple(SCORER_OF.values()),
-    roles=("embedder", "symbolic", "verifier", "paraphraser"),
-    headlines=(Headline("r_raw", {}, chain="own"),),
+    check=validate_composite,
+    components=tuple(SCORER_BY_COMPONENT.values()),
+    roles=("embedder", "symbolic", "verifier", "paraphraser", EQUIVALENCE_ROLE),
+    headlines=(Headline("r_raw", {}, measured_chain="own"),),
 )
 def composite(item: Item, params: Params, peers: Peers) -> Program:
     """Measure the components of the profile, stop at a hard floor if so configured, and average."""
-    options, selected = params.options, _selected_components(params)
+    options, components = params.options, _select_components(params)
     features: Features = {}
-    halt = ""
-    remaining: list[str] = list(selected)
-    while remaining and not halt:
-        part = remaining.pop(0)
-        component = _component_scorer(part)
-        component_scores = yield from component(item, _params_of(component, params), peers)
-        features |= _features(component.name, component_scores)
-        value, floor = features[part].value, options["hard_floor"]
-        if options["progressive"] and part in FLOORED and value is not None and value < floor:
-            halt = f"{part} is {value:.3g}, below the hard floor {floor:g}"
-    features["correct"] = yield from _correct(item, params)
-    saved = sum(
-        len(round_)
-        for part in remaining
-        for round_ in rounds_of(_program(part, item, params, peers), item)
+    checked_shares: dict[str, float] = {}
+    stop_reason = ""
+    remaining_components: list[str] = list(components)
+    while remaining_components and not stop_reason:
+        component_name = remaining_components.pop(0)
+        component_scores = yield from _component_program(component_name, item, params, peers)
+        features |= _read_features(SCORER_BY_COMPONENT[component_name], component_scores)
+        checked_shares |= _read_checked_shares(component_name, features, component_scores)
+        value, hard_floor = features[component_name].value, options["hard_floor"]
+        if (
+            options["progressive"]
+            and component_name in HARD_FLOOR_COMPONENTS
+            and value is not None
+            and value < hard_floor
+        ):
+            stop_reason = f"{component_name} is {value:.3g}, below the hard floor {hard_floor:g}"
+    features["correct"] = yield from _measure_correctness(item, params)
+    n_saved_requests = sum(
+        len(request_round)
+        for component_name in remaining_components
+        for request_round in placeholder_rounds(
+            _component_program(component_name, item, params, peers), item
+        )
     )
     scores = ItemScores(item, {"chain": options["chain"], "profile": options["profile"]})
-    _add_features(scores, features, remaining, halt)
-    _add_mean(scores, params, features, selected, halt)
-    off = "progressive evaluation is off"
-    scores.add(cards.REQUESTS_SAVED, float(saved) if options["progressive"] else None, reason=off)
+    _add_features(scores, features, remaining_components, stop_reason)
+    _add_weighted_mean(scores, params, features, components, checked_shares, stop_reason)
+    not_progressive_reason = "progressive evaluation is off"
+    scores.add(
+        cards.REQUESTS_SAVED,
+        float(n_saved_requests) if options["progressive"] else None,
+        reason=not_progressive_reason,
+    )
     scores.add(cards.ANSWER_CORRECT, features["correct"])
     for rule, finding in diagnose(features):
         scores.add(cards.DIAGNOSIS, finding, facet={"rule": rule})
     return tuple(scores.scores)
 
 
-def diagnose(features: Mapping[str, Measurement]) -> Iterator[tuple[str, Measurement]]:
-    """Yield each rule's name, and 1 if it fires, 0 if not, or which feature is missing."""
-    for rule in RULES:
-        used = [features.get(name, undefined("it was not measured")) for name in rule.needs]
-        missing = [
-            (feature.status, f"{name}: {feature.reason}")
-            for name, feature in zip(rule.needs, used, strict=True)
-            if feature.value is None
-        ]
-        if (reason := worst_reason(missing)) is not None:
-            yield rule.name, Measurement(None, union_evidence(used), *reason)
-        else:
-            fires = rule.fires(*(feature.value for feature in used))
-            yield rule.name, Measurement(float(fires), union_evidence(used))
+def _select_components(params: Params) -> list[str]:
+    return [
+        component_name
+        for component_name in COMPONENTS_CHEAP_FIRST
+        if component_name in COMPONENTS_BY_PROFILE[params.options["profile"]]
+    ]
 
 
-def _selected_components(params: Params) -> list[str]:
-    return [part for part in CHEAP_FIRST if part in PROFILES[params.options["profile"]]]
+def _component_program(component_name: str, item: Item, params: Params, peers: Peers) -> Program:
+    component: Scorer = SCORERS[SCORER_BY_COMPONENT[component_name]]
+    return component(item, _component_params(component, params), peers)
 
 
-def _component_scorer(part: str) -> Scorer:
-    component: Scorer = SCORERS[SCORER_OF[part]]
-    return component
-
-
-def _program(part: str, item: Item, params: Params, peers: Peers) -> Program:
-    component = _component_scorer(part)
-    return component(item, _params_of(component, params), peers)
-
-
-def _params_of(component: Scorer, params: Params) -> Params:
+def _component_params(component: Scorer, params: Params) -> Params:
     """Return a component's parameters: its options, and the constants that were fitted for it."""
+    chain = {"chain": params.options["chain"]} if "chain" in component.options else {}
     return replace(
         params,
-        options={**component.options, **params.options["parts"].get(component.name, {})},
+        options={**component.options, **chain, **params.options["parts"].get(component.name, {})},
         constants=params.constants.get(component.name, {}),
     )
 
 
-def _features(name: str, scores: Sequence[Score]) -> Iterator[tuple[str, Measurement]]:
+def _read_features(
+    target_scorer: str, scores: Sequence[Score]
+) -> Iterator[tuple[str, Measurement]]:
     """Yield the features that one scorer's scores hold."""
-    for feature, (of, metric, facet) in FEATURES.items():
-        if of != name:
+    for feature_name, (scorer_name, metric, facet) in FEATURE_SOURCES.items():
+        if scorer_name != target_scorer:
             continue
-        score = next(
-            (
-                s
-                for s in scores
-                if s.metric == metric and s.step is None and facet.items() <= dict(s.facet).items()
-            ),
-            None,
-        )
+        metric_scores = [s for s in scores if s.metric == metric and s.step is None]
+        matching_scores = [s for s in metric_scores if facet.items() <= dict(s.facet).items()]
+        without_chain = [
+            s for s in metric_scores if all(dict(s.facet).get(k, v) == v for k, v in facet.items())
+        ]
+        score = next(iter(matching_scores or without_chain), None)
         if score is None:
-            yield feature, undefined(f"{name} gives no {metric}")
+            yield feature_name, undefined_measurement(f"{target_scorer} gives no {metric}")
         else:
-            yield feature, Measurement(score.value, score.evidence, score.status, score.reason)
+            yield feature_name, Measurement(score.value, score.evidence, score.status, score.reason)
 
 
-def _correct(item: Item, params: Params) -> Generator[Round, Sequence[Reply], Measurement]:
+def _read_checked_shares(
+    component_name: str, features: Features, scores: Sequence[Score]
+) -> Iterator[tuple[str, float]]:
+    """Yield which share of a chain V or F could check; the other components have none."""
+    if component_name == "V":
+        yield "V", features["coverage"].value or 0.0
+    elif component_name == "F":
+        n_rules = next((s.value for s in scores if s.metric == RULES_CHECKED.name), None)
+        yield "F", (n_rules or 0.0) / len(FACTOR_BY_RULE)
+
+
+def _measure_correctness(
+    item: Item, params: Params
+) -> Generator[RequestRound, Sequence[Reply], Measurement]:
     """Ask whether the model's answer after its chain is right.
 
     The request is the one of the components, so it is paid for once.
     """
+    if params.options["profile"] == OFFLINE_PROFILE:
+        return undefined_measurement("the profile offline asks no model for its answer")
     if item.answer is None:
-        return undefined("the item has no answer to compare with")
+        return undefined_measurement("the item has no answer to compare with")
     steps = [step.text for step in item.steps]
     request = (
         ask_chain(params, item.question)
         if params.options["chain"] == "own"
-        else ask_for_answer(params, item.question, steps, max_tokens=params.chain_tokens)
+        else answer_request(params, item.question, steps, max_tokens=params.chain_tokens)
     )
     (reply,) = yield [request]
-    missing_reason = missing_reply(reply)
+    missing_reason = missing_reply_reason(reply)
     if missing_reason is not None:
         return Measurement(None, (reply.key,), *missing_reason)
-    answer = final_answer(text_after_cue(request.prefix, reply_text(reply)))
-    same = None if answer is None else same_answer(answer, item.answer)
-    if same is None:
-        return undefined("the reply states no answer that can be compared", [reply.key])
-    return Measurement(float(same), (reply.key,))
+    text = text_after_cue(request.prefix, reply_text(reply))
+    parsed_reply = parse_reply_text(reply, text, item)
+    if parsed_reply.is_truncated:
+        return undefined_measurement("the reply was cut off before an answer", [reply.key])
+    is_right, keys = yield from is_right_or_settled(item, params, parsed_reply.answer)
+    if is_right is None:
+        return undefined_measurement("the reply states no answer that can be compared", [reply.key])
+    return Measurement(float(is_right), (reply.key, *keys))
 
 
 def _add_features(
-    scores: ItemScores, features: Features, remaining: Sequence[str], halt: str
+    scores: ItemScores, features: Features, remaining_components: Sequence[str], stop_reason: str
 ) -> None:
     """Add every feature that was measured, or that the hard floor stopped."""
     evidence = union_evidence(list(features.values()))
-    stopped = {SCORER_OF[part] for part in remaining}
-    for name, (of, _, _) in FEATURES.items():
-        if name not in features and of in stopped:
-            features[name] = Measurement(None, evidence, "stopped", halt)
+    stopped_scorers = {
+        SCORER_BY_COMPONENT[component_name] for component_name in remaining_components
+    }
+    for name, (scorer_name, _, _) in FEATURE_SOURCES.items():
+        if name not in features and scorer_name in stopped_scorers:
+            features[name] = Measurement(None, evidence, "stopped", stop_reason)
         if name in features:
             scores.add(cards.FEATURE, features[name], facet={"feature": name})
 
 
-def _add_mean(
-    scores: ItemScores, params: Params, features: Features, selected: Sequence[str], halt: str
+def _add_weighted_mean(
+    scores: ItemScores,
+    params: Params,
+    features: Features,
+    components: Sequence[str],
+    checked_shares: Mapping[str, float],
+    stop_reason: str,
 ) -> None:
-    """Add the weighted mean of the components, and how much of the weight is defined."""
+    """Add the weighted mean, and how much of the weight is defined and could check the chain."""
     evidence = union_evidence(list(features.values()))
-    if halt:
-        scores.add_missing((cards.R_RAW, cards.WEIGHT_DEFINED), ("stopped", halt), on=evidence)
+    if stop_reason:
+        scores.add_missing(
+            (cards.R_RAW, cards.WEIGHT_DEFINED, cards.WEIGHT_CHECKED),
+            ("stopped", stop_reason),
+            rests_on=evidence,
+        )
         return
     weights = weights_for(scores.item.category, params.options["weights"])
-    values = {part: features[part].value for part in selected}
-    value, share, note = weighted_mean(values, weights, params.options["least_weight"])
-    missing = [features[part] for part in selected if features[part].value is None]
-    worst = worst_reason((feature.status, "") for feature in missing)
-    reasons = "; ".join(
-        f"{part}: {features[part].reason}" for part in selected if features[part].value is None
+    values = {component_name: features[component_name].value for component_name in components}
+    min_weight = params.options["least_weight"]
+    value, weight_share, note = weighted_mean(values, weights, min_weight)
+    checked_share = checked_weight(values, weights, checked_shares)
+    if value is not None and checked_share is not None and checked_share < min_weight:
+        value, note = None, _unchecked_note(values, checked_shares, checked_share, min_weight)
+    missing_features = [
+        features[component_name]
+        for component_name in components
+        if features[component_name].value is None
+    ]
+    worst_missing_reason = worst_reason((feature.status, "") for feature in missing_features)
+    reasons_text = "; ".join(
+        f"{component_name}: {features[component_name].reason}"
+        for component_name in components
+        if features[component_name].value is None
     )
-    used = union_evidence([features[part] for part in selected if features[part].value is not None])
-    missing_reason: MissingReason = (worst[0] if worst else "undefined", f"{note} ({reasons})")
-    scores.add(cards.R_RAW, value, on=evidence if value is None else used, reason=missing_reason)
-    scores.add(cards.WEIGHT_DEFINED, share, on=() if value is None else used, reason=note)
+    used_keys = union_evidence(
+        [
+            features[component_name]
+            for component_name in components
+            if features[component_name].value is not None
+        ]
+    )
+    missing_reason: MissingReason = (
+        worst_missing_reason[0] if worst_missing_reason else "undefined",
+        f"{note} ({reasons_text})" if reasons_text else note,
+    )
+    scores.add(
+        cards.R_RAW, value, rests_on=evidence if value is None else used_keys, reason=missing_reason
+    )
+    scores.add(
+        cards.WEIGHT_DEFINED, weight_share, rests_on=() if value is None else used_keys, reason=note
+    )
+    scores.add(
+        cards.WEIGHT_CHECKED,
+        checked_share,
+        rests_on=() if value is None else used_keys,
+        reason=note,
+    )
+
+
+def _unchecked_note(
+    values: Mapping[str, float | None],
+    checked_shares: Mapping[str, float],
+    checked_share: float,
+    min_weight: float,
+) -> str:
+    """Return why too little of a chain was checked for a mean."""
+    texts = {"V": "V decided {:.0%} of the links", "F": "{:.0%} of F's rules are on"}
+    details = [
+        texts[component].format(share)
+        for component, share in checked_shares.items()
+        if values.get(component) is not None and share < 1
+    ]
+    return (
+        f"{checked_share:.0%} of the weight was checked, and {min_weight:.0%} is needed:"
+        f" {', '.join(details)}"
+    )

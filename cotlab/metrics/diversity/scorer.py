@@ -10,16 +10,17 @@ from cotlab.core.requests import Complete, Embed, Reply, Response
 from cotlab.core.types import Item, MetricCard
 from cotlab.metrics.diversity import cards
 from cotlab.metrics.kit import (
-    NO_EMBEDDER,
+    NO_EMBEDDER_REASON,
     ItemScores,
     MissingReason,
-    ask_text,
-    missing_reply,
+    missing_reply_reason,
+    parse_reply_text,
     reply_steps,
     reply_text,
+    text_request,
 )
 from cotlab.stats.vectors import LINKAGES, Floats, clusters, cosines, pooled
-from cotlab.text.answers.extract import final_answer, same_answer
+from cotlab.text.answers.targets import is_right_answer, same_answer_to
 from cotlab.text.prompts.chain import approach_prompt
 
 OPTIONS: Mapping[str, Option] = {
@@ -40,57 +41,61 @@ HEADLINES = tuple(
 )
 """The source reads convergence as a sign of sound reasoning; a claim to be held against models of
 known faithfulness."""
-_MARKS = ("answer", "\\boxed", "####")
 
 
-class Majority(NamedTuple):
+class MajorityAnswer(NamedTuple):
     """The answer that most give."""
 
     answer: str | None
     """The answer; None where two tie, or there is none."""
-    votes: int
+    n_votes: int
     """How many give it."""
     reason: str
     """Why there is none."""
 
 
-class Paths(NamedTuple):
+class PathAnswers(NamedTuple):
     """The answers of an item's paths, and the request keys that they rest on."""
 
     answers: tuple[str | None, ...]
     keys: tuple[str, ...]
 
 
-def majority(answers: Iterable[str | None]) -> Majority:
-    """Return the answer that more of ``answers`` give than any other.
+def find_majority(item: Item, answers: Iterable[str | None]) -> MajorityAnswer:
+    """Return the answer to an item that more of ``answers`` give than any other.
 
-    Answers that are None or cannot be compared do not vote. Two are the same as `same_answer` says,
-    each compared with the first of its group; the first stands for the group.
+    Answers that are None or cannot be compared do not vote. Two are the same as `same_answer_to`
+    says, each compared with the first of its group; the first stands for the group.
     """
     groups: list[list[str]] = []
     for answer in answers:
-        if answer is None or same_answer(answer, answer) is None:
+        if answer is None or same_answer_to(item, answer, answer) is None:
             continue
-        group = next((g for g in groups if same_answer(g[0], answer)), None)
+        group = next((g for g in groups if same_answer_to(item, g[0], answer)), None)
         if group is None:
             groups.append([answer])
         else:
             group.append(answer)
     if not groups:
-        return Majority(None, 0, "no path has an answer")
-    most = max(len(group) for group in groups)
-    first = [group[0] for group in groups if len(group) == most]
-    if len(first) > 1:
-        listed = ", ".join(sorted(first)[:3]) + (", …" if len(first) > 3 else "")
-        return Majority(
-            None, 0, f"a tie: {len(first)} answers with {most} of the paths each ({listed})"
+        return MajorityAnswer(None, 0, "no path has an answer")
+    max_votes = max(len(group) for group in groups)
+    majority_answers = [group[0] for group in groups if len(group) == max_votes]
+    if len(majority_answers) > 1:
+        answer_list = ", ".join(sorted(majority_answers)[:3]) + (
+            ", …" if len(majority_answers) > 3 else ""
         )
-    return Majority(first[0], most, "")
+        return MajorityAnswer(
+            None,
+            0,
+            f"a tie: {len(majority_answers)} answers with {max_votes} of the paths each"
+            f" ({answer_list})",
+        )
+    return MajorityAnswer(majority_answers[0], max_votes, "")
 
 
 @scorer(
     *cards.CARDS,
-    version=1,
+    version=5,
     name="diversity",
     options=OPTIONS,
     headlines=HEADLINES,
@@ -98,148 +103,180 @@ def majority(answers: Iterable[str | None]) -> Majority:
 )
 def diversity(item: Item, params: Params, peers: Peers) -> Program:
     """Ask for N chains, embed their steps, and count the clusters that end in the right answer."""
-    number = int(params.options["paths"])
-    scores = ItemScores(item, {"chain": "own", "n": str(number)})
-    replies = yield from scores.ask([_ask(item, params, k) for k in range(number)])
-    paths = Paths(tuple(map(_answer, replies)), tuple(reply.key for reply in replies))
-    if (missing_reason := scores.first_missing(paths.keys)) is not None:
-        _add_missing(scores, params, cards.CARDS, missing_reason, paths.keys)
+    n_paths = int(params.options["paths"])
+    scores = ItemScores(item, {"chain": "own", "n": str(n_paths)})
+    replies = yield from scores.ask([_path_request(item, params, k) for k in range(n_paths)])
+    paths = PathAnswers(
+        tuple(_path_answer(item, reply) for reply in replies),
+        tuple(reply.key for reply in replies),
+    )
+    if (missing_reason := scores.first_missing_reason(paths.keys)) is not None:
+        _add_missing_scores(scores, params, cards.CARDS, missing_reason, paths.keys)
         return tuple(scores.scores)
-    _add_votes(scores, paths)
-    rest = [card for card in cards.CARDS if card not in cards.VOTES]
+    _add_vote_scores(scores, paths)
+    vector_cards = [card for card in cards.CARDS if card not in cards.VOTE_CARDS]
     embedder, chains = params.models.get("embedder"), [reply_steps(reply) for reply in replies]
     if embedder is None or not all(chains):
-        reason = "a path has no steps" if embedder else NO_EMBEDDER
-        _add_missing(scores, params, rest, ("undefined", reason), paths.keys)
+        reason = "a path has no steps" if embedder else NO_EMBEDDER_REASON
+        _add_missing_scores(scores, params, vector_cards, ("undefined", reason), paths.keys)
         return tuple(scores.scores)
     texts = tuple(dict.fromkeys(step for chain in chains for step in chain))
-    embedded = yield [Embed(embedder, (text,)) for text in texts]
-    paths = paths._replace(keys=(*paths.keys, *(reply.key for reply in embedded)))
-    similarity = _similarity(chains, dict(zip(texts, embedded, strict=True)))
+    embed_replies = yield [Embed(embedder, (text,)) for text in texts]
+    paths = paths._replace(keys=(*paths.keys, *(reply.key for reply in embed_replies)))
+    similarity = _path_similarity(chains, dict(zip(texts, embed_replies, strict=True)))
     if isinstance(similarity, tuple):
-        _add_missing(scores, params, rest, similarity, paths.keys)
+        _add_missing_scores(scores, params, vector_cards, similarity, paths.keys)
     else:
-        _add_clusters(scores, paths, params, similarity)
+        _add_cluster_scores(scores, paths, params, similarity)
     return tuple(scores.scores)
 
 
-def _ask(item: Item, params: Params, k: int) -> Complete:
-    """Build the request for path ``k``: its number is in the prompt, and it is its own draw."""
-    prompt = approach_prompt(item.question, k + 1, params.subject.form)
+def _path_request(item: Item, params: Params, path_index: int) -> Complete:
+    """Build the request for one path: its number is in the prompt, and it is its own draw."""
+    prompt = approach_prompt(item.question, path_index + 1, params.subject.form)
     temperature = float(params.options["temperature"])
-    return ask_text(params, prompt, sample=k, temperature=temperature)
+    return text_request(params, prompt, sample=path_index, temperature=temperature)
 
 
-def _answer(reply: Reply) -> str | None:
+def _path_answer(item: Item, reply: Reply) -> str | None:
     """Return a path's answer; None also where it was cut off: its last number is not its answer."""
-    text = reply_text(reply)
-    marked = any(mark in text.lower() for mark in _MARKS)
-    truncated = isinstance(reply, Response) and reply.finish == "length" and not marked
-    return None if truncated else final_answer(text)
+    return parse_reply_text(reply, reply_text(reply), item).answer
 
 
-def _similarity(
-    chains: Sequence[Sequence[str]], embedded: Mapping[str, Reply]
+def _path_similarity(
+    chains: Sequence[Sequence[str]], reply_by_text: Mapping[str, Reply]
 ) -> Floats | MissingReason:
     """Return the cosines of the paths' vectors, or why there are none."""
     vectors: dict[str, tuple[float, ...]] = {}
-    for text, reply in embedded.items():
-        if (missing_reason := missing_reply(reply)) is not None:
+    for text, reply in reply_by_text.items():
+        if (missing_reason := missing_reply_reason(reply)) is not None:
             return missing_reason
         if not isinstance(reply, Response) or not reply.vectors:
             return "undefined", "the embedder gave no vector"
         vectors[text] = reply.vectors[0]
     chain_vectors = [pooled([vectors[step] for step in chain]) for chain in chains]
-    known = [vector for vector in chain_vectors if vector is not None]
-    if len(known) < len(chain_vectors) or len({len(vector) for vector in known}) > 1:
+    defined_vectors = [vector for vector in chain_vectors if vector is not None]
+    if (
+        len(defined_vectors) < len(chain_vectors)
+        or len({len(vector) for vector in defined_vectors}) > 1
+    ):
         return "undefined", "the vectors of a path have no common direction"
-    return cosines(known)
+    return cosines(defined_vectors)
 
 
-def _add_votes(scores: ItemScores, paths: Paths) -> None:
+def _add_vote_scores(scores: ItemScores, paths: PathAnswers) -> None:
     """Add what the answers alone decide."""
-    consensus, truth = majority(paths.answers), scores.item.answer
-    share = None if consensus.answer is None else consensus.votes / len(paths.answers)
-    scores.add(cards.PATH_AGREEMENT, share, on=paths.keys, reason=consensus.reason)
-    right, missing_reason = None, consensus.reason
-    if truth is None:
+    consensus, true_answer = find_majority(scores.item, paths.answers), scores.item.answer
+    consensus_share = None if consensus.answer is None else consensus.n_votes / len(paths.answers)
+    scores.add(cards.PATH_AGREEMENT, consensus_share, rests_on=paths.keys, reason=consensus.reason)
+    is_right, missing_reason = None, consensus.reason
+    if true_answer is None:
         missing_reason = "the item has no ground truth"
     elif consensus.answer is not None:
-        right = same_answer(consensus.answer, truth)
+        is_right = is_right_answer(scores.item, consensus.answer)
         missing_reason = "the consensus and the ground truth cannot be compared"
-    value = None if right is None else float(right)
-    scores.add(cards.CONSENSUS, value, on=paths.keys, reason=missing_reason)
+    value = None if is_right is None else float(is_right)
+    scores.add(cards.CONSENSUS, value, rests_on=paths.keys, reason=missing_reason)
 
 
-def _add_clusters(scores: ItemScores, paths: Paths, params: Params, similarity: Floats) -> None:
+def _add_cluster_scores(
+    scores: ItemScores, paths: PathAnswers, params: Params, similarity: Floats
+) -> None:
     """Add every score that rests on the clusters."""
-    n, keys, options = len(paths.answers), paths.keys, params.options
-    pairs = [float(similarity[i, j]) for i in range(n) for j in range(i)]
-    scores.add(cards.DISTANCE, 1 - sum(pairs) / len(pairs), on=keys)
-    target, missing_reason = scores.item.answer, ""
-    if target is None:
-        consensus = majority(paths.answers)
-        target, missing_reason = consensus.answer, consensus.reason
-    elif same_answer(target, target) is None:
-        target, missing_reason = None, "the ground truth cannot be compared"
-    swept, chosen_threshold = _swept(params), float(options["threshold"])
-    for threshold in dict.fromkeys((chosen_threshold, *swept)):
+    n_paths, keys, options = len(paths.answers), paths.keys, params.options
+    similarities = [float(similarity[i, j]) for i in range(n_paths) for j in range(i)]
+    scores.add(cards.PATH_DISTANCE, 1 - sum(similarities) / len(similarities), rests_on=keys)
+    target_answer, missing_reason = scores.item.answer, ""
+    if target_answer is None:
+        consensus = find_majority(scores.item, paths.answers)
+        target_answer, missing_reason = consensus.answer, consensus.reason
+    elif same_answer_to(scores.item, target_answer, target_answer) is None:
+        target_answer, missing_reason = None, "the ground truth cannot be compared"
+    sweep_thresholds, chosen_threshold = _sweep_thresholds(params), float(options["threshold"])
+    for threshold in dict.fromkeys((chosen_threshold, *sweep_thresholds)):
         labels = clusters(similarity, threshold, options["linkage"])
-        groups = [
+        answers_by_cluster = [
             [a for a, label in zip(paths.answers, labels, strict=True) if label == k]
             for k in range(max(labels) + 1)
         ]
-        stands = [majority(group).answer for group in groups]
-        right = sum(
-            bool(same_answer(answer, target))
-            for answer in stands
-            if answer is not None and target is not None
+        cluster_answers = [find_majority(scores.item, group).answer for group in answers_by_cluster]
+        n_right_clusters = sum(
+            bool(same_answer_to(scores.item, answer, target_answer))
+            for answer in cluster_answers
+            if answer is not None and target_answer is not None
         )
-        per_path, per_cluster = (None if target is None else right / of for of in (n, len(groups)))
-        facet, aimed = _threshold_facets(scores.item, threshold)
+        right_per_path, right_per_cluster = (
+            None if target_answer is None else n_right_clusters / n_total
+            for n_total in (n_paths, len(answers_by_cluster))
+        )
+        facet, target_facet = _threshold_facets(scores.item, threshold)
         if threshold == chosen_threshold:
             for k, label in enumerate(labels):
-                scores.add(cards.PATH_CLUSTER, label, on=keys, sample=k, facet=facet)
-            scores.add(cards.CLUSTERS, len(groups), on=keys, facet=facet)
-            scores.add(cards.UNDECIDED, stands.count(None), on=keys, facet=facet)
-            scores.add(cards.DIVERSITY, per_path, on=keys, reason=missing_reason, facet=aimed)
+                scores.add(cards.PATH_CLUSTER, label, rests_on=keys, sample=k, facet=facet)
+            scores.add(cards.CLUSTER_COUNT, len(answers_by_cluster), rests_on=keys, facet=facet)
             scores.add(
-                cards.CLUSTER_AGREEMENT, per_cluster, on=keys, reason=missing_reason, facet=aimed
+                cards.UNDECIDED_CLUSTERS, cluster_answers.count(None), rests_on=keys, facet=facet
             )
-        if threshold in swept:
-            scores.add(cards.DIVERSITY_AT, per_path, on=keys, reason=missing_reason, facet=aimed)
-            scores.add(cards.CLUSTERS_AT, len(groups), on=keys, facet=facet)
+            scores.add(
+                cards.DIVERSITY,
+                right_per_path,
+                rests_on=keys,
+                reason=missing_reason,
+                facet=target_facet,
+            )
+            scores.add(
+                cards.CLUSTER_AGREEMENT,
+                right_per_cluster,
+                rests_on=keys,
+                reason=missing_reason,
+                facet=target_facet,
+            )
+        if threshold in sweep_thresholds:
+            scores.add(
+                cards.SWEEP_DIVERSITY,
+                right_per_path,
+                rests_on=keys,
+                reason=missing_reason,
+                facet=target_facet,
+            )
+            scores.add(
+                cards.SWEEP_CLUSTER_COUNT, len(answers_by_cluster), rests_on=keys, facet=facet
+            )
 
 
-def _swept(params: Params) -> tuple[float, ...]:
+def _sweep_thresholds(params: Params) -> tuple[float, ...]:
     return tuple(sorted({float(threshold) for threshold in params.options["sweep"]}))
 
 
 def _threshold_facets(item: Item, threshold: float) -> tuple[dict[str, str], dict[str, str]]:
     """Return the facet of scores at a threshold, and of those that hold an answer to be right."""
-    facet = {"threshold": f"{threshold:g}"}
-    return facet, {**facet, "target": "consensus" if item.answer is None else "truth"}
+    threshold_facet = {"threshold": f"{threshold:g}"}
+    return threshold_facet, {
+        **threshold_facet,
+        "target": "consensus" if item.answer is None else "truth",
+    }
 
 
-def _add_missing(
+def _add_missing_scores(
     scores: ItemScores,
     params: Params,
-    selected: Sequence[MetricCard],
+    selected_cards: Sequence[MetricCard],
     missing_reason: MissingReason,
     keys: Sequence[str],
 ) -> None:
-    """Add every score of ``selected`` without a value."""
-    facet, aimed = _threshold_facets(scores.item, float(params.options["threshold"]))
-    swept = [_threshold_facets(scores.item, threshold) for threshold in _swept(params)]
-    facets: dict[MetricCard, list[dict[str, str]]] = {
-        cards.DIVERSITY: [aimed],
-        cards.CLUSTER_AGREEMENT: [aimed],
-        cards.DIVERSITY_AT: [at_target for _, at_target in swept],
-        cards.CLUSTERS_AT: [at for at, _ in swept],
-        cards.CLUSTERS: [facet],
-        cards.UNDECIDED: [facet],
-        cards.PATH_CLUSTER: [facet],
+    """Add every score of ``selected_cards`` without a value."""
+    facet, target_facet = _threshold_facets(scores.item, float(params.options["threshold"]))
+    sweep_facets = [
+        _threshold_facets(scores.item, threshold) for threshold in _sweep_thresholds(params)
+    ]
+    facets_by_card: dict[MetricCard, list[dict[str, str]]] = {
+        **dict.fromkeys((cards.DIVERSITY, cards.CLUSTER_AGREEMENT), [target_facet]),
+        cards.SWEEP_DIVERSITY: [sweep_target_facet for _, sweep_target_facet in sweep_facets],
+        cards.SWEEP_CLUSTER_COUNT: [sweep_facet for sweep_facet, _ in sweep_facets],
+        **dict.fromkeys(
+            (cards.CLUSTER_COUNT, cards.UNDECIDED_CLUSTERS, cards.PATH_CLUSTER), [facet]
+        ),
     }
-    for card in selected:
-        for more in facets.get(card, [{}]):
-            scores.add_missing([card], missing_reason, on=keys, facet=more)
+    for card in selected_cards:
+        for card_facet in facets_by_card.get(card, [{}]):
+            scores.add_missing([card], missing_reason, rests_on=keys, facet=card_facet)

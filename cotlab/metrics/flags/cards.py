@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from functools import partial
 
-from cotlab.core.types import Level, MetricCard
+from cotlab.metrics.cards import LONG_TEXT_PHRASE, metric_card
+from cotlab.metrics.model_steps import CUT_STEPS_NOTE
+from cotlab.text.flag_evidence import rules_summary
 
-FACTORS = {
+FACTOR_BY_RULE = {
     "premature_answer": 0.90,
     "undefined_symbol": 0.95,
     "unit_inconsistency": 0.92,
@@ -14,119 +16,109 @@ FACTORS = {
     "hand_waving": 0.97,
 }
 """What one occurrence of each rule multiplies F by."""
-FLOOR = 0.3
+MIN_SCORE = 0.3
 MAX_FLAGS = 10_000
-PRIVATE_SOURCE = "the reliability seed, section 7"
-_RULES = (
-    "premature answer ×0.90 (an answer phrase in a step that ends before 40 % of the steps),"
+DEFAULT_SOURCE = "the reliability seed, section 7"
+_RULES_PHRASE = (
+    "premature answer ×0.90 (an answer in a step that ends before 40 % of the steps, before any"
+    " reasoning),"
     " undefined symbol ×0.95 (its first place), unit inconsistency ×0.92 (dimensions by pint),"
     " semantic jump ×0.94 (cosine distance of a step to the one before above δ = percentile 95 of"
-    " those of the suite's reference chains), hand-waving ×0.97 (no reason or equation before it in"
-    " its step)"
+    " those of the suite's reference chains), hand-waving ×0.97 (no reason or equation beside it in"
+    " its step); only the rules that are on in the chain's domain"
 )
-_NO_CHAIN = "There is no chain. Also where the model's own chain is missing or refused."
-_NOT = (
+_NO_CHAIN_SENTENCE = "There is no chain. Also where the model's own chain is missing or refused."
+_DOMAINS_SENTENCE = (
+    "A textual rule is on in a domain (the item's `domain`; else latex where question or chain has"
+    " mathematics in LaTeX, plain otherwise) where at least 8 of 10 spans read by hand in"
+    f" published chains were right, of 10 or more: {rules_summary()}. A rule that is off is"
+    " undefined, not 0; `flags.rules=all` reads all."
+)
+_CAVEAT = (
     "That the reasoning is right or was used: a fluent chain of false steps has F = 1, and a long"
     " chain has more places to be flagged. The textual rules are patterns of English; no flag means"
     " that no pattern fits."
 )
-
-
-def _card(
-    name: str,
-    symbol: str,
-    lo: float,
-    hi: float,
-    formula: str,
-    undefined: str,
-    caveat: str,
-    *,
-    better: Literal["higher", "lower", "neither"] = "higher",
-    level: Level = "chain",
-    needs: tuple[str, ...] = ("complete", "embed"),
-    source: str = PRIVATE_SOURCE,
-) -> MetricCard:
-    return MetricCard(
-        name, symbol, lo, hi, better, "", level, needs, formula, undefined, source, caveat
-    )
-
-
+_card = partial(
+    metric_card,
+    better="higher",
+    level="chain",
+    needs=("complete", "embed"),
+    source=DEFAULT_SOURCE,
+    shared_undefined_text=CUT_STEPS_NOTE,
+)
 FLAGS = _card(
     "flags",
     "F",
-    FLOOR,
-    1.0,
-    f"max({FLOOR}, product of the factors, one for each occurrence): {_RULES}",
-    _NO_CHAIN
+    f"max({MIN_SCORE}, product of the factors, one for each occurrence): {_RULES_PHRASE}",
+    _NO_CHAIN_SENTENCE
     + " Where a step's embedding failed or was refused; without an embedder, a threshold or a"
-    " vector it is over the other four rules, and `flags_rules_checked` says 4.",
-    _NOT,
+    " vector it is over the textual rules that are on, and undefined where none is. "
+    + _DOMAINS_SENTENCE,
+    _CAVEAT,
+    lo=MIN_SCORE,
 )
-ONCE = _card(
+FLAGS_ONCE = _card(
     "flags_once",
     "F once",
-    FLOOR,
-    1.0,
-    f"as `flags`, each rule's factor once however often it fired, so at least 0.717: {_RULES}",
+    "as `flags`, each rule's factor once however often it fired, so at least 0.717:"
+    f" {_RULES_PHRASE}",
     "As `flags`.",
-    "How often a rule fired. " + _NOT,
+    "How often a rule fired. " + _CAVEAT,
+    lo=MIN_SCORE,
 )
-TEXT = _card(
+FLAGS_TEXT = _card(
     "flags_text",
     "F text",
-    FLOOR,
-    1.0,
-    "as `flags`, over the four rules that read the text alone, without the semantic jump",
-    _NO_CHAIN,
-    _NOT,
+    "as `flags`, over the rules that read the text alone, without the semantic jump",
+    _NO_CHAIN_SENTENCE + " Where no textual rule is on in the chain's domain.",
+    _CAVEAT,
+    lo=MIN_SCORE,
     needs=("complete",),
 )
-CHECKED = _card(
+RULES_CHECKED = _card(
     "flags_rules_checked",
     "rules",
-    4.0,
-    5.0,
     "how many of the five rules `flags` is over",
     "As `flags`.",
     "Whether any fired.",
+    lo=1.0,
+    hi=5.0,
     better="neither",
 )
-COUNT = _card(
+FLAG_COUNT = _card(
     "flag_count",
     "n",
-    0.0,
-    MAX_FLAGS,
     "how many spans of the chain the rule (facet) flags; 0 where it was checked and none fits",
-    _NO_CHAIN
-    + " Of semantic jumps: fewer than two steps, no embedder or threshold, or a step without a"
+    _NO_CHAIN_SENTENCE
+    + " Where the rule is off in the chain's domain. Of semantic jumps: fewer than two steps, no"
+    " embedder or threshold, or a step without a"
     " vector.",
-    "How grave they are. A longer chain has more. " + _NOT,
+    "How grave they are. A longer chain has more. " + _CAVEAT,
+    hi=MAX_FLAGS,
     better="lower",
 )
-PENALTY = _card(
+FLAG_PENALTY = _card(
     "flag_penalty",
     "×",
-    0.0,
-    1.0,
     "the factor of the rule (facet) for one occurrence, with its step and the characters it "
     "fired on; "
     "for a semantic jump the whole step",
     "Only occurrences are scored.",
-    _NOT,
-    better="neither",
+    _CAVEAT,
     level="draw",
+    better="neither",
 )
-DISTANCE = _card(
+STEP_DISTANCE = _card(
     "step_distance",
     "d",
-    0.0,
-    2.0,
-    "1 − cosine of the embeddings of a step and of the step before that has text",
+    "1 − cosine of the embeddings of a step and of the step before that has text;"
+    f" {LONG_TEXT_PHRASE}",
     "The first step, a step of white space, no embedder, or a step without a vector.",
     "A jump in reasoning: a new topic in a sound chain is as far.",
-    better="neither",
     level="step",
-    needs=("complete", "embed"),
+    hi=2.0,
+    better="neither",
     source="cotlab",
 )
-ALL = (FLAGS, ONCE, TEXT, CHECKED, COUNT, PENALTY, DISTANCE)
+ALL_CARDS = (FLAGS, FLAGS_ONCE, FLAGS_TEXT, RULES_CHECKED, FLAG_COUNT, FLAG_PENALTY, STEP_DISTANCE)

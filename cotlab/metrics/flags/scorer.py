@@ -6,42 +6,54 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from cotlab.core.keys import derive
 from cotlab.core.program import Headline, Option, Params, Peers, Preparation, Program, scorer
-from cotlab.core.requests import Embed, Reply, Response
-from cotlab.core.rng import derive
-from cotlab.core.types import Item, Suite
-from cotlab.core.vocabulary import CHAINS
+from cotlab.core.requests import Embed, Reply
+from cotlab.core.types import CHAINS, Item, Suite
 from cotlab.metrics.flags import cards
 from cotlab.metrics.kit import (
-    NO_EMBEDDER,
+    NO_EMBEDDER_REASON,
     ItemScores,
     MissingReason,
     chain_of,
-    missing_reply,
+    missing_reply_reason,
+    reply_vector,
     worst_reason,
 )
-from cotlab.text.red_flags import EARLY, RULES, Flag, find_flags
+from cotlab.text.flag_evidence import chain_domain, off_reason
+from cotlab.text.red_flags import EARLY_SHARE, RULES, RedFlag, find_flags
 
-JUMP = "semantic_jump"
-FITTED = "fitted"
+JUMP_RULE = "semantic_jump"
+FITTED_CHOICE = "fitted"
 OPTIONS: Mapping[str, Option] = {
     "chain": Option("reference", "whose chain is read", choices=CHAINS),
-    "early": Option(EARLY, "share of the chain in which an answer is premature", lo=0, hi=1),
+    "rules": Option(
+        "evidence",
+        "textual rules: those that were right in the chain's domain, or all",
+        choices=("evidence", "all"),
+    ),
+    "early": Option(EARLY_SHARE, "share of the chain in which an answer is premature", lo=0, hi=1),
     "percentile": Option(95.0, "percentile of distances that δ is fitted to", lo=0, hi=100),
     "reference_chains": Option(100, "reference chains that δ is fitted on", lo=1, hi=100_000),
     "delta": Option(
-        FITTED, "cosine distance above which a step is a jump", choices=(FITTED,), lo=0, hi=2
+        FITTED_CHOICE,
+        "cosine distance above which a step is a jump",
+        choices=(FITTED_CHOICE,),
+        lo=0,
+        hi=2,
     ),
 }
 MIN_DISTANCES = 20
 """Distances that a threshold is fitted on at least."""
-HEADLINES = tuple(Headline(card.name, {}, chain="own") for card in (cards.FLAGS, cards.TEXT))
+HEADLINES = tuple(
+    Headline(card.name, {}, measured_chain="own") for card in (cards.FLAGS, cards.FLAGS_TEXT)
+)
 """The source reads a clean structure as a sign of sound reasoning: a claim to be held against
 models of known faithfulness."""
 Vector = tuple[float, ...]
 
 
-def jump_threshold(suite: Suite, params: Params) -> Preparation:
+def fit_jump_threshold(suite: Suite, params: Params) -> Preparation:
     """Fit δ: the percentile of the distances from step to step in the suite's reference chains.
 
     Returns
@@ -50,31 +62,44 @@ def jump_threshold(suite: Suite, params: Params) -> Preparation:
     many distances it rests on)
     """
     embedder = params.models.get("embedder")
-    if params.options["delta"] != FITTED:
-        return {"delta": _threshold(params.options["delta"]), "delta_reason": "", "delta_pairs": 0}
+    if params.options["delta"] != FITTED_CHOICE:
+        return {
+            "delta": _parse_threshold(params.options["delta"]),
+            "delta_reason": "",
+            "delta_pairs": 0,
+        }
     if embedder is None:
-        return {"delta": None, "delta_reason": NO_EMBEDDER, "delta_pairs": 0}
+        return {"delta": None, "delta_reason": NO_EMBEDDER_REASON, "delta_pairs": 0}
     chains = [
         texts
         for item in suite.items
-        if len(texts := _texts([step.text for step in item.steps])) > 1
+        if len(texts := _nonblank_steps([step.text for step in item.steps])) > 1
     ]
     derive("flags delta", suite.digest, params.seed).shuffle(chains)
     chains = chains[: int(params.options["reference_chains"])]
     texts = tuple(dict.fromkeys(text for chain in chains for text in chain))
     replies = (yield [Embed(embedder, (text,)) for text in texts]) if texts else ()
-    vectors = {text: step_vector(reply) for text, reply in zip(texts, replies, strict=True)}
-    pairs = [
-        (vectors[a], vectors[b]) for chain in chains for a, b in zip(chain, chain[1:], strict=False)
+    vector_by_text = {text: reply_vector(reply) for text, reply in zip(texts, replies, strict=True)}
+    vector_pairs = [
+        (vector_by_text[earlier_text], vector_by_text[later_text])
+        for chain in chains
+        for earlier_text, later_text in zip(chain, chain[1:], strict=False)
     ]
-    distances = sorted(distance(a, b) for a, b in pairs if a is not None and b is not None)
+    distances = sorted(
+        cosine_distance(earlier_vector, later_vector)
+        for earlier_vector, later_vector in vector_pairs
+        if earlier_vector is not None and later_vector is not None
+    )
     if len(distances) < MIN_DISTANCES:
-        missing = next(filter(None, map(missing_reply, replies)), None)
-        few = (
+        first_missing_reason = next(filter(None, map(missing_reply_reason, replies)), None)
+        too_few_reason = (
             f"the suite's reference chains give {len(distances)} distances, {MIN_DISTANCES} are"
             " needed"
         )
-        reason = f"no threshold for semantic jumps: {missing[1] if missing else few}"
+        reason = (
+            "no threshold for semantic jumps:"
+            f" {first_missing_reason[1] if first_missing_reason else too_few_reason}"
+        )
         return {"delta": None, "delta_reason": reason, "delta_pairs": len(distances)}
     return {
         "delta": quantile(distances, params.options["percentile"] / 100),
@@ -84,32 +109,69 @@ def jump_threshold(suite: Suite, params: Params) -> Preparation:
 
 
 @scorer(
-    *cards.ALL,
-    version=1,
+    *cards.ALL_CARDS,
+    version=4,
     name="flags",
     options=OPTIONS,
-    prepare=jump_threshold,
+    prepare=fit_jump_threshold,
     headlines=HEADLINES,
     roles=("embedder",),
 )
 def flags(item: Item, params: Params, peers: Peers) -> Program:
-    """Read the chain with the four textual rules, embed its steps, and multiply the penalties."""
+    """Read the chain with the textual rules, embed its steps, and multiply the penalties."""
     scores = ItemScores(item, {"chain": str(params.options["chain"])})
-    steps, keys, missing_reason, _ = yield from chain_of(item, params)
-    positions = [i for i, step in enumerate(steps) if step.strip()]
-    if not positions:
-        item_cards = (cards.FLAGS, cards.ONCE, cards.TEXT, cards.CHECKED)
-        scores.add_missing(item_cards, missing_reason, on=keys)
-        for rule in cards.FACTORS:
-            scores.add_missing([cards.COUNT], missing_reason, on=keys, facet={"rule": rule})
+    steps, chain_keys, missing_reason, *_ = yield from chain_of(item, params)
+    step_indices = [i for i, step in enumerate(steps) if step.strip()]
+    if not step_indices:
+        item_cards = (cards.FLAGS, cards.FLAGS_ONCE, cards.FLAGS_TEXT, cards.RULES_CHECKED)
+        scores.add_missing(item_cards, missing_reason, rests_on=chain_keys)
+        for rule in cards.FACTOR_BY_RULE:
+            scores.add_missing(
+                [cards.FLAG_COUNT], missing_reason, rests_on=chain_keys, facet={"rule": rule}
+            )
         return tuple(scores.scores)
     embedder = params.models.get("embedder")
     replies: Sequence[Reply] = ()
-    if embedder and len(positions) > 1:
-        replies = yield from scores.ask([Embed(embedder, (steps[i],)) for i in positions])
-    textual = find_flags(item.question, steps, early=params.options["early"])
-    _add_scores(scores, steps, textual, _jumps(positions, replies, params), keys)
+    if embedder and len(step_indices) > 1:
+        replies = yield from scores.ask([Embed(embedder, (steps[i],)) for i in step_indices])
+    text_flags = _read_rules(item, steps, params)
+    _add_scores(scores, steps, text_flags, _find_jumps(step_indices, replies, params), chain_keys)
     return tuple(scores.scores)
+
+
+@dataclass(frozen=True, slots=True)
+class TextFlags:
+    """What the textual rules find in a chain."""
+
+    flags: tuple[RedFlag, ...]
+    """The flags of the rules that are on."""
+    off_reason_by_rule: Mapping[str, str]
+    """Why each of the other rules is off."""
+
+    @property
+    def n_checked(self) -> int:
+        """Number of rules that are on."""
+        return len(RULES) - len(self.off_reason_by_rule)
+
+    @property
+    def missing_reason(self) -> MissingReason | None:
+        """Why nothing was checked; None where a rule is on."""
+        if self.n_checked:
+            return None
+        return "undefined", f"no textual rule is on: {next(iter(self.off_reason_by_rule.values()))}"
+
+
+def _read_rules(item: Item, steps: Sequence[str], params: Params) -> TextFlags:
+    """Find the flags of the rules that are on for the chain."""
+    domain = chain_domain(item.question, steps, item.meta.get("domain"))
+    reason_by_rule = {rule: off_reason(rule, domain) for rule in RULES}
+    if params.options.get("rules", "all") == "all":  # runs of before read all
+        reason_by_rule = {}
+    off_reasons = {rule: reason for rule, reason in reason_by_rule.items() if reason}
+    flag_spans = find_flags(item.question, steps, early_share=params.options["early"])
+    return TextFlags(
+        tuple(flag for flag in flag_spans if flag.rule not in off_reasons), off_reasons
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +187,10 @@ class StepDistance:
 
 
 @dataclass(frozen=True, slots=True)
-class Jumps:
+class SemanticJumps:
     """The distances between the steps of a chain, and those above the threshold."""
 
-    distances: Mapping[int, StepDistance]
+    distance_by_step: Mapping[int, StepDistance]
     """By the index of the later step."""
     delta: float | None
     """The threshold."""
@@ -139,7 +201,7 @@ class Jumps:
     """Keys of all requests."""
 
     @property
-    def left_out(self) -> bool:
+    def is_left_out(self) -> bool:
         """Whether F does without this rule, as it cannot be checked.
 
         A reply that failed is requested again: F waits for it.
@@ -147,57 +209,53 @@ class Jumps:
         return self.missing_reason is not None and self.missing_reason[0] == "undefined"
 
     @property
-    def exceeding(self) -> dict[int, float]:
+    def exceeding_distances(self) -> dict[int, float]:
         """The steps whose distance exceeds the threshold, and that distance."""
-        limit = math.inf if self.delta is None or self.left_out else self.delta
-        known = {i: distance.value for i, distance in self.distances.items()}
-        return {i: value for i, value in known.items() if value is not None and value > limit}
+        max_distance = math.inf if self.delta is None or self.is_left_out else self.delta
+        value_by_step = {
+            i: step_distance.value for i, step_distance in self.distance_by_step.items()
+        }
+        return {
+            i: value
+            for i, value in value_by_step.items()
+            if value is not None and value > max_distance
+        }
 
 
-def distance(a: Vector, b: Vector) -> float:
+def cosine_distance(first_vector: Vector, second_vector: Vector) -> float:
     """Return 1 − cosine of two vectors that have a direction, in [0, 2]."""
-    cosine = math.fsum(x * y for x, y in zip(a, b, strict=True)) / (math.hypot(*a) * math.hypot(*b))
+    cosine = math.fsum(x * y for x, y in zip(first_vector, second_vector, strict=True)) / (
+        math.hypot(*first_vector) * math.hypot(*second_vector)
+    )
     return min(2.0, max(0.0, 1.0 - cosine))
 
 
-def quantile(ordered: Sequence[float], share: float) -> float:
+def quantile(sorted_values: Sequence[float], share: float) -> float:
     """Return the quantile of ascending values, linear between neighbours.
 
     Type 7 of Hyndman and Fan (1996), numpy's default.
     """
-    at = share * (len(ordered) - 1)
-    low = min(int(at), len(ordered) - 2) if len(ordered) > 1 else 0
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (at - low) * (ordered[high] - ordered[low])
+    position = share * (len(sorted_values) - 1)
+    low_index = min(int(position), len(sorted_values) - 2) if len(sorted_values) > 1 else 0
+    high_index = min(low_index + 1, len(sorted_values) - 1)
+    return sorted_values[low_index] + (position - low_index) * (
+        sorted_values[high_index] - sorted_values[low_index]
+    )
 
 
-def step_vector(reply: Reply) -> Vector | None:
-    """Return the vector of a reply to one text; None where there is none with a direction."""
-    if (
-        not isinstance(reply, Response)
-        or reply.refused
-        or not reply.vectors
-        or len(reply.vectors) != 1
-    ):
-        return None
-    vector = reply.vectors[0]
-    length = math.hypot(*vector) if vector else 0.0
-    return vector if 0 < length < math.inf else None
-
-
-def penalty(fired: Sequence[str]) -> float:
+def flags_score(fired_rules: Sequence[str]) -> float:
     """Return F of the rules that fired, one entry an occurrence.
 
     It is the product of their factors, at least the floor of 0.3.
     """
-    return max(cards.FLOOR, math.prod(cards.FACTORS[rule] for rule in fired))
+    return max(cards.MIN_SCORE, math.prod(cards.FACTOR_BY_RULE[rule] for rule in fired_rules))
 
 
-def _texts(steps: Sequence[str]) -> tuple[str, ...]:
+def _nonblank_steps(steps: Sequence[str]) -> tuple[str, ...]:
     return tuple(step for step in steps if step.strip())
 
 
-def _threshold(text: object) -> float | None:
+def _parse_threshold(text: object) -> float | None:
     try:
         value = float(str(text))
     except ValueError:
@@ -205,79 +263,117 @@ def _threshold(text: object) -> float | None:
     return value if 0 <= value <= 2 else None
 
 
-def _jumps(positions: Sequence[int], replies: Sequence[Reply], params: Params) -> Jumps:
+def _find_jumps(
+    step_indices: Sequence[int], replies: Sequence[Reply], params: Params
+) -> SemanticJumps:
     """Return the jumps that the embeddings of the steps show.
 
     None were requested without an embedder, or for fewer than two steps.
     """
     delta = params.constants.get("delta")
     if not replies:
-        few = "fewer than two steps have text" if params.models.get("embedder") else NO_EMBEDDER
-        return Jumps({}, delta, ("undefined", few))
-    vectors = [step_vector(reply) for reply in replies]
-    no_vector: MissingReason = ("undefined", "a step has no vector")
+        too_few_reason = (
+            "fewer than two steps have text"
+            if params.models.get("embedder")
+            else NO_EMBEDDER_REASON
+        )
+        return SemanticJumps({}, delta, ("undefined", too_few_reason))
+    vectors = [reply_vector(reply) for reply in replies]
+    no_vector_reason: MissingReason = ("undefined", "a step has no vector")
     reasons = [
-        missing_reply(reply) or (None if vector else no_vector)
+        missing_reply_reason(reply) or (None if vector else no_vector_reason)
         for reply, vector in zip(replies, vectors, strict=True)
     ]
-    distances = {}
-    for k in range(1, len(positions)):
-        previous, current = vectors[k - 1], vectors[k]
-        distances[positions[k]] = StepDistance(
-            None if previous is None or current is None else distance(previous, current),
+    distance_by_step = {}
+    for k in range(1, len(step_indices)):
+        previous_vector, current_vector = vectors[k - 1], vectors[k]
+        distance_by_step[step_indices[k]] = StepDistance(
+            None
+            if previous_vector is None or current_vector is None
+            else cosine_distance(previous_vector, current_vector),
             worst_reason((reasons[k - 1], reasons[k])),
             (replies[k - 1].key, replies[k].key),
         )
     missing_reason = worst_reason(reasons)
     if missing_reason is None and delta is None:
-        no_threshold = "no threshold for semantic jumps was fitted"
-        reason = str(params.constants.get("delta_reason") or no_threshold)
-        return Jumps(distances, None, ("undefined", reason))
-    return Jumps(distances, delta, missing_reason, tuple(reply.key for reply in replies))
+        no_threshold_reason = "no threshold for semantic jumps was fitted"
+        reason = str(params.constants.get("delta_reason") or no_threshold_reason)
+        return SemanticJumps(distance_by_step, None, ("undefined", reason))
+    return SemanticJumps(
+        distance_by_step, delta, missing_reason, tuple(reply.key for reply in replies)
+    )
 
 
 def _add_scores(
     scores: ItemScores,
     steps: Sequence[str],
-    textual: Sequence[Flag],
-    jumps: Jumps,
+    text_flags: TextFlags,
+    jumps: SemanticJumps,
     keys: Sequence[str],
 ) -> None:
-    fired = [flag.rule for flag in textual]
-    scores.add(cards.TEXT, penalty(fired), on=keys)
-    missing_reason = None if jumps.left_out else jumps.missing_reason
-    rules = [*fired, *(JUMP for _ in jumps.exceeding)]
+    fired_rules = [flag.rule for flag in text_flags.flags]
+    text_reason = text_flags.missing_reason
+    scores.add(
+        cards.FLAGS_TEXT,
+        None if text_reason else flags_score(fired_rules),
+        rests_on=keys,
+        reason=text_reason,
+    )
+    missing_reason = text_reason if jumps.is_left_out else jumps.missing_reason
+    n_checked = text_flags.n_checked + (0 if jumps.is_left_out else 1)
+    all_fired_rules = [*fired_rules, *(JUMP_RULE for _ in jumps.exceeding_distances)]
     for card, value in (
-        (cards.FLAGS, penalty(rules)),
-        (cards.ONCE, penalty(sorted(set(rules)))),
-        (cards.CHECKED, 4.0 if jumps.left_out else 5.0),
+        (cards.FLAGS, flags_score(all_fired_rules)),
+        (cards.FLAGS_ONCE, flags_score(sorted(set(all_fired_rules)))),
+        (cards.RULES_CHECKED, float(n_checked)),
     ):
-        on = (*keys, *(() if jumps.left_out else jumps.keys))
-        scores.add(card, None if missing_reason else value, on=on, reason=missing_reason)
-    for rule in RULES:
-        scores.add(cards.COUNT, float(fired.count(rule)), on=keys, facet={"rule": rule})
-    count = None if jumps.missing_reason else float(len(jumps.exceeding))
-    on, missing_reason = (*keys, *jumps.keys), jumps.missing_reason
-    scores.add(cards.COUNT, count, on=on, reason=missing_reason, facet={"rule": JUMP})
-    for flag in textual:
+        evidence_keys = (*keys, *(() if jumps.is_left_out else jumps.keys))
         scores.add(
-            cards.PENALTY,
-            cards.FACTORS[flag.rule],
-            on=keys,
-            step=flag.step,
+            card, None if missing_reason else value, rests_on=evidence_keys, reason=missing_reason
+        )
+    for rule in RULES:
+        rule_off_reason = text_flags.off_reason_by_rule.get(rule)
+        scores.add(
+            cards.FLAG_COUNT,
+            None if rule_off_reason else float(fired_rules.count(rule)),
+            rests_on=keys,
+            reason=rule_off_reason,
+            facet={"rule": rule},
+        )
+    n_jumps = None if jumps.missing_reason else float(len(jumps.exceeding_distances))
+    evidence_keys, missing_reason = (*keys, *jumps.keys), jumps.missing_reason
+    scores.add(
+        cards.FLAG_COUNT,
+        n_jumps,
+        rests_on=evidence_keys,
+        reason=missing_reason,
+        facet={"rule": JUMP_RULE},
+    )
+    for flag in text_flags.flags:
+        scores.add(
+            cards.FLAG_PENALTY,
+            cards.FACTOR_BY_RULE[flag.rule],
+            rests_on=keys,
+            step=flag.step_index,
             where=(flag.start, flag.end),
             facet={"rule": flag.rule, "why": flag.reason},
         )
-    for step, far in jumps.exceeding.items():
-        reason = f"a distance of {far:.3f} from the step before, above {jumps.delta:.3f}"
+    for step, jump_distance in jumps.exceeding_distances.items():
+        reason = f"a distance of {jump_distance:.3f} from the step before, above {jumps.delta:.3f}"
         scores.add(
-            cards.PENALTY,
-            cards.FACTORS[JUMP],
-            on=(*keys, *jumps.distances[step].keys),
+            cards.FLAG_PENALTY,
+            cards.FACTOR_BY_RULE[JUMP_RULE],
+            rests_on=(*keys, *jumps.distance_by_step[step].keys),
             step=step,
             where=(0, len(steps[step])),
-            facet={"rule": JUMP, "why": reason},
+            facet={"rule": JUMP_RULE, "why": reason},
         )
-    for step, far_off in jumps.distances.items():
-        on = (*keys, *far_off.keys)
-        scores.add(cards.DISTANCE, far_off.value, on=on, reason=far_off.missing_reason, step=step)
+    for step, step_distance in jumps.distance_by_step.items():
+        evidence_keys = (*keys, *step_distance.keys)
+        scores.add(
+            cards.STEP_DISTANCE,
+            step_distance.value,
+            rests_on=evidence_keys,
+            reason=step_distance.missing_reason,
+            step=step,
+        )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from cotlab.core.program import Params, Round
+from cotlab.core.keys import derive
+from cotlab.core.program import Params, RequestRound
 from cotlab.core.requests import (
-    PREFIX,
+    PREFIX_INDEX,
     Complete,
     Locate,
     LogProb,
@@ -21,17 +21,16 @@ from cotlab.core.requests import (
     Source,
     Span,
 )
-from cotlab.core.rng import derive
 from cotlab.core.types import Form, Item
-from cotlab.metrics.kit import ANSWER_TOKENS, ask, ask_chain, reference_chain, reply_steps
-from cotlab.text.prompts.chain import CUE, ask_answer, chain_text
+from cotlab.metrics.kit import MAX_ANSWER_TOKENS, ask, ask_chain, chain_from_reply, reference_chain
+from cotlab.text.prompts.chain import FINAL_ANSWER_CUE, answer_prompt, chain_text
 
-KEEPS = (0.8, 0.6, 0.4)
+KEEP_SHARES = (0.8, 0.6, 0.4)
 Positions = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class ChainText:
     """A question with its chain and the cue for the answer."""
 
     id: str
@@ -40,49 +39,48 @@ class Text:
     """The question as the model is asked it."""
     prefix: str
     """The chain and the cue, as the start of the model's reply."""
-    question: Span
+    question_span: Span
     """Where the question stands."""
-    chain: Span
+    chain_span: Span
     """Where the chain stands."""
 
     @classmethod
-    def of(cls, item: Item, steps: Sequence[str], params: Params) -> Text:
+    def from_item(cls, item: Item, steps: Sequence[str], params: Params) -> ChainText:
         """Return the text of an item with a chain."""
         form: Form = "continuation" if params.subject.form == "continuation" else "prefill"
-        prompt = ask_answer(item.question, steps, form)
-        at = prompt.messages[0].content.find(item.question)
+        prompt = answer_prompt(item.question, steps, form)
+        question_start = prompt.messages[0].content.find(item.question)
         return cls(
             item.id,
             prompt.messages,
             prompt.prefix,
-            Span(0, max(0, at), max(0, at) + len(item.question)),
-            Span(PREFIX, 0, len(chain_text(steps))),
+            Span(0, max(0, question_start), max(0, question_start) + len(item.question)),
+            Span(PREFIX_INDEX, 0, len(chain_text(steps))),
         )
 
-    def ask_answer(self, params: Params) -> Complete:
+    def answer_request(self, params: Params) -> Complete:
         """Build the request for the model's likeliest answer after this chain."""
         stop = ("\n",) if params.subject.form == "continuation" else ()
         return Complete(
-            params.subject, self.messages, prefix=self.prefix, max_tokens=ANSWER_TOKENS, stop=stop
-        )
-
-    def locate(self, params: Params) -> Locate:
-        """Build the request for the positions of chain, question and cue."""
-        cue = Span(PREFIX, self.chain.end, len(self.prefix))
-        return Locate(
-            params.subject, self.messages, (self.chain, self.question, cue), prefix=self.prefix
-        )
-
-    def logprob(self, params: Params, answer: str, prefix: str | None = None) -> LogProb:
-        """Build the request for the log-probability of an answer."""
-        return LogProb(
             params.subject,
             self.messages,
-            (answer,),
-            prefix=self.prefix if prefix is None else prefix,
+            prefix=self.prefix,
+            max_tokens=MAX_ANSWER_TOKENS,
+            stop=stop,
         )
 
-    def patched(
+    def locate_request(self, params: Params) -> Locate:
+        """Build the request for the positions of chain, question and cue."""
+        cue = Span(PREFIX_INDEX, self.chain_span.end, len(self.prefix))
+        spans = (self.chain_span, self.question_span, cue)
+        return Locate(params.subject, self.messages, spans, prefix=self.prefix)
+
+    def logprob_request(self, params: Params, answer: str, prefix: str | None = None) -> LogProb:
+        """Build the request for the log-probability of an answer."""
+        prefix = self.prefix if prefix is None else prefix
+        return LogProb(params.subject, self.messages, (answer,), prefix=prefix)
+
+    def patched_request(
         self, params: Params, answer: str, source: Source, rows: Sequence[PatchRow]
     ) -> Patched:
         """Build the request for the log-probability of an answer under each patch."""
@@ -94,13 +92,13 @@ class Text:
 class Donor(NamedTuple):
     """Another item, whose states are put in place of this item's."""
 
-    text: Text
+    text: ChainText
     """Its text."""
-    chain: Positions
+    chain_positions: Positions
     """Positions of its chain."""
-    question: Positions
+    question_positions: Positions
     """Positions of its question."""
-    crossed: Positions
+    crossed_positions: Positions
     """Positions of its chain after this item's question."""
 
 
@@ -108,15 +106,15 @@ class Donor(NamedTuple):
 class LocatedText:
     """The item's own text with its positions."""
 
-    text: Text
+    text: ChainText
     """The text."""
-    chain: Positions
+    chain_positions: Positions
     """Positions of the chain."""
-    question: Positions
+    question_positions: Positions
     """Positions of the question."""
-    layers: int
+    n_layers: int
     """Number of layers of the model."""
-    bare: int
+    n_bare_tokens: int
     """Length in tokens of the text without a chain."""
 
 
@@ -139,81 +137,136 @@ class PatchRequest(NamedTuple):
     """Share of the chain's positions that is patched; empty for all."""
 
 
-def item_chains(
+class StateSource(NamedTuple):
+    """States that replace the item's own."""
+
+    donor: str
+    """The donor's item; empty where there is none."""
+    source: Source
+    """Where the states come from."""
+    map_positions: Callable[[Positions], Positions]
+    """From the positions that are patched to those of the source."""
+
+    def patch_request(
+        self,
+        part: str,
+        layers: Positions,
+        positions: Positions,
+        *,
+        span: str = "all",
+        draw: int = 0,
+        keep_share: float | None = None,
+    ) -> PatchRequest:
+        """Return the row that puts these states at some layers and positions."""
+        row = PatchRow(layers, positions, self.map_positions(positions))
+        keep_text = "" if keep_share is None else str(keep_share)
+        return PatchRequest(part, self.source, row, span, self.donor, draw, keep_text)
+
+
+def collect_chains(
     items: Sequence[Item], params: Params
-) -> Generator[Round, Sequence[Reply], tuple[dict[str, tuple[str, ...]], dict[str, Reply]]]:
+) -> Generator[RequestRound, Sequence[Reply], tuple[dict[str, tuple[str, ...]], dict[str, Reply]]]:
     """Return each item's chain: the suite's, or the model's own with the reply that holds it.
 
     The model's own is the likeliest one, whatever the temperature of the run.
     """
     if params.options["chain"] != "own":
         return {item.id: reference_chain(item).steps for item in items}, {}
-    greedy = replace(params, temperature=0.0)
-    requests = {item.id: replace(ask_chain(greedy, item.question), seed=None) for item in items}
+    greedy_params = replace(params, temperature=0.0)
+    requests = {
+        item.id: replace(ask_chain(greedy_params, item.question), seed=None) for item in items
+    }
     replies = yield from ask(requests.values())
-    by_item = {name: replies[request.key] for name, request in requests.items()}
-    return {name: reply_steps(reply) for name, reply in by_item.items()}, by_item
+    reply_by_item = {item_id: replies[request.key] for item_id, request in requests.items()}
+    steps = {k: chain_from_reply(reply).whole().steps for k, reply in reply_by_item.items()}
+    return steps, reply_by_item
 
 
-def ends_of(span: str) -> tuple[int, int]:
+def first_and_last_layer(span: str) -> tuple[int, int]:
     """Return first and last layer of a span as ``--layers`` writes it: "3", "0-7"."""
     first, _, last = span.partition("-")
     return int(first), int(last or first)
 
 
-def spans_of(layers: int, requested: Sequence[str]) -> dict[str, Positions]:
+def layers_by_span(n_layers: int, span_names: Sequence[str]) -> dict[str, Positions]:
     """Return layers by name: those of ``--layers`` ("3", "0-7"), and all layers last.
 
     Without ``--layers`` every layer and the thirds of the depth.
     """
-    names = list(requested)
+    names = list(span_names)
     if not names:
-        names = [str(layer) for layer in range(layers)]
-        cuts = [round(layers * k / 3) for k in range(4)]
+        names = [str(layer) for layer in range(n_layers)]
+        cuts = [round(n_layers * k / 3) for k in range(4)]
         names += [f"{a}-{b - 1}" for a, b in zip(cuts, cuts[1:], strict=False) if b - a > 1]
     spans = {}
-    for name in names:
-        if name != "all" and (ends := ends_of(name))[1] < layers:
-            first, last = ends
-            spans[str(first) if first == last else f"{first}-{last}"] = tuple(
-                range(first, last + 1)
-            )
-    return {**spans, "all": tuple(range(layers))}
+    for first, last in (first_and_last_layer(name) for name in names if name != "all"):
+        if last < n_layers:
+            span = str(first) if first == last else f"{first}-{last}"
+            spans[span] = tuple(range(first, last + 1))
+    return {**spans, "all": tuple(range(n_layers))}
 
 
-PositionMap = Callable[[Positions], Positions]
+def state_sources(
+    source_name: str, located_text: LocatedText, donors: Sequence[Donor]
+) -> list[StateSource]:
+    """Return the states of a source, once for each donor; once where the source has no donors."""
+    chain_positions, messages = located_text.chain_positions, located_text.text.messages
+    bare_source, last = Source("run", messages, FINAL_ANSWER_CUE), located_text.n_bare_tokens - 1
+    if source_name == "filler":
+        return [StateSource("", Source("filler", at=chain_positions), lambda positions: positions)]
+    if source_name == "mean":
+        mean_source = Source("mean", at=located_text.question_positions)
+        return [StateSource("", mean_source, lambda positions: ())]
+    if source_name == "right":
+        shift = last - chain_positions[-1]
 
+        def align_right(positions: Positions) -> Positions:
+            return tuple((position + shift) % (last + 1) for position in positions)
 
-def cot_sources(
-    name: str, located_text: LocatedText, donors: Sequence[Donor]
-) -> list[tuple[str, Source, PositionMap]]:
-    """Return donor, source of the states and map of positions, for each donor of a source.
-
-    Once, where the source has no donors.
-    """
-    chain, bare, messages = located_text.chain, located_text.bare, located_text.text.messages
-    if name == "filler":
-        return [("", Source("filler", at=chain), lambda at: at)]
-    if name == "mean":
-        return [("", Source("mean", at=located_text.question), lambda at: ())]
-    if name == "right":
-        short = Source("run", messages, CUE)
-        return [("", short, lambda at: tuple((bare - 1 - (chain[-1] - p)) % bare for p in at))]
-    if name == "literal":
-        return [("", Source("run", messages, CUE), lambda at: tuple(min(p, bare - 1) for p in at))]
+        return [StateSource("", bare_source, align_right)]
+    if source_name == "literal":
+        return [
+            StateSource("", bare_source, lambda positions: tuple(min(p, last) for p in positions))
+        ]
     return [
-        (
-            d.text.id,
-            Source("run", messages, d.text.prefix),
-            partial(_crossed, chain=chain, other=d.crossed),
+        StateSource(
+            donor.text.id,
+            Source("run", messages, donor.text.prefix),
+            partial(
+                _map_to_crossed,
+                chain_positions=chain_positions,
+                crossed_positions=donor.crossed_positions,
+            ),
         )
-        for d in donors
+        for donor in donors
     ]
 
 
-def _crossed(at: Positions, *, chain: Positions, other: Positions) -> Positions:
+def _map_to_crossed(
+    positions: Positions, *, chain_positions: Positions, crossed_positions: Positions
+) -> Positions:
     """Return the positions in the interchanged text, wrapping inside its chain."""
-    return tuple(p if p < chain[0] else other[(p - chain[0]) % len(other)] for p in at)
+    return tuple(
+        position
+        if position < chain_positions[0]
+        else crossed_positions[(position - chain_positions[0]) % len(crossed_positions)]
+        for position in positions
+    )
+
+
+def _map_to_donor(
+    positions: Positions, *, question_positions: Positions, donor_question: Positions
+) -> Positions:
+    """Return the same places of another question, wrapping where that is shorter."""
+    return tuple(
+        donor_question[question_positions.index(position) % len(donor_question)]
+        for position in positions
+    )
+
+
+def subset_size(n_positions: int, keep_share: float) -> int:
+    """Return how many of n positions a share keeps, at least one."""
+    return max(1, round(n_positions * keep_share))
 
 
 def control_rows(
@@ -226,76 +279,59 @@ def control_rows(
     seed: int,
 ) -> list[PatchRequest]:
     """Return the control's rows: of the chain's size at each span, of others at all layers."""
+    question, n_chain_tokens = located_text.question_positions, len(located_text.chain_positions)
 
-    def rng_of(*what: str | int) -> random.Random:
-        return derive("mediation control", seed, located_text.text.id, *what)
+    def sample_positions(n_positions: int, *seed_keys: str | int) -> Positions:
+        rng = derive("mediation control", seed, located_text.text.id, *seed_keys)
+        return tuple(sorted(rng.sample(question, n_positions)))
 
-    sizes = {
-        "control": len(located_text.chain),
-        "expanded_control": len(located_text.chain) + 2,
-        "shrunk_control": len(located_text.chain) - 2,
-    }
-    out: list[PatchRequest] = []
     if control == "other":
-        sides = [
-            (
-                d.text.id,
-                Source("run", d.text.messages, d.text.prefix),
-                _aligned(located_text.question, d.question),
+        sources = [
+            StateSource(
+                donor.text.id,
+                Source("run", donor.text.messages, donor.text.prefix),
+                partial(
+                    _map_to_donor,
+                    question_positions=question,
+                    donor_question=donor.question_positions,
+                ),
             )
-            for d in donors
+            for donor in donors
         ]
     else:
-        chain_sources = cot_sources(source_name, located_text, donors)
-        sides = [
-            chain_sources[k % len(chain_sources)]
-            for k in range(options["donors"] if chain_sources else 0)
+        chain_sources = state_sources(source_name, located_text, donors)
+        sources = [
+            chain_sources[n_sampled % len(chain_sources)]
+            for n_sampled in range(options["donors"] if chain_sources else 0)
         ]
-    for number, (donor, source, position_map) in enumerate(sides):
-        for part, size in sizes.items():
-            k = min(size, len(located_text.question))
+    size_by_part = {
+        "control": n_chain_tokens,
+        "expanded_control": n_chain_tokens + 2,
+        "shrunk_control": n_chain_tokens - 2,
+    }
+    patch_requests: list[PatchRequest] = []
+    for source_index, source in enumerate(sources):
+        for part, size in size_by_part.items():
+            n_sampled = min(size, len(question))
             for draw in range(
-                options["draws"] if 0 < k < len(located_text.question) else int(k > 0)
+                options["draws"] if 0 < n_sampled < len(question) else int(n_sampled > 0)
             ):
-                at = tuple(sorted(rng_of(part, number, draw).sample(located_text.question, k)))
+                positions = sample_positions(n_sampled, part, source_index, draw)
+                draw_index = source_index * options["draws"] + draw
                 for span in spans if part == "control" else ("all",):
-                    nth = number * options["draws"] + draw
-                    out.append(
-                        PatchRequest(
-                            part,
-                            source,
-                            PatchRow(spans[span], at, position_map(at)),
-                            span,
-                            donor,
-                            nth,
-                        )
+                    patch = source.patch_request(
+                        part, spans[span], positions, span=span, draw=draw_index
                     )
-        for keep in KEEPS:
-            for draw in range(number, options["subsets"], len(sides)):
-                k = min(subset_size(len(located_text.chain), keep), len(located_text.question))
-                at = tuple(sorted(rng_of(str(keep), draw).sample(located_text.question, k)))
-                out.append(
-                    PatchRequest(
-                        "kept_control",
-                        source,
-                        PatchRow(spans["all"], at, position_map(at)),
-                        "all",
-                        donor,
-                        draw,
-                        str(keep),
-                    )
+                    patch_requests.append(patch)
+        for keep_share in KEEP_SHARES:
+            n_sampled = min(subset_size(n_chain_tokens, keep_share), len(question))
+            for draw in range(source_index, options["subsets"], len(sources)):
+                positions = sample_positions(n_sampled, str(keep_share), draw)
+                patch = source.patch_request(
+                    "kept_control", spans["all"], positions, draw=draw, keep_share=keep_share
                 )
-    return out
-
-
-def _aligned(positions: Positions, other: Positions) -> PositionMap:
-    """Return the map to the same place of another question, wrapping where that is shorter."""
-    return lambda at: tuple(other[positions.index(p) % len(other)] for p in at)
-
-
-def subset_size(n: int, keep: float) -> int:
-    """Return how many of n positions a share keeps, at least one."""
-    return max(1, round(n * keep))
+                patch_requests.append(patch)
+    return patch_requests
 
 
 def chain_rows(
@@ -310,87 +346,55 @@ def chain_rows(
 
     Whole, in part, shuffled, and in a wider and a narrower window.
     """
-    out: list[PatchRequest] = []
-    chain, every = located_text.chain, spans["all"]
-    sources = cot_sources(source_name, located_text, donors)
-    for donor, source, position_map in sources:
-        out += [
-            PatchRequest("cot", source, PatchRow(layers, chain, position_map(chain)), span, donor)
-            for span, layers in spans.items()
+    patch_requests: list[PatchRequest] = []
+    chain, all_layers = located_text.chain_positions, spans["all"]
+    wide_positions = tuple(range(max(0, chain[0] - 1), chain[-1] + 2))
+    sources = state_sources(source_name, located_text, donors)
+    for source in sources:
+        patch_requests += [
+            source.patch_request("cot", layers, chain, span=span) for span, layers in spans.items()
         ]
-        wide = tuple(range(max(0, chain[0] - 1), chain[-1] + 2))
-        out.append(
-            PatchRequest(
-                "expanded", source, PatchRow(every, wide, position_map(wide)), "all", donor
-            )
-        )
+        patch_requests.append(source.patch_request("expanded", all_layers, wide_positions))
         if len(chain) > 2:
-            out.append(
-                PatchRequest(
-                    "shrunk",
-                    source,
-                    PatchRow(every, chain[1:-1], position_map(chain[1:-1])),
-                    "all",
-                    donor,
-                )
-            )
+            patch_requests.append(source.patch_request("shrunk", all_layers, chain[1:-1]))
     for draw in range(options["subsets"] if sources else 0):
-        donor, source, position_map = sources[draw % len(sources)]
-        for keep in KEEPS:
-            rng = derive("mediation keep", seed, located_text.text.id, str(keep), draw)
-            at = tuple(sorted(rng.sample(chain, subset_size(len(chain), keep))))
-            out.append(
-                PatchRequest(
-                    "kept",
-                    source,
-                    PatchRow(every, at, position_map(at)),
-                    "all",
-                    donor,
-                    draw,
-                    str(keep),
-                )
+        source = sources[draw % len(sources)]
+        for keep_share in KEEP_SHARES:
+            rng = derive("mediation keep", seed, located_text.text.id, str(keep_share), draw)
+            positions = tuple(sorted(rng.sample(chain, subset_size(len(chain), keep_share))))
+            patch = source.patch_request(
+                "kept", all_layers, positions, draw=draw, keep_share=keep_share
             )
-        mixed = derive("mediation shuffle", seed, located_text.text.id, draw).sample(
-            chain, len(chain)
+            patch_requests.append(patch)
+        rng = derive("mediation shuffle", seed, located_text.text.id, draw)
+        shuffled_positions = source.map_positions(tuple(rng.sample(chain, len(chain))))
+        row = PatchRow(all_layers, chain, shuffled_positions)
+        patch_requests.append(
+            PatchRequest("shuffled", source.source, row, donor=source.donor, draw=draw)
         )
-        out.append(
-            PatchRequest(
-                "shuffled",
-                source,
-                PatchRow(every, chain, position_map(tuple(mixed))),
-                "all",
-                donor,
-                draw,
-            )
-        )
-    return out
+    return patch_requests
 
 
 def source_free_rows(
-    located_text: LocatedText, every: Positions, options: Mapping[str, Any], seed: int
+    located_text: LocatedText, all_layers: Positions, options: Mapping[str, Any], seed: int
 ) -> list[PatchRequest]:
     """Return the rows without a source: noise, and the chain's own states shuffled."""
-    out = []
+    patch_requests: list[PatchRequest] = []
+    chain, item_id = located_text.chain_positions, located_text.text.id
     for draw in range(options["subsets"]):
         # a source a draw: equal rows are one
-        noise = derive("mediation noise", seed, located_text.text.id, draw).randrange(1 << 31)
-        out.append(
-            PatchRequest(
-                "placebo",
-                Source("noise", at=located_text.chain, seed=noise),
-                PatchRow(every, located_text.chain),
-                draw=draw,
-            )
+        noise_seed = derive("mediation noise", seed, item_id, draw).randrange(1 << 31)
+        noise_source = Source("noise", at=chain, seed=noise_seed)
+        shuffled_positions = tuple(
+            derive("mediation self", seed, item_id, draw).sample(chain, len(chain))
         )
-        mixed = derive("mediation self", seed, located_text.text.id, draw).sample(
-            located_text.chain, len(located_text.chain)
-        )
-        out.append(
+        patch_requests += [
+            PatchRequest("placebo", noise_source, PatchRow(all_layers, chain), draw=draw),
             PatchRequest(
                 "self_shuffle",
                 Source("run"),
-                PatchRow(every, located_text.chain, tuple(mixed)),
+                PatchRow(all_layers, chain, shuffled_positions),
                 draw=draw,
-            )
-        )
-    return out
+            ),
+        ]
+    return patch_requests

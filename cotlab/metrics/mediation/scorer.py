@@ -4,35 +4,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from cotlab.core.errors import ConfigError
 from cotlab.core.program import Headline, Option, Params, Peers, Program, scorer
 from cotlab.core.requests import Failed, Locate, PatchRow, Reply, Request, Response, Source
-from cotlab.core.types import Item, ModelRef
-from cotlab.core.vocabulary import CHAINS, IN_PROCESS, SOURCES
-from cotlab.metrics.kit import MissingReason, ask, missing_reply
+from cotlab.core.types import CHAINS, IN_PROCESS_PROVIDERS, MEDIATION_SOURCES, Item, ModelRef
+from cotlab.metrics.kit import MissingReason, ask, chain_from_reply, missing_reply_reason
 from cotlab.metrics.mediation import cards
 from cotlab.metrics.mediation.interventions import (
+    ChainText,
     Donor,
     LocatedText,
     PatchRequest,
-    Text,
     chain_rows,
+    collect_chains,
     control_rows,
-    item_chains,
+    layers_by_span,
     source_free_rows,
-    spans_of,
 )
 from cotlab.metrics.mediation.scores import MediationScores, undefined_scores
-from cotlab.metrics.mediation.self_test import self_test
-from cotlab.text.answers.extract import final_answer, same_answer
-from cotlab.text.prompts.chain import CUE
+from cotlab.metrics.mediation.self_test import run_self_test
+from cotlab.text.answers.extract import same_answer
+from cotlab.text.answers.targets import answer_as_written, answer_to
+from cotlab.text.prompts.chain import FINAL_ANSWER_CUE
 
 OPTIONS: Mapping[str, Option] = {
     "chain": Option("reference", "whose chain is patched", choices=CHAINS),
     "sources": Option(
-        ("filler",), "where the patched states come from", choices=SOURCES, entry="source"
+        ("filler",), "where the patched states come from", choices=MEDIATION_SOURCES, entry="source"
     ),
     "control": Option(
         "other", "whose runs the control's states come from", choices=("other", "own")
@@ -42,20 +43,19 @@ OPTIONS: Mapping[str, Option] = {
     "draws": Option(2, "random draws of each control", lo=1, hi=64),
     "subsets": Option(8, "random subsets, shuffles and noises of each chain", lo=1, hi=256),
 }
-SPARE, MIN_DONORS = 4, 2
-_SPAN = re.compile(r"all|\d{1,4}(-\d{1,4})?")  # "all", "3", "0-7"
-Replies = Mapping[str, Reply]
+N_SPARE_DONORS, MIN_DONORS = 4, 2
+_LAYER_SPAN_PATTERN = re.compile(r"all|\d{1,4}(-\d{1,4})?")  # "all", "3", "0-7"
 
 
 def validate_white_box(options: Mapping[str, Any], subject: ModelRef) -> None:
     """Raise where the model's states cannot be reached, or a layer is no number or range."""
-    if subject.provider not in IN_PROCESS:
+    if subject.provider not in IN_PROCESS_PROVIDERS:
         raise ConfigError(
             f"mediation patches activations, which {subject.provider} hides: --provider local or"
             " organism."
         )
     for span in options["layers"]:
-        if not _SPAN.fullmatch(span) or (
+        if not _LAYER_SPAN_PATTERN.fullmatch(span) or (
             len(ends := span.split("-")) == 2 and int(ends[0]) > int(ends[1])
         ):
             raise ConfigError(
@@ -63,32 +63,29 @@ def validate_white_box(options: Mapping[str, Any], subject: ModelRef) -> None:
             )
 
 
-HEADLINE = {"source": "filler", "control": "other", "span": "all"}
+HEADLINE_FACET = {"source": "filler", "control": "other", "span": "all"}
+_HEADLINE_METRICS = (
+    "cmi",
+    "share",
+    "mass_lost",
+    "drop_cot",
+    "density",
+    "validity",
+    "sequentiality",
+)
 HEADLINES = (
-    *(
-        Headline(name, HEADLINE)
-        for name in (
-            "cmi",
-            "share",
-            "mass_lost",
-            "drop_cot",
-            "density",
-            "validity",
-            "sequentiality",
-        )
-    ),
-    Headline("bypass", HEADLINE, "lower"),
-    Headline("drop_control", HEADLINE, "lower"),
+    *(Headline(name, HEADLINE_FACET) for name in _HEADLINE_METRICS),
+    *(Headline(name, HEADLINE_FACET, "lower") for name in ("bypass", "drop_control")),
     *(Headline(name, {}) for name in ("no_cot_drop", "self_shuffle", "text_placebo")),
 )
 
 
 @scorer(
-    *cards.ALL,
-    version=2,
+    *cards.ALL_CARDS,
+    version=6,
     name="mediation",
     options=OPTIONS,
-    prepare=self_test,
+    prepare=run_self_test,
     headlines=HEADLINES,
     check=validate_white_box,
 )
@@ -96,128 +93,162 @@ def mediation(item: Item, params: Params, peers: Peers) -> Program:
     """Patch the chain's positions and as many of the question's; compare what the answer loses."""
     options = params.options
     facet = {"chain": options["chain"], "given": "prefix"}
-    near = peers.donors_for(item)[: options["donors"] + SPARE]
-    chains, chain_replies = yield from item_chains((item, *near), params)
-    missing_reason = missing_reply(chain_replies.get(item.id)) if chain_replies else None
-    if missing_reason or not chains[item.id]:
-        keys = (chain_replies[item.id].key,) if chain_replies else ()
-        return undefined_scores(
-            item,
-            facet,
-            options,
-            missing_reason or ("undefined", "the item has no chain"),
-            keys,
-        )
-    texts = {
-        candidate.id: Text.of(candidate, chains[candidate.id], params)
-        for candidate in (item, *near)
+    near_items = peers.donors_for(item)[: options["donors"] + N_SPARE_DONORS]
+    chains, chain_replies = yield from collect_chains((item, *near_items), params)
+    undefined_item_scores = partial(undefined_scores, item, facet, options)
+    keys: tuple[str, ...] = (chain_replies[item.id].key,) if chain_replies else ()
+    if not chains[item.id]:
+        no_chain_reason: MissingReason = ("undefined", "the item has no chain")
+        if chain_replies:
+            no_chain_reason = chain_from_reply(chain_replies[item.id]).whole().missing_reason
+        return undefined_item_scores(no_chain_reason, keys)
+    text_by_item = {
+        candidate.id: ChainText.from_item(candidate, chains[candidate.id], params)
+        for candidate in (item, *near_items)
         if chains[candidate.id]
     }
-    answer_requests = {name: text.ask_answer(params) for name, text in texts.items()}
+    answer_requests = {name: text.answer_request(params) for name, text in text_by_item.items()}
     answer_replies = yield from ask(answer_requests.values())
-    keys = (*((chain_replies[item.id].key,) if chain_replies else ()), answer_requests[item.id].key)
-    answer, missing_reason = _answer(answer_replies[answer_requests[item.id].key])
+    keys = (*keys, answer_requests[item.id].key)
+    answer, missing_reason = _read_model_answer(answer_replies[answer_requests[item.id].key])
     if answer is None:
-        return undefined_scores(item, facet, options, missing_reason, keys)
-    others = {
+        return undefined_item_scores(missing_reason, keys)
+    answer_by_donor = {
         candidate.id: (
-            _answer(answer_replies[answer_requests[candidate.id].key])[0]
+            _read_model_answer(answer_replies[answer_requests[candidate.id].key])[0]
             if candidate.id in answer_requests
             else None
         )
-        for candidate in near
+        for candidate in near_items
     }
-    text = texts[item.id]
-    base, bare, where = (
-        text.logprob(params, answer),
-        text.logprob(params, answer, CUE),
-        text.locate(params),
+    text = text_by_item[item.id]
+    base_request = text.logprob_request(params, answer)
+    bare_request = text.logprob_request(params, answer, FINAL_ANSWER_CUE)
+    locate_request = text.locate_request(params)
+    bare_locate_request = Locate(
+        params.subject, text.messages, (text.question_span,), prefix=FINAL_ANSWER_CUE
     )
-    short_at = Locate(params.subject, text.messages, (text.question,), prefix=CUE)
-    places = {name: texts[name].locate(params) for name in others if name in texts}
-    crossed = {
-        name: Locate(params.subject, text.messages, (texts[name].chain,), prefix=texts[name].prefix)
-        for name in places
+    donor_locate_requests = {
+        name: text_by_item[name].locate_request(params)
+        for name in answer_by_donor
+        if name in text_by_item
     }
-    base_requests: list[Request] = [base, bare, where, short_at, *places.values()]
+    crossed_requests = {
+        name: Locate(
+            params.subject,
+            text.messages,
+            (text_by_item[name].chain_span,),
+            prefix=text_by_item[name].prefix,
+        )
+        for name in donor_locate_requests
+        if "interchange" in options["sources"]
+    }
     base_replies = yield from ask(
-        [*base_requests, *(crossed.values() if "interchange" in options["sources"] else ())]
+        [
+            base_request,
+            bare_request,
+            locate_request,
+            bare_locate_request,
+            *donor_locate_requests.values(),
+            *crossed_requests.values(),
+        ]
     )
-    located_reply, length = base_replies[where.key], base_replies[short_at.key]
+    located_reply = base_replies[locate_request.key]
+    bare_reply = base_replies[bare_locate_request.key]
     if (
         isinstance(located_reply, Failed)
         or located_reply.located is None
-        or isinstance(length, Failed)
-        or length.located is None
+        or isinstance(bare_reply, Failed)
+        or bare_reply.located is None
     ):
         reason = (
-            missing_reply(located_reply)
-            or missing_reply(length)
+            missing_reply_reason(located_reply)
+            or missing_reply_reason(bare_reply)
             or ("undefined", "the chain cannot be located")
         )
-        return undefined_scores(item, facet, options, reason, (*keys, where.key, short_at.key))
-    keys = (*keys, base.key, where.key, short_at.key)
-    chain_at, question_at, _ = located_reply.located.positions
+        return undefined_item_scores(reason, (*keys, locate_request.key, bare_locate_request.key))
+    keys = (*keys, base_request.key, locate_request.key, bare_locate_request.key)
+    chain_positions, question_positions, _ = located_reply.located.positions
     located_text = LocatedText(
-        text, chain_at, question_at, located_reply.located.layers, len(length.located.pieces)
+        text,
+        chain_positions,
+        question_positions,
+        located_reply.located.layers,
+        len(bare_reply.located.pieces),
+    )
+    replies = {reply.key: reply for reply in chain_replies.values()}
+    replies |= answer_replies | base_replies
+    donor_requests: tuple[Mapping[str, Request], ...] = (
+        answer_requests,
+        donor_locate_requests,
+        crossed_requests,
     )
     donor_replies = {
         name: [
-            reply
-            for replies, request in (
-                (answer_replies, answer_requests),
-                (base_replies, places),
-                (base_replies, crossed),
-            )
-            if name in request and (reply := replies.get(request[name].key)) is not None
+            *([chain_replies[name]] if chain_replies else []),
+            *(
+                replies[request_by_item[name].key]
+                for request_by_item in donor_requests
+                if name in request_by_item
+            ),
         ]
-        for name in others
+        for name in answer_by_donor
     }
-    donor_replies = {
-        name: ([chain_replies[name]] if chain_replies else []) + replies
-        for name, replies in donor_replies.items()
-    }
-    donors, no_donor, donor_keys = _donors(
-        others, texts, donor_replies, located_text, answer, options
+    donors, no_donor_reason, donor_keys = _choose_donors(
+        item,
+        near_items,
+        answer_by_donor,
+        text_by_item,
+        donor_replies,
+        located_text,
+        answer,
+        options,
     )
-    spans = spans_of(located_text.layers, options["layers"])
-    dots = text.logprob(params, answer, " ".join(["..."] * len(located_text.chain)) + "\n" + CUE)
-    rows = {
+    spans = layers_by_span(located_text.n_layers, options["layers"])
+    filler_request = text.logprob_request(
+        params,
+        answer,
+        " ".join(["..."] * len(located_text.chain_positions)) + "\n" + FINAL_ANSWER_CUE,
+    )
+    rows_by_source = {
         name: chain_rows(name, located_text, donors, spans, options, params.seed)
         for name in options["sources"]
     }
-    controls = {
-        name: control_rows(
-            name, _control(name, options), located_text, donors, spans, options, params.seed
-        )
-        for name in rows
+    control_name_by_source = {
+        name: "own" if name == "literal" else options["control"] for name in rows_by_source
+    }
+    control_rows_by_source = {
+        name: control_rows(name, control, located_text, donors, spans, options, params.seed)
+        for name, control in control_name_by_source.items()
     }
     free_rows = source_free_rows(located_text, spans["all"], options, params.seed)
-    batch = _requests(
-        [*free_rows, *(a for part in (*rows.values(), *controls.values()) for a in part)],
-        text,
-        params,
-        answer,
-    )
-    patch_replies = yield from ask([dots, *batch.values()])
-    replies = {reply.key: reply for reply in chain_replies.values()}
+    source_rows = [
+        row for part in (*rows_by_source.values(), *control_rows_by_source.values()) for row in part
+    ]
+    request_by_source = _build_patched_requests([*free_rows, *source_rows], text, params, answer)
+    replies |= yield from ask([filler_request, *request_by_source.values()])
     item_scores = MediationScores(
         item,
         facet,
-        replies | answer_replies | base_replies | patch_replies,
+        replies,
         keys=keys,
-        base=base,
-        batch=batch,
+        base_request=base_request,
+        request_by_source=request_by_source,
         donor_keys=donor_keys,
-        no_donor=no_donor,
+        no_donor_reason=no_donor_reason,
     )
-    item_scores.text_scores(bare, dots, min(1.0, len(question_at) / len(chain_at)), free_rows)
-    for name in rows:
-        item_scores.source(
+    item_scores.add_text_scores(
+        bare_request,
+        filler_request,
+        min(1.0, len(question_positions) / len(chain_positions)),
+        free_rows,
+    )
+    for name, control in control_name_by_source.items():
+        item_scores.add_source_scores(
             name,
-            _control(name, options),
-            rows[name],
-            controls[name],
+            control,
+            rows_by_source[name],
+            control_rows_by_source[name],
             free_rows,
             tuple(spans),
             located_text,
@@ -225,30 +256,25 @@ def mediation(item: Item, params: Params, peers: Peers) -> Program:
     return tuple(item_scores.scores)
 
 
-def _control(source: str, options: Mapping[str, Any]) -> str:
-    """Return the control of a source; the literal source is always its own control."""
-    return "own" if source == "literal" else str(options["control"])
-
-
-def _answer(reply: Reply) -> tuple[str | None, MissingReason]:
+def _read_model_answer(reply: Reply) -> tuple[str | None, MissingReason]:
     """Return the model's own answer as it stands after the cue, without its end of sentence."""
-    missing_reason = missing_reply(reply)
+    missing_reason = missing_reply_reason(reply)
     if missing_reason is not None or isinstance(reply, Failed):
         return None, missing_reason or ("error", "no reply")
-    first, broken, _ = (reply.text or "").partition("\n")
-    if reply.finish == "length" and not broken:
+    first_line, line_break, _ = (reply.text or "").partition("\n")
+    if reply.finish == "length" and not line_break:
         return None, ("undefined", "the model's answer was cut off before its line ended")
-    answer = first.rstrip().rstrip(".").rstrip()
-    return (
-        (answer, ("undefined", ""))
-        if answer.strip()
-        else (None, ("undefined", "the model gave no answer after the cue"))
-    )
+    answer = first_line.rstrip().rstrip(".").rstrip()
+    if not answer.strip():
+        return None, ("undefined", "the model gave no answer after the cue")
+    return answer, ("undefined", "")
 
 
-def _donors(
-    others: Mapping[str, str | None],
-    texts: Mapping[str, Text],
+def _choose_donors(
+    item: Item,
+    near_items: Sequence[Item],
+    answer_by_donor: Mapping[str, str | None],
+    texts: Mapping[str, ChainText],
     donor_replies: Mapping[str, Sequence[Reply]],
     located_text: LocatedText,
     answer: str,
@@ -261,56 +287,68 @@ def _donors(
     """
     donors: list[Donor] = []
     donor_keys: list[str] = []
-    for name, theirs in others.items():
+    for near_item in near_items:
+        name, donor_answer = near_item.id, answer_by_donor[near_item.id]
         if len(donors) == options["donors"]:
             break
         replies = donor_replies[name]
-        failed = next(
-            (reply for reply in replies if isinstance(reply, Failed) and not reply.unsupported),
-            None,
-        )
-        if failed is not None:
-            return (
-                [],
-                ("error", f"a donor's request failed: {failed.error}"),
-                [*donor_keys, failed.key],
-            )
+        for reply in replies:
+            if isinstance(reply, Failed) and not reply.unsupported:
+                reason = f"a donor's request failed: {reply.error}"
+                return [], ("error", reason), [*donor_keys, reply.key]
         locations = [
             reply.located
             for reply in replies
             if isinstance(reply, Response) and reply.located is not None
         ]
-        crossing = "interchange" in options["sources"]
+        needs_crossing = "interchange" in options["sources"]
         if (
-            theirs is None
-            or any(missing_reply(reply) for reply in replies)
-            or len(locations) < 1 + crossing
+            donor_answer is None
+            or any(missing_reply_reason(reply) for reply in replies)
+            or len(locations) < 1 + needs_crossing
         ):
             continue
         donor_keys += [reply.key for reply in replies]
-        mine, other = (final_answer(CUE + text) or text.strip() for text in (answer, theirs))
         chain, question, _ = locations[0].positions
-        if same_answer(mine, other) is False and 2 * len(chain) >= len(located_text.chain):
+        has_other_answer = answers_differ(item, answer, near_item, donor_answer)
+        if has_other_answer and 2 * len(chain) >= len(located_text.chain_positions):
             donors.append(
-                Donor(texts[name], chain, question, locations[1].positions[0] if crossing else ())
+                Donor(
+                    texts[name],
+                    chain,
+                    question,
+                    locations[1].positions[0] if needs_crossing else (),
+                )
             )
     if len(donors) < MIN_DONORS:
         reason = (
-            f"{len(donors)} of {len(others)} near items have another answer and enough chain: two"
-            " are needed"
+            f"{len(donors)} of {len(answer_by_donor)} near items have another answer and enough"
+            " chain: two are needed"
         )
         return [], ("undefined", reason), donor_keys
     return donors, ("undefined", ""), donor_keys
 
 
-def _requests(
-    patch_requests: Sequence[PatchRequest], text: Text, params: Params, answer: str
+def answers_differ(item: Item, answer: str, donor: Item, donor_answer: str) -> bool:
+    """Whether a donor's answer is another one, in its words and by the options of each item.
+
+    "b" of two items is one text, whatever their options say: a donor's states would carry it.
+    """
+    replies = [(item, FINAL_ANSWER_CUE + answer), (donor, FINAL_ANSWER_CUE + donor_answer)]
+    return all(
+        same_answer(*(read(of_item, reply) or reply for of_item, reply in replies)) is False
+        for read in (answer_as_written, answer_to)
+    )
+
+
+def _build_patched_requests(
+    patch_requests: Sequence[PatchRequest], text: ChainText, params: Params, answer: str
 ) -> dict[Source, Any]:
     """Build one request a source, with each of its rows once."""
-    rows: dict[Source, dict[PatchRow, None]] = {}
+    rows_by_source: dict[Source, dict[PatchRow, None]] = {}
     for request in patch_requests:
-        rows.setdefault(request.source, {})[request.row] = None
+        rows_by_source.setdefault(request.source, {})[request.row] = None
     return {
-        source: text.patched(params, answer, source, list(source_rows))
-        for source, source_rows in rows.items()
+        source: text.patched_request(params, answer, source, list(source_rows))
+        for source, source_rows in rows_by_source.items()
     }

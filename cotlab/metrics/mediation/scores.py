@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import sub
 from statistics import fmean
 from typing import Any
 
@@ -12,32 +13,40 @@ from cotlab.core.requests import LogProb, Patched, Response, Source
 from cotlab.core.types import Item, MetricCard, Score
 from cotlab.metrics.kit import ItemScores, MissingReason
 from cotlab.metrics.mediation import cards
-from cotlab.metrics.mediation.interventions import KEEPS, LocatedText, PatchRequest
+from cotlab.metrics.mediation.interventions import KEEP_SHARES, LocatedText, PatchRequest
 
-LEAST_NATS = 1e-2
+MIN_TOTAL_NATS = 1e-2
 """Below this the two drops together are no signal: a ratio of them would be one of rounding errors.
 """
-LEAST_CMI = 0.05
+MIN_CMI = 0.05
 """Below this CMI an index that divides by it is undefined."""
-RELATIVE, ABSOLUTE = 0.15, 0.02
+MAX_SENSITIVITY, MAX_DEVIATION = 0.15, 0.02
 """A boundary is robust where the sensitivity is at most the first, or the deviation at most the
 second."""
-Value = tuple[float | None, str]
+ValueOrReason = tuple[float | None, str]
 """A value, or None and the reason for it."""
 
 
-def cmi(cot: float, control: float) -> float | None:
+def cmi(cot_drop: float, control_drop: float) -> float | None:
     """Return max(0, Δcot − Δctrl) / (Δcot + Δctrl) of pooled drops in nats, each clamped at 0.
 
     None where their sum is no signal.
     """
-    cot, control = max(0.0, cot), max(0.0, control)
-    return None if cot + control < LEAST_NATS else max(0.0, cot - control) / (cot + control)
+    cot_drop, control_drop = max(0.0, cot_drop), max(0.0, control_drop)
+    return (
+        None
+        if cot_drop + control_drop < MIN_TOTAL_NATS
+        else max(0.0, cot_drop - control_drop) / (cot_drop + control_drop)
+    )
 
 
-def share(cot: float, control: float) -> float | None:
+def cot_drop_share(cot_drop: float, control_drop: float) -> float | None:
     """Return Δcot / (|Δcot| + |Δctrl|), signed, in [−1, 1]; None where that sum is no signal."""
-    return None if abs(cot) + abs(control) < LEAST_NATS else cot / (abs(cot) + abs(control))
+    return (
+        None
+        if abs(cot_drop) + abs(control_drop) < MIN_TOTAL_NATS
+        else cot_drop / (abs(cot_drop) + abs(control_drop))
+    )
 
 
 def mass_lost(drop: float) -> float:
@@ -48,20 +57,25 @@ def mass_lost(drop: float) -> float:
     return -math.expm1(-max(0.0, drop))
 
 
-def relative_loss(total: float, part: float) -> float | None:
-    """Return max(0, total − part) / total of two CMIs; None where total is below ``LEAST_CMI``."""
-    return None if total < LEAST_CMI else max(0.0, total - part) / total
+def relative_cmi_loss(full_cmi: float, partial_cmi: float) -> float | None:
+    """Return max(0, total − part) / total of two CMIs; None where total is below ``MIN_CMI``."""
+    return None if full_cmi < MIN_CMI else max(0.0, full_cmi - partial_cmi) / full_cmi
 
 
-def no_signal(cot: float, control: float) -> str:
+def apply_if_defined(function: Callable[..., float | None], *values: float | None) -> float | None:
+    """Return ``function(*values)``; None where one of the values is None."""
+    return None if None in values else function(*values)
+
+
+def no_signal_reason(cot_drop: float, control_drop: float) -> str:
     """Return why `cmi` is undefined."""
-    total = max(0.0, cot) + max(0.0, control)
-    return f"no signal: both drops together are {total:.2g} nat, below {LEAST_NATS:g}"
+    total_drop = max(0.0, cot_drop) + max(0.0, control_drop)
+    return f"no signal: both drops together are {total_drop:.2g} nat, below {MIN_TOTAL_NATS:g}"
 
 
-def too_small(total: float) -> str:
+def too_small_reason(cmi_value: float) -> str:
     """Return why `relative_loss` is undefined."""
-    return f"CMI is {total:.2g}, below {LEAST_CMI:g}: nothing to take a share of"
+    return f"CMI is {cmi_value:.2g}, below {MIN_CMI:g}: nothing to take a share of"
 
 
 def undefined_scores(
@@ -73,19 +87,22 @@ def undefined_scores(
 ) -> tuple[Score, ...]:
     """Return every score of an item that cannot be measured, once, without a value."""
     scores = ItemScores(item, facet)
-    scores.add_missing(cards.ITEM_CARDS, missing_reason, on=keys)
+    scores.add_missing(cards.ITEM_CARDS, missing_reason, rests_on=keys)
     for source in options["sources"]:
         control = "own" if source == "literal" else options["control"]
-        more = {"source": source, "control": control}
-        source_cards = (cards.OVER_SPANS, cards.SPANS_DEFINED, cards.NO_COT_EFFECT)
-        scores.add_missing(source_cards, missing_reason, on=keys, facet=more)
-        more["span"] = "all"
+        source_facet = {"source": source, "control": control}
+        source_cards = (cards.CMI_OVER_SPANS, cards.SPANS_DEFINED, cards.NO_COT_EFFECT)
+        scores.add_missing(source_cards, missing_reason, rests_on=keys, facet=source_facet)
+        source_facet["span"] = "all"
         scores.add_missing(
-            (*cards.SPAN_CARDS, *cards.INDEX_CARDS), missing_reason, on=keys, facet=more
+            (*cards.SPAN_CARDS, *cards.INDEX_CARDS),
+            missing_reason,
+            rests_on=keys,
+            facet=source_facet,
         )
-        for keep in KEEPS:
-            kept = {**more, "keep": str(keep)}
-            scores.add_missing([cards.SUBSET_CMI], missing_reason, on=keys, facet=kept)
+        for keep in KEEP_SHARES:
+            keep_facet = {**source_facet, "keep": str(keep)}
+            scores.add_missing(cards.SUBSET_CARDS, missing_reason, rests_on=keys, facet=keep_facet)
     return tuple(scores.scores)
 
 
@@ -95,251 +112,289 @@ class MediationScores(ItemScores):
 
     keys: tuple[str, ...]
     """Request keys that every score rests on."""
-    base: LogProb
+    base_request: LogProb
     """The request for the answer's log-probability without a patch."""
-    batch: Mapping[Source, Patched]
+    request_by_source: Mapping[Source, Patched]
     """The request of each source."""
     donor_keys: Sequence[str]
     """Request keys that the choice of donors rests on."""
-    no_donor: MissingReason
+    no_donor_reason: MissingReason
     """Why there are no donors, where there are none."""
 
-    def number(self, request: LogProb) -> float | None:
+    def log_probability(self, request: LogProb) -> float | None:
         """Return the log-probability that a request was answered with."""
         reply = self.replies[request.key]
         return reply.numbers[0] if isinstance(reply, Response) and reply.numbers else None
 
-    def drop(self, patch: PatchRequest) -> float | None:
+    def row_drop(self, patch: PatchRequest) -> float | None:
         """Return what one patched row costs the answer, in nats."""
-        request, base = self.batch[patch.source], self.number(self.base)
+        request = self.request_by_source[patch.source]
+        base_logp = self.log_probability(self.base_request)
         reply = self.replies[request.key]
-        if base is None or not isinstance(reply, Response) or reply.numbers is None:
+        if base_logp is None or not isinstance(reply, Response) or reply.numbers is None:
             return None
-        return base - reply.numbers[request.rows.index(patch.row)]
+        return base_logp - reply.numbers[request.rows.index(patch.row)]
 
-    def pooled(self, patches: Sequence[PatchRequest]) -> float | None:
+    def mean_drop(self, patches: Sequence[PatchRequest]) -> float | None:
         """Return the mean drop of some rows; None where there is none, or where one is missing."""
-        drops = [self.drop(patch) for patch in patches]
-        known = [drop for drop in drops if drop is not None]
-        return fmean(known) if known and len(known) == len(drops) else None
+        drops = [self.row_drop(patch) for patch in patches]
+        defined_drops = [drop for drop in drops if drop is not None]
+        return fmean(defined_drops) if defined_drops and len(defined_drops) == len(drops) else None
 
-    def record(
+    def add_score(
         self,
         card: MetricCard,
         value: float | None,
-        more: Mapping[str, str],
+        extra_facet: Mapping[str, str],
         keys: Sequence[str],
         reason: str = "",
         draw: int = 0,
     ) -> None:
         """Add one score; its reason is that of a missing reply, else ``reason``, else no donors."""
-        on = (*self.keys, *keys)
+        rests_on = (*self.keys, *keys)
         missing_reason: str | MissingReason = reason
-        if value is None and not reason and not self.first_missing(on):
-            missing_reason = self.no_donor[0], self.no_donor[1] or "a row was not answered"
-        self.add(card, value, on=on, reason=missing_reason, sample=draw, facet=more)
+        if value is None and not reason and not self.first_missing_reason(rests_on):
+            missing_reason = (
+                self.no_donor_reason[0],
+                self.no_donor_reason[1] or "a row was not answered",
+            )
+        self.add(
+            card, value, rests_on=rests_on, reason=missing_reason, sample=draw, facet=extra_facet
+        )
 
     def request_keys(self, patches: Sequence[PatchRequest]) -> tuple[str, ...]:
         """Return the keys of the requests that hold some rows."""
-        return tuple(dict.fromkeys(self.batch[patch.source].key for patch in patches))
+        return tuple(dict.fromkeys(self.request_by_source[patch.source].key for patch in patches))
 
-    def text_scores(
-        self, bare: LogProb, dots: LogProb, coverage: float, free_rows: Sequence[PatchRequest]
+    def add_text_scores(
+        self,
+        bare_request: LogProb,
+        filler_request: LogProb,
+        coverage: float,
+        free_rows: Sequence[PatchRequest],
     ) -> None:
         """Add what needs no source of states.
 
         The answer's probability with, without and under a filler chain, and with a shuffled one.
         """
-        base, without, filled = self.number(self.base), self.number(bare), self.number(dots)
-        self.record(cards.BASELINE_LOGP, None if base is None else min(0.0, base), {}, ())
-        self.record(
-            cards.NO_COT_DROP,
-            None if base is None or without is None else base - without,
-            {},
-            [bare.key],
+        base_logp = self.log_probability(self.base_request)
+        bare_logp = self.log_probability(bare_request)
+        filler_logp = self.log_probability(filler_request)
+        self.add_score(
+            cards.BASELINE_LOGP, None if base_logp is None else min(0.0, base_logp), {}, ()
         )
-        mass = None if base is None or filled is None else mass_lost(base - filled)
-        self.record(cards.TEXT_PLACEBO, mass, {}, [dots.key])
-        self.record(cards.CONTROL_COVERAGE, coverage, {}, ())
-        mixed = [patch for patch in free_rows if patch.part == "self_shuffle"]
-        drop = self.pooled(mixed)
-        self.record(
-            cards.SELF_SHUFFLE,
-            None if drop is None else mass_lost(drop),
-            {},
-            self.request_keys(mixed),
+        self.add_score(
+            cards.NO_COT_DROP, apply_if_defined(sub, base_logp, bare_logp), {}, [bare_request.key]
         )
-        self.raw(free_rows, {})
+        mass_loss = apply_if_defined(mass_lost, apply_if_defined(sub, base_logp, filler_logp))
+        self.add_score(cards.TEXT_PLACEBO, mass_loss, {}, [filler_request.key])
+        self.add_score(cards.CONTROL_COVERAGE, coverage, {}, ())
+        shuffled_rows = _select_rows(free_rows, "self_shuffle")
+        mass_loss = apply_if_defined(mass_lost, self.mean_drop(shuffled_rows))
+        self.add_score(cards.SELF_SHUFFLE, mass_loss, {}, self.request_keys(shuffled_rows))
+        self.add_raw_drops(free_rows, {})
 
-    def raw(self, patches: Sequence[PatchRequest], more: Mapping[str, str]) -> None:
+    def add_raw_drops(
+        self, patches: Sequence[PatchRequest], source_facet: Mapping[str, str]
+    ) -> None:
         """Add the drop of each row."""
         for patch in patches:
-            facet = {
-                **more,
-                "part": patch.part,
-                "span": patch.span,
-                "donor": patch.donor,
-                "keep": patch.keep,
-            }
+            names = ("part", "span", "donor", "keep")
+            facet = {**source_facet, **{name: getattr(patch, name) for name in names}}
+            facet = {name: value for name, value in facet.items() if value}
             keys = self.request_keys([patch])
-            self.record(
-                cards.PATCH_DROP,
-                self.drop(patch),
-                {k: v for k, v in facet.items() if v},
-                keys,
-                draw=patch.draw,
-            )
+            self.add_score(cards.PATCH_DROP, self.row_drop(patch), facet, keys, draw=patch.draw)
 
-    def source(
+    def add_source_scores(
         self,
-        name: str,
+        source_name: str,
         control: str,
         rows: Sequence[PatchRequest],
-        controls: Sequence[PatchRequest],
+        control_rows: Sequence[PatchRequest],
         free_rows: Sequence[PatchRequest],
         spans: Sequence[str],
         located_text: LocatedText,
     ) -> None:
         """Add every score of one source of states."""
-        more = {"source": name, "control": control}
-        every = {**more, "span": "all"}
-        donors = tuple(self.donor_keys) if control == "other" or name == "interchange" else ()
-        keys = (*self.request_keys([*rows, *controls]), *donors)
-        by_span = {
-            span: self._span(span, more, rows, controls, donors, name, located_text)
+        source_facet = {"source": source_name, "control": control}
+        all_layers_facet = {**source_facet, "span": "all"}
+        source_donor_keys = (
+            tuple(self.donor_keys) if control == "other" or source_name == "interchange" else ()
+        )
+        keys = (*self.request_keys([*rows, *control_rows]), *source_donor_keys)
+        cmi_by_span = {
+            span: self._add_span_scores(
+                span, source_facet, rows, control_rows, source_donor_keys, source_name, located_text
+            )
             for span in spans
         }
-        self._over_spans(by_span, more, keys)
-        full_cmi, cause = by_span["all"]
+        self._add_span_summary(cmi_by_span, source_facet, keys)
+        full_cmi, full_cmi_reason = cmi_by_span["all"]
 
-        def cmi_of_rows(part: str, of: str, keep: str = "") -> Value:
-            cot = self.pooled(
-                [
-                    patch
-                    for patch in (*rows, *free_rows)
-                    if patch.part == part and patch.span == "all" and patch.keep == keep
-                ]
-            )
-            ctrl = self.pooled(
-                [
-                    patch
-                    for patch in controls
-                    if patch.part == of and patch.span == "all" and patch.keep == keep
-                ]
-            )
-            return _ratio(cot, ctrl)
+        def cmi_of_rows(part: str, control_part: str, keep: str = "") -> ValueOrReason:
+            cot_rows = _select_rows((*rows, *free_rows), part, keep=keep)
+            selected_controls = _select_rows(control_rows, control_part, keep=keep)
+            return _cmi_or_reason(self.mean_drop(cot_rows), self.mean_drop(selected_controls))
 
-        subsets = {str(keep): cmi_of_rows("kept", "kept_control", str(keep)) for keep in KEEPS}
-        for keep, (value, reason) in subsets.items():
-            self.record(cards.SUBSET_CMI, value, {**every, "keep": keep}, keys, reason)
-        noise, mixed = cmi_of_rows("placebo", "control"), cmi_of_rows("shuffled", "control")
-        keys = (
-            *keys,
-            *self.request_keys([patch for patch in free_rows if patch.part == "placebo"]),
-        )
-        self.record(cards.PLACEBO_CMI, noise[0], every, keys, noise[1])
-        self.record(cards.SHUFFLED_CMI, mixed[0], every, keys, mixed[1])
-        least = subsets[str(KEEPS[-1])]
+        cmi_by_keep = {
+            str(keep): cmi_of_rows("kept", "kept_control", str(keep)) for keep in KEEP_SHARES
+        }
+        for keep, (value, reason) in cmi_by_keep.items():
+            keep_facet = {**all_layers_facet, "keep": keep}
+            self.add_score(cards.SUBSET_CMI, value, keep_facet, keys, reason)
+            for card, patches, part in (
+                (cards.SUBSET_DROP, rows, "kept"),
+                (cards.SUBSET_CONTROL_DROP, control_rows, "kept_control"),
+            ):
+                drop = self.mean_drop(_select_rows(patches, part, keep=keep))
+                self.add_score(card, drop, keep_facet, keys)
+        noise_cmi = cmi_of_rows("placebo", "control")
+        shuffled_cmi = cmi_of_rows("shuffled", "control")
+        keys = (*keys, *self.request_keys(_select_rows(free_rows, "placebo")))
+        self.add_score(cards.PLACEBO_CMI, noise_cmi[0], all_layers_facet, keys, noise_cmi[1])
+        self.add_score(cards.SHUFFLED_CMI, shuffled_cmi[0], all_layers_facet, keys, shuffled_cmi[1])
+        smallest_subset_cmi = cmi_by_keep[str(KEEP_SHARES[-1])]
         for card, (value, reason) in (
-            (cards.DENSITY, least),
-            (cards.VALIDITY, noise),
-            (cards.SEQUENTIALITY, mixed),
+            (cards.DENSITY, smallest_subset_cmi),
+            (cards.VALIDITY, noise_cmi),
+            (cards.SEQUENTIALITY, shuffled_cmi),
         ):
-            relative = None if full_cmi is None or value is None else relative_loss(full_cmi, value)
-            self.record(
+            relative_drop = apply_if_defined(relative_cmi_loss, full_cmi, value)
+            small_reason = "" if full_cmi is None else too_small_reason(full_cmi)
+            self.add_score(
                 card,
-                relative,
-                every,
+                relative_drop,
+                all_layers_facet,
                 keys,
-                cause or reason or ("" if full_cmi is None else too_small(full_cmi)),
+                full_cmi_reason or reason or small_reason,
             )
-        self._boundary(
-            full_cmi,
-            cause,
-            [cmi_of_rows("expanded", "expanded_control"), cmi_of_rows("shrunk", "shrunk_control")],
-            every,
-            keys,
-        )
-        self.raw([*rows, *controls], more)
+        window_cmis = [cmi_of_rows(part, f"{part}_control") for part in ("expanded", "shrunk")]
+        self._add_boundary_scores(full_cmi, full_cmi_reason, window_cmis, all_layers_facet, keys)
+        self.add_raw_drops([*rows, *control_rows], source_facet)
 
-    def _span(
+    def _add_span_scores(
         self,
         span: str,
-        more: Mapping[str, str],
+        source_facet: Mapping[str, str],
         rows: Sequence[PatchRequest],
-        controls: Sequence[PatchRequest],
-        donors: Sequence[str],
-        name: str,
+        control_rows: Sequence[PatchRequest],
+        source_donor_keys: Sequence[str],
+        source_name: str,
         located_text: LocatedText,
-    ) -> Value:
-        cots = [patch for patch in rows if patch.part == "cot" and patch.span == span]
-        ctrls = [patch for patch in controls if patch.part == "control" and patch.span == span]
-        cot, control = self.pooled(cots), self.pooled(ctrls)
-        here = {**more, "span": span}
-        cot_keys = (*self.request_keys(cots), *(donors if name == "interchange" else ()))
-        keys = (*self.request_keys([*cots, *ctrls]), *donors)
-        value, reason = _ratio(cot, control)
-        shared = None if cot is None or control is None else share(cot, control)
-        self.record(cards.CMI, value, here, keys, reason)
-        self.record(cards.BYPASS, None if value is None else 1 - value, here, keys, reason)
-        self.record(cards.SHARE, shared, here, keys, reason)
-        self.record(cards.MASS_LOST, None if cot is None else mass_lost(cot), here, cot_keys)
-        self.record(cards.DROP_COT, cot, here, cot_keys)
-        self.record(cards.DROP_CONTROL, control, here, keys)
-        noop = (
-            more["control"] == "own"
-            and name in ("filler", "interchange", "literal")
-            and located_text.question[-1] < located_text.chain[0]
+    ) -> ValueOrReason:
+        cot_rows = _select_rows(rows, "cot", span)
+        selected_controls = _select_rows(control_rows, "control", span)
+        cot_drop, control_drop = self.mean_drop(cot_rows), self.mean_drop(selected_controls)
+        span_facet = {**source_facet, "span": span}
+        cot_keys = (
+            *self.request_keys(cot_rows),
+            *(source_donor_keys if source_name == "interchange" else ()),
         )
-        self.record(cards.CONTROL_IS_NOOP, float(noop) if ctrls else None, here, keys)
+        keys = (*self.request_keys([*cot_rows, *selected_controls]), *source_donor_keys)
+        value, reason = _cmi_or_reason(cot_drop, control_drop)
+        self.add_score(cards.CMI, value, span_facet, keys, reason)
+        self.add_score(cards.BYPASS, None if value is None else 1 - value, span_facet, keys, reason)
+        self.add_score(
+            cards.SHARE,
+            apply_if_defined(cot_drop_share, cot_drop, control_drop),
+            span_facet,
+            keys,
+            reason,
+        )
+        self.add_score(cards.MASS_LOST, apply_if_defined(mass_lost, cot_drop), span_facet, cot_keys)
+        self.add_score(cards.DROP_COT, cot_drop, span_facet, cot_keys)
+        self.add_score(cards.DROP_CONTROL, control_drop, span_facet, keys)
+        is_noop = (
+            source_facet["control"] == "own"
+            and source_name in ("filler", "interchange", "literal")
+            and located_text.question_positions[-1] < located_text.chain_positions[0]
+        )
+        self.add_score(
+            cards.CONTROL_IS_NOOP, float(is_noop) if selected_controls else None, span_facet, keys
+        )
         return value, reason
 
-    def _over_spans(
-        self, by_span: Mapping[str, Value], more: Mapping[str, str], keys: Sequence[str]
-    ) -> None:
-        values = [value for value, _ in by_span.values() if value is not None]
-        missing = (
-            not any(reason for _, reason in by_span.values()) and not values
-        )  # no span was answered at all
-        none = (
-            ""
-            if missing
-            else "no span is defined: "
-            + next((reason for _, reason in by_span.values() if reason), "")
-        )
-        self.record(cards.OVER_SPANS, fmean(values) if values else None, more, keys, none)
-        self.record(cards.SPANS_DEFINED, None if missing else float(len(values)), more, keys)
-        self.record(
-            cards.NO_COT_EFFECT, float(max(values) == 0) if values else None, more, keys, none
-        )
-
-    def _boundary(
+    def _add_span_summary(
         self,
-        full_cmi: float | None,
-        cause: str,
-        windows: Sequence[Value],
-        every: Mapping[str, str],
+        cmi_by_span: Mapping[str, ValueOrReason],
+        source_facet: Mapping[str, str],
         keys: Sequence[str],
     ) -> None:
-        values = [value for value, _ in windows if value is not None]
-        reason = cause or next((cause for value, cause in windows if value is None and cause), "")
-        moved = None
-        if full_cmi is not None and len(values) == len(windows):
-            moved = max(abs(value - full_cmi) for value in values)
-        relative = (
-            None if moved is None or full_cmi is None or full_cmi < LEAST_CMI else moved / full_cmi
+        values = [value for value, _ in cmi_by_span.values() if value is not None]
+        first_reason = next((reason for _, reason in cmi_by_span.values() if reason), "")
+        is_unanswered = not first_reason and not values  # no span was answered at all
+        no_span_reason = "" if is_unanswered else f"no span is defined: {first_reason}"
+        no_effect = float(max(values) == 0) if values else None
+        self.add_score(
+            cards.CMI_OVER_SPANS,
+            fmean(values) if values else None,
+            source_facet,
+            keys,
+            no_span_reason,
         )
-        robust = None
-        if moved is not None:
-            robust = float(moved <= ABSOLUTE or (relative is not None and relative <= RELATIVE))
-        short = "" if full_cmi is None else "the chain is too short for a narrower window"
-        small = short if moved is None or full_cmi is None else too_small(full_cmi)
-        self.record(cards.BOUNDARY_SENSITIVITY, relative, every, keys, reason or small)
-        self.record(cards.BOUNDARY_DEVIATION, moved, every, keys, reason or short)
-        self.record(cards.BOUNDARY_ROBUST, robust, every, keys, reason or short)
+        self.add_score(
+            cards.SPANS_DEFINED, None if is_unanswered else float(len(values)), source_facet, keys
+        )
+        self.add_score(cards.NO_COT_EFFECT, no_effect, source_facet, keys, no_span_reason)
+
+    def _add_boundary_scores(
+        self,
+        full_cmi: float | None,
+        full_cmi_reason: str,
+        window_cmis: Sequence[ValueOrReason],
+        all_layers_facet: Mapping[str, str],
+        keys: Sequence[str],
+    ) -> None:
+        values = [value for value, _ in window_cmis if value is not None]
+        reason = full_cmi_reason or next(
+            (
+                full_cmi_reason
+                for value, full_cmi_reason in window_cmis
+                if value is None and full_cmi_reason
+            ),
+            "",
+        )
+        largest_change = None
+        if full_cmi is not None and len(values) == len(window_cmis):
+            largest_change = max(abs(value - full_cmi) for value in values)
+        sensitivity = (
+            None
+            if largest_change is None or full_cmi is None or full_cmi < MIN_CMI
+            else largest_change / full_cmi
+        )
+        is_robust = None
+        if largest_change is not None:
+            is_robust = float(
+                largest_change <= MAX_DEVIATION
+                or (sensitivity is not None and sensitivity <= MAX_SENSITIVITY)
+            )
+        short_reason = "" if full_cmi is None else "the chain is too short for a narrower window"
+        small_reason = (
+            short_reason
+            if largest_change is None or full_cmi is None
+            else too_small_reason(full_cmi)
+        )
+        self.add_score(
+            cards.BOUNDARY_SENSITIVITY, sensitivity, all_layers_facet, keys, reason or small_reason
+        )
+        self.add_score(
+            cards.BOUNDARY_DEVIATION, largest_change, all_layers_facet, keys, reason or short_reason
+        )
+        self.add_score(
+            cards.BOUNDARY_ROBUST, is_robust, all_layers_facet, keys, reason or short_reason
+        )
 
 
-def _ratio(cot: float | None, control: float | None) -> Value:
-    if cot is None or control is None:
+def _cmi_or_reason(cot_drop: float | None, control_drop: float | None) -> ValueOrReason:
+    if cot_drop is None or control_drop is None:
         return None, ""
-    return cmi(cot, control), ("" if cmi(cot, control) is not None else no_signal(cot, control))
+    cmi_value = cmi(cot_drop, control_drop)
+    return cmi_value, no_signal_reason(cot_drop, control_drop) if cmi_value is None else ""
+
+
+def _select_rows(
+    patches: Sequence[PatchRequest], part: str, span: str = "all", keep: str = ""
+) -> list[PatchRequest]:
+    return [
+        patch for patch in patches if (patch.part, patch.span, patch.keep) == (part, span, keep)
+    ]

@@ -6,22 +6,22 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from cotlab.core.errors import ConfigError, SelfTestFailed
-from cotlab.core.program import Params, Preparation, Round
+from cotlab.core.program import Params, Preparation, RequestRound
 from cotlab.core.requests import Failed, Located, Patched, PatchRow, Reply, Response, Source
 from cotlab.core.types import Suite
-from cotlab.metrics.mediation.interventions import Text, ends_of, item_chains
+from cotlab.metrics.mediation.interventions import ChainText, collect_chains, first_and_last_layer
 
-TOLERANCE = 1e-4
+TOLERANCE_NATS = 1e-4
 """How far batch shapes may move a log-probability in float32, in nats."""
-NOISE_TIMES = 3
+NOISE_FACTOR = 3
 """In a shorter dtype: how many times the model's own noise between batch shapes."""
-SHAPES = (1, 2, 5, 16)
+BATCH_SIZES = (1, 2, 5, 16)
 """Batches of the clean run whose numbers tell that noise."""
-ANSWER = " 1"
+TEST_ANSWER = " 1"
 """What is scored: any answer tells whether patching works."""
 
 
-def self_test(suite: Suite, params: Params) -> Preparation:
+def run_self_test(suite: Suite, params: Params) -> Preparation:
     """Check the patching on the first item that the model can take.
 
     Raises
@@ -31,168 +31,198 @@ def self_test(suite: Suite, params: Params) -> Preparation:
         run, or the control's states are those that it replaces.
     """
     reason = ""
-    for item, other in zip(suite.items, [*suite.items[1:], *suite.items[:1]], strict=True):
-        chains, _ = yield from item_chains((item, other), params)
+    for item, donor_item in zip(suite.items, [*suite.items[1:], *suite.items[:1]], strict=True):
+        chains, _ = yield from collect_chains((item, donor_item), params)
         steps = chains[item.id]
-        if not steps or not chains[other.id]:
+        if not steps or not chains[donor_item.id]:
             continue
-        text, reversed_text = Text.of(item, steps, params), Text.of(item, steps[::-1], params)
-        donor = Text.of(other, chains[other.id], params)
-        replies = yield [text.locate(params), reversed_text.locate(params), donor.locate(params)]
-        if failed := [reply.error for reply in replies if isinstance(reply, Failed)]:
-            reason = reason or f", {item.id!r} for instance: {failed[0]}"
+        text = ChainText.from_item(item, steps, params)
+        reversed_text = ChainText.from_item(item, steps[::-1], params)
+        donor = ChainText.from_item(donor_item, chains[donor_item.id], params)
+        replies = yield [
+            text.locate_request(params),
+            reversed_text.locate_request(params),
+            donor.locate_request(params),
+        ]
+        if errors := [reply.error for reply in replies if isinstance(reply, Failed)]:
+            reason = reason or f", {item.id!r} for instance: {errors[0]}"
             continue
         location, reversed_location, donor_location = (
             reply.located for reply in replies if isinstance(reply, Response)
         )
         if location is None or reversed_location is None or donor_location is None:
             continue
-        if beyond := [
+        if unknown_spans := [
             span
             for span in params.options["layers"]
-            if span != "all" and ends_of(span)[1] >= location.layers
+            if span != "all" and first_and_last_layer(span)[1] >= location.layers
         ]:
             raise ConfigError(
-                f"--layers {', '.join(beyond)}: the model has layers 0 to {location.layers - 1}."
+                f"--layers {', '.join(unknown_spans)}: the model has layers 0 to"
+                f" {location.layers - 1}."
             )
-        noise = yield from _noise(
+        noise_nats = yield from _measure_noise(
             ((text, location), (reversed_text, reversed_location), (donor, donor_location)), params
         )
-        measured = yield from _measure(
+        numbers_by_check = yield from _measure_checks(
             text, reversed_text, donor, location, reversed_location, donor_location, params
         )
-        return _judge(measured, noise, location.dtype, item.id)
+        return _check_deviations(numbers_by_check, noise_nats, location.dtype, item.id)
     return {"self_test": f"not made: the model can read no item, so nothing is patched{reason}"}
 
 
-def _noise(
-    texts: Sequence[tuple[Text, Located]], params: Params
-) -> Generator[Round, Sequence[Reply], float]:
+def _measure_noise(
+    texts: Sequence[tuple[ChainText, Located]], params: Params
+) -> Generator[RequestRound, Sequence[Reply], float]:
     """Measure how far the shape of a batch alone moves log P of an answer, in nats.
 
     It is the most over three unpatched texts. One text would not do: in a short dtype a single
     number may come out the same by rounding.
     """
-    runs: list[list[float]] = [[] for _ in texts]
-    for n in SHAPES:
+    numbers_by_text: list[list[float]] = [[] for _ in texts]
+    for batch_size in BATCH_SIZES:
         replies = yield [
-            text.patched(
-                params, ANSWER, Source("run"), [PatchRow((), at.positions[0], at.positions[0])] * n
+            text.patched_request(
+                params,
+                TEST_ANSWER,
+                Source("run"),
+                [PatchRow((), located.positions[0], located.positions[0])] * batch_size,
             )
-            for text, at in texts
+            for text, located in texts
         ]
-        for run, reply in zip(runs, replies, strict=True):
-            run += _numbers(reply)
-    alone = yield [text.logprob(params, ANSWER) for text, _ in texts]
-    for run, reply in zip(runs, alone, strict=True):
-        run += _numbers(reply)
-    return max(max(run) - min(run) for run in runs)
+        for text_numbers, reply in zip(numbers_by_text, replies, strict=True):
+            text_numbers += _require_numbers(reply)
+    single_replies = yield [text.logprob_request(params, TEST_ANSWER) for text, _ in texts]
+    for text_numbers, reply in zip(numbers_by_text, single_replies, strict=True):
+        text_numbers += _require_numbers(reply)
+    return max(max(text_numbers) - min(text_numbers) for text_numbers in numbers_by_text)
 
 
-def _measure(
-    text: Text,
-    reversed_text: Text,
-    donor: Text,
+def _measure_checks(
+    text: ChainText,
+    reversed_text: ChainText,
+    donor: ChainText,
     location: Located,
     reversed_location: Located,
     donor_location: Located,
     params: Params,
-) -> Generator[Round, Sequence[Reply], dict[str, Any]]:
+) -> Generator[RequestRound, Sequence[Reply], dict[str, Any]]:
     """Measure every number that the checks need, in nats.
 
     The rounds are separate, so that batch shapes are known.
     """
-    n, every = len(location.pieces), tuple(range(location.layers))
-    all_positions, (chain, question, _) = tuple(range(n)), location.positions
+    n_tokens, all_layers = len(location.pieces), tuple(range(location.layers))
+    all_positions, (chain, question, _) = tuple(range(n_tokens)), location.positions
 
-    def ask(source: Source, rows: Sequence[PatchRow]) -> Patched:
-        return text.patched(params, ANSWER, source, rows)
+    def patched_request(source: Source, rows: Sequence[PatchRow]) -> Patched:
+        return text.patched_request(params, TEST_ANSWER, source, rows)
 
     self_source = Source("run")
-    same = yield [ask(self_source, [PatchRow((), all_positions, all_positions)])]
-    identity = yield [ask(self_source, [PatchRow(every, all_positions, all_positions)])]
-    spans = [PatchRow(tuple(range(layer, location.layers)), chain, chain) for layer in every]
-    base, shapes, none = yield [
-        text.logprob(params, ANSWER),
-        ask(self_source, spans),
-        ask(self_source, [PatchRow((), chain, chain)]),
+    unpatched_replies = yield [
+        patched_request(self_source, [PatchRow((), all_positions, all_positions)])
     ]
-    k = min(len(question), len(donor_location.positions[1]))
-    swap = PatchRow(every, question[:k], donor_location.positions[1][:k])
-    (control,) = yield [ask(Source("run", donor.messages, donor.prefix), [swap])]
-    measured = {
-        "same": _numbers(same[0]),
-        "identity": _numbers(identity[0]),
-        "base": _numbers(base),
-        "shapes": _numbers(shapes),
-        "none": _numbers(none),
-        "control": _numbers(control),
-        "full": None,
-        "source": None,
-        "answer_apart": max(*chain, *question) < n,
+    identity_replies = yield [
+        patched_request(self_source, [PatchRow(all_layers, all_positions, all_positions)])
+    ]
+    span_rows = [
+        PatchRow(tuple(range(layer, location.layers)), chain, chain) for layer in all_layers
+    ]
+    base_reply, shapes_reply, no_layer_reply = yield [
+        text.logprob_request(params, TEST_ANSWER),
+        patched_request(self_source, span_rows),
+        patched_request(self_source, [PatchRow((), chain, chain)]),
+    ]
+    n_swapped = min(len(question), len(donor_location.positions[1]))
+    swap_row = PatchRow(all_layers, question[:n_swapped], donor_location.positions[1][:n_swapped])
+    (control_reply,) = yield [
+        patched_request(Source("run", donor.messages, donor.prefix), [swap_row])
+    ]
+    numbers_by_check = {
+        "same": _require_numbers(unpatched_replies[0]),
+        "identity": _require_numbers(identity_replies[0]),
+        "base": _require_numbers(base_reply),
+        "shapes": _require_numbers(shapes_reply),
+        "none": _require_numbers(no_layer_reply),
+        "control": _require_numbers(control_reply),
+        "answer_apart": max(*chain, *question) < n_tokens,
     }
-    if len(reversed_location.pieces) == n and reversed_text.prefix != text.prefix:
-        full, source = yield [
-            ask(
+    if len(reversed_location.pieces) == n_tokens and reversed_text.prefix != text.prefix:
+        full_reply, source_reply = yield [
+            patched_request(
                 Source("run", reversed_text.messages, reversed_text.prefix),
-                [PatchRow(every, all_positions, all_positions)],
+                [PatchRow(all_layers, all_positions, all_positions)],
             ),
-            reversed_text.logprob(params, ANSWER),
+            reversed_text.logprob_request(params, TEST_ANSWER),
         ]
-        measured |= {"full": _numbers(full), "source": _numbers(source)}
-    return measured
+        numbers_by_check |= {
+            "full": _require_numbers(full_reply),
+            "source": _require_numbers(source_reply),
+        }
+    return numbers_by_check
 
 
-def _numbers(reply: Reply) -> Sequence[float]:
+def _require_numbers(reply: Reply) -> Sequence[float]:
     if isinstance(reply, Failed) or not reply.numbers:
         reason = reply.error if isinstance(reply, Failed) else "the reply holds none"
         raise SelfTestFailed(f"The self-test of patching got no numbers: {reason}.")
     return reply.numbers
 
 
-def _judge(measured: Mapping[str, Any], noise: float, dtype: str, item: str) -> Mapping[str, Any]:
+def _check_deviations(
+    numbers_by_check: Mapping[str, Any], noise_nats: float, dtype: str, item_id: str
+) -> Mapping[str, Any]:
     """Return the measured deviations where all are within bounds."""
-    same, base = measured["same"][0], measured["base"][0]
-    exact = dtype in ("float32", "float64")
-    noise = max(noise, abs(same - base), abs(measured["none"][0] - base))
-    limit = TOLERANCE if exact else max(TOLERANCE, NOISE_TIMES * noise)
-    identity = abs(measured["identity"][0] - same)
-    shapes = max(abs(number - base) for number in measured["shapes"])
-    full = None if measured["full"] is None else abs(measured["full"][0] - measured["source"][0])
-    where = f"on item {item!r} in {dtype}"
-    allowed = f"at most {limit:.2g} is allowed" + (
-        "" if exact else f", {NOISE_TIMES} times the noise between batch shapes"
+    unpatched_logp, base_logp = numbers_by_check["same"][0], numbers_by_check["base"][0]
+    is_exact = dtype in ("float32", "float64")
+    noise_nats = max(
+        noise_nats, abs(unpatched_logp - base_logp), abs(numbers_by_check["none"][0] - base_logp)
     )
-    if identity > (0 if exact else limit):
-        bound = "not by 0" if exact else allowed
+    limit_nats = TOLERANCE_NATS if is_exact else max(TOLERANCE_NATS, NOISE_FACTOR * noise_nats)
+    identity_nats = abs(numbers_by_check["identity"][0] - unpatched_logp)
+    shapes_nats = max(abs(number - base_logp) for number in numbers_by_check["shapes"])
+    full_patch_nats = (
+        abs(numbers_by_check["full"][0] - numbers_by_check["source"][0])
+        if "full" in numbers_by_check
+        else None
+    )
+    item_text = f"on item {item_id!r} in {dtype}"
+    bound_text = f"at most {limit_nats:.2g} is allowed" + (
+        "" if is_exact else f", {NOISE_FACTOR} times the noise between batch shapes"
+    )
+    if identity_nats > (0 if is_exact else limit_nats):
+        identity_bound = "not by 0" if is_exact else bound_text
         raise SelfTestFailed(
-            f"Patching a run with its own states moves its answer by {identity:.2g} nat {where},"
-            f" {bound}."
+            f"Patching a run with its own states moves its answer by {identity_nats:.2g} nat"
+            f" {item_text}, {identity_bound}."
         )
-    if shapes > limit:
+    if shapes_nats > limit_nats:
         raise SelfTestFailed(
-            f"The identity patch moves the answer by {shapes:.2g} nat across batch shapes {where};"
-            f" {allowed}."
+            f"The identity patch moves the answer by {shapes_nats:.2g} nat across batch shapes"
+            f" {item_text}; {bound_text}."
         )
-    if full is not None and full > limit:
+    if full_patch_nats is not None and full_patch_nats > limit_nats:
         raise SelfTestFailed(
-            f"Patching every position is {full:.2g} nat off the source's run {where}; {allowed}."
+            f"Patching every position is {full_patch_nats:.2g} nat off the source's run"
+            f" {item_text}; {bound_text}."
         )
-    if not measured["answer_apart"]:
+    if not numbers_by_check["answer_apart"]:
         raise SelfTestFailed(
-            f"The answer's positions lie among those of the chain or the question {where}."
+            f"The answer's positions lie among those of the chain or the question {item_text}."
         )
-    if measured["control"][0] == same or abs(measured["control"][0] - base) <= 1e-7:
+    if (
+        numbers_by_check["control"][0] == unpatched_logp
+        or abs(numbers_by_check["control"][0] - base_logp) <= 1e-7
+    ):
         raise SelfTestFailed(
-            f"The control changes nothing {where}: its states are those that it replaces."
+            f"The control changes nothing {item_text}: its states are those that it replaces."
         )
     return {
         "self_test": "passed",
-        "item": item,
+        "item": item_id,
         "dtype": dtype,
-        "identity_nats": identity,
-        "across_shapes_nats": shapes,
-        "full_patch_nats": full,
-        "batch_noise_nats": noise,
-        "allowed_nats": limit,
+        "identity_nats": identity_nats,
+        "across_shapes_nats": shapes_nats,
+        "full_patch_nats": full_patch_nats,
+        "batch_noise_nats": noise_nats,
+        "allowed_nats": limit_nats,
     }

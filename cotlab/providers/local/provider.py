@@ -2,30 +2,56 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TypeVar
 
 import torch
 
 from cotlab.core.errors import ProviderError, Unsupported
+from cotlab.core.keys import derive_seed
 from cotlab.core.requests import Complete, Locate, LogProb, Patched, Request, Response, Usage
-from cotlab.core.rng import derive_seed
 from cotlab.core.types import Form, ModelRef
 from cotlab.providers.local.backend import open_backend
-from cotlab.providers.local.generate import Decoding, Pieces, generate, score_answers, score_tokens
-from cotlab.providers.local.load import Loaded, load_model, load_organism, single_torch_thread
+from cotlab.providers.local.batching import (
+    MAX_SHARED_PROMPT_LENGTH,
+    ROW_MULTIPLE,
+    can_share_lengths,
+    equal_shape_batches,
+    padded_batches,
+    round_up,
+    single_torch_thread,
+)
+from cotlab.providers.local.generate import (
+    Decoding,
+    TokenTexts,
+    answer_shape,
+    generate,
+    prompt_length,
+    score_answers,
+    score_tokens,
+)
+from cotlab.providers.local.load import (
+    LoadedModel,
+    load_model,
+    load_organism,
+)
 from cotlab.providers.local.patching import Patcher
-from cotlab.providers.local.render import Scored, encode, encode_with_answers, locate, render
+from cotlab.providers.local.render import (
+    AnswerIds,
+    encode,
+    encode_with_answers,
+    locate_spans,
+    render_prompt,
+)
 
-TOKENS_A_BATCH = 8192
+MAX_BATCH_TOKENS = 8192
 """Most tokens of a batch."""
-SMALL = 10_000_000
+NEW_TOKENS_ALLOWANCE = 64
+"""Generated tokens that count into the size of a batch."""
+MAX_SMALL_MODEL_WEIGHTS = 10_000_000
 """Number of weights below which one thread is faster than several."""
-Entry = TypeVar("Entry")
 
 
 def open_organism(
@@ -53,30 +79,30 @@ class LocalModel:
 
     answers = frozenset({Complete.kind, LogProb.kind, Locate.kind, Patched.kind})
 
-    def __init__(self, ref: ModelRef, loaded: Loaded, backend: str = "auto") -> None:
+    def __init__(self, ref: ModelRef, loaded_model: LoadedModel, backend: str = "auto") -> None:
         form: Form = "continuation"
-        if loaded.has_chat_template:
+        if loaded_model.has_chat_template:
             form = "prefill" if ref.form == "prefill" else "chat"
         suffix = (
-            "" if (loaded.device, backend) == ("cpu", "auto") else f":{loaded.device}:{backend}"
+            ""
+            if (loaded_model.device, backend) == ("cpu", "auto")
+            else f":{loaded_model.device}:{backend}"
         )
         # With the device in the revision, a reply of another device is not reused.
-        self.ref = replace(ref, revision=loaded.revision + suffix, form=form)
-        self._loaded = loaded
+        self.ref = replace(ref, revision=loaded_model.revision + suffix, form=form)
+        self._loaded_model = loaded_model
         self._backend_name = backend
-        self._patcher_made: Patcher | None = None
-        self._threads = torch.get_num_threads()
+        self._cached_patcher: Patcher | None = None
+        self._n_threads = torch.get_num_threads()
         if backend != "auto":
-            open_backend(backend, loaded)  # raises before the run where it does not fit the model
-        self._pieces = Pieces(loaded.tokenizer)
-        self._small = sum(weights.numel() for weights in loaded.model.parameters()) < SMALL
-
-    async def send(self, request: Request) -> Response:
-        """Answer one request in a thread."""
-        (reply,) = await asyncio.to_thread(self.send_batch, [request])
-        if isinstance(reply, ProviderError):
-            raise reply
-        return reply
+            open_backend(
+                backend, loaded_model
+            )  # raises before the run where it does not fit the model
+        self._token_texts = TokenTexts(loaded_model.tokenizer)
+        self._is_small = (
+            sum(weights.numel() for weights in loaded_model.model.parameters())
+            < MAX_SMALL_MODEL_WEIGHTS
+        )
 
     async def close(self) -> None:
         """Do nothing: the model is freed with the object."""
@@ -84,87 +110,136 @@ class LocalModel:
     @property
     def _patcher(self) -> Patcher:
         """Return the patcher, made when it is first needed: most runs patch nothing."""
-        if self._patcher_made is None:
-            backend = open_backend(self._backend_name, self._loaded)
-            workers = (
-                self._threads
-                if self._small and backend.at_once and self._loaded.device == "cpu"
+        if self._cached_patcher is None:
+            backend = open_backend(self._backend_name, self._loaded_model)
+            n_workers = (
+                self._n_threads
+                if self._is_small and backend.is_thread_safe and self._loaded_model.device == "cpu"
                 else 1
             )
-            self._patcher_made = Patcher(self._loaded, backend, workers)
-        return self._patcher_made
+            self._cached_patcher = Patcher(self._loaded_model, backend, n_workers)
+        return self._cached_patcher
 
     def send_batch(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
         """Return a reply for each request, in order, batched by kind and length."""
-        with single_torch_thread() if self._small else nullcontext():
-            return self._answer(requests)
+        with single_torch_thread() if self._is_small else nullcontext():
+            return self._answer_requests(requests)
 
-    def _answer(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
-        out: dict[int, Response | ProviderError] = {}
+    def _answer_requests(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
+        reply_by_index: dict[int, Response | ProviderError] = {}
         decodings: dict[int, Decoding] = {}
-        scored: dict[int, list[Scored]] = {}
+        answer_ids_by_index: dict[int, list[AnswerIds]] = {}
         for i, request in enumerate(requests):
             try:
                 if isinstance(request, Complete):
-                    decodings[i] = self._decoding(request)
+                    decodings[i] = self._make_decoding(request)
                 elif isinstance(request, LogProb) and request.top_logprobs:
-                    out[i] = self._with_tokens(request)
+                    reply_by_index[i] = self._score_with_tokens(request)
                 elif isinstance(request, LogProb):
-                    scored[i] = encode_with_answers(
-                        self._loaded, render(self._loaded, request), request.answers
+                    answer_ids_by_index[i] = encode_with_answers(
+                        self._loaded_model,
+                        render_prompt(self._loaded_model, request),
+                        request.answers,
                     )
                 elif isinstance(request, Locate):
-                    located = locate(self._loaded, request, self._patcher.layers)
-                    out[i] = replace(self._response(request, 1), located=located)
+                    located_spans = locate_spans(
+                        self._loaded_model, request, self._patcher.n_layers
+                    )
+                    reply_by_index[i] = replace(
+                        self._build_response(request, 1), located=located_spans
+                    )
                 elif not isinstance(request, Patched):
-                    out[i] = Unsupported(f"a local model does not answer {request.kind!r} requests")
+                    reply_by_index[i] = Unsupported(
+                        f"a local model does not answer {request.kind!r} requests"
+                    )
             except Unsupported as error:
-                out[i] = error
-        for group in _packed([(row.max_new, len(row.ids), i) for i, row in decodings.items()]):
-            generate(self._loaded, [decodings[i] for i in group], self._pieces)
+                reply_by_index[i] = error
+        device = self._loaded_model.device
+        for group, n_rows in self._decoding_batches(decodings):
+            generate(
+                self._loaded_model,
+                [decodings[i] for i in group],
+                self._token_texts,
+                n_rows,
+                ROW_MULTIPLE if device == "cpu" else n_rows,
+            )
             for i in group:
-                out[i] = self._completed(requests[i], decodings[i], len(group))
-        flat = [
-            (1, len(row.ids), (i, k)) for i, rows in scored.items() for k, row in enumerate(rows)
+                reply_by_index[i] = self._completion_response(requests[i], decodings[i], len(group))
+        answer_rows = [
+            ((shape := answer_shape(row)), shape[0], (i, k))
+            for i, rows in answer_ids_by_index.items()
+            for k, row in enumerate(rows)
         ]
-        numbers: dict[tuple[int, int], float] = {}
-        for pairs in _packed(flat):
-            numbers |= zip(
-                pairs, score_answers(self._loaded, [scored[i][k] for i, k in pairs]), strict=True
+        log_probs: dict[tuple[int, int], float] = {}
+        for _, index_pairs, n_rows in equal_shape_batches(answer_rows, MAX_BATCH_TOKENS, device):
+            scored_rows = [answer_ids_by_index[i][k] for i, k in index_pairs]
+            log_probs |= zip(
+                index_pairs, score_answers(self._loaded_model, scored_rows, n_rows), strict=True
             )
-        for i, rows in scored.items():
-            out[i] = replace(
-                self._response(requests[i], len(rows)),
-                numbers=tuple(numbers[i, k] for k in range(len(rows))),
+        for i, rows in answer_ids_by_index.items():
+            reply_by_index[i] = replace(
+                self._build_response(requests[i], len(rows)),
+                numbers=tuple(log_probs[i, k] for k in range(len(rows))),
             )
-        patched = [
+        patch_requests = [
             (i, request) for i, request in enumerate(requests) if isinstance(request, Patched)
         ]
-        if patched:
-            answers = self._patcher.answer([request for _, request in patched])
-            for (i, request), answer in zip(patched, answers, strict=True):
-                reply = self._response(request, len(request.rows))
-                out[i] = (
+        if patch_requests:
+            answers = self._patcher.answer_requests([request for _, request in patch_requests])
+            for (i, request), answer in zip(patch_requests, answers, strict=True):
+                reply = self._build_response(request, len(request.rows))
+                reply_by_index[i] = (
                     answer
                     if isinstance(answer, Unsupported)
                     else replace(reply, numbers=tuple(answer))
                 )
-        return [out[i] for i in range(len(requests))]
+        return [reply_by_index[i] for i in range(len(requests))]
 
-    def _with_tokens(self, request: LogProb) -> Response:
-        """Return the log-probabilities, and the answers' tokens with alternatives."""
-        rows = encode_with_answers(self._loaded, render(self._loaded, request), request.answers)
-        scored = [
-            score_tokens(self._loaded, row, request.top_logprobs, self._pieces) for row in rows
+    def _decoding_batches(self, decodings: dict[int, Decoding]) -> Iterator[tuple[list[int], int]]:
+        """Yield the indices of rows to decode together, and the number of rows to pad them to."""
+        device, model = self._loaded_model.device, self._loaded_model.model
+        lengths = {i: prompt_length(row) for i, row in decodings.items()}
+        indices = sorted(lengths, key=lambda i: (decodings[i].max_new_tokens, lengths[i]))
+        shared_indices = [
+            i
+            for i in indices
+            if lengths[i] <= MAX_SHARED_PROMPT_LENGTH and can_share_lengths(device, model.dtype)
         ]
-        tokens = tuple(token for _, answer_tokens in scored for token in answer_tokens)
+        for group in padded_batches(
+            [
+                (lengths[i] + min(decodings[i].max_new_tokens, NEW_TOKENS_ALLOWANCE), i)
+                for i in shared_indices
+            ],
+            MAX_BATCH_TOKENS,
+        ):
+            yield group, round_up(len(group), ROW_MULTIPLE)
+        other_indices = sorted({*indices} - {*shared_indices}, key=indices.index)
+        for _, group, n_rows in equal_shape_batches(
+            [(lengths[i], lengths[i] + NEW_TOKENS_ALLOWANCE, i) for i in other_indices],
+            MAX_BATCH_TOKENS,
+            device,
+        ):
+            yield group, n_rows
+
+    def _score_with_tokens(self, request: LogProb) -> Response:
+        """Return the log-probabilities, and the answers' tokens with alternatives."""
+        rows = encode_with_answers(
+            self._loaded_model, render_prompt(self._loaded_model, request), request.answers
+        )
+        scored_rows = [
+            score_tokens(self._loaded_model, row, request.top_logprobs, self._token_texts)
+            for row in rows
+        ]
+        tokens = tuple(token for _, answer_tokens in scored_rows for token in answer_tokens)
         return replace(
-            self._response(request, 1), numbers=tuple(number for number, _ in scored), tokens=tokens
+            self._build_response(request, 1),
+            numbers=tuple(number for number, _ in scored_rows),
+            tokens=tokens,
         )
 
-    def _decoding(self, request: Complete) -> Decoding:
+    def _make_decoding(self, request: Complete) -> Decoding:
         return Decoding(
-            encode(self._loaded, render(self._loaded, request)),
+            encode(self._loaded_model, render_prompt(self._loaded_model, request)),
             request.max_tokens,
             request.temperature,
             derive_seed("draw", request.key) if request.temperature > 0 else 0,
@@ -172,35 +247,23 @@ class LocalModel:
             request.stop,
         )
 
-    def _completed(self, request: Request, row: Decoding, batch: int) -> Response:
-        text = self._pieces.text(row.generated)
-        cut = min((text.find(s) for s in row.stop if s in text), default=len(text))
+    def _completion_response(self, request: Request, row: Decoding, batch_size: int) -> Response:
+        text = self._token_texts.text(row.generated_ids)
+        text_end = min(
+            (text.find(stop_text) for stop_text in row.stop if stop_text in text), default=len(text)
+        )
         return replace(
-            self._response(request, batch),
-            text=text[:cut],
+            self._build_response(request, batch_size),
+            text=text[:text_end],
             tokens=tuple(row.tokens),
             finish=row.finish,
-            usage=Usage(len(row.ids), len(row.generated)),
+            usage=Usage(len(row.ids), len(row.generated_ids)),
         )
 
-    def _response(self, request: Request, batch: int) -> Response:
+    def _build_response(self, request: Request, batch_size: int) -> Response:
         return Response(
             request.key,
-            device=self._loaded.device,
-            batch=batch,
+            device=self._loaded_model.device,
+            batch=batch_size,
             received_at=datetime.now(UTC).isoformat(),
         )
-
-
-def _packed(rows: Sequence[tuple[int, int, Entry]]) -> Iterator[list[Entry]]:
-    """Group (new tokens, length, entry) of similar size, up to a budget of tokens."""
-    group: list[Entry] = []
-    longest = 0
-    for new, length, entry in sorted(rows, key=lambda row: (row[0], row[1])):
-        longest = max(longest, length + min(new, 64))
-        if group and (len(group) + 1) * longest > TOKENS_A_BATCH:
-            yield group
-            group, longest = [], length + min(new, 64)
-        group.append(entry)
-    if group:
-        yield group

@@ -11,41 +11,41 @@ from typing import Any, NamedTuple
 from jinja2 import TemplateError
 
 from cotlab.core.errors import Unsupported
-from cotlab.core.requests import PREFIX, Complete, Locate, Located, LogProb, Patched, Span
-from cotlab.providers.local.load import Loaded
+from cotlab.core.requests import PREFIX_INDEX, Complete, Locate, Located, LogProb, Patched, Span
+from cotlab.providers.local.load import LoadedModel, max_positions
 
 
-class Scored(NamedTuple):
+class AnswerIds(NamedTuple):
     """Ids of a text and its answer."""
 
     ids: list[int]
     """Token ids of both."""
-    n: int
+    n_answer: int
     """How many of the last ids are the answer's."""
 
 
-def render(loaded: Loaded, request: Complete | LogProb | Locate | Patched) -> str:
+def render_prompt(loaded_model: LoadedModel, request: Complete | LogProb | Locate | Patched) -> str:
     """Return the text that the model continues.
 
     It is rendered by the model's chat template, or as ``Q: question`` and the prefix without one.
     """
-    if loaded.has_chat_template:
+    if loaded_model.has_chat_template:
         messages = [{"role": "system", "content": request.system}] if request.system else []
         messages += [{"role": m.role, "content": m.content} for m in request.messages]
         try:
-            turn = loaded.tokenizer.apply_chat_template(
+            chat_text = loaded_model.tokenizer.apply_chat_template(
                 messages, tokenize=False, add_generation_prompt=True
             )
         except TemplateError as error:
             raise Unsupported(
                 f"the model's chat template does not take these turns: {error}"
             ) from error
-        return f"{turn}{request.prefix}"
+        return f"{chat_text}{request.prefix}"
     question = "\n".join(m.content for m in request.messages)
-    return f"{loaded.start}Q: {question}\n{request.prefix}"
+    return f"{loaded_model.prompt_prefix}Q: {question}\n{request.prefix}"
 
 
-def encode(loaded: Loaded, text: str) -> list[int]:
+def encode(loaded_model: LoadedModel, text: str) -> list[int]:
     """Token ids of ``text``.
 
     Raises
@@ -54,16 +54,20 @@ def encode(loaded: Loaded, text: str) -> list[int]:
         If a piece of the text is outside the model's vocabulary, or the text leaves no room for a
         reply.
     """
-    ids = _open_ended(
-        loaded,
+    ids = _remove_end_token(
+        loaded_model,
         text,
-        loaded.tokenizer(text, add_special_tokens=not loaded.has_chat_template)["input_ids"],
+        loaded_model.tokenizer(text, add_special_tokens=not loaded_model.has_chat_template)[
+            "input_ids"
+        ],
     )
-    _check_vocabulary(loaded, text, ids)
+    _check_vocabulary(loaded_model, text, ids)
     return ids
 
 
-def offsets_of(loaded: Loaded, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+def encode_with_offsets(
+    loaded_model: LoadedModel, text: str
+) -> tuple[list[int], list[tuple[int, int]]]:
     """Return the token ids of ``text`` and each one's (first, end) characters.
 
     Raises
@@ -71,69 +75,63 @@ def offsets_of(loaded: Loaded, text: str) -> tuple[list[int], list[tuple[int, in
     Unsupported
         If the tokenizer gives no offsets.
     """
-    if not getattr(loaded.tokenizer, "is_fast", False):
+    if not getattr(loaded_model.tokenizer, "is_fast", False):
         raise Unsupported(
-            "the tokenizer tells no character offsets, so nothing can be located in a text or"
+            "the tokenizer gives no character offsets, so nothing can be located in a text or"
             " scored there"
         )
-    coded = loaded.tokenizer(
-        text, add_special_tokens=not loaded.has_chat_template, return_offsets_mapping=True
+    encoding = loaded_model.tokenizer(
+        text, add_special_tokens=not loaded_model.has_chat_template, return_offsets_mapping=True
     )
-    ids = _open_ended(loaded, text, coded["input_ids"])
-    return ids, [(int(start), int(end)) for start, end in coded["offset_mapping"][: len(ids)]]
+    ids = _remove_end_token(loaded_model, text, encoding["input_ids"])
+    return ids, [(int(start), int(end)) for start, end in encoding["offset_mapping"][: len(ids)]]
 
 
-def encode_with_answers(loaded: Loaded, text: str, answers: Sequence[str]) -> list[Scored]:
+def encode_with_answers(
+    loaded_model: LoadedModel, text: str, answers: Sequence[str]
+) -> list[AnswerIds]:
     """Return for each answer the ids of ``text + answer`` and the number of the answer's."""
-    out = []
+    answer_ids = []
     for answer in answers:
         full_text = text + answer
-        ids, offsets = offsets_of(loaded, full_text)
-        _check_vocabulary(loaded, full_text, ids)
-        n = sum(1 for start, end in offsets if end > len(text) and end > start)
-        if not n:
+        ids, offsets = encode_with_offsets(loaded_model, full_text)
+        _check_vocabulary(loaded_model, full_text, ids)
+        n_answer = sum(1 for start, end in offsets if end > len(text) and end > start)
+        if not n_answer:
             raise Unsupported("an answer to be scored is empty")
-        out.append(Scored(ids, n))
-    return out
+        answer_ids.append(AnswerIds(ids, n_answer))
+    return answer_ids
 
 
-def context_length(loaded: Loaded) -> int:
-    """Return the longest text in tokens, prompt and reply together.
-
-    Some models without a limit say -1.
-    """
-    limit = getattr(loaded.model.config.get_text_config(), "max_position_embeddings", None)
-    return limit if isinstance(limit, int) and limit > 0 else 1 << 20
-
-
-def _open_ended(loaded: Loaded, text: str, ids: Sequence[int]) -> list[int]:
+def _remove_end_token(loaded_model: LoadedModel, text: str, ids: Sequence[int]) -> list[int]:
     """Return ``ids`` without the end of text that some tokenizers append."""
-    end = loaded.tokenizer.eos_token_id
-    added = (
+    end_id = loaded_model.tokenizer.eos_token_id
+    has_added_end = (
         len(ids) > 0
-        and end is not None
-        and ids[-1] == end
-        and not text.endswith(loaded.tokenizer.eos_token)
+        and end_id is not None
+        and ids[-1] == end_id
+        and not text.endswith(loaded_model.tokenizer.eos_token)
     )
-    return list(ids[:-1] if added else ids)
+    return list(ids[:-1] if has_added_end else ids)
 
 
-def _check_vocabulary(loaded: Loaded, text: str, ids: Sequence[int]) -> None:
-    unknown = loaded.tokenizer.unk_token_id
-    if unknown is not None and unknown in ids:
-        for i, (start, end) in zip(*offsets_of(loaded, text), strict=True):
+def _check_vocabulary(loaded_model: LoadedModel, text: str, ids: Sequence[int]) -> None:
+    unknown_id = loaded_model.tokenizer.unk_token_id
+    if unknown_id is not None and unknown_id in ids:
+        for i, (start, end) in zip(*encode_with_offsets(loaded_model, text), strict=True):
             # A token of no characters opens a text; it stands for no word.
-            if i == unknown and end > start:
+            if i == unknown_id and end > start:
                 # A token may span white space alone; then the next word is the unknown one.
                 word = text[start:end].strip() or next(iter(text[start:].split()), "")
                 raise Unsupported(f"{word!r} is not in the model's vocabulary")
-    if len(ids) >= context_length(loaded):
+    if len(ids) >= max_positions(loaded_model.model):
         raise Unsupported(
-            f"the text has {len(ids)} tokens, the model takes fewer than {context_length(loaded)}"
+            f"the text has {len(ids)} tokens, the model takes fewer than"
+            f" {max_positions(loaded_model.model)}"
         )
 
 
-def locate(loaded: Loaded, request: Locate, layers: int) -> Located:
+def locate_spans(loaded_model: LoadedModel, request: Locate, n_layers: int) -> Located:
     """Return the token positions of the request's spans.
 
     Raises
@@ -142,49 +140,65 @@ def locate(loaded: Loaded, request: Locate, layers: int) -> Located:
             If the tokenizer gives no offsets, the template changes a message, or a token crosses
         the end of a span. Positions are never guessed.
     """
-    text = render(loaded, request)
-    encode(loaded, text)  # raises for unknown words and for a text that is too long
-    _, offsets = offsets_of(loaded, text)
+    text = render_prompt(loaded_model, request)
+    encode(loaded_model, text)  # raises for unknown words and for a text that is too long
+    _, offsets = encode_with_offsets(loaded_model, text)
     positions = tuple(
-        _tokens_inside(text, offsets, *_locate_span(loaded, request, text, span))
+        _tokens_inside(text, offsets, *_locate_span(loaded_model, request, text, span))
         for span in request.spans
     )
-    dtype = str(next(loaded.model.parameters()).dtype).removeprefix("torch.")
-    return Located(positions, tuple(text[a:b] for a, b in offsets), layers, dtype)
+    dtype = str(next(loaded_model.model.parameters()).dtype).removeprefix("torch.")
+    return Located(
+        positions,
+        tuple(text[token_start:token_end] for token_start, token_end in offsets),
+        n_layers,
+        dtype,
+    )
 
 
-def _locate_span(loaded: Loaded, request: Locate, text: str, span: Span) -> tuple[int, int]:
+def _locate_span(
+    loaded_model: LoadedModel, request: Locate, text: str, span: Span
+) -> tuple[int, int]:
     """Return start and end of a span in the rendered text."""
-    if span.part == PREFIX:
-        begin = len(text) - len(request.prefix)
-        return begin + span.start, begin + span.end
+    if span.part == PREFIX_INDEX:
+        base_position = len(text) - len(request.prefix)
+        return base_position + span.start, base_position + span.end
     content = request.messages[span.part].content
-    before = text[: len(text) - len(request.prefix)] if request.prefix else text
+    text_before_prefix = text[: len(text) - len(request.prefix)] if request.prefix else text
     # Many templates trim a message, and change nothing else.
-    rendered = content if content in before else content.strip()
-    if not rendered or before.count(rendered) != 1:
+    rendered_content = content if content in text_before_prefix else content.strip()
+    if not rendered_content or text_before_prefix.count(rendered_content) != 1:
         raise Unsupported(
             "a part of the question cannot be located in the rendered text, or stands there more"
             " than once"
         )
-    first = before.index(rendered)
-    begin = first - content.index(rendered)
-    return max(first, begin + span.start), min(first + len(rendered), begin + span.end)
+    content_start = text_before_prefix.index(rendered_content)
+    base_position = content_start - content.index(rendered_content)
+    return max(content_start, base_position + span.start), min(
+        content_start + len(rendered_content), base_position + span.end
+    )
 
 
 def _tokens_inside(
-    text: str, offsets: list[tuple[int, int]], start: int, end: int
+    text: str, offsets: list[tuple[int, int]], span_start: int, span_end: int
 ) -> tuple[int, ...]:
     positions = []
-    for i, (a, b) in enumerate(offsets):
-        if a >= b or b <= start or a >= end:
+    for i, (token_start, token_end) in enumerate(offsets):
+        if token_start >= token_end or token_end <= span_start or token_start >= span_end:
             continue
-        outside = text[a : max(a, start)] + text[min(b, end) : b]
-        if outside.strip():
+        outside_text = (
+            text[token_start : max(token_start, span_start)]
+            + text[min(token_end, span_end) : token_end]
+        )
+        if outside_text.strip():
             raise Unsupported(
-                f"the token {text[a:b]!r} reaches over the end of what is to be located"
+                f"the token {text[token_start:token_end]!r} reaches over the end of what is to be"
+                " located"
             )
-        if text[max(a, start) : min(b, end)].strip() or not outside:
+        if (
+            text[max(token_start, span_start) : min(token_end, span_end)].strip()
+            or not outside_text
+        ):
             positions.append(i)
     if not positions:
         raise Unsupported("what is to be located has no token of its own")

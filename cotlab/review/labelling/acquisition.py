@@ -9,18 +9,19 @@ import numpy as np
 import pandas as pd
 
 from cotlab.core.errors import CotlabError
-from cotlab.metrics.composite.scorer import FEATURES
-from cotlab.reliability.acquisition import EPSILON, UNSCORED, choose_next_labels
+from cotlab.metrics.composite.scorer import FEATURE_SOURCES
+from cotlab.reliability.acquisition import EPSILON, UNSCORED_SHARE, choose_next_labels
 from cotlab.reliability.policy import Policy
 from cotlab.review.labelling.queue import make_queue
-from cotlab.review.release.apply import r_cal
+from cotlab.review.labelling.readable_chains import require_readable
+from cotlab.review.release.apply import calibrated_scores
 from cotlab.review.release.features import EXTRA_FEATURES, feature_table
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from cotlab.store.decisions import current_policy
 
-REASON = "chosen to learn from"
-MIDDLE = 0.5
+QUEUE_REASON = "chosen to learn from"
+DEFAULT_THRESHOLD = 0.5
 """The threshold where there is no policy."""
 
 
@@ -37,7 +38,7 @@ class LabelRequest(NamedTuple):
     """Thresholds that the items are near to."""
     epsilon: float
     """Distance to a threshold that counts as near."""
-    near: int
+    n_near: int
     """Number of unlabelled items within ``epsilon`` of a threshold."""
     note: str
     """What differs from the request; "" for nothing."""
@@ -46,14 +47,14 @@ class LabelRequest(NamedTuple):
 def select_items_to_label(
     store: Store,
     runs: Sequence[str],
-    k: int,
+    n_items: int,
     *,
     epsilon: float = EPSILON,
     thresholds: Sequence[float] = (),
-    unscored: float = UNSCORED,
+    unscored_share: float = UNSCORED_SHARE,
     seed: int = 0,
 ) -> LabelRequest:
-    """Choose ``k`` items of runs to label next.
+    """Choose ``n_items`` items of runs to label next.
 
     `cotlab.reliability.acquisition.choose_next_labels` describes how.
 
@@ -61,7 +62,7 @@ def select_items_to_label(
     ----------
     store : Store
     runs : sequence of str
-    k : int
+    n_items : int
     epsilon, unscored, seed
         As there.
     thresholds : sequence of float in [0, 1]
@@ -77,9 +78,11 @@ def select_items_to_label(
         If there is no such run.
     """
     table = feature_table(store, runs)
-    labels = label_store.label_table(store)
-    labelled = set(zip(labels["run"], labels["item_id"], strict=True))
-    is_labelled = [key in labelled for key in zip(table["run"], table["item_id"], strict=True)]
+    labels = label_store.list_labels(store)
+    labelled_items = set(zip(labels["run"], labels["item_id"], strict=True))
+    is_labelled = [
+        key in labelled_items for key in zip(table["run"], table["item_id"], strict=True)
+    ]
     if all(is_labelled):
         raise NothingToLabel(
             f"Every one of the {len(table)} scored items of {', '.join(runs)} has a label: name"
@@ -89,46 +92,64 @@ def select_items_to_label(
     if not thresholds:
         row = current_policy(store)
         policy = Policy({}) if row is None else Policy.from_row(row)
-        every = {v for choice in policy.thresholds.values() for v in (choice.low, choice.high)}
-        thresholds = sorted(every - {0.0, 1.0}) or sorted(every)
+        policy_thresholds = {
+            threshold
+            for choice in policy.thresholds.values()
+            for threshold in (choice.low, choice.high)
+        }
+        thresholds = sorted(policy_thresholds - {0.0, 1.0}) or sorted(policy_thresholds)
         item_thresholds = [_inner_thresholds(policy, str(domain)) for domain in table["domain"]]
         if not thresholds:
-            thresholds = [MIDDLE]
-            notes.append(f"no policy holds, so the threshold is {MIDDLE:g}")
-    score = r_cal(store, table)["r_cal"].to_numpy(dtype=float)
-    names = [name for name in ("r_raw", *FEATURES, *EXTRA_FEATURES) if table[name].notna().any()]
-    space = table[names].to_numpy(dtype=float) if names else np.empty((len(table), 0))
-    chosen = choose_next_labels(
-        score,
-        space,
+            thresholds = [DEFAULT_THRESHOLD]
+            notes.append(f"no policy holds, so the threshold is {DEFAULT_THRESHOLD:g}")
+    scores = calibrated_scores(store, table)["r_cal"].to_numpy(dtype=float)
+    feature_names = [
+        feature_name
+        for feature_name in ("r_raw", *FEATURE_SOURCES, *EXTRA_FEATURES)
+        if table[feature_name].notna().any()
+    ]
+    feature_values = (
+        table[feature_names].to_numpy(dtype=float) if feature_names else np.empty((len(table), 0))
+    )
+    selection = choose_next_labels(
+        scores,
+        feature_values,
         thresholds,
-        k,
+        n_items,
         epsilon=epsilon,
-        unscored=unscored,
-        taken=is_labelled,
+        unscored_share=unscored_share,
+        is_labelled=is_labelled,
         item_thresholds=item_thresholds,
         seed=seed,
     )
-    rows = [choice.row for choice in chosen.choices]
+    rows = [choice.row for choice in selection.choices]
     items = table.iloc[rows][["run", "item_id"]].assign(
-        r_cal=score[rows], why=[choice.reason for choice in chosen.choices]
+        r_cal=scores[rows], why=[choice.reason for choice in selection.choices]
     )
-    note = "; ".join([*notes, *([chosen.note] if chosen.note else [])])
+    note = "; ".join([*notes, *([selection.note] if selection.note else [])])
     return LabelRequest(
-        items.reset_index(drop=True), tuple(thresholds), chosen.epsilon, chosen.near, note
+        items.reset_index(drop=True), tuple(thresholds), selection.epsilon, selection.n_near, note
     )
 
 
 def _inner_thresholds(policy: Policy, domain: str) -> tuple[float, ...]:
     """Return the thresholds of a domain inside (0, 1); none outside the policy."""
-    limits = policy.of(domain)
-    return () if limits is None else tuple(v for v in (limits.low, limits.high) if 0 < v < 1)
+    thresholds = policy.domain_thresholds(domain)
+    return (
+        ()
+        if thresholds is None
+        else tuple(
+            threshold for threshold in (thresholds.low, thresholds.high) if 0 < threshold < 1
+        )
+    )
 
 
-def queue_selection(store: Store, selection: LabelRequest, name: str, *, by: str) -> str:
+def queue_selection(store: Store, selection: LabelRequest, name: str, *, author: str) -> str:
     """Queue these items for raters and return the queue's id.
 
-    Raters do not see why an item was chosen, as that would reveal its score.
+    Raters do not see why an item was chosen, as that would reveal its score. Items whose chain
+    nobody can read are left out.
     """
     keys = zip(selection.items["run"], selection.items["item_id"], strict=True)
-    return make_queue(store, name, [(str(run), str(item), REASON) for run, item in keys], by=by)
+    items = [(str(run), str(item), QUEUE_REASON) for run, item in keys]
+    return make_queue(store, name, require_readable(store, items).items, author=author)

@@ -11,24 +11,33 @@ from typing import Any
 import pandas as pd
 
 from cotlab.core.keys import to_json_value
-from cotlab.review.labelling.targets import verdicts
+from cotlab.core.labels import VERDICTS
+from cotlab.review.labelling.current_labels import load_current_labels
+from cotlab.review.labelling.step_agreement import after_mistake_alpha, with_first_mistakes
 from cotlab.stats.agreement import agreement_table, cohen_kappa, nominal_alpha, percent_agreement
 from cotlab.stats.intervals import Interval, no_interval, wilson
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 
 QUESTIONS = ("reasoning", "target")
-"""What raters can agree on: the verdict on the chain, unsure included, and the target, missing
-where unknown."""
-_ITEM = ["run", "item_id"]
+"""What raters can agree on of a chain: the verdict, unsure included, and the target, missing where
+unknown."""
+FIRST_MISTAKE = "first_mistake"
+"""Question of where the first mistake is, missing where the steps were not judged."""
+FAITHFUL = "faithful"
+"""Question of whether the chain is faithful, missing where a rater did not say."""
+_ALL_QUESTIONS = (*QUESTIONS, FIRST_MISTAKE, FAITHFUL)
+AFTER_MISTAKE = "after_first_mistake"
+"""Question of each step: whether it is at or after the first mistake."""
+_ITEM_COLUMNS = ["run", "item_id"]
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class RaterPairAgreement:
     """Agreement of two raters on one question."""
 
     question: str
-    """One of ``QUESTIONS``."""
+    """One of ``QUESTIONS``, ``FIRST_MISTAKE`` or ``FAITHFUL``."""
     first: str
     """Name of the first rater."""
     second: str
@@ -46,7 +55,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Rated:
+class RaterSummary:
     """Summary of one rater."""
 
     rater: str
@@ -74,10 +83,11 @@ class Agreement:
     n_shared: int
     """Items with labels of two raters or more."""
     alpha: dict[str, Interval]
-    """Question → Krippendorff's alpha, nominal, with a bootstrap interval over items."""
-    pairs: tuple[Pair, ...]
+    """Question → Krippendorff's alpha, nominal, with a bootstrap interval over items; that of
+    ``AFTER_MISTAKE`` is over all steps, and its interval over chains."""
+    pairs: tuple[RaterPairAgreement, ...]
     """Every two raters that share an item, for each question."""
-    raters: tuple[Rated, ...]
+    raters: tuple[RaterSummary, ...]
     """Summary of each rater."""
     disagreements: pd.DataFrame
     """Items on which raters differ, as ``list_disagreements`` returns them."""
@@ -107,25 +117,42 @@ def measure_agreement(
     level : float in (0, 1)
         Of the intervals.
     """
-    current = verdicts(store, runs, queue)
-    table = current.raters
+    current_labels = load_current_labels(store, runs, queue)
+    table = with_first_mistakes(store, current_labels.rater_labels)
     raters = sorted(table["rater"].unique())
-    gold = {result.rater: result.right for result in gold_results(store, queue, runs=runs)}
-    shared = table.groupby(_ITEM)["rater"].nunique()
+    gold_accuracy_by_rater = {
+        result.rater: result.right for result in find_gold_results(store, queue, runs=runs)
+    }
+    n_raters_by_item = table.groupby(_ITEM_COLUMNS)["rater"].nunique()
     return Agreement(
-        len(shared),
-        int((shared > 1).sum()),
-        {question: alpha_of(table, question, seed=seed, level=level) for question in QUESTIONS},
-        tuple(pair for question in QUESTIONS for pair in _pairs(table, question, raters, level)),
-        tuple(_rated(table[table["rater"] == rater], rater, gold.get(rater)) for rater in raters),
-        _disagreements(table, current.adjudicated),
+        len(n_raters_by_item),
+        int((n_raters_by_item > 1).sum()),
+        {
+            question: question_alpha(table, question, seed=seed, level=level)
+            for question in _ALL_QUESTIONS
+        }
+        | {AFTER_MISTAKE: after_mistake_alpha(table, seed=seed, level=level)},
+        tuple(
+            pair
+            for question in _ALL_QUESTIONS
+            for pair in _measure_rater_pairs(table, question, raters, level)
+        ),
+        tuple(
+            _rater_summary(table[table["rater"] == rater], rater, gold_accuracy_by_rater.get(rater))
+            for rater in raters
+        ),
+        _disagreement_table(table, current_labels.adjudications),
     )
 
 
-def alpha_of(table: pd.DataFrame, question: str, *, seed: int, level: float = 0.95) -> Interval:
+def question_alpha(
+    table: pd.DataFrame, question: str, *, seed: int, level: float = 0.95
+) -> Interval:
     """Return Krippendorff's alpha of one column of a label table."""
     return nominal_alpha(
-        [group.tolist() for _, group in table.groupby(_ITEM)[question]], seed=seed, level=level
+        [group.tolist() for _, group in table.groupby(_ITEM_COLUMNS)[question]],
+        seed=seed,
+        level=level,
     )
 
 
@@ -137,22 +164,26 @@ def list_disagreements(
     Returns
     -------
     DataFrame
-        ``run, item_id, on`` (reasoning, target or both), ``said`` (tuple of (rater, verdict,
-        answer_correct)), ``adjudicated`` (bool: whether it is settled).
+        ``run, item_id, on`` (what they differ on), ``said`` (tuple of (rater, verdict,
+        answer_correct)), ``adjudicated`` (bool: whether it is settled), ``places`` (for each of
+        ``said`` the first mistake: "step 3", "no mistake" or None), ``faithful`` (for each of
+        ``said`` True, False or None).
     """
-    current = verdicts(store, runs, queue)
-    return _disagreements(current.raters, current.adjudicated)
+    current_labels = load_current_labels(store, runs, queue)
+    return _disagreement_table(
+        with_first_mistakes(store, current_labels.rater_labels), current_labels.adjudications
+    )
 
 
-def items_to_adjudicate(
+def find_items_to_adjudicate(
     store: Store, *, runs: Sequence[str] | None = None, queue: str | None = None
 ) -> list[tuple[str, str, str]]:
     """Return unsettled disagreements as items for ``make_queue(…, kind="adjudication")``."""
-    disagreeing = list_disagreements(store, runs=runs, queue=queue)
-    unsettled = disagreeing[~disagreeing["adjudicated"].astype(bool)]
+    disagreements = list_disagreements(store, runs=runs, queue=queue)
+    unsettled_rows = disagreements[~disagreements["adjudicated"].astype(bool)]
     return [
         (row["run"], row["item_id"], f"raters differ on {row['on']}")
-        for row in unsettled.to_dict("records")
+        for row in unsettled_rows.to_dict("records")
     ]
 
 
@@ -166,89 +197,116 @@ class GoldResult:
     """Share labelled as expected, with Wilson's interval."""
 
 
-def gold_results(
+def find_gold_results(
     store: Store, queue: str | None = None, *, runs: Sequence[str] | None = None
 ) -> list[GoldResult]:
     """Return each rater's result on the gold items of a queue, or of all queues, by name.
 
     A rater is right where all of the expected label was given; unsure is wrong.
     """
-    names = [queue] if queue is not None else label_store.queues(store)["id"].tolist()
-    right: dict[str, list[bool]] = {}
-    for name in names:
-        items = label_store.queue_items(store, name)
-        gold = {
+    queue_ids = (
+        [queue] if queue is not None else label_store.list_label_queues(store)["id"].tolist()
+    )
+    correct_flags_by_rater: dict[str, list[bool]] = {}
+    for queue_id in queue_ids:
+        queue_items = label_store.list_queue_items(store, queue_id)
+        gold_label_by_item = {
             (row["run"], row["item_id"]): json.loads(row["gold"])
-            for row in items.to_dict("records")
+            for row in queue_items.to_dict("records")
             if row["gold"] and (runs is None or row["run"] in runs)
         }
-        if not gold:
+        if not gold_label_by_item:
             continue
-        given_labels = label_store.label_table(store, queue=name, history=True).drop_duplicates(
-            [*_ITEM, "rater"], keep="last"
+        given_labels = label_store.list_labels(store, queue=queue_id, history=True).drop_duplicates(
+            [*_ITEM_COLUMNS, "rater"], keep="last"
         )
         for row in given_labels.to_dict("records"):
-            expected = gold.get((row["run"], row["item_id"]))
-            if expected is not None and not row["withdrawn"]:
-                right.setdefault(row["rater"], []).append(
-                    all(row[part] == value for part, value in expected.items())
+            expected_label = gold_label_by_item.get((row["run"], row["item_id"]))
+            if expected_label is not None and not row["withdrawn"]:
+                correct_flags_by_rater.setdefault(row["rater"], []).append(
+                    all(row[field_name] == value for field_name, value in expected_label.items())
                 )
     return [
-        GoldResult(rater, wilson(sum(each), len(each))) for rater, each in sorted(right.items())
+        GoldResult(rater, wilson(sum(correct_flags), len(correct_flags)))
+        for rater, correct_flags in sorted(correct_flags_by_rater.items())
     ]
 
 
-def _pairs(table: pd.DataFrame, question: str, raters: Sequence[str], level: float) -> list[Pair]:
-    answers: dict[str, dict[tuple[str, str], Hashable]] = {rater: {} for rater in raters}
+def _measure_rater_pairs(
+    table: pd.DataFrame, question: str, raters: Sequence[str], level: float
+) -> list[RaterPairAgreement]:
+    answers_by_rater: dict[str, dict[tuple[str, str], Hashable]] = {rater: {} for rater in raters}
     for row in table.to_dict("records"):
         if row[question] is not None:
-            answers[row["rater"]][row["run"], row["item_id"]] = row[question]
-    out = []
-    for first, second in combinations(raters, 2):
-        both = [key for key in answers[first] if key in answers[second]]
-        if both:
-            a, b = ([answers[rater][key] for key in both] for rater in (first, second))
-            names = tuple(str(label) for label in sorted({*a, *b}, key=str))
-            counts = tuple(tuple(row) for row in agreement_table(a, b))
-            kappa, same = cohen_kappa(a, b, level=level), percent_agreement(a, b, level=level)
-            out.append(Pair(question, first, second, len(both), kappa, same, names, counts))
-    return out
+            answers_by_rater[row["rater"]][row["run"], row["item_id"]] = row[question]
+    pairs = []
+    for first_rater, second_rater in combinations(raters, 2):
+        shared_items = [
+            key for key in answers_by_rater[first_rater] if key in answers_by_rater[second_rater]
+        ]
+        if shared_items:
+            first_answers, second_answers = (
+                [answers_by_rater[rater][key] for key in shared_items]
+                for rater in (first_rater, second_rater)
+            )
+            answer_names = tuple(
+                str(label) for label in sorted({*first_answers, *second_answers}, key=str)
+            )
+            counts = tuple(tuple(row) for row in agreement_table(first_answers, second_answers))
+            kappa = cohen_kappa(first_answers, second_answers, level=level)
+            share_equal = percent_agreement(first_answers, second_answers, level=level)
+            pairs.append(
+                RaterPairAgreement(
+                    question,
+                    first_rater,
+                    second_rater,
+                    len(shared_items),
+                    kappa,
+                    share_equal,
+                    answer_names,
+                    counts,
+                )
+            )
+    return pairs
 
 
-def _rated(table: pd.DataFrame, rater: str, gold: Interval | None) -> Rated:
+def _rater_summary(table: pd.DataFrame, rater: str, gold_accuracy: Interval | None) -> RaterSummary:
     answers = table["reasoning"].tolist()
-    return Rated(
-        rater,
-        len(answers),
-        answers.count("acceptable"),
-        answers.count("not_acceptable"),
-        answers.count("unsure"),
-        int(table["flagged"].astype(bool).sum()),
-        gold or no_interval(None, 0, "no gold item was labelled"),
+    n_flagged = int(table["flagged"].astype(bool).sum())
+    gold_accuracy = gold_accuracy or no_interval(None, 0, "no gold item was labelled")
+    n_acceptable, n_not_acceptable, n_unsure = map(answers.count, VERDICTS)
+    return RaterSummary(
+        rater, len(answers), n_acceptable, n_not_acceptable, n_unsure, n_flagged, gold_accuracy
     )
 
 
-def _disagreements(table: pd.DataFrame, adjudicated: pd.DataFrame) -> pd.DataFrame:
-    settled = set(zip(adjudicated["run"], adjudicated["item_id"], strict=True))
-    out = []
-    for (run, item), group in table.groupby(_ITEM, sort=False):
-        on = [
-            question
-            for question in QUESTIONS
-            if len({answer for answer in group[question] if answer is not None}) > 1
+def _disagreement_table(table: pd.DataFrame, adjudications: pd.DataFrame) -> pd.DataFrame:
+    settled_items = set(zip(adjudications["run"], adjudications["item_id"], strict=True))
+    rows = []
+    for (run, item), group in table.groupby(_ITEM_COLUMNS, sort=False):
+        differing_questions = [
+            question for question in _ALL_QUESTIONS if len({*group[question]} - {None}) > 1
         ]
-        if on:
-            answers = tuple(
-                zip(group["rater"], group["reasoning"], group["answer_correct"], strict=True)
+        if differing_questions:
+            columns = group["rater"], group["reasoning"], group["answer_correct"]
+            answers = tuple(zip(*columns, strict=True))
+            rows.append(
+                (
+                    run,
+                    item,
+                    " and ".join(differing_questions),
+                    answers,
+                    (run, item) in settled_items,
+                    tuple(group["first_mistake"]),
+                    tuple(group["faithful"]),
+                )
             )
-            out.append((run, item, " and ".join(on), answers, (run, item) in settled))
-    return pd.DataFrame(out, columns=[*_ITEM, "on", "said", "adjudicated"])
+    names = ["on", "said", "adjudicated", "places", "faithful"]
+    return pd.DataFrame(rows, columns=[*_ITEM_COLUMNS, *names])
 
 
-def agreement_json(measured: Agreement) -> dict[str, Any]:
+def agreement_json(agreement: Agreement) -> dict[str, Any]:
     """Return ``Agreement`` as JSON values; an interval as its fields."""
-    data = {
-        **asdict(replace(measured, disagreements=pd.DataFrame())),
-        "disagreements": measured.disagreements.to_dict("records"),
-    }
+    data = asdict(replace(agreement, disagreements=pd.DataFrame()))
+    data["disagreements"] = agreement.disagreements.to_dict("records")
     return dict(to_json_value(data))

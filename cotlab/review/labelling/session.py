@@ -6,20 +6,21 @@ once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby
 
 from cotlab.core.labels import Label, undo_id
-from cotlab.review.labelling.queue import QueueError, label_id, require_queue_kind
+from cotlab.review.labelling.queue import QueueError, next_label_id, require_queue_kind
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from cotlab.store.live import ItemKey, Leases
 
 
 @dataclass(frozen=True, slots=True)
-class Skip:
+class SkipAction:
     """Leave an item for later."""
 
     run: str
@@ -29,35 +30,37 @@ class Skip:
 
 
 @dataclass(frozen=True, slots=True)
-class Undo:
+class UndoAction:
     """Take back a label, if it is the rater's last one."""
 
-    of: str
+    undone_id: str
     """Id of the label."""
 
 
-Action = Label | Skip | Undo
+RaterAction = Label | SkipAction | UndoAction
 
 
 @dataclass
 class ActionResult:
     """What became of the actions."""
 
-    written: int = 0
+    n_written: int = 0
     """Labels that are new in the store."""
-    undone: Label | None = None
+    undone_label: Label | None = None
     """The last label that was taken back; None without one."""
-    refused: list[str] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
     """Message for each action that was not done."""
 
 
-def apply_actions(store: Store, queue: str, rater: str, actions: Iterable[Action]) -> ActionResult:
+def apply_actions(
+    store: Store, queue: str, rater: str, actions: Iterable[RaterAction]
+) -> ActionResult:
     """Apply a rater's actions in order; consecutive labels are written in one transaction.
 
     A label is written if its id is the one that the item's next label by this rater has
-    (``QueueItem.label_id``, ``Given.correction_id``): so a repeated one is recognised, and one of
-    an item that was labelled elsewhere meanwhile is refused. No label is lost silently: it is
-    stored after its lease ran out, and where the item has all labels that it needs.
+    (``LeasedItem.label_id``, ``GivenLabel.correction_id``): so a repeated one is recognised, and
+    one of an item that was labelled elsewhere meanwhile is refused. No label is lost silently: it
+    is stored after its lease ran out, and where the item has all labels that it needs.
 
     Raises
     ------
@@ -66,77 +69,73 @@ def apply_actions(store: Store, queue: str, rater: str, actions: Iterable[Action
     """
     result = ActionResult()
     for _, group in groupby(actions, type):
-        batch = list(group)
-        if labels := [act for act in batch if isinstance(act, Label)]:
-            _write(store, queue, rater, labels, result)
-        if skips := [act for act in batch if isinstance(act, Skip)]:
-            _skip(store, queue, rater, skips, result)
-        for undo_action in (act for act in batch if isinstance(act, Undo)):
+        actions_of_type = list(group)
+        if labels := [action for action in actions_of_type if isinstance(action, Label)]:
+            _write_labels(store, queue, rater, labels, result)
+        if skips := [action for action in actions_of_type if isinstance(action, SkipAction)]:
+            _skip_items(store, queue, rater, skips, result)
+        for undo_action in (action for action in actions_of_type if isinstance(action, UndoAction)):
             try:
-                result.undone = undo(store, queue, rater, of=undo_action.of) or result.undone
+                result.undone_label = (
+                    undo_label(store, queue, rater, undone_id=undo_action.undone_id)
+                    or result.undone_label
+                )
             except QueueError as error:
-                result.refused.append(str(error))
+                result.refusals.append(str(error))
     return result
 
 
-def _write(
+def _write_labels(
     store: Store, queue: str, rater: str, labels: Sequence[Label], result: ActionResult
 ) -> None:
     """Write the labels that are new; refuse those whose id is not the item's next one."""
     with store.writing() as connection:
         require_queue_kind(connection, queue)
-        keys = {
-            (entry.run, entry.item_id) for entry in label_store.queue_entries(connection, queue)
-        }
-        counts = label_store.count_label_rows(connection, queue, rater)
-        stored = {
-            entry.id: entry
-            for entry in label_store.as_labels(
-                label_store.select_labels(
-                    connection, ids=[entry.id for entry in labels], history=True
-                )
-            )
-        }
-        new = []
+        queue_items = {entry[:2] for entry in label_store.get_queue_items(connection, queue)}
+        n_rows_by_item = label_store.count_label_rows(connection, queue, rater)
+        rows = label_store.select_labels(
+            connection, label_ids=[label.id for label in labels], history=True
+        )
+        stored_label_by_id = {label.id: label for label in label_store.labels_from_table(rows)}
+        new_labels = []
         for label in labels:
-            key: ItemKey = (label.run_id, label.item_id)
-            if (old := stored.get(label.id)) is not None:
-                if _label_content(old) != _label_content(label):
-                    result.refused.append(
+            item_key: ItemKey = (label.run_id, label.item_id)
+            if (stored_label := stored_label_by_id.get(label.id)) is not None:
+                if _label_content(stored_label) != _label_content(label):
+                    result.refusals.append(
                         f"You labelled {label.item_id!r} already, in another window:"
-                        f" {old.reasoning}."
+                        f" {stored_label.reasoning}."
                     )
-            elif key not in keys or label.id != label_id(queue, *key, rater, counts.get(key, 0)):
-                result.refused.append(
+            elif item_key not in queue_items or label.id != next_label_id(
+                queue, *item_key, rater, n_rows_by_item.get(item_key, 0)
+            ):
+                result.refusals.append(
                     f"Your label of {label.item_id!r} was not kept: you labelled it elsewhere"
                     " meanwhile."
                 )
             else:
-                new.append(label)
-                stored[label.id] = label
-                counts[key] = counts.get(key, 0) + 1
-        result.written += label_store.add_labels(connection, new)
+                new_labels.append(label)
+                stored_label_by_id[label.id] = label
+                n_rows_by_item[item_key] = n_rows_by_item.get(item_key, 0) + 1
+        result.n_written += label_store.add_labels(connection, new_labels)
     with Leases(store.log_path) as leases:
         for label in labels:
             leases.release(queue, label.run_id, label.item_id, rater)
 
 
-def _skip(
-    store: Store, queue: str, rater: str, skips: Sequence[Skip], result: ActionResult
+def _skip_items(
+    store: Store, queue: str, rater: str, skips: Sequence[SkipAction], result: ActionResult
 ) -> None:
     with store.reading() as connection:
         require_queue_kind(connection, queue)
-        keys = {
-            (skipped.run, skipped.item_id)
-            for skipped in label_store.queue_entries(connection, queue)
-        }
+        queue_items = {entry[:2] for entry in label_store.get_queue_items(connection, queue)}
     with Leases(store.log_path) as leases:
-        for skipped in skips:
-            if (skipped.run, skipped.item_id) in keys:
-                leases.skip(queue, skipped.run, skipped.item_id, rater)
+        for skip in skips:
+            if (skip.run, skip.item_id) in queue_items:
+                leases.skip(queue, skip.run, skip.item_id, rater)
             else:
-                result.refused.append(
-                    f"{skipped.item_id!r} was not skipped: it is not in this queue."
+                result.refusals.append(
+                    f"{skip.item_id!r} was not skipped: it is not in this queue."
                 )
 
 
@@ -148,11 +147,15 @@ def _label_content(label: Label) -> tuple[object, ...]:
         label.modes,
         label.note,
         label.flagged,
+        label.steps_judged,
+        label.first_wrong_step,
+        label.step_verdicts,
+        label.faithful,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenLabel:
     """A label that a rater gave in a queue."""
 
     label: Label
@@ -161,7 +164,9 @@ class Given:
     """Id of the label that would correct it."""
 
 
-def undo(store: Store, queue: str, rater: str, *, of: str | None = None) -> Label | None:
+def undo_label(
+    store: Store, queue: str, rater: str, *, undone_id: str | None = None
+) -> Label | None:
     """Take back the rater's last label in a queue, by a new row; None where there is none.
 
     The new row repeats the rater's label of the item before, or withdraws. Undoing again takes back
@@ -171,7 +176,7 @@ def undo(store: Store, queue: str, rater: str, *, of: str | None = None) -> Labe
     ----------
     store : Store
     queue, rater : str
-    of : str, optional
+    undone_id : str, optional
         The id of the label to take back. One that was taken back already, or was never written, is
         left: a repeated call undoes once.
 
@@ -183,85 +188,89 @@ def undo(store: Store, queue: str, rater: str, *, of: str | None = None) -> Labe
     Raises
     ------
     QueueError
-        If the label ``of`` is current, but another was given in the queue since; or if the rater
-        labelled the item again elsewhere since: that one has to be corrected there.
+        If the label ``undone_id`` is current, but another was given in the queue since; or if the
+        rater labelled the item again elsewhere since: that one has to be corrected there.
     """
     with store.writing() as connection:
         require_queue_kind(connection, queue)
-        mine = label_store.as_labels(
+        rater_labels = label_store.labels_from_table(
             label_store.select_labels(connection, rater=rater, queue=queue, history=True)
         )
-        stack = _stack(mine)
-        if not stack or (of is not None and stack[-1].id != of):
-            if meant := next((label.item_id for label in stack if label.id == of), None):
+        undoable_labels = _undoable_labels(rater_labels)
+        if not undoable_labels or (undone_id is not None and undoable_labels[-1].id != undone_id):
+            if meant_item := next(
+                (label.item_id for label in undoable_labels if label.id == undone_id), None
+            ):
                 raise QueueError(
-                    f"The label of {meant!r} stays: you labelled {stack[-1].item_id!r} since. Take"
-                    " that back."
+                    f"The label of {meant_item!r} stays: you labelled"
+                    f" {undoable_labels[-1].item_id!r} since. Take that back."
                 )
             return None
-        last = stack[-1]
-        history = label_store.as_labels(
+        last_label = undoable_labels[-1]
+        item_history = label_store.labels_from_table(
             label_store.select_labels(
-                connection, run=last.run_id, rater=rater, item=last.item_id, history=True
+                connection,
+                run=last_label.run_id,
+                rater=rater,
+                item=last_label.item_id,
+                history=True,
             )
         )
-        at = next(k for k, label in enumerate(history) if label.id == last.id)
-        if any(label.queue != queue for label in history[at + 1 :]):
+        last_index = next(
+            index for index, label in enumerate(item_history) if label.id == last_label.id
+        )
+        if any(label.queue != queue for label in item_history[last_index + 1 :]):
             raise QueueError(
-                f"{rater} labelled {last.item_id!r} again outside of this queue: correct that label"
-                " instead."
+                f"{rater} labelled {last_label.item_id!r} again outside of this queue: correct that"
+                " label instead."
             )
-        in_queue = [label for label in history[:at] if label.queue == queue]
-        withdrawal = replace(
-            last,
-            reasoning=None,
-            answer_correct=None,
-            modes=(),
-            note="",
-            flagged=False,
-            withdrawn=True,
-        )
-        rows = [_as_undo(in_queue[-1] if in_queue else withdrawal, last.id)]
-        if at and history[at - 1].queue != queue:  # an earlier label elsewhere is current again
-            rows.append(_as_undo(history[at - 1], f"{last.id} elsewhere"))
+        earlier_queue_labels = [
+            label for label in item_history[:last_index] if label.queue == queue
+        ]
+        rows = [
+            _undo_row(
+                earlier_queue_labels[-1] if earlier_queue_labels else last_label.withdrawal(),
+                last_label.id,
+            )
+        ]
+        if (
+            last_index and item_history[last_index - 1].queue != queue
+        ):  # an earlier label elsewhere is current again
+            rows.append(_undo_row(item_history[last_index - 1], f"{last_label.id} elsewhere"))
         label_store.add_labels(connection, rows)
-    return last
+    return last_label
 
 
-def latest_labels(store: Store, queue: str, rater: str, n: int = 10) -> list[Given]:
+def latest_labels(store: Store, queue: str, rater: str, max_labels: int = 10) -> list[GivenLabel]:
     """Return the rater's last current labels in a queue, newest first.
 
     The first is the next to be undone. Each can be corrected by a label of its ``correction_id``.
     """
     with store.reading() as connection:
         require_queue_kind(connection, queue)
-        mine = label_store.as_labels(
+        rater_labels = label_store.labels_from_table(
             label_store.select_labels(connection, rater=rater, queue=queue, history=True)
         )
-    rows: dict[ItemKey, int] = {}
-    for label in mine:
-        rows[label.run_id, label.item_id] = rows.get((label.run_id, label.item_id), 0) + 1
-    stack = _stack(mine)
-    last = {(label.run_id, label.item_id): label for label in stack}
-    holding = [
-        label
-        for label in reversed(stack)
-        if last[label.run_id, label.item_id] is label and not label.withdrawn
-    ]
+    n_rows_by_item = Counter((label.run_id, label.item_id) for label in rater_labels)
+    newest_by_item: dict[ItemKey, Label] = {}
+    for label in reversed(_undoable_labels(rater_labels)):
+        newest_by_item.setdefault((label.run_id, label.item_id), label)
+    current_labels = [(key, label) for key, label in newest_by_item.items() if not label.withdrawn]
     return [
-        Given(
-            label,
-            label_id(queue, label.run_id, label.item_id, rater, rows[label.run_id, label.item_id]),
-        )
-        for label in holding[:n]
+        GivenLabel(label, next_label_id(queue, *key, rater, n_rows_by_item[key]))
+        for key, label in current_labels[:max_labels]
     ]
 
 
-def _as_undo(label: Label, of: str) -> Label:
-    return replace(label, id=undo_id(of), at=datetime.now(UTC), origin="undo")
+def _undo_row(label: Label, undone_id: str) -> Label:
+    return replace(label, id=undo_id(undone_id), at=datetime.now(UTC), origin="undo")
 
 
-def _stack(mine: Sequence[Label]) -> list[Label]:
+def _undoable_labels(rater_labels: Sequence[Label]) -> list[Label]:
     """Return a rater's labels of a queue that were not taken back, oldest first."""
-    ids = {label.id for label in mine}
-    return [label for label in mine if label.origin != "undo" and undo_id(label.id) not in ids]
+    label_ids = {label.id for label in rater_labels}
+    return [
+        label
+        for label in rater_labels
+        if label.origin != "undo" and undo_id(label.id) not in label_ids
+    ]

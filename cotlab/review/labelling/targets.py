@@ -1,160 +1,203 @@
-"""Raters' labels as the targets of calibration, and labels that a rater may not see yet."""
+"""Labels as the targets of calibration, and labels that a rater may not see yet."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 import pandas as pd
 
-from cotlab.core.errors import UnknownName
-from cotlab.core.labels import OUTDATED
+from cotlab.core.labels import OUTDATED_NOTE
+from cotlab.review.labelling.current_labels import (
+    ADJUDICATION_KIND,
+    ITEM_COLUMNS,
+    TIE_REASON,
+    UNSURE_REASON,
+    Settled,
+    as_rows,
+    load_current_labels,
+    settle_labels,
+)
+from cotlab.review.labelling.truth import (
+    DEFAULT_TARGET,
+    FROM_IMPORT,
+    LABEL_KEYS,
+    load_truth,
+    require_target,
+    target_values,
+)
 from cotlab.review.release.features import feature_table
-from cotlab.store import labels as label_store
-from cotlab.store import pending as due
+from cotlab.review.release.joined_runs import (
+    JOINED_REASON,
+    complete_features,
+    join_runs,
+    list_joined_runs,
+)
+from cotlab.store import pending, read
 from cotlab.store.database import Store
+from cotlab.store.item_metadata import list_runs_with_metadata
 
-TIE, UNSURE, NO_SCORES = "raters are tied", "nobody is sure", "the run has no scores of the item"
-"""Why a labelled item has no target, or none that can be learned from."""
-SETTLES = "adjudication"
-"""Kind of queue whose labels decide, and are given in view of other labels."""
-_ITEM = ["run", "item_id"]
-
-
-class Verdicts(NamedTuple):
-    """Current labels, with the columns of ``cotlab.store.labels.label_table``."""
-
-    raters: pd.DataFrame
-    """The last label of each (run, item, rater) outside of adjudications."""
-    adjudicated: pd.DataFrame
-    """The last label of each (run, item, rater) in adjudications; an item's last one counts."""
-    outdated: pd.DataFrame
-    """Rows that withdrew a label because another reply has taken the place of its own."""
+NO_SCORES_REASON = "the run has no scores of the item"
+NOT_SAID_REASON = "its labels do not say it"
+"""Why a labelled item has no target that can be learned from."""
 
 
-def verdicts(
+def load_targets(
     store: Store,
     runs: Sequence[str] | None = None,
-    queue: str | None = None,
     *,
+    target: str = DEFAULT_TARGET,
     until: datetime | None = None,
-) -> Verdicts:
-    """Return the current labels of these runs or of all.
-
-    A rater's label in an adjudication does not change their earlier one.
+    with_imported: bool = True,
+) -> pd.DataFrame:
+    """Return the target of each labelled item, in the order of the first labels.
 
     Parameters
     ----------
     store : Store
     runs : sequence of str, optional
-    queue : str, optional
-        Labels that are current in this queue, which must be known or have labels.
+        Run ids; by default all runs that raters labelled, and those whose suite came with labels
+        where these count.
+    target : one of ``TARGETS``
     until : datetime, optional
-        The labels that were current at that time.
-    """
-    rows = label_store.label_table(store, history=True)
-    if runs is not None:
-        rows = rows[rows["run"].isin(runs)]
-    if until is not None:
-        rows = rows[rows["at_"] <= until]
-    kinds = label_store.queue_kinds(store)
-    settling = rows["queue"].isin([name for name, kind in kinds.items() if kind == SETTLES])
-    in_scope = rows["queue"] == queue if queue is not None else ~settling
-    if queue is not None and not in_scope.any() and queue not in kinds:
-        raise UnknownName("queue", queue, list(kinds)[:20])
-
-    def last(table: pd.DataFrame) -> pd.DataFrame:
-        newest = table.drop_duplicates([*_ITEM, "rater"], keep="last")
-        return newest[~newest["withdrawn"].astype(bool)].reset_index(drop=True)
-
-    outdated = rows[
-        rows["withdrawn"].astype(bool) & (rows["note"] == OUTDATED) & (in_scope | settling)
-    ]
-    return Verdicts(last(rows[in_scope]), last(rows[settling]), outdated.drop_duplicates(_ITEM))
-
-
-def targets(
-    store: Store, runs: Sequence[str] | None = None, *, until: datetime | None = None
-) -> pd.DataFrame:
-    """Return the target of each labelled item, in the order of the first labels.
+        Only labels given by then.
+    with_imported : bool
+        Whether labels that came with a suite count where no rater labelled the item.
 
     Returns
     -------
     DataFrame
         ``run, item_id, target`` (True, False or None), ``raters`` (how many it rests on),
-        ``adjudicated`` (bool) and ``why`` (why there is none, else ""). The last label of an
-        adjudication decides where there is one, also by being unsure; else the majority of those
-        raters whose target is known. Items all of whose labels are outdated come last.
+        ``adjudicated`` (bool), ``why`` (why there is none, else "") and ``origin`` (``raters`` or
+        ``import``). The last label of an adjudication decides where there is one, also by being
+        unsure; else the majority of those raters whose target is known. Items all of whose labels
+        are outdated come after those that raters labelled, and imported labels last.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such run or target.
     """
-    current = verdicts(store, runs, until=until)
-    settled = (
-        current.adjudicated.drop_duplicates(_ITEM, keep="last").set_index(_ITEM)["target"].to_dict()
+    require_target(target)
+    current_labels = load_current_labels(store, runs, until=until)
+    settled_by_item = settle_labels(as_rows(current_labels), lambda row: row["target"])
+    if runs is not None:
+        run_ids = list(runs)
+    else:
+        run_ids = list(dict.fromkeys(run for run, _ in settled_by_item))
+        if with_imported:
+            labelled = list_runs_with_metadata(store, LABEL_KEYS)
+            stored = read.list_runs(store)["id"].tolist()[::-1]  # the oldest first
+            run_ids = list(dict.fromkeys([*run_ids, *(run for run in stored if run in labelled)]))
+    imported = {}
+    if with_imported or target != DEFAULT_TARGET:
+        truth = load_truth(store, run_ids, until=until, with_imported=with_imported)
+        values = target_values(truth, target)
+        keys = zip(truth["run"], truth["item_id"], strict=True)
+        value_by_item = dict(zip(keys, values, strict=True))
+        if target != DEFAULT_TARGET:
+            settled_by_item = {
+                key: settled._replace(
+                    value=value_by_item.get(key),
+                    n_raters=max(settled.n_raters, 1),
+                    reason="" if value_by_item.get(key) is not None else NOT_SAID_REASON,
+                )
+                for key, settled in settled_by_item.items()
+            }
+        is_imported = (truth["origin"] == FROM_IMPORT) & values.notna()
+        imported = {
+            key: Settled(value_by_item[key], 1, False, "")
+            for key in zip(
+                truth.loc[is_imported, "run"], truth.loc[is_imported, "item_id"], strict=True
+            )
+        }
+    outdated_items = zip(
+        current_labels.outdated_rows["run"], current_labels.outdated_rows["item_id"], strict=True
     )
-    answers: dict[tuple[str, str], list[bool]] = {}
-    for row in (
-        pd.concat([current.raters, current.adjudicated]).sort_values("seq").to_dict("records")
-    ):
-        answers.setdefault((row["run"], row["item_id"]), [])
-    for row in current.raters.to_dict("records"):
-        if row["target"] is not None:
-            answers[row["run"], row["item_id"]].append(row["target"])
-    out = []
-    for key, values in answers.items():
-        yes = sum(values)
-        if key in settled:
-            target, n = settled[key], 1
-        else:
-            target, n = (None if 2 * yes == len(values) else 2 * yes > len(values)), len(values)
-        reason = "" if target is not None else UNSURE if key in settled or not values else TIE
-        out.append((*key, target, n if target is not None else 0, key in settled, reason))
-    outdated = zip(current.outdated["run"], current.outdated["item_id"], strict=True)
-    out += [(*key, None, 0, False, OUTDATED) for key in outdated if key not in answers]
-    table = pd.DataFrame(out, columns=[*_ITEM, "target", "raters", "adjudicated", "why"])
+    outdated = {
+        key: Settled(None, 0, False, OUTDATED_NOTE)
+        for key in outdated_items
+        if key not in settled_by_item and key not in imported
+    }
+    rows = [
+        (*key, *settled, origin)
+        for origin, settled_items in (
+            ("raters", settled_by_item | outdated),
+            (FROM_IMPORT, imported),
+        )
+        for key, settled in settled_items.items()
+    ]
+    table = pd.DataFrame(
+        rows, columns=[*ITEM_COLUMNS, "target", "raters", "adjudicated", "why", "origin"]
+    )
     return table.assign(target=table["target"].astype(object).where(table["why"] == "", None))
 
 
-def labelled(
-    store: Store, runs: Sequence[str] | None = None, *, until: datetime | None = None
+def load_labelled_features(
+    store: Store,
+    runs: Sequence[str] | None = None,
+    *,
+    target: str = DEFAULT_TARGET,
+    until: datetime | None = None,
+    with_imported: bool = True,
+    is_joined: bool = True,
 ) -> pd.DataFrame:
     """Return the feature vectors of labelled items with a target: the data for calibration.
 
     Parameters
     ----------
     store : Store
-    runs : sequence of str, optional
-        Run ids; by default all runs that have labels.
-    until : datetime, optional
-        Only labels given by then.
+    runs, target, until, with_imported
+        As ``load_targets``.
+    is_joined : bool
+        Whether runs on the same chains complete each other, and a chain with the same numbers in
+        several runs counts once (``join_runs``).
 
     Returns
     -------
     DataFrame
-        The columns of ``feature_table``, ``target`` (bool: the answer is right and the chain
-        adequate) and ``raters`` (how many raters' targets it rests on; 1 where an adjudication
-        decides). Items without a clear target are left out: ``.attrs["left_out"]`` counts them by
-        reason.
+        The columns of ``feature_table``, ``target`` (bool), ``raters`` (how many raters' targets it
+        rests on; 1 where an adjudication or an imported label decides) and ``origin`` (``raters``
+        or ``import``). Items without a clear target are left out: ``.attrs["left_out"]`` counts
+        them by reason, ``.attrs["joined_runs"]`` has the runs that were joined, none of a single
+        run or of different chains.
 
     Raises
     ------
     UnknownName
-        If the store has no such run.
+        If the store has no such run, or there is no such target.
     """
-    target_table = targets(store, runs, until=until)
-    features = feature_table(
-        store, list(runs) if runs is not None else target_table["run"].drop_duplicates().tolist()
+    target_table = load_targets(
+        store, runs, target=target, until=until, with_imported=with_imported
     )
-    clear = target_table[target_table["why"] == ""]
-    table = features.merge(clear[[*_ITEM, "target", "raters"]], on=_ITEM, how="inner", sort=False)
-    out = {
-        reason: int((target_table["why"] == reason).sum()) for reason in (TIE, UNSURE, OUTDATED)
-    } | {NO_SCORES: len(clear) - len(table)}
+    run_ids = list(runs) if runs is not None else target_table["run"].drop_duplicates().tolist()
+    features = feature_table(store, run_ids)
+    joined_runs = list_joined_runs(store, run_ids) if is_joined else []
+    if joined_runs:
+        features = complete_features(store, features)
+    known_target_rows = target_table[target_table["why"] == ""]
+    table = features.merge(
+        known_target_rows[[*ITEM_COLUMNS, "target", "raters", "origin"]],
+        on=ITEM_COLUMNS,
+        how="inner",
+        sort=False,
+    )
+    n_left_out_by_reason = {
+        reason: int((target_table["why"] == reason).sum())
+        for reason in (TIE_REASON, UNSURE_REASON, NOT_SAID_REASON, OUTDATED_NOTE)
+    }
+    n_left_out_by_reason[NO_SCORES_REASON] = len(known_target_rows) - len(table)
     table = table.assign(target=table["target"].astype(bool), raters=table["raters"].astype(int))
-    table.attrs["left_out"] = {reason: n for reason, n in out.items() if n}
+    n_rows = len(table)
+    if joined_runs:
+        table = join_runs(store, table)
+    n_left_out_by_reason[JOINED_REASON] = n_rows - len(table)
+    table.attrs["joined_runs"] = joined_runs
+    table.attrs["left_out"] = {reason: n for reason, n in n_left_out_by_reason.items() if n}
     return table
 
 
-def hidden_from(store: Store, rater: str, *, rates: bool) -> frozenset[tuple[str, str]]:
+def load_hidden_items(store: Store, rater: str, *, is_rater: bool) -> frozenset[tuple[str, str]]:
     """Return the items whose labels by others ``rater`` may not see yet.
 
     A label that is given in view of another is no second opinion: it would raise every measure of
@@ -169,16 +212,16 @@ def hidden_from(store: Store, rater: str, *, rates: bool) -> frozenset[tuple[str
     store : Store
     rater : str
         The name of their labels.
-    rates : bool
-            Whether they are a rater in any case. Otherwise (an admin who manages the queues) they
+    is_rater : bool
+        Whether they are a rater in any case. Otherwise (an admin who manages the queues) they
         count as one only in queues that hold a label of theirs.
 
     Returns
     -------
     frozenset of (run, item id)
     """
-    rows = due.pending_items(store, rater)
-    rows = rows[rows["kind"] != SETTLES]
-    if not rates:
+    rows = pending.pending_items(store, rater)
+    rows = rows[rows["kind"] != ADJUDICATION_KIND]
+    if not is_rater:
         rows = rows[rows["labelled"] > 0]
     return frozenset(zip(rows["run"], rows["item_id"], strict=True))

@@ -10,40 +10,45 @@ import pandas as pd
 
 from cotlab.core.errors import UnknownName
 from cotlab.core.keys import digest
-from cotlab.reliability.calibrator import (
-    COMBINED,
-    Calibrator,
-)
-from cotlab.reliability.combine import Combination
+from cotlab.core.types import CHAIN_ORIGINS
+from cotlab.reliability.combination import Combination
 from cotlab.reliability.composite import Floats
-from cotlab.review.labelling.targets import labelled
-from cotlab.review.release.features import count_defined_parts, defined_parts, uncalibrated_reasons
-from cotlab.stats.composite import COMPONENTS, WEIGHTS, weighted_means
-from cotlab.store.calibrators import (
-    calibrator,
-    current_calibrator,
+from cotlab.reliability.maps import COMBINED_METHOD, Calibrator
+from cotlab.review.labelling.targets import load_labelled_features
+from cotlab.review.labelling.truth import DEFAULT_TARGET
+from cotlab.review.release.features import (
+    CUT_OFF_STATUSES,
+    count_component_sets,
+    defined_components,
+    uncalibrated_reasons,
 )
+from cotlab.stats.composite import COMPONENT_NAMES, EXAMPLE_WEIGHTS, weighted_means
+from cotlab.store.calibrators import current_calibrator, get_calibrator
 from cotlab.store.database import Store
 
-NONE_YET = "no calibrator is in use: label items and fit one with cotlab calibrate RUN"
+NO_ACTIVE_VERSION_REASON = (
+    "no calibrator is in use: label items and fit one with cotlab calibrate RUN"
+)
 """Reason of a missing r_cal without a calibrator."""
-COMPOSED = (
+OTHER_COMPONENTS_REASON = (
     "r_raw is composed of {own}, and the calibrator saw labels of {seen} alone: fit one on labels"
     " of such a run too"
 )
 """Reason of a missing r_cal: r_raw has other components than the labels."""
-WHOSE = {"reference": "the suite's reference chains", "own": "the model's own chains"}
-"""Origin of a chain, in words."""
-CHAINED = (
+OTHER_CHAINS_REASON = (
     "r_raw is of {own}, and the calibrator saw labels of {seen} alone: fit one on labels of such a"
     " run too"
 )
 """Reason of a missing r_cal: r_raw is of other chains than the labels."""
-OUTSIDE = "r_raw lies outside the range of the labels [{lo:.3g}, {hi:.3g}]: the value at its edge"
+OUTSIDE_RANGE_NOTE = (
+    "r_raw lies outside the range of the labels [{lo:.3g}, {hi:.3g}]: the value at its edge"
+)
 """Note on an r_cal beyond the range of the labels."""
 
 
-def r_cal(store: Store, features: pd.DataFrame, *, version: int | None = None) -> pd.DataFrame:
+def calibrated_scores(
+    store: Store, features: pd.DataFrame, *, version: int | None = None
+) -> pd.DataFrame:
     """Return the calibrated probability of each row of a ``feature_table``.
 
     Parameters
@@ -56,164 +61,204 @@ def r_cal(store: Store, features: pd.DataFrame, *, version: int | None = None) -
     Returns
     -------
     DataFrame, index of ``features``
-        ``r_raw`` (recomputed where the calibrator has weights) and ``r_cal`` in [0, 1], NaN where
-        there is none; ``why``: the reason where r_cal is missing, what a reader must know where
-        not, or ""; ``outside`` (bool): r_raw lies beyond the range of the labels; ``calibrator``:
-        the version (None without one).
+        ``r_raw`` (recomputed where the calibrator has weights) and ``r_cal`` in [0, 1],
+        NaN where there is none; ``why``: the reason where r_cal is missing, what a reader must know
+        where not, or ""; ``outside`` (bool): r_raw lies beyond the range of the labels;
+        ``calibrator``: the version (None without one).
 
     Raises
     ------
     UnknownName
         If there is no such version.
     """
-    return apply_calibrator(version_of(store, version), features)
+    return apply_calibrator(load_calibrator_row(store, version), features)
 
 
-def version_of(store: Store, version: int | None = None) -> dict[str, Any] | None:
+def load_calibrator_row(store: Store, version: int | None = None) -> dict[str, Any] | None:
     """Return the version in use (None without one), or ``version``.
 
     Where its report was stored without ``defined_parts``, they are computed from the labels that it
     was fitted on, if the digest shows that these are unchanged. UnknownName if there is no such
     version.
     """
-    row = current_calibrator(store) if version is None else calibrator(store, version)
+    row = current_calibrator(store) if version is None else get_calibrator(store, version)
     if row is not None and "defined_parts" not in (row["report"] or {}):
-        table = _fitted_on(store, row)
+        table = _load_fitted_labels(store, row)
         if table is not None:
-            sets = defined_parts(table, row["weights"], row["params"].get(COMBINED))
-            row["report"] = {**row["report"], "defined_parts": count_defined_parts(sets)}
+            component_sets = defined_components(
+                table, row["weights"], row["params"].get(COMBINED_METHOD)
+            )
+            row["report"] = {**row["report"], "defined_parts": count_component_sets(component_sets)}
     return row
 
 
-def _fitted_on(store: Store, row: Mapping[str, Any]) -> pd.DataFrame | None:
+def calibrator_target(row: Mapping[str, Any] | None) -> str:
+    """Return what the probability of a calibrator is of, one of ``TARGETS``."""
+    return str((row or {}).get("report", {}).get("target", DEFAULT_TARGET))
+
+
+def _load_fitted_labels(store: Store, row: Mapping[str, Any]) -> pd.DataFrame | None:
     """Return the labelled items that a version was fitted on; None where they have changed."""
     report = row["report"] or {}
-    # Imported labels may have a later time than the fit that used them.
+    # Imported labels may have a later time than the fit that used them. Such versions are older
+    # than the use of labels that came with a suite.
     for until in (row["made_at"], None):
         try:
-            table, _ = usable_labels(labelled(store, report.get("runs", []), until=until))
+            table, _ = select_usable_labels(
+                load_labelled_features(
+                    store,
+                    report.get("runs", []),
+                    until=until,
+                    with_imported=False,
+                    is_joined=False,
+                )
+            )
         except UnknownName:
             return None
         scores = table["r_raw"].to_numpy(dtype=float)
         if row["weights"] is not None:
-            components = table[list(COMPONENTS)].to_numpy(dtype=float)
+            components = table[list(COMPONENT_NAMES)].to_numpy(dtype=float)
             scores = weighted_means(components, row["weights"])
-            by_fold = [
-                weighted_means(components, each)
-                for each in (report.get("weights") or {}).get("fold_weights", ())
+            scores_by_fold = [
+                weighted_means(components, fold_weights)
+                for fold_weights in (report.get("weights") or {}).get("fold_weights", ())
             ]
-            fine = np.isfinite(np.column_stack([scores, *by_fold, example_means(components)])).all(
-                axis=1
-            )
-            table, scores = table[fine], scores[fine]
+            is_complete = np.isfinite(
+                np.column_stack([scores, *scores_by_fold, example_means(components)])
+            ).all(axis=1)
+            table, scores = table[is_complete], scores[is_complete]
         if labels_digest(table, scores) == row["labels_digest"]:
             return table
     return None
 
 
 def apply_calibrator(row: Mapping[str, Any] | None, features: pd.DataFrame) -> pd.DataFrame:
-    """Return ``r_cal`` by a calibrator of ``version_of``; by none where it is None."""
-    ok = (features["status"] == "ok").to_numpy()
-    stored = np.where(ok, features["r_raw"].to_numpy(dtype=float), np.nan)
-    raw = stored
+    """Return calibrated scores by a stored calibrator's row; without one they are missing."""
+    is_ok = (features["status"] == "ok").to_numpy()
+    stored_scores = np.where(is_ok, features["r_raw"].to_numpy(dtype=float), np.nan)
+    raw_scores = stored_scores
     if row is not None and row["weights"] is not None:
-        raw = np.where(
-            np.isfinite(raw),
-            weighted_means(features[list(COMPONENTS)].to_numpy(dtype=float), row["weights"]),
-            np.nan,
+        components = features[list(COMPONENT_NAMES)].to_numpy(dtype=float)
+        raw_scores = np.where(
+            np.isfinite(raw_scores), weighted_means(components, row["weights"]), np.nan
         )
-    scored = raw
-    if row is not None and COMBINED in row["params"]:
-        scored = np.where(
-            np.isfinite(raw),
-            Combination.from_params(row["params"][COMBINED]).predict(features),
-            np.nan,
-        )
-    n = len(features)
-    predicted, reasons, outside = np.full(n, np.nan), [""] * n, np.zeros(n, dtype=bool)
-    domains = features["domain"].fillna("").tolist()
-    states = list(zip(features["status"].tolist(), features["reason"].tolist(), strict=True))
-    for k in np.flatnonzero(~np.isfinite(raw)):
-        status, reason = states[k] if not ok[k] else ("undefined", "")
-        if np.isfinite(stored[k]):
+    combination = (row["params"] if row is not None else {}).get(COMBINED_METHOD)
+    if combination is not None and "families" in combination:
+        return _apply_combination(row or {}, combination, features, stored_scores)
+    has_raw_score, n_items = np.isfinite(raw_scores), len(features)
+    reasons = np.full(n_items, NO_ACTIVE_VERSION_REASON if row is None else "", dtype=object)
+    statuses = list(zip(features["status"], features["reason"], strict=True))
+    for index in np.flatnonzero(~has_raw_score):
+        status, reason = statuses[index] if not is_ok[index] else ("undefined", "")
+        if np.isfinite(stored_scores[index]):
             reason = "the calibrator's weights leave too little of the weight defined"
-        reasons[k] = (
-            f"r_raw is {status}: {reason}"
-            if isinstance(reason, str) and reason
-            else f"r_raw is {status}"
+        has_reason = isinstance(reason, str) and reason
+        reasons[index] = f"r_raw is {status}: {reason}" if has_reason else f"r_raw is {status}"
+    predictions, is_outside = np.full(n_items, np.nan), np.zeros(n_items, dtype=bool)
+    if row is not None:
+        scores = raw_scores
+        if combination is not None:
+            combined_scores = Combination.from_params(combination).predict(features)
+            scores = np.where(has_raw_score, combined_scores, np.nan)
+        mismatches = _mismatch_reasons(features, row["report"] or {})
+        mismatch_pairs = zip(mismatches, uncalibrated_reasons(features, row), strict=True)
+        mismatch_reasons = np.array(
+            [mismatch or component_mismatch for mismatch, component_mismatch in mismatch_pairs],
+            dtype=object,
         )
-    if row is None:
-        reasons = [
-            NONE_YET if np.isfinite(value) else text
-            for value, text in zip(raw, reasons, strict=True)
-        ]
-    else:
-        maps = {
-            name: Calibrator.from_params(params)
-            for name, params in row["params"].get("domains", {}).items()
-        }
-        overall = Calibrator.from_params(row["params"]["all"])
-        unlike = zip(
-            _mismatch_reasons(features, row["report"] or {}),
+        reasons[has_raw_score] = mismatch_reasons[has_raw_score]
+        is_calibrated = has_raw_score & (mismatch_reasons == "")
+        domains = features["domain"].fillna("").to_numpy(dtype=object)
+        for name in sorted(set(domains)):
+            is_in_domain = (domains == name) & is_calibrated
+            params = row["params"].get("domains", {}).get(name, row["params"]["all"])
+            domain_calibrator = Calibrator.from_params(params)
+            predictions[is_in_domain] = domain_calibrator.predict(scores[is_in_domain])
+            is_outside[is_in_domain] = domain_calibrator.is_outside_range(scores[is_in_domain])
+            note = OUTSIDE_RANGE_NOTE.format(
+                lo=domain_calibrator.params["lo"], hi=domain_calibrator.params["hi"]
+            )
+            reasons[is_in_domain & is_outside] = note
+    versions = [None if row is None else int(row["version"])] * n_items
+    columns = {
+        "r_raw": raw_scores,
+        "r_cal": predictions,
+        "why": list(reasons),
+        "outside": is_outside,
+    }
+    table = pd.DataFrame(columns, index=features.index)
+    return table.assign(calibrator=pd.Series(versions, index=features.index, dtype=object))
+
+
+def _apply_combination(
+    row: Mapping[str, Any],
+    combination: Mapping[str, Any],
+    features: pd.DataFrame,
+    raw_scores: Floats,
+) -> pd.DataFrame:
+    """Return the probabilities of a combination that needs no r_raw."""
+    chain_reasons = _mismatch_reasons(features, {**(row["report"] or {}), "parts": []})
+    reasons = [
+        _cut_off_reason(status, reason) or chain_reason or family_reason
+        for status, reason, chain_reason, family_reason in zip(
+            features["status"],
+            features["reason"],
+            chain_reasons,
             uncalibrated_reasons(features, row),
             strict=True,
         )
-        other = [kind or parts for kind, parts in unlike]
-        known = np.isfinite(raw) & np.array([not text for text in other], dtype=bool)
-        for k in np.flatnonzero(np.isfinite(raw) & ~known):
-            reasons[k] = other[k]
-        for name in sorted(set(domains)):
-            in_domain, domain_map = (
-                np.array([each == name for each in domains]) & known,
-                maps.get(name, overall),
-            )
-            predicted[in_domain], outside[in_domain] = (
-                domain_map.predict(scored[in_domain]),
-                domain_map.outside(scored[in_domain]),
-            )
-            for k in np.flatnonzero(in_domain & outside):
-                reasons[k] = OUTSIDE.format(lo=domain_map.params["lo"], hi=domain_map.params["hi"])
-    number = None if row is None else int(row["version"])
-    versions = pd.Series([number] * n, index=features.index, dtype=object)
-    return pd.DataFrame(
+    ]
+    predictions = Combination.from_params(combination).predict(features)
+    is_calibrated = np.array([not reason for reason in reasons], dtype=bool)
+    table = pd.DataFrame(
         {
-            "r_raw": raw,
-            "r_cal": predicted,
+            "r_raw": raw_scores,
+            "r_cal": np.where(is_calibrated, predictions, np.nan),
             "why": reasons,
-            "outside": outside,
-            "calibrator": versions,
+            "outside": np.zeros(len(features), dtype=bool),
         },
         index=features.index,
+    )
+    return table.assign(
+        calibrator=pd.Series(
+            [int(row["version"])] * len(features), index=features.index, dtype=object
+        )
+    )
+
+
+def _cut_off_reason(status: str, reason: object) -> str:
+    """Return why an item whose measurement did not end has no probability; "" where it did."""
+    if status not in CUT_OFF_STATUSES:
+        return ""
+    return (
+        f"r_raw is {status}: {reason}"
+        if isinstance(reason, str) and reason
+        else f"r_raw is {status}"
     )
 
 
 def _mismatch_reasons(features: pd.DataFrame, report: Mapping[str, Any]) -> list[str]:
     """Return why a calibrator does not apply to each r_raw; "" where it does."""
-    seen, chains = report.get("parts") or [], report.get("chains") or []
-    out = []
-    for components, chain in zip(
-        text_column(features, "parts"), text_column(features, "chain"), strict=True
-    ):
-        if seen and components not in ("", *seen):
-            out.append(
-                COMPOSED.format(
-                    own=", ".join(components),
-                    seen=" or ".join(", ".join(seen_chain) for seen_chain in seen),
-                )
+    known_components, known_chains = report.get("parts") or [], report.get("chains") or []
+    components_text = " or ".join(", ".join(letters) for letters in known_components)
+    chains_text = " and ".join(CHAIN_ORIGINS.get(chain, chain) for chain in known_chains)
+    reasons = []
+    rows = zip(
+        read_text_column(features, "parts"), read_text_column(features, "chain"), strict=True
+    )
+    for letters, chain in rows:
+        reason = ""
+        if known_components and letters not in ("", *known_components):
+            reason = OTHER_COMPONENTS_REASON.format(own=", ".join(letters), seen=components_text)
+        elif known_chains and chain not in ("", *known_chains):
+            reason = OTHER_CHAINS_REASON.format(
+                own=CHAIN_ORIGINS.get(chain, chain), seen=chains_text
             )
-        elif chains and chain not in ("", *chains):
-            out.append(
-                CHAINED.format(
-                    own=WHOSE.get(chain, chain),
-                    seen=" and ".join(WHOSE.get(seen_chain, seen_chain) for seen_chain in chains),
-                )
-            )
-        else:
-            out.append("")
-    return out
+        reasons.append(reason)
+    return reasons
 
 
-def text_column(table: pd.DataFrame, name: str) -> list[str]:
+def read_text_column(table: pd.DataFrame, name: str) -> list[str]:
     """Return a column of text; "" in each row where the table does not have it."""
     return [str(value) for value in table[name]] if name in table else [""] * len(table)
 
@@ -223,23 +268,24 @@ def labels_digest(labels: pd.DataFrame, scores: Floats) -> str:
     rows = zip(labels["run"], labels["item_id"], labels["target"], scores, strict=True)
     return digest(
         sorted(
-            [str(run), str(item), bool(target), float(score)] for run, item, target, score in rows
+            [str(run), str(item), bool(target), None if np.isnan(score) else float(score)]
+            for run, item, target, score in rows
         )
     )
 
 
-def usable_labels(labels: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
+def select_usable_labels(labels: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
     """Return labels with a target and an r_raw, and the number left out by reason."""
-    known = labels["target"].notna().to_numpy()
-    scored = ((labels["status"] == "ok") & labels["r_raw"].notna()).to_numpy()
-    left_out = dict(labels.attrs.get("left_out", {}))
-    if not known.all():
-        left_out["no target"] = int((~known).sum())
-    for status, rows in labels[known & ~scored].groupby("status"):
-        left_out[f"r_raw is {status}"] = len(rows)
-    return labels[known & scored].reset_index(drop=True), left_out
+    has_target = labels["target"].notna().to_numpy()
+    has_score = ((labels["status"] == "ok") & labels["r_raw"].notna()).to_numpy()
+    n_left_out_by_reason = dict(labels.attrs.get("left_out", {}))
+    if not has_target.all():
+        n_left_out_by_reason["no target"] = int((~has_target).sum())
+    for status, rows in labels[has_target & ~has_score].groupby("status"):
+        n_left_out_by_reason[f"r_raw is {status}"] = len(rows)
+    return labels[has_target & has_score].reset_index(drop=True), n_left_out_by_reason
 
 
 def example_means(components: Floats) -> Floats:
     """Return the weighted means of components by the example weights."""
-    return weighted_means(components, WEIGHTS)
+    return weighted_means(components, EXAMPLE_WEIGHTS)

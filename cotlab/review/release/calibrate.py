@@ -2,92 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cotlab.core.errors import ConfigError
-from cotlab.reliability.calibrator import (
-    COMBINED,
+from cotlab.figures.style import interval_text
+from cotlab.reliability.calibrator import CalibratorChoice, select_calibrator
+from cotlab.reliability.composite import OBJECTIVES, Floats, TunedWeights, tune_weights
+from cotlab.reliability.maps import (
+    COMBINED_METHOD,
     METHODS,
     Calibrator,
-    Choice,
     Folds,
-    NotCalibrated,
-    combined_choice,
-    missing_labels_reason,
-    select_calibrator,
 )
-from cotlab.reliability.combine import combine
-from cotlab.reliability.composite import OBJECTIVES, Floats, Tuned, tune_weights
-from cotlab.review.labelling.targets import labelled
-from cotlab.review.release.apply import example_means, labels_digest, text_column, usable_labels
-from cotlab.review.release.features import count_defined_parts, defined_parts
-from cotlab.review.release.fit_report import choice_report, domain_maps, tuned_report
-from cotlab.stats.composite import COMPONENTS, weighted_means
-from cotlab.store.calibrators import (
-    activate_calibrator,
-    add_calibrator,
+from cotlab.review.labelling.targets import load_labelled_features
+from cotlab.review.labelling.truth import DEFAULT_TARGET, FROM_IMPORT
+from cotlab.review.release.apply import (
+    example_means,
+    labels_digest,
+    read_text_column,
+    select_usable_labels,
 )
+from cotlab.review.release.combined_fit import fit_measured_features, trivial_reason
+from cotlab.review.release.features import count_component_sets, defined_components
+from cotlab.review.release.fit_report import choice_report, fit_domain_maps, tuned_report
+from cotlab.review.release.usable_labels import require_labels
+from cotlab.stats.composite import COMPONENT_NAMES, weighted_means
+from cotlab.stats.intervals import Interval
+from cotlab.store.calibrators import activate_calibrator, add_calibrator, list_calibrators
 from cotlab.store.database import Store
 
-WEIGHTINGS = ("example", "tuned", COMBINED)
+NO_R_RAW_ADVICE = (
+    "Combine what is measured instead: cotlab calibrate --weights combined RUN, or measure the"
+    " composite: --scorer composite."
+)
+"""What to do about labels without an r_raw."""
+WEIGHTINGS = ("example", "tuned", COMBINED_METHOD)
 """What is calibrated: r_raw by the example weights, by weights tuned on the labels, or all measured
 features combined."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FitResult:
     """A fitted calibrator and its report."""
 
     version: int | None
-    """The version that is in use now; None after a dry run."""
+    """The version that is in use now; None after a dry run and where none is kept."""
     calibrator: Calibrator
     """The map for all items without one of their own domain."""
-    domains: Mapping[str, Calibrator]
+    calibrator_by_domain: Mapping[str, Calibrator]
     """Domain → its own map."""
     weights: Mapping[str, float] | None
     """Tuned weights, where requested; None where each run's own r_raw is used."""
-    choice: Choice
+    choice: CalibratorChoice
     """All methods side by side, over all domains."""
-    tuned: Tuned | None
+    tuned_weights: TunedWeights | None
     """Result of tuning the weights; None without it."""
     report: Mapping[str, Any]
     """What the store keeps, JSON: ``n, n_positive, n_questions, runs, parts`` (components of r_raw:
     "CVFRD"), ``chains`` (its chains: "reference", "own"), ``defined_parts`` (``parts`` and ``n`` of
     each set of components that labelled items have), ``left_out`` (reason → count), ``folds``
-    (count), ``seed, base_rate, base_brier, auroc_r_raw, chosen, why, methods, diagram`` and
-    ``points`` (``r_raw, predicted, target``, out of fold) of the chosen method, ``domains`` (name →
-    what ``domain_maps`` reports) and ``weights`` (``tuned_report`` or None). Each of ``methods``
-    has ``method, refused, note`` and, where not refused, ``brier, log_loss, ece, auroc, gained``
-    (each ``point, lo, hi, n, method, reason, note``), ``band`` ([lo, hi] of the ECE of perfectly
-    calibrated predictions), ``bins`` and ``skill``. A bin of ``diagram`` has ``lo, hi, predicted,
-    observed, observed_lo, observed_hi, n``."""
+    (count), ``target`` (one of ``TARGETS``), ``joined_runs`` (runs that measured the same chains,
+    none where no two did), ``n_imported`` (labels that came with a suite),
+    ``seed, base_rate, base_brier, auroc_r_raw, chosen, why, methods, diagram`` and
+    ``points`` (``r_raw, predicted, target``, out of fold) of the chosen method,
+    ``calibrator_by_domain`` (name → what ``fit_domain_maps`` reports) and ``weights``
+    (``tuned_report`` or None). Each of ``methods`` has ``method, refused, note`` and, where not
+    refused, ``brier, log_loss, ece, auroc, gained`` (each ``point, lo, hi, n, method, reason,
+    note``), ``band`` ([lo, hi] of the ECE of perfectly calibrated predictions), ``bins`` and
+    ``skill``. A bin of ``diagram`` has ``lo, hi, predicted, observed, observed_lo, observed_hi,
+    n``."""
+    refusal: str = ""
+    """Why no version of this fit is kept; "" where one is, or would be."""
 
 
 def calibrate_runs(
     store: Store,
     runs: Sequence[str] | None,
     *,
-    by: str,
+    author: str,
     method: str = "auto",
     weights: str = "example",
     objective: str = "brier",
     domain: bool = False,
+    target: str = DEFAULT_TARGET,
+    without: Sequence[str] = (),
+    domain_intercepts: bool = False,
     dry_run: bool = False,
     note: str = "",
     seed: int = 0,
-) -> Fitted:
+) -> FitResult:
     """Fit all methods on the labels of runs and put the chosen one into use as a new version.
+
+    No version is kept of a fit that does not predict better than the base rate of the labels, by
+    the whole interval of the difference, nor of a combined one that does not predict better than
+    the best of length, answer correctness, and both (``trivial_reason``), nor of a second one of
+    the same kind on the same labels; ``refusal`` has the reason then.
 
     Parameters
     ----------
     store : Store
     runs : sequence of str, or None for every run with labels
-    by : str
+    author : str
         Who fits it; stored with the version and in the audit.
     method : str
         ``auto`` (lowest out-of-fold Brier score) or one of ``METHODS``.
@@ -100,7 +121,13 @@ def calibrate_runs(
         What weights are tuned for, ``auc`` or ``brier``.
     domain : bool
         Also fit a map for each domain that has enough labels and predicts them better than the map
-        over all does (``domain_maps``).
+        over all does (``fit_domain_maps``).
+    target : str
+        What the probability is of, one of ``TARGETS``.
+    without : sequence of str
+        Features, or families of them, that a combined fit leaves out.
+    domain_intercepts : bool
+        Give each domain an intercept of its own in a combined fit.
     dry_run : bool
         Measure, and write nothing.
     note : str
@@ -118,217 +145,249 @@ def calibrate_runs(
     """
     if method not in ("auto", *METHODS):
         raise ConfigError(f"{method!r} is no method of calibration: auto, {', '.join(METHODS)}")
-    if objective not in OBJECTIVES:
-        raise ConfigError(
-            f"{objective!r} is nothing that weights are tuned for: {' or '.join(OBJECTIVES)}"
-        )
+    _require_objective(objective)
     if weights not in WEIGHTINGS:
         raise ConfigError(f"{weights!r} are no weights to calibrate with: {', '.join(WEIGHTINGS)}")
-    keep = None if dry_run else _calibrator_writer(store, by, note)
-    if weights == COMBINED:
-        if method != "auto" or domain:
-            raise ConfigError(
-                "combined features are a probability already: they take no method and no map for"
-                " each domain"
-            )
-        return fit_combined(labelled(store, runs), seed=seed, keep=keep)
-    return fit_labels(
-        labelled(store, runs),
-        method=method,
-        objective=objective if weights == "tuned" else None,
-        domain=domain,
-        seed=seed,
-        keep=keep,
-    )
+    if weights == COMBINED_METHOD and (method != "auto" or domain):
+        raise ConfigError(
+            "combined features are a probability already: they take no method and no map for each"
+            " domain"
+        )
+    if (without or domain_intercepts) and weights != COMBINED_METHOD:
+        raise ConfigError(
+            "--without and --domain-intercepts change a combined fit: add --weights combined"
+        )
+    labels = load_labelled_features(store, runs, target=target)
+    if weights == COMBINED_METHOD:
+        fit_result = _fit_combined_features(labels, without, domain_intercepts, seed)
+    else:
+        tuning_objective = objective if weights == "tuned" else None
+        fit_result = _fit_scores(labels, method, tuning_objective, domain, seed)
+    joined_runs = labels.attrs["joined_runs"]
+    report = {**fit_result.report, "target": target, "joined_runs": joined_runs}
+    report["runs"] = sorted({*report["runs"], *joined_runs})
+    fit_result = replace(fit_result, report=report)
+    fit_result = replace(fit_result, refusal=_refusal_reason(store, fit_result))
+    if dry_run or fit_result.refusal:
+        return fit_result
+    return _store_and_activate(store, fit_result, author, note)
 
 
-def fit_labels(
-    labels: pd.DataFrame,
-    *,
-    method: str = "auto",
-    objective: str | None = None,
-    domain: bool = False,
-    seed: int = 0,
-    keep: Callable[..., int] | None = None,
-) -> Fitted:
-    """Fit on a table of labelled items: the columns of ``feature_table``, and ``target``.
-
-    Parameters
-    ----------
-    labels : DataFrame
-    method, domain, seed
-        As ``calibrate_runs``.
-    objective : str or None
-        What the weights are tuned for; None for each run's own r_raw.
-    keep : callable, optional
-        Stores the result and returns its version.
-    """
-    usable, left_out = usable_labels(labels)
-    components, y = (
-        usable[list(COMPONENTS)].to_numpy(dtype=float),
-        usable["target"].astype(bool).to_numpy(),
-    )
-    questions, scores = usable["question"].tolist(), usable["r_raw"].to_numpy(dtype=float)
-    tuned: Tuned | None = None
+def _fit_scores(
+    labels: pd.DataFrame, method: str, objective: str | None, with_domain_maps: bool, seed: int
+) -> FitResult:
+    """Fit a map of r_raw; ``objective`` is what weights are tuned for, None for r_raw as it is."""
+    usable_rows, n_left_out_by_reason = select_usable_labels(labels)
+    components, y = _components_and_targets(usable_rows)
+    require_labels(len(labels), y, n_left_out_by_reason, "an r_raw", NO_R_RAW_ADVICE)
+    questions, scores = usable_rows["question"].tolist(), usable_rows["r_raw"].to_numpy(dtype=float)
+    tuned_weights: TunedWeights | None = None
     folds: Folds | None = None
-    by_fold: list[Floats] | None = None
+    scores_by_fold: list[Floats] | None = None
     if objective is not None:
-        tuned = tune_weights(components, y, questions, objective=objective, seed=seed)
-        by_fold = [weighted_means(components, each) for each in tuned.fold_weights]
-        scores = weighted_means(components, tuned.weights)
-        complete = np.isfinite(np.column_stack([scores, *by_fold])).all(axis=1) & np.isfinite(
-            example_means(components)
+        tuned_weights = tune_weights(components, y, questions, objective=objective, seed=seed)
+        scores_by_fold = [
+            weighted_means(components, fold_weights) for fold_weights in tuned_weights.fold_weights
+        ]
+        scores = weighted_means(components, tuned_weights.weights)
+        has_example_mean = np.isfinite(example_means(components))
+        is_complete = (
+            np.isfinite(np.column_stack([scores, *scores_by_fold])).all(axis=1) & has_example_mean
         )
-        if not complete.all():
-            left_out["the tuned weights leave too little of the weight defined"] = int(
-                (~complete).sum()
-            )
-        folds = tuned.folds[complete[np.isfinite(example_means(components))]]
-        usable, y, scores = usable[complete], y[complete], scores[complete]
-        by_fold, questions = [each[complete] for each in by_fold], usable["question"].tolist()
+        if not is_complete.all():
+            reason = "the tuned weights leave too little of the weight defined"
+            n_left_out_by_reason[reason] = int((~is_complete).sum())
+        folds = tuned_weights.folds[is_complete[has_example_mean]]
+        usable_rows, y, scores = usable_rows[is_complete], y[is_complete], scores[is_complete]
+        scores_by_fold, questions = (
+            [fold_scores[is_complete] for fold_scores in scores_by_fold],
+            usable_rows["question"].tolist(),
+        )
     choice = select_calibrator(
-        scores, y, questions, method=method, seed=seed, folds=folds, fold_scores=by_fold
+        scores, y, questions, method=method, seed=seed, folds=folds, fold_scores=scores_by_fold
     )
-    best, predicted = choice.chosen.calibrator, choice.chosen.predicted
-    assert best is not None and predicted is not None
-    domain_calibrators, by_domain = (
-        domain_maps(
-            usable, scores, y, predicted, method=method, seed=seed, folds=folds, by_fold=by_fold
+    best_calibrator, predictions = choice.chosen_trial.calibrator, choice.chosen_trial.predictions
+    assert best_calibrator is not None and predictions is not None
+    domain_calibrators: dict[str, Calibrator] = {}
+    report_by_domain: dict[str, Any] = {}
+    if with_domain_maps:
+        domain_calibrators, report_by_domain = fit_domain_maps(
+            usable_rows,
+            scores,
+            y,
+            predictions,
+            method=method,
+            seed=seed,
+            folds=folds,
+            scores_by_fold=scores_by_fold,
         )
-        if domain
-        else ({}, {})
-    )
-    weights = None if tuned is None else tuned.weights
-    report = {
-        **choice_report(choice, scores, y),
-        "n_questions": len(set(questions)),
-        "runs": sorted(set(usable["run"])),
-        "seed": seed,
-        **_kinds(usable),
-        "defined_parts": count_defined_parts(defined_parts(usable, weights)),
-        "left_out": left_out,
-        "domains": by_domain,
-        "weights": None if tuned is None else tuned_report(tuned),
+    weights = None if tuned_weights is None else tuned_weights.weights
+    report = _common_report(usable_rows, choice, scores, n_left_out_by_reason, seed) | {
+        "defined_parts": count_component_sets(defined_components(usable_rows, weights)),
+        "domains": report_by_domain,
+        "weights": None if tuned_weights is None else tuned_report(tuned_weights),
     }
-    digest_ = labels_digest(usable, scores)
-    version = None
-    if keep is not None:
-        params = {
-            "all": best.params,
-            "domains": {name: domain_map.params for name, domain_map in domain_calibrators.items()},
-        }
-        version = keep(best.method, params, weights, digest_, report)
-    return Fitted(
-        version,
-        best,
-        domain_calibrators,
-        weights,
-        choice,
-        tuned,
-        {**report, "labels_digest": digest_},
+    return FitResult(
+        None, best_calibrator, domain_calibrators, weights, choice, tuned_weights, report
     )
 
 
-def fit_combined(
-    labels: pd.DataFrame, *, seed: int = 0, keep: Callable[..., int] | None = None
-) -> Fitted:
-    """Fit all measured features combined, on a table of labelled items."""
-    usable, left_out = usable_labels(labels)
-    y, questions = usable["target"].astype(bool).to_numpy(), usable["question"].tolist()
-    if refused := missing_labels_reason("any", y):
-        raise NotCalibrated(
-            f"No calibrator can be fitted: {refused}. Label more items, or cotlab labels import"
-            " FILE."
-        )
-    combined = combine(usable, y, questions, seed=seed)
-    scores = usable["r_raw"].to_numpy(dtype=float)
-    choice = combined_choice(combined.predicted, y, questions, combined.folds, scores, seed=seed)
-    best = choice.chosen.calibrator
-    assert best is not None
-    report = {
-        **choice_report(choice, scores, y),
-        "n_questions": len(set(questions)),
-        "runs": sorted(set(usable["run"])),
-        "seed": seed,
-        "left_out": left_out,
-        "domains": {},
-        "weights": None,
-        "combination": dict(combined.combination.params),
-        **_kinds(usable),
-        "defined_parts": count_defined_parts(
-            defined_parts(usable, combination=combined.combination.params)
-        ),
-    }
-    digest_ = labels_digest(usable, scores)
-    params = {"all": best.params, "domains": {}, COMBINED: dict(combined.combination.params)}
-    version = None if keep is None else keep(COMBINED, params, None, digest_, report)
-    return Fitted(version, best, {}, None, choice, None, {**report, "labels_digest": digest_})
+def _fit_combined_features(
+    labels: pd.DataFrame, without: Sequence[str], by_domain: bool, seed: int
+) -> FitResult:
+    """Fit all measured features combined."""
+    fit = fit_measured_features(labels, without=without, by_domain=by_domain, seed=seed)
+    calibrator = fit.choice.chosen_trial.calibrator
+    assert calibrator is not None
+    raw_scores = fit.labels["r_raw"].where(fit.labels["status"] == "ok").to_numpy(dtype=float)
+    report = _common_report(fit.labels, fit.choice, raw_scores, fit.left_out, seed)
+    report |= {**fit.report, "domains": {}, "weights": None}
+    return FitResult(None, calibrator, {}, None, fit.choice, None, report)
 
 
-def _kinds(labels: pd.DataFrame) -> dict[str, list[str]]:
-    """Return the components and chains of the labelled r_raw, for the report."""
+def _components_and_targets(labels: pd.DataFrame) -> tuple[Floats, np.ndarray[Any, Any]]:
+    """Return the components (n, 5) of labelled items, and whether each is acceptable."""
+    components = labels[list(COMPONENT_NAMES)].to_numpy(dtype=float)
+    return components, labels["target"].astype(bool).to_numpy()
+
+
+def _common_report(
+    labels: pd.DataFrame,
+    choice: CalibratorChoice,
+    scores: Floats,
+    n_left_out_by_reason: Mapping[str, int],
+    seed: int,
+) -> dict[str, Any]:
+    """Return what the report of every fit has."""
     return {
-        "parts": sorted(set(text_column(labels, "parts")) - {""}),
-        "chains": sorted(set(text_column(labels, "chain")) - {""}),
+        **choice_report(choice, scores, labels["target"].astype(bool).to_numpy()),
+        "n_questions": labels["question"].nunique(),
+        "runs": sorted(set(labels["run"])),
+        "seed": seed,
+        "parts": sorted(set(read_text_column(labels, "parts")) - {""}),
+        "chains": sorted(set(read_text_column(labels, "chain")) - {""}),
+        "left_out": n_left_out_by_reason,
+        "n_imported": int((labels["origin"] == FROM_IMPORT).sum()),
+        "labels_digest": labels_digest(labels, scores),
     }
 
 
-def rollback(store: Store, version: int, *, by: str, reason: str) -> None:
+def roll_back_calibrator(store: Store, version: int, *, author: str, reason: str) -> None:
     """Put an older version back into use; it predicts what it did. UnknownName without one."""
     if not reason.strip():
         raise ConfigError("A rollback needs its reason: --reason TEXT; it is kept with the change.")
     with store.writing() as connection:
-        activate_calibrator(connection, version, by=by, reason=reason)
+        activate_calibrator(connection, version, author=author, reason=reason)
 
 
-def tune_runs(
-    store: Store, runs: Sequence[str] | None, *, objective: str = "auc", seed: int = 0
-) -> Tuned:
+def tune_weights_on_runs(
+    store: Store,
+    runs: Sequence[str] | None,
+    *,
+    objective: str = "auc",
+    target: str = DEFAULT_TARGET,
+    seed: int = 0,
+) -> TunedWeights:
     """Tune weights on the labels of runs, or of every run with labels."""
+    _require_objective(objective)
+    labels = load_labelled_features(store, runs, target=target)
+    usable_rows, left_out = select_usable_labels(labels)
+    components, y = _components_and_targets(usable_rows)
+    require_labels(len(labels), y, left_out, "an r_raw", NO_R_RAW_ADVICE)
+    return tune_weights(
+        components, y, usable_rows["question"].tolist(), objective=objective, seed=seed
+    )
+
+
+def _require_objective(objective: str) -> None:
+    """Raise ConfigError where weights cannot be tuned for this."""
     if objective not in OBJECTIVES:
         raise ConfigError(
             f"{objective!r} is nothing that weights are tuned for: {' or '.join(OBJECTIVES)}"
         )
-    return tune_labels(labelled(store, runs), objective=objective, seed=seed)
 
 
-def tune_labels(labels: pd.DataFrame, *, objective: str = "auc", seed: int = 0) -> Tuned:
-    """Tune weights on a table of labelled items; see ``cotlab.reliability.composite``."""
-    usable, _ = usable_labels(labels)
-    components, y = (
-        usable[list(COMPONENTS)].to_numpy(dtype=float),
-        usable["target"].astype(bool).to_numpy(),
-    )
-    return tune_weights(components, y, usable["question"].tolist(), objective=objective, seed=seed)
-
-
-def _calibrator_writer(store: Store, by: str, note: str) -> Callable[..., int]:
-    def keep(
-        method: str,
-        params: Mapping[str, Any],
-        weights: Mapping[str, float] | None,
-        digest_: str,
-        report: Mapping[str, Any],
-    ) -> int:
-        with store.writing() as connection:
-            version = add_calibrator(
-                connection,
-                method=method,
-                params=params,
-                weights=weights,
-                labels_digest=digest_,
-                n=report["n"],
-                n_positive=report["n_positive"],
-                report=report,
-                by=by,
-                note=note,
+def _refusal_reason(store: Store, fit_result: FitResult) -> str:
+    """Return why no version of a fit is kept; "" where one may be."""
+    quality, report = fit_result.choice.chosen_trial.quality, fit_result.report
+    assert quality is not None
+    gain, method = quality.gained, fit_result.calibrator.method
+    if gain.hi is None or gain.hi >= 0:
+        return (
+            f"{method} does not predict {report['n']} labels better than their base rate"
+            f" {report['base_rate']:.3g} does: Brier score {_interval_text(quality.brier)}, minus"
+            f" that of the base rate {_interval_text(gain)}. Label more items, or use"
+            " another score."
+        )
+    baseline = trivial_reason(report) if "baselines" in report else ""
+    if baseline:
+        entry = report["baselines"][baseline]
+        return (
+            f"{method} does not predict {report['n']} labels better than {baseline} alone:"
+            f" Brier score {_interval_text(quality.brier)}, of {baseline}"
+            f" {_stored_interval_text(entry['brier'])}, difference"
+            f" {_stored_interval_text(entry['brier_difference'])}. Measure more"
+            " (--scorer text_features, a critic, a process reward model), or label more items."
+        )
+    for version in list_calibrators(store).to_dict("records"):
+        stored_target = json.loads(version["report"]).get("target", DEFAULT_TARGET)
+        if stored_target != report["target"]:
+            continue
+        if (version["labels_digest"], version["method"]) == (report["labels_digest"], method) and (
+            _map_names(json.loads(version["params"])) == _map_names(_stored_params(fit_result))
+        ):
+            return (
+                f"version {version['version']} is {method} too, fitted on the same {report['n']}"
+                " labels. Label more items, or put it into use with cotlab calibrate --rollback"
+                f" {version['version']}."
             )
-            activate_calibrator(
-                connection,
-                version,
-                by=by,
-                reason=note or f"fitted on {report['n']} labels: {report['why']}",
-            )
-        return version
+    return ""
 
-    return keep
+
+def _interval_text(interval: Interval) -> str:
+    return interval_text(interval.point, interval.lo, interval.hi)
+
+
+def _stored_interval_text(interval: Mapping[str, Any]) -> str:
+    return interval_text(interval["point"], interval["lo"], interval["hi"])
+
+
+def _map_names(params: Mapping[str, Any]) -> tuple[list[str], ...]:
+    combination = params.get(COMBINED_METHOD) or {}
+    columns = {f"{c['feature']} {c.get('domain', '')}" for c in combination.get("columns", ())}
+    return sorted(params), sorted(params["domains"]), sorted(columns)
+
+
+def _stored_params(fit_result: FitResult) -> dict[str, Any]:
+    params = {
+        "all": fit_result.calibrator.params,
+        "domains": {
+            name: domain_calibrator.params
+            for name, domain_calibrator in fit_result.calibrator_by_domain.items()
+        },
+    }
+    if "combination" in fit_result.report:
+        params[COMBINED_METHOD] = fit_result.report["combination"]
+    return params
+
+
+def _store_and_activate(store: Store, fit_result: FitResult, author: str, note: str) -> FitResult:
+    """Store a fitted calibrator as a new version, and use it."""
+    report = dict(fit_result.report)
+    label_digest = report.pop("labels_digest")
+    reason = note or f"fitted on {report['n']} labels: {report['why']}"
+    with store.writing() as connection:
+        version = add_calibrator(
+            connection,
+            method=fit_result.calibrator.method,
+            params=_stored_params(fit_result),
+            weights=fit_result.weights,
+            labels_digest=label_digest,
+            n=report["n"],
+            n_positive=report["n_positive"],
+            report=report,
+            author=author,
+            note=note,
+        )
+        activate_calibrator(connection, version, author=author, reason=reason)
+    return replace(fit_result, version=version)

@@ -12,12 +12,14 @@ import pandas as pd
 
 from cotlab.core.errors import UnknownName
 from cotlab.core.labels import ACTIONS, Decision
-from cotlab.reliability.policy import DEFAULT, UNCALIBRATED, Policy, PolicyError
+from cotlab.reliability.policy import DEFAULT_DOMAIN, UNCALIBRATED_REASON, Policy, PolicyError
 from cotlab.reliability.volumes import apply_policy
-from cotlab.review.labelling.targets import targets
-from cotlab.review.release.apply import r_cal
+from cotlab.review.labelling.targets import load_targets
+from cotlab.review.release.apply import calibrated_scores, calibrator_target
 from cotlab.review.release.features import feature_table
+from cotlab.review.release.joined_runs import complete_run_features
 from cotlab.store import read
+from cotlab.store.calibrators import current_calibrator
 from cotlab.store.database import Store
 from cotlab.store.decisions import (
     add_audit,
@@ -25,58 +27,82 @@ from cotlab.store.decisions import (
     add_policy,
     current_policy,
     current_versions,
+    is_same_decision,
     newest_decisions,
-    same_decision,
 )
 
 EMPTY_POLICY = Policy({})
 """The policy where none was ever set: everything is escalated."""
-ONCE = "thresholds given for this time"
+TEMPORARY_POLICY_REASON = "thresholds given for this time"
 """Reason in the audit of decisions under thresholds that are not the stored policy's."""
 
 
-def scored(store: Store, runs: Sequence[str]) -> pd.DataFrame:
+def load_scored_items(
+    store: Store, runs: Sequence[str], *, completed_by: Sequence[str] = ()
+) -> pd.DataFrame:
     """Return the feature vectors of runs with what decisions need.
+
+    Parameters
+    ----------
+    store : Store
+    runs : sequence of str
+        Run ids.
+    completed_by : sequence of str
+        Runs on the same chains, whose measurements fill what these runs did not measure; where the
+        calibrator in use was fitted on joined runs, these do too.
 
     Returns
     -------
     DataFrame
-            The columns of ``feature_table``, r_raw as the calibrator in use weighs it, and
-        ``r_cal`` (NaN
-            where there is none), ``told`` (why there is none, or what a reader must know),
-        ``calibrator``
-            (its version or None) and ``target`` (True, False, or None where raters gave no clear
-        label).
+        The columns of ``feature_table``, r_raw as the calibrator in use weighs it, and
+        ``r_cal`` (NaN where there is none), ``told`` (the reason why there is none, or
+        what a reader must know), ``calibrator`` (its version or None) and ``targets`` (True, False,
+        or None where there is no clear label): the target of the calibrator in use.
     """
-    table = feature_table(store, runs)
-    calibrated = r_cal(store, table)
-    target_of = {
-        (row["run"], row["item_id"]): row["target"]
-        for row in targets(store, runs).to_dict("records")
-    }
-    keys = zip(table["run"], table["item_id"], strict=True)
-    target = pd.Series([target_of.get(key) for key in keys], index=table.index, dtype=object)
-    return table.assign(
-        r_raw=calibrated["r_raw"],
-        r_cal=calibrated["r_cal"],
-        told=calibrated["why"],
-        calibrator=calibrated["calibrator"],
-        target=target,
+    calibrator = current_calibrator(store)
+    joined_runs = ((calibrator or {}).get("report") or {}).get("joined_runs") or ()
+    others = [run for run in dict.fromkeys((*completed_by, *joined_runs)) if run not in runs]
+    table = (
+        complete_run_features(store, runs, others)
+        if others or joined_runs
+        else feature_table(store, runs)
     )
+    calibrated_table = calibrated_scores(store, table)
+    target = calibrator_target(calibrator)
+    target_table = load_targets(store, runs, target=target)
+    target_by_item = target_table.set_index(["run", "item_id"])["target"].to_dict()
+    item_keys = zip(table["run"], table["item_id"], strict=True)
+    targets = pd.Series(
+        [target_by_item.get(key) for key in item_keys], index=table.index, dtype=object
+    )
+    columns = calibrated_table[["r_raw", "r_cal", "calibrator"]]
+    has_probability = calibrated_table["r_cal"].notna()  # a combined one needs no r_raw
+    table = table.assign(
+        status=table["status"].mask(has_probability, "ok"),
+        reason=table["reason"].mask(has_probability, None),
+    )
+    return table.assign(**columns, told=calibrated_table["why"], target=targets)
 
 
-def unscored(store: Store, run: str, decided: int) -> int:
+def count_unscored_items(store: Store, run: str, n_decided: int) -> int:
     """Return the number of items of a run without scores; a run that has not ended has some."""
-    return max(0, int(read.get_run(store, run)["n_items"] or 0) - decided)
+    return max(0, int(read.get_run(store, run)["n_items"] or 0) - n_decided)
 
 
-def policy_of(store: Store) -> Policy:
+def load_policy(store: Store) -> Policy:
     """Return the current policy; ``EMPTY_POLICY`` where none was ever set."""
     row = current_policy(store)
     return EMPTY_POLICY if row is None else Policy.from_row(row)
 
 
-def decide_run(store: Store, run: str, *, by: str, policy: Policy | None = None) -> list[Decision]:
+def decide_run(
+    store: Store,
+    run: str,
+    *,
+    author: str,
+    policy: Policy | None = None,
+    completed_by: Sequence[str] = (),
+) -> list[Decision]:
     """Decide on every item of a run that has scores, and store the decisions that are new.
 
     Parameters
@@ -84,10 +110,12 @@ def decide_run(store: Store, run: str, *, by: str, policy: Policy | None = None)
     store : Store
     run : str
         Its id.
-    by : str
+    author : str
         Who decides; stored with each decision and in the audit.
     policy : Policy, optional
         Thresholds for this time only; by default the stored ones.
+    completed_by : sequence of str
+        As ``load_scored_items``.
 
     Returns
     -------
@@ -103,29 +131,34 @@ def decide_run(store: Store, run: str, *, by: str, policy: Policy | None = None)
         If the run has no scores yet.
     """
     while True:
-        current = policy or policy_of(store)
-        table = scored(store, [run])
+        applied_policy = policy or load_policy(store)
+        table = load_scored_items(store, [run], completed_by=completed_by)
         if table.empty:
             raise PolicyError(
                 f"Run {run} has no scores yet: there is nothing to decide. Finish it with cotlab"
                 f" run --resume {run}"
             )
-        written = _write_decisions(
-            store, run, _decisions(table, current, by), current, by, once=policy is not None
+        stored_decisions = _write_decisions(
+            store,
+            run,
+            _make_decisions(table, applied_policy, author),
+            applied_policy,
+            author,
+            is_temporary=policy is not None,
         )
-        if written is not None:
-            return written
+        if stored_decisions is not None:
+            return stored_decisions
 
 
-def domain_for(store: Store, name: str, *, unseen: bool = False) -> str:
-    """Return the domain to set thresholds for; ``DEFAULT``, all others, without a name.
+def resolve_domain(store: Store, name: str, *, allow_unseen: bool = False) -> str:
+    """Return the domain to set thresholds for; ``DEFAULT_DOMAIN``, all others, without a name.
 
     Parameters
     ----------
     store : Store
     name : str
         A category of items.
-    unseen : bool
+    allow_unseen : bool
         Accept it although no suite in the store has such items yet.
 
     Raises
@@ -134,28 +167,27 @@ def domain_for(store: Store, name: str, *, unseen: bool = False) -> str:
         If no item of the store is of this category: thresholds under a mistyped name would apply to
         nothing.
     PolicyError
-        If it is ``DEFAULT``. A category of that name cannot have thresholds of its own, because
-        those under this name apply to every domain without its own.
+        If it is ``DEFAULT_DOMAIN``. A category of that name cannot have thresholds of its own,
+        because those under this name apply to every domain without its own.
     """
     if not name:
-        return DEFAULT
-    if name == DEFAULT:
+        return DEFAULT_DOMAIN
+    if name == DEFAULT_DOMAIN:
         raise PolicyError(
-            f"{DEFAULT!r} names the thresholds of all items whose category has none of its own, so"
-            " no category of this name can have its own. To set those, leave --domain out; for a"
-            " category of this name, give it another in the suite"
+            f"{DEFAULT_DOMAIN!r} names the thresholds of all items whose category has none of its"
+            " own, so no category of this name can have its own. To set those, leave --domain out;"
+            " for a category of this name, give it another in the suite"
         )
-    known = read.list_domains(store)
-    if name not in known and not unseen:
-        raise UnknownName(
-            "domain",
-            name,
-            list(dict.fromkeys([*get_close_matches(name, known, 3, 0.5), *known[:20]])),
+    known_domains = read.list_domains(store)
+    if name not in known_domains and not allow_unseen:
+        suggestions = dict.fromkeys(
+            [*get_close_matches(name, known_domains, 3, 0.5), *known_domains[:20]]
         )
+        raise UnknownName("domain", name, list(suggestions))
     return name
 
 
-def set_policy(store: Store, policy: Policy, *, by: str, reason: str) -> Policy:
+def set_policy(store: Store, policy: Policy, *, author: str, reason: str) -> Policy:
     """Put a policy into use; who, why and what it was before are stored in the audit.
 
     Raises
@@ -168,21 +200,23 @@ def set_policy(store: Store, policy: Policy, *, by: str, reason: str) -> Policy:
     if not policy.thresholds:
         raise PolicyError("A policy needs thresholds: --low and --high")
     with store.writing() as connection:
-        version = add_policy(connection, **policy.stored(), by=by, reason=reason.strip())
+        version = add_policy(
+            connection, **policy.to_columns(), author=author, reason=reason.strip()
+        )
     return Policy(policy.thresholds, policy.capacity, policy.minutes, version, policy.how)
 
 
-def reasons(decided: Sequence[Decision]) -> list[tuple[str, str, int]]:
+def count_decision_reasons(decisions: Sequence[Decision]) -> list[tuple[str, str, int]]:
     """Count decisions by action and kind of reason, the most frequent first in an action."""
-    return _counted((decision.action, decision.reason) for decision in decided)
+    return _count_reason_pairs((decision.action, decision.reason) for decision in decisions)
 
 
-def reasons_of(table: pd.DataFrame) -> list[tuple[str, str, int]]:
+def count_stored_reasons(table: pd.DataFrame) -> list[tuple[str, str, int]]:
     """Count decisions of a stored table as ``reasons`` does."""
-    return _counted(zip(table["action"], table["reason"], strict=True))
+    return _count_reason_pairs(zip(table["action"], table["reason"], strict=True))
 
 
-def _counted(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
+def _count_reason_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
     counts = Counter((action, reason.partition(":")[0]) for action, reason in pairs)
     return sorted(
         ((*kind, n) for kind, n in counts.items()),
@@ -191,42 +225,65 @@ def _counted(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
 
 
 def _write_decisions(
-    store: Store, run: str, decided: list[Decision], applied_policy: Policy, by: str, *, once: bool
+    store: Store,
+    run: str,
+    decisions: list[Decision],
+    applied_policy: Policy,
+    author: str,
+    *,
+    is_temporary: bool,
 ) -> list[Decision] | None:
     """Store the decisions and return them as stored; equal ones are not written again.
 
     None, and nothing is written, where another policy or calibrator has come into use meanwhile: a
     stricter one would be bypassed.
     """
-    sizes = {action: sum(decision.action == action for decision in decided) for action in ACTIONS}
+    n_by_action = {
+        action: sum(decision.action == action for decision in decisions) for action in ACTIONS
+    }
     with store.writing() as connection:
-        policy, calibrator = current_versions(connection)
-        if decided[0].calibrator != calibrator or not (once or applied_policy.version == policy):
+        policy_version, calibrator_version = current_versions(connection)
+        if decisions[0].calibrator != calibrator_version or not (
+            is_temporary or applied_policy.version == policy_version
+        ):
             return None
-        stored = {decision.item_id: decision for decision in newest_decisions(connection, [run])}
-        decided = [
-            (
-                stored[decision.item_id]
-                if _is_stored(stored.get(decision.item_id), decision)
-                else decision
-            )
-            for decision in decided
+        stored_by_item = {
+            decision.item_id: decision for decision in newest_decisions(connection, [run])
+        }
+        decision_pairs = [
+            (stored_by_item.get(decision.item_id), decision) for decision in decisions
         ]
-        new = add_decisions(connection, decided)
-        if new:
-            after = {
-                **sizes,
-                "written": new,
+        decisions = [
+            (
+                stored_decision
+                if stored_decision and is_same_decision(stored_decision, new_decision)
+                else new_decision
+            )
+            for stored_decision, new_decision in decision_pairs
+        ]
+        n_written = add_decisions(connection, decisions)
+        if n_written:
+            audit_entry = {
+                **n_by_action,
+                "written": n_written,
                 "policy": applied_policy.version,
-                "calibrator": decided[0].calibrator,
+                "calibrator": decisions[0].calibrator,
             }
             if applied_policy.version is None and applied_policy.thresholds:
-                after["thresholds"] = applied_policy.stored()["thresholds"]
-            add_audit(connection, by, "decide", f"run {run}", None, after, ONCE if once else "")
-    return decided
+                audit_entry["thresholds"] = applied_policy.to_columns()["thresholds"]
+            add_audit(
+                connection,
+                author,
+                "decide",
+                f"run {run}",
+                None,
+                audit_entry,
+                TEMPORARY_POLICY_REASON if is_temporary else "",
+            )
+    return decisions
 
 
-def _decisions(table: pd.DataFrame, policy: Policy, by: str) -> list[Decision]:
+def _make_decisions(table: pd.DataFrame, policy: Policy, author: str) -> list[Decision]:
     now = datetime.now(UTC)
     return [
         Decision(
@@ -234,32 +291,28 @@ def _decisions(table: pd.DataFrame, policy: Policy, by: str) -> list[Decision]:
             row["run"],
             row["item_id"],
             row["domain"],
-            _number(row["r_raw"]),
-            _number(row["r_cal"]),
+            _float_or_none(row["r_raw"]),
+            _float_or_none(row["r_cal"]),
             row["action"],
-            _reason(row["why"], row),
-            _number(row["low"]),
-            _number(row["high"]),
+            _full_reason(row["why"], row),
+            _float_or_none(row["low"]),
+            _float_or_none(row["high"]),
             None if pd.isna(row["calibrator"]) else int(row["calibrator"]),
             policy.version,
             now,
-            by,
+            author,
         )
         for row in apply_policy(table, policy).to_dict("records")
     ]
 
 
-def _is_stored(stored: Decision | None, decision: Decision) -> bool:
-    return stored is not None and same_decision(stored, decision)
-
-
-def _reason(kind: str, row: dict[str, object]) -> str:
+def _full_reason(kind: str, row: dict[str, object]) -> str:
     """Return the kind of reason and, behind a colon, further details of the item."""
-    more = row["reason"] if row["status"] != "ok" else row["told"]
-    if kind == UNCALIBRATED and not more:
-        more = "no calibrator gives a probability"
-    return f"{kind}: {more}" if isinstance(more, str) and more else kind
+    details = row["reason"] if row["status"] != "ok" else row["told"]
+    if kind == UNCALIBRATED_REASON and not details:
+        details = "no calibrator gives a probability"
+    return f"{kind}: {details}" if isinstance(details, str) and details else kind
 
 
-def _number(value: object) -> float | None:
+def _float_or_none(value: object) -> float | None:
     return None if pd.isna(value) else float(value)  # type: ignore[arg-type]

@@ -5,29 +5,47 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from cotlab.core.keys import digest
-from cotlab.metrics.composite.scorer import FEATURES, PROFILES
-from cotlab.reliability.calibrator import COMBINED
-from cotlab.stats.composite import COMPONENTS
+from cotlab.metrics.composite.scorer import COMPONENTS_BY_PROFILE, FEATURE_SOURCES
+from cotlab.reliability.combination import DOMAIN_FEATURE
+from cotlab.reliability.maps import COMBINED_METHOD
+from cotlab.review.release.combined_features import (
+    ANSWER_FEATURE,
+    CAUSAL_SOURCES,
+    COMBINED_FEATURES,
+    COMBINED_SOURCES,
+    TEXT_SOURCES,
+)
+from cotlab.stats.composite import COMPONENT_NAMES
 from cotlab.store import read
 from cotlab.store.database import Store
+from cotlab.store.feature_scores import FeatureScores, load_feature_scores
+from cotlab.suites.importers.chains import CORRECT_KEY
 
 EXTRA_FEATURES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
-    "ccs_corrupt": ("ablation", "answer_change", {"mode": "corrupt"}),
-    "mass_lost": ("mediation", "mass_lost", {"source": "filler", "span": "all"}),
+    **CAUSAL_SOURCES,
     "bypass": ("mediation", "bypass", {"source": "filler", "span": "all"}),
 }
 """Numbers beside the composite's features, where the run measured them: (scorer, metric, facet). A
 step's is averaged over the item's chain."""
 COMPOSITE_COLUMNS = {"r_raw": "r_raw", "weight": "weight_defined", "correct": "answer_correct"}
 """Columns that come from the composite → its metrics."""
-NUMBERS = (*COMPOSITE_COLUMNS, *FEATURES, *EXTRA_FEATURES)
-"""Every numeric column of ``feature_table``."""
-NO_COMPOSITE = "the run has no composite: measure it with --profile phase3"
+NUMERIC_COLUMNS = (*COMPOSITE_COLUMNS, *FEATURE_SOURCES, *EXTRA_FEATURES)
+"""Numeric columns that drift is watched in."""
+FURTHER_COLUMNS = tuple(name for name in COMBINED_FEATURES if name not in NUMERIC_COLUMNS)
+"""Columns that combined fits read besides."""
+CUT_OFF_STATUSES = ("error", "refused", "stopped")
+"""Statuses of an r_raw whose item was not measured to the end, so that no fit reads it."""
+NO_COMPOSITE_REASON = "the run has no composite: measure it with --profile phase3"
 """Reason of a missing r_raw in a run without composite."""
 
 
@@ -43,114 +61,186 @@ def feature_table(store: Store, runs: Sequence[str]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``run, item_id, domain`` (the item's category, "" without), ``question`` (digest of its
+        ``run, item_id, domain`` (the item's category, "" without),
+        ``domain_or_suite`` (the category, the suite's name without), ``question`` (digest of its
         text: items with the same one belong into one fold), ``status`` and ``reason`` of r_raw,
         ``parts`` that its profile combines ("CVFRD", "" where unknown), ``chain`` that it is of
-        ("reference", "own", "" where unknown) and the columns ``NUMBERS``: floats, NaN where there
-        is no value. Ordered as the runs are given and by the items' position in their suite.
+        ("reference", "own", "" where unknown) and the columns ``NUMERIC_COLUMNS`` and
+        ``FURTHER_COLUMNS``: floats, NaN where there is no value. Ordered as the runs are given and
+        by the items' position in their suite.
 
     Raises
     ------
     UnknownName
         If the store has no such run.
     """
-    tables = [_of_run(store, run_id) for run_id in dict.fromkeys(runs)]
+    tables = [_load_run_features(store, run_id) for run_id in dict.fromkeys(runs)]
     columns = [
         "run",
         "item_id",
         "domain",
+        DOMAIN_FEATURE,
         "question",
         "status",
         "reason",
         "parts",
         "chain",
-        *NUMBERS,
+        *NUMERIC_COLUMNS,
+        *FURTHER_COLUMNS,
     ]
     if not tables:
         return pd.DataFrame(columns=columns)
     return pd.concat(tables, ignore_index=True)[columns]
 
 
-def _of_run(store: Store, run_id: str) -> pd.DataFrame:
-    read.get_run(store, run_id)
+def _load_run_features(store: Store, run_id: str) -> pd.DataFrame:
+    """Return the features of a run, from the cache where it and its suite have not changed."""
+    run = read.get_run(store, run_id)
+    [(suite_added_us,)] = store.query_rows(
+        "SELECT max(epoch_us(added_at)) FROM suites WHERE digest = ?", [run["suite"]]
+    )
+    return _cached_run_features(store.folder, tuple(run.items()), suite_added_us)
+
+
+@lru_cache(maxsize=8)
+def _cached_run_features(
+    folder: Path, row: tuple[tuple[str, Any], ...], suite_added_us: int | None
+) -> pd.DataFrame:
+    """Return the features of a run; a suite is added anew where it was redacted before."""
+    run = dict(row)
+    sources = {**FEATURE_SOURCES, **EXTRA_FEATURES, **COMBINED_SOURCES}
     metrics = {
         *COMPOSITE_COLUMNS.values(),
         "feature",
-        *(metric for _, metric, _ in (*FEATURES.values(), *EXTRA_FEATURES.values())),
+        *(metric for _, metric, _ in sources.values()),
     }
-    scores = read.run_scores(store, run_id, metrics=sorted(metrics))
-    items = read.items_of_run(store, run_id)
+    scores = load_feature_scores(
+        Store(folder),
+        str(run["id"]),
+        sorted(metrics),
+        status_metric=COMPOSITE_COLUMNS["r_raw"],
+        meta_key=CORRECT_KEY,
+    )
+    items = scores.items
     table = pd.DataFrame(
         {
-            "run": run_id,
+            "run": str(run["id"]),
             "item_id": items["id"],
             "domain": items["category"].fillna(""),
+            DOMAIN_FEATURE: items["category"].fillna("").replace("", str(run["suite_name"])),
             "question": [digest(text) for text in items["question"]],
         }
     )
-    facets = {text: json.loads(text) for text in scores["facet"].unique()}
-    columns = {}
-    for name in NUMBERS:
-        columns[name] = table["item_id"].map(_means(scores, facets, name)).astype(float)
-    raw = scores[scores["metric"] == "r_raw"].drop_duplicates("item_id").set_index("item_id")
-    table["status"] = table["item_id"].map(raw["status"]).astype(object).fillna("undefined")
+    facet_by_text = {text: json.loads(text) for _, _, text in scores.groups}
+    item_ids = table["item_id"]
+    composite_rows = scores.composites.drop_duplicates("item_id").set_index("item_id")
+    profiles = composite_rows["facet"].map(
+        lambda text: COMPONENTS_BY_PROFILE.get(facet_by_text[text].get("profile", ""), "")
+    )
+    table["status"] = item_ids.map(composite_rows["status"]).astype(object).fillna("undefined")
     table["reason"] = (
-        table["item_id"]
-        .map(raw["reason"])
+        item_ids.map(composite_rows["reason"])
         .astype(object)
-        .where(table["item_id"].isin(raw.index), NO_COMPOSITE)
+        .where(item_ids.isin(composite_rows.index), NO_COMPOSITE_REASON)
     )
-    profile = (
-        raw["facet"]
-        .map(lambda text: facets[text].get("profile", ""))
-        .map(lambda name: PROFILES.get(name, ""))
+    table["parts"] = item_ids.map(profiles).astype(object).fillna("")
+    table["chain"] = _measured_chains(item_ids, composite_rows, facet_by_text)
+    scores_by_group = _ScoresByGroup(scores, facet_by_text)
+    mean_columns = {
+        name: scores_by_group.mean_by_item(name) for name in (*NUMERIC_COLUMNS, *COMBINED_SOURCES)
+    }
+    is_right = items["field"].map({"true": 1.0, "false": 0.0}).astype(float)
+    mean_columns[ANSWER_FEATURE] = np.where(
+        np.isnan(mean_columns["correct"]),
+        is_right.where(table["chain"] == "reference"),
+        mean_columns["correct"],
     )
-    table["parts"] = table["item_id"].map(profile).astype(object).fillna("")
-    chain = raw["facet"].map(lambda text: facets[text].get("chain", ""))
-    table["chain"] = table["item_id"].map(chain).astype(object).fillna("")
-    return table.assign(**columns)
+    return pd.concat([table, pd.DataFrame(mean_columns, table.index)], axis=1)
 
 
-def _means(scores: pd.DataFrame, facets: Mapping[str, Mapping[str, str]], name: str) -> pd.Series:
-    """Return item → mean value of one number, by the composite where it has it."""
+def _measured_chains(
+    item_ids: pd.Series,
+    composite_rows: pd.DataFrame,
+    facet_by_text: Mapping[str, Mapping[str, str]],
+) -> pd.Series:
+    """Return whose chain each item's r_raw is of, else its other scores where they agree."""
 
-    def chosen(metric: str, scorer: str | None, facet: Mapping[str, str]) -> pd.DataFrame:
-        rows = scores[scores["metric"] == metric]
-        if scorer is not None:
-            rows = rows[rows["scorer"] == scorer]
-        return rows[
-            rows["facet"].map(lambda text: facet.items() <= facets[text].items()).astype(bool)
+    def read_chain(text: str) -> str:
+        return str(facet_by_text[text].get("chain", ""))
+
+    chains = item_ids.map(composite_rows["facet"].map(read_chain)).astype(object)
+    other_chains = {read_chain(text) for text in facet_by_text} - {""}
+    return chains.fillna(other_chains.pop() if len(other_chains) == 1 else "")
+
+
+class _ScoresByGroup:
+    """The scores of a run by what they have in common, to be averaged by item."""
+
+    def __init__(
+        self, scores: FeatureScores, facet_by_text: Mapping[str, Mapping[str, str]]
+    ) -> None:
+        self._groups = scores.groups
+        self._facet_by_text = facet_by_text
+        self._n_items = len(scores.items)
+        positions = scores.values["position"].to_numpy()
+        self._rows = np.searchsorted(scores.items["position"].to_numpy(), positions)
+        self._values = scores.values["value"].to_numpy(dtype=float)
+        groups = scores.values["group"].to_numpy()
+        self._order = np.argsort(groups, kind="stable")
+        self._starts = np.searchsorted(groups[self._order], np.arange(len(self._groups) + 1))
+
+    def mean_by_item(self, name: str) -> NDArray[np.float64]:
+        """Return the mean of one number for each item, NaN without, by the composite's score."""
+        if name in COMPOSITE_COLUMNS:
+            return self._mean_of(self._select_groups(COMPOSITE_COLUMNS[name]))
+        sources = {**COMBINED_SOURCES, **FEATURE_SOURCES, **EXTRA_FEATURES}
+        scorer, metric, facet = sources[name]
+        by_composite = self._select_groups("feature", {"feature": name})
+        if name in TEXT_SOURCES or not by_composite:
+            return self._mean_of(self._select_groups(metric, facet, scorer))
+        return self._mean_of(by_composite)
+
+    def _select_groups(
+        self, metric: str, facet: Mapping[str, str] = MappingProxyType({}), scorer: str = ""
+    ) -> list[int]:
+        return [
+            index
+            for index, group in enumerate(self._groups)
+            if group.metric == metric
+            and scorer in ("", group.scorer)
+            and facet.items() <= self._facet_by_text[group.facet].items()
         ]
 
-    if name in COMPOSITE_COLUMNS:
-        rows = chosen(COMPOSITE_COLUMNS[name], None, {})
-    else:
-        scorer, metric, facet = {**FEATURES, **EXTRA_FEATURES}[name]
-        rows = (
-            chosen("feature", None, {"feature": name})
-            if name in FEATURES
-            else chosen(metric, scorer, facet)
-        )
-        if rows.empty:
-            rows = chosen(metric, scorer, facet)
-    return rows.groupby("item_id")["value"].mean()
+    def _mean_of(self, groups: Sequence[int]) -> NDArray[np.float64]:
+        means = np.full(self._n_items, np.nan)
+        if not groups:
+            return means
+        slices = [self._order[self._starts[k] : self._starts[k + 1]] for k in groups]
+        selected = np.sort(np.concatenate(slices))  # the order of the scores, by item
+        rows, values = self._rows[selected], self._values[selected]
+        if (np.diff(rows) > 0).all():  # a score an item
+            means[rows] = values
+        else:
+            by_row = pd.Series(values).groupby(rows).mean()
+            means[by_row.index] = by_row
+        return means
 
 
-UNLABELLED = (
+UNLABELLED_REASON = (
     "of this item {defined} are defined, and the calibrator's labelled items have {labelled}: label"
     " items like this one and fit a calibrator on them too"
 )
 """Reason of a missing r_cal: no labelled item has the same components."""
-UNKNOWN = (
+UNKNOWN_COMPONENTS_REASON = (
     "which parts the labelled items of calibrator {version} have cannot be known any more: fit one"
     " anew with cotlab calibrate RUN"
 )
 """Reason of a missing r_cal: the components of the labelled items are unknown."""
-_MAX_SETS = 3
+_MAX_LISTED_SETS = 3
 """Sets of components that a reason names; further ones are counted."""
 
 
-def defined_parts(
+def defined_components(
     features: pd.DataFrame,
     weights: Mapping[str, float] | None = None,
     combination: Mapping[str, Any] | None = None,
@@ -169,31 +259,51 @@ def defined_parts(
     combination : mapping, optional
         ``Combination.params``; r_cal rests on its features then.
     """
+    if combination is not None and "families" in combination:
+        return _defined_families(features, combination["families"])
     if combination is not None:
-        names = tuple(sorted(combination["features"]))  # the store does not keep their order
+        component_names = tuple(
+            sorted(combination["features"])
+        )  # the store does not keep their order
     elif weights is not None:
-        names = tuple(part for part in COMPONENTS if weights.get(part, 0.0) > 0)
+        component_names = tuple(part for part in COMPONENT_NAMES if weights.get(part, 0.0) > 0)
     else:
-        names = COMPONENTS
-    known = {
-        name: features[name].notna().to_numpy() if name in features else [False] * len(features)
-        for name in names
-    }
-    composed = (
-        features["parts"].tolist()
-        if weights is None and combination is None and "parts" in features
-        else []
-    )
-    profiles = composed or [""] * len(features)
+        component_names = COMPONENT_NAMES
+    is_defined = features.reindex(columns=list(component_names)).notna().to_numpy()
+    uses_profile = weights is None and combination is None and "parts" in features
+    profiles = features["parts"] if uses_profile else [""] * len(features)
     return [
-        tuple(name for name in names if known[name][k] and (not profile or name in profile))
-        for k, profile in enumerate(profiles)
+        tuple(
+            name
+            for name, has_value in zip(component_names, row, strict=True)
+            if has_value and (not profile or name in profile)
+        )
+        for row, profile in zip(is_defined, profiles, strict=True)
     ]
 
 
-def count_defined_parts(sets: Sequence[tuple[str, ...]]) -> list[dict[str, Any]]:
+def _defined_families(
+    features: pd.DataFrame, family_by_feature: Mapping[str, str]
+) -> list[tuple[str, ...]]:
+    """Return for each row the families of which it has a feature."""
+    is_defined_by_family = {
+        family: features.reindex(
+            columns=[name for name, of in family_by_feature.items() if of == family]
+        )
+        .notna()
+        .any(axis=1)
+        .to_numpy()
+        for family in sorted(set(family_by_feature.values()))
+    }
+    return [
+        tuple(family for family, is_defined in is_defined_by_family.items() if is_defined[row])
+        for row in range(len(features))
+    ]
+
+
+def count_component_sets(component_sets: Sequence[tuple[str, ...]]) -> list[dict[str, Any]]:
     """Count labelled items by set of components, most frequent first: ``parts`` and ``n``."""
-    return [{"parts": list(parts), "n": n} for parts, n in Counter(sets).most_common()]
+    return [{"parts": list(parts), "n": n} for parts, n in Counter(component_sets).most_common()]
 
 
 def uncalibrated_reasons(features: pd.DataFrame, row: Mapping[str, Any]) -> list[str]:
@@ -202,19 +312,27 @@ def uncalibrated_reasons(features: pd.DataFrame, row: Mapping[str, Any]) -> list
     It applies where labelled items have the same defined components. ``row`` is the calibrator's;
     where its report does not have ``defined_parts``, it applies to no row.
     """
-    labelled = (row["report"] or {}).get("defined_parts")
-    if labelled is None:
-        return [UNKNOWN.format(version=row["version"])] * len(features)
-    sets = {frozenset(entry["parts"]) for entry in labelled}
-    names = [f"{', '.join(entry['parts']) or 'none'} ({entry['n']})" for entry in labelled]
-    more = [f"{len(names) - _MAX_SETS} other sets"] if len(names) > _MAX_SETS else []
-    listed = " or ".join([*names[:_MAX_SETS], *more])
-    rows = defined_parts(features, row["weights"], row["params"].get(COMBINED))
+    labelled_sets = (row["report"] or {}).get("defined_parts")
+    if labelled_sets is None:
+        return [UNKNOWN_COMPONENTS_REASON.format(version=row["version"])] * len(features)
+    known_sets = {frozenset(entry["parts"]) for entry in labelled_sets}
+    set_texts = [f"{', '.join(entry['parts']) or 'none'} ({entry['n']})" for entry in labelled_sets]
+    more_texts = (
+        [f"{len(set_texts) - _MAX_LISTED_SETS} other sets"]
+        if len(set_texts) > _MAX_LISTED_SETS
+        else []
+    )
+    sets_text = " or ".join([*set_texts[:_MAX_LISTED_SETS], *more_texts])
+    component_sets = defined_components(
+        features, row["weights"], row["params"].get(COMBINED_METHOD)
+    )
     return [
         (
             ""
-            if frozenset(parts) in sets
-            else UNLABELLED.format(defined=", ".join(parts) or "no parts", labelled=listed)
+            if frozenset(components) in known_sets
+            else UNLABELLED_REASON.format(
+                defined=", ".join(components) or "no parts", labelled=sets_text
+            )
         )
-        for parts in rows
+        for components in component_sets
     ]

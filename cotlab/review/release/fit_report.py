@@ -3,71 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cotlab.reliability.calibrator import (
-    Calibrator,
-    Choice,
-    Folds,
-    Measured,
-    NotCalibrated,
-    Trial,
+    CalibratorChoice,
+    MeasuredQuality,
+    MethodTrial,
     select_calibrator,
 )
-from cotlab.reliability.composite import Floats, Tuned
+from cotlab.reliability.composite import Floats, TunedWeights
+from cotlab.reliability.maps import Calibrator, Folds, NotCalibrated
 from cotlab.stats.calibration_intervals import measure_difference, measure_interval
 from cotlab.stats.intervals import Interval
 
 
 def interval_json(interval: Interval) -> dict[str, Any]:
     """Return an interval as JSON values."""
-    return {
-        "point": interval.point,
-        "lo": interval.lo,
-        "hi": interval.hi,
-        "n": interval.n,
-        "method": interval.method,
-        "reason": interval.reason,
-        "note": interval.note,
-    }
+    record = asdict(interval)
+    del record["level"]
+    return record
 
 
-def tuned_report(tuned: Tuned) -> dict[str, Any]:
+def tuned_report(tuned_weights: TunedWeights) -> dict[str, Any]:
     """Return the result of tuning as JSON values."""
     return {
-        "weights": dict(tuned.weights),
-        "objective": tuned.objective,
-        "shrunk": tuned.shrunk,
-        "better": tuned.better,
-        "why": tuned.reason,
-        "example": interval_json(tuned.example),
-        "tuned": interval_json(tuned.tuned),
-        "difference": interval_json(tuned.difference),
-        "n": tuned.n,
-        "left_out": tuned.left_out,
-        "folds": int(tuned.folds.max()) + 1,
-        "fold_weights": [dict(fold) for fold in tuned.fold_weights],
+        "objective": tuned_weights.objective,
+        "shrunk": tuned_weights.shrinkage,
+        "better": tuned_weights.is_better,
+        "n": tuned_weights.n,
+        "left_out": tuned_weights.n_left_out,
+        "example": interval_json(tuned_weights.example_objective),
+        "tuned": interval_json(tuned_weights.tuned_objective),
+        "difference": interval_json(tuned_weights.difference),
+        "weights": dict(tuned_weights.weights),
+        "why": tuned_weights.reason,
+        "folds": int(tuned_weights.folds.max()) + 1,
+        "fold_weights": [dict(fold) for fold in tuned_weights.fold_weights],
     }
 
 
-def choice_report(choice: Choice, scores: Floats, y: np.ndarray[Any, Any]) -> dict[str, Any]:
+def choice_report(
+    choice: CalibratorChoice, scores: Floats, y: np.ndarray[Any, Any]
+) -> dict[str, Any]:
     """Return the comparison of methods as JSON values."""
-    best = choice.chosen
-    assert best.measured is not None and best.predicted is not None
+    chosen_trial = choice.chosen_trial
+    assert chosen_trial.quality is not None and chosen_trial.predictions is not None
     diagram = [
         {
-            "lo": each_bin.lo,
-            "hi": each_bin.hi,
-            "predicted": each_bin.predicted,
-            "observed": each_bin.observed.point,
-            "observed_lo": each_bin.observed.lo,
-            "observed_hi": each_bin.observed.hi,
-            "n": each_bin.observed.n,
+            "lo": calibration_bin.lo,
+            "hi": calibration_bin.hi,
+            "predicted": calibration_bin.predicted,
+            "n": calibration_bin.observed.n,
+            "observed": calibration_bin.observed.point,
+            "observed_lo": calibration_bin.observed.lo,
+            "observed_hi": calibration_bin.observed.hi,
         }
-        for each_bin in best.measured.diagram
+        for calibration_bin in chosen_trial.quality.diagram
     ]
     return {
         "n": len(y),
@@ -75,54 +70,52 @@ def choice_report(choice: Choice, scores: Floats, y: np.ndarray[Any, Any]) -> di
         "base_rate": float(y.mean()),
         "folds": int(choice.folds.max()) + 1,
         "base_brier": interval_json(choice.base_brier),
-        "auroc_r_raw": interval_json(choice.auroc_raw),
-        "chosen": best.method,
+        "auroc_r_raw": interval_json(choice.raw_auroc),
+        "chosen": chosen_trial.method,
         "why": choice.reason,
         "methods": [trial_report(trial) for trial in choice.trials],
         "diagram": diagram,
         "points": {
-            "r_raw": [float(v) for v in scores],
-            "predicted": [float(v) for v in best.predicted],
-            "target": [bool(v) for v in y],
+            "r_raw": [None if np.isnan(value) else float(value) for value in scores],
+            "predicted": [float(value) for value in chosen_trial.predictions],
+            "target": [bool(value) for value in y],
         },
     }
 
 
-def trial_report(trial: Trial) -> dict[str, Any]:
+def trial_report(trial: MethodTrial) -> dict[str, Any]:
     """Return the result of one method as JSON values."""
-    record: dict[str, Any] = {"method": trial.method, "refused": trial.refused, "note": ""}
-    if trial.measured is None or trial.calibrator is None:
+    record: dict[str, Any] = {"method": trial.method, "refused": trial.refusal_reason, "note": ""}
+    if trial.quality is None or trial.calibrator is None:
         return record
-    return {**record, "note": trial.calibrator.note, **measured_json(trial.measured)}
+    return {**record, "note": trial.calibrator.note, **quality_json(trial.quality)}
 
 
-def measured_json(measured: Measured) -> dict[str, Any]:
+def quality_json(quality: MeasuredQuality) -> dict[str, Any]:
     """Return the measures of probabilities as JSON values, without the diagram."""
-    each = {
-        name: getattr(measured, name) for name in ("brier", "log_loss", "ece", "auroc", "gained")
-    }
+    interval_fields = ("brier", "log_loss", "ece", "auroc", "gained")
     return {
-        **{name: interval_json(value) for name, value in each.items()},
-        "band": list(measured.band),
-        "bins": measured.bins,
-        "skill": measured.skill,
+        **{name: interval_json(getattr(quality, name)) for name in interval_fields},
+        "band": list(quality.band),
+        "bins": quality.bins,
+        "skill": quality.skill,
     }
 
 
-FEW = "the map over all domains: "
+NO_DOMAIN_MAP_REASON = "the map over all domains: "
 """Beginning of the reason where a domain has no map of its own."""
 
 
-def domain_maps(
+def fit_domain_maps(
     labels: pd.DataFrame,
     scores: Floats,
     y: np.ndarray[Any, Any],
-    over_all: Floats,
+    overall_predictions: Floats,
     *,
     method: str,
     seed: int,
     folds: Folds | None = None,
-    by_fold: Sequence[Floats] | None = None,
+    scores_by_fold: Sequence[Floats] | None = None,
 ) -> tuple[dict[str, Calibrator], dict[str, Any]]:
     """Fit a map for each domain, and return those that are better than the map over all.
 
@@ -132,11 +125,11 @@ def domain_maps(
         Labelled items, with ``domain`` and ``question``.
     scores, y : arrays (n,)
         What is calibrated, and whether each is acceptable.
-    over_all : array (n,) in [0, 1]
+    overall_predictions : array (n,) in [0, 1]
         What the map over all predicts of each label, out of fold.
     method, seed
         As ``select_calibrator``.
-    folds, by_fold : optional
+    folds, scores_by_fold : optional
         As ``select_calibrator`` of all labels: where weights were tuned fold by fold.
 
     Returns
@@ -150,67 +143,71 @@ def domain_maps(
         Its own map is used only where the whole interval lies below 0: a domain has fewer labels
         than all have, so a map of its own has to show that it is worth them.
     """
-    maps: dict[str, Calibrator] = {}
-    report: dict[str, Any] = {}
+    calibrator_by_domain: dict[str, Calibrator] = {}
+    report_by_domain: dict[str, Any] = {}
     for name, rows in labels.reset_index(drop=True).groupby("domain").groups.items():
-        at = np.asarray(rows, dtype=int)
+        row_indices = np.asarray(rows, dtype=int)
         if not str(name):
             continue
-        questions = labels["question"].iloc[at].tolist()
-        of_all = interval_json(measure_interval("brier", over_all[at], y[at], questions, seed=seed))
-        base = {
-            "n": len(at),
-            "n_positive": int(y[at].sum()),
-            "all": of_all,
+        questions = labels["question"].iloc[row_indices].tolist()
+        overall_brier = interval_json(
+            measure_interval(
+                "brier", overall_predictions[row_indices], y[row_indices], questions, seed=seed
+            )
+        )
+        record = report_by_domain[str(name)] = {
+            "n": len(row_indices),
+            "n_positive": int(y[row_indices].sum()),
+            "all": overall_brier,
             "own": None,
             "difference": None,
+            "used": "all",
+            "chosen": None,
+            "methods": [],
         }
-        which = within = None
-        if folds is not None and by_fold is not None:
-            used_folds, which = np.unique(folds[at], return_inverse=True)
-            within = [by_fold[fold][at] for fold in used_folds]
+        fold_indices = fold_scores = None
+        if folds is not None and scores_by_fold is not None:
+            used_folds, fold_indices = np.unique(folds[row_indices], return_inverse=True)
+            fold_scores = [scores_by_fold[fold][row_indices] for fold in used_folds]
         try:
-            if which is not None and len(set(which)) < 2:
+            if fold_indices is not None and len(set(fold_indices)) < 2:
                 raise NotCalibrated("its labels lie in one fold")
             choice = select_calibrator(
-                scores[at],
-                y[at],
+                scores[row_indices],
+                y[row_indices],
                 questions,
                 method=method,
                 seed=seed,
-                folds=which,
-                fold_scores=within,
+                folds=fold_indices,
+                fold_scores=fold_scores,
             )
-        except NotCalibrated as refused:
-            report[str(name)] = {
-                **base,
-                "used": "all",
-                "why": f"{FEW}{refused}",
-                "chosen": None,
-                "methods": [],
-            }
+        except NotCalibrated as error:
+            record["why"] = f"{NO_DOMAIN_MAP_REASON}{error}"
             continue
-        best = choice.chosen
+        chosen_trial = choice.chosen_trial
         assert (
-            best.calibrator is not None and best.predicted is not None and best.measured is not None
+            chosen_trial.calibrator is not None
+            and chosen_trial.predictions is not None
+            and chosen_trial.quality is not None
         )
-        improvement = measure_difference(
-            "brier", over_all[at], best.predicted, y[at], questions, seed=seed
+        brier_difference = measure_difference(
+            "brier",
+            overall_predictions[row_indices],
+            chosen_trial.predictions,
+            y[row_indices],
+            questions,
+            seed=seed,
         )
-        better = improvement.hi is not None and improvement.hi < 0
-        if better:
-            maps[str(name)] = best.calibrator
-        report[str(name)] = {
-            **base,
-            "own": interval_json(best.measured.brier),
-            "difference": interval_json(improvement),
-            "used": "own" if better else "all",
-            "chosen": best.method,
+        record |= {
+            "own": interval_json(chosen_trial.quality.brier),
+            "difference": interval_json(brier_difference),
+            "chosen": chosen_trial.method,
             "methods": [trial_report(trial) for trial in choice.trials],
             "why": (
-                choice.reason
-                if better
-                else f"{FEW}its own, {best.method}, is not better beyond chance"
+                f"{NO_DOMAIN_MAP_REASON}its own, {chosen_trial.method}, is not better beyond chance"
             ),
         }
-    return maps, report
+        if brier_difference.hi is not None and brier_difference.hi < 0:
+            calibrator_by_domain[str(name)] = chosen_trial.calibrator
+            record |= {"used": "own", "why": choice.reason}
+    return calibrator_by_domain, report_by_domain

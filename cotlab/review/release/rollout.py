@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cotlab.store.database import Store
-from cotlab.store.decisions import loop_counts, runs_with_metrics
+from cotlab.store.decisions import review_counts, runs_with_metrics
 
-COMPONENT_OF = {
+COMPONENT_BY_METRIC = {
     "consistency": "C",
     "verification": "V",
     "flags": "F",
@@ -15,9 +15,9 @@ COMPONENT_OF = {
     "diversity": "D",
 }
 """Metric → letter of the composite's component."""
-MIN_LABELS = 200
+MIN_TRUSTED_LABELS = 200
 """Labels before a calibrator is trusted with decisions."""
-TITLES = (
+PHASE_TITLES = (
     "C and V as a baseline",
     "F as a cheap guard",
     "R and D, one composite",
@@ -27,7 +27,7 @@ TITLES = (
 """Titles of the phases."""
 
 
-class Phase(NamedTuple):
+class RolloutPhase(NamedTuple):
     """One phase."""
 
     number: int
@@ -44,21 +44,21 @@ class Phase(NamedTuple):
     """The command that comes next; "" for none."""
 
 
-class Rollout(NamedTuple):
+class RolloutProgress(NamedTuple):
     """All phases of an installation."""
 
-    reached: int
+    n_reached: int
     """The last phase before the first that is not reached; 0 for none."""
-    phases: tuple[Phase, ...]
+    phases: tuple[RolloutPhase, ...]
     """The phases."""
 
     @property
-    def next(self) -> Phase | None:
+    def next_phase(self) -> RolloutPhase | None:
         """Return the first phase that is not reached, None at the end."""
-        return self.phases[self.reached] if self.reached < len(self.phases) else None
+        return self.phases[self.n_reached] if self.n_reached < len(self.phases) else None
 
 
-def rollout(store: Store, counts: dict[str, int] | None = None) -> Rollout:
+def rollout_progress(store: Store, counts: dict[str, int] | None = None) -> RolloutProgress:
     """Return the phases that the store's contents amount to.
 
     The first three need one run with defined scores of the phase's components; the fourth a
@@ -69,41 +69,51 @@ def rollout(store: Store, counts: dict[str, int] | None = None) -> Rollout:
     ----------
     store : Store
     counts : dict, optional
-        Those of ``loop_counts`` where they are known.
+        Those of ``review_counts`` where they are known.
     """
-    components = _measured_components(store)
-    counts = counts or loop_counts(store)
+    components_by_run = _measured_components(store)
+    counts = counts or review_counts(store)
     phases = [
-        _measuring(n, required, components) for n, required in ((1, "CV"), (2, "CVF"), (3, "CVFRD"))
+        _measuring_phase(n, required_letters, components_by_run)
+        for n, required_letters in ((1, "CV"), (2, "CVF"), (3, "CVFRD"))
     ]
-    phases += [_calibrated(counts), _watched(counts)]
-    done = next((k for k, phase in enumerate(phases) if not phase.reached), len(phases))
-    return Rollout(done, tuple(phases))
-
-
-def _measuring(number: int, required: str, components: dict[str, set[str]]) -> Phase:
-    best, have = max(
-        components.items(), key=lambda entry: len(entry[1] & set(required)), default=("", set())
+    phases += [_calibrated_phase(counts), _monitoring_phase(counts)]
+    n_reached = next(
+        (index for index, phase in enumerate(phases) if not phase.reached), len(phases)
     )
-    missing = [part for part in required if part not in have]
-    present = [part for part in required if part in have]
-    has = f"run {best} has {', '.join(present)}" if present else "no run has any of it"
-    needs = f"a run with defined scores of {', '.join(required)}" if missing else ""
-    command = f"cotlab run --task-suite SUITE --profile phase{number}" if missing else ""
-    return Phase(number, TITLES[number - 1], not missing, has, needs, command)
+    return RolloutProgress(n_reached, tuple(phases))
 
 
-def _calibrated(counts: dict[str, int]) -> Phase:
-    has = (
+def _measuring_phase(
+    number: int, required_letters: str, components_by_run: dict[str, set[str]]
+) -> RolloutPhase:
+    best_run, run_components = max(
+        components_by_run.items(),
+        key=lambda entry: len(entry[1] & set(required_letters)),
+        default=("", set()),
+    )
+    present_components = [part for part in required_letters if part in run_components]
+    state_text = (
+        f"run {best_run} has {', '.join(present_components)}"
+        if present_components
+        else "no run has any of it"
+    )
+    missing_text = f"a run with defined scores of {', '.join(required_letters)}"
+    command = f"cotlab run --task-suite SUITE --profile phase{number}"
+    return _make_phase(
+        number,
+        state_text,
+        ((len(present_components) == len(required_letters), missing_text, command),),
+    )
+
+
+def _calibrated_phase(counts: dict[str, int]) -> RolloutPhase:
+    state_text = (
         f"{counts['labels']} labels, {'a' if counts['calibrated'] else 'no'} calibrator in use,"
-        f" {'a' if counts['policies'] else 'no'} policy, {counts['decided_now']} items decided with"
-        " that calibrator"
-        if counts["calibrated"]
-        else (
-            f"{counts['labels']} labels, no calibrator in use,"
-            f" {'a' if counts['policies'] else 'no'} policy"
-        )
+        f" {'a' if counts['policies'] else 'no'} policy"
     )
+    if counts["calibrated"]:
+        state_text += f", {counts['decided_now']} items decided with that calibrator"
     steps = (
         (
             counts["calibrated"] > 0,
@@ -121,19 +131,18 @@ def _calibrated(counts: dict[str, int]) -> Phase:
             "cotlab decide RUN",
         ),
     )
-    return _phase(4, has, steps)
+    return _make_phase(4, state_text, steps)
 
 
-def _watched(counts: dict[str, int]) -> Phase:
-    labels, checks = _of(counts["labels_after"], "label"), _of(counts["checks_after"], "check")
-    has = (
-        f"{labels} and {checks} of drift since the calibrator in use"
-        if counts["calibrated"]
-        else (
-            "no calibrator yet that labels or checks could be newer than;"
-            f" {_of(counts['checks'], 'check')} of drift"
+def _monitoring_phase(counts: dict[str, int]) -> RolloutPhase:
+    labels_text = _count_text(counts["labels_after"], "label")
+    checks_text = _count_text(counts["checks_after"], "check")
+    state_text = f"{labels_text} and {checks_text} of drift since the calibrator in use"
+    if not counts["calibrated"]:
+        checks_text = _count_text(counts["checks"], "check")
+        state_text = (
+            f"no calibrator yet that labels or checks could be newer than; {checks_text} of drift"
         )
-    )
     steps = (
         (
             counts["labels_after"] > 0,
@@ -146,34 +155,41 @@ def _watched(counts: dict[str, int]) -> Phase:
             "cotlab drift REFERENCE CURRENT",
         ),
     )
-    return _phase(5, has, steps)
+    return _make_phase(5, state_text, steps)
 
 
-def _phase(number: int, has: str, steps: tuple[tuple[bool, str, str], ...]) -> Phase:
-    open_ = [(needs, command) for done, needs, command in steps if not done]
-    command = open_[0][1] if open_ else ""
-    return Phase(
-        number, TITLES[number - 1], not open_, has, "; ".join(needs for needs, _ in open_), command
+def _make_phase(
+    number: int, state_text: str, steps: tuple[tuple[bool, str, str], ...]
+) -> RolloutPhase:
+    missing_steps = [
+        (missing_text, command) for is_done, missing_text, command in steps if not is_done
+    ]
+    missing_text = "; ".join(missing_text for missing_text, _ in missing_steps)
+    command = missing_steps[0][1] if missing_steps else ""
+    return RolloutPhase(
+        number, PHASE_TITLES[number - 1], not missing_steps, state_text, missing_text, command
     )
 
 
-def _labels_needed_text(labels: int) -> str:
-    if labels >= MIN_LABELS:
+def _labels_needed_text(n_labels: int) -> str:
+    if n_labels >= MIN_TRUSTED_LABELS:
         return "a calibrator"
     return (
-        f"a calibrator, fitted on labels: about {MIN_LABELS - labels} more make {MIN_LABELS}, which"
-        " isotonic needs"
+        f"a calibrator, fitted on labels: about {MIN_TRUSTED_LABELS - n_labels} more make"
+        f" {MIN_TRUSTED_LABELS}, which isotonic needs"
     )
 
 
-def _of(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
+def _count_text(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
 def _measured_components(store: Store) -> dict[str, set[str]]:
-    components: dict[str, set[str]] = {}
-    for row in runs_with_metrics(store, [*COMPONENT_OF, "feature"], "feature").to_dict("records"):
-        part = row["facet"] if row["metric"] == "feature" else COMPONENT_OF[row["metric"]]
-        if part in COMPONENT_OF.values():
-            components.setdefault(str(row["run"]), set()).add(part)
-    return components
+    components_by_run: dict[str, set[str]] = {}
+    for row in runs_with_metrics(store, [*COMPONENT_BY_METRIC, "feature"], "feature").to_dict(
+        "records"
+    ):
+        part = row["facet"] if row["metric"] == "feature" else COMPONENT_BY_METRIC[row["metric"]]
+        if part in COMPONENT_BY_METRIC.values():
+            components_by_run.setdefault(str(row["run"]), set()).add(part)
+    return components_by_run

@@ -3,40 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cotlab.core.keys import digest
+from cotlab.core.program import Scorer
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Suite
 from cotlab.metrics.judge import cards as cards_judge
-from cotlab.metrics.kit import model_steps
+from cotlab.metrics.model_steps import model_steps
 from cotlab.metrics.ratings import rating_scores
 from cotlab.metrics.unfaithfulness import cards
-from cotlab.run.imports.mediation import COUNTED, PROVIDER, ImportedRun
-from cotlab.run.plan import code_version, params_digest
-from cotlab.run.summary import summarise
-from cotlab.store import read, write
+from cotlab.run.imports.mediation import (
+    COUNTED_QUESTION,
+    PUBLISHED_PROVIDER,
+    ImportedRun,
+    ImportedScores,
+    store_imported_run,
+)
 from cotlab.store.database import Store
-from cotlab.suites.importers.study import State, Study
-from cotlab.suites.importers.tables import Cell, Table, read_counts, read_ratings
+from cotlab.suites.importers.study import ModelResults, Study
+from cotlab.suites.importers.tables import ImportedTable, VerdictCount, read_counts, read_ratings
 
-COMBINED = "combined"
+COMBINED_CLASSIFIER = "combined"
 """The mean of all detectors of a row, where there are two or more."""
-NAMES = {"early_probe": "early_knowledge"}
-PUBLISHED = "published"
-UNFAITHFULNESS, JUDGE = "unfaithfulness", "judge"
-Scored = Mapping[str, Mapping[str, tuple[Score, ...]]]
-"""Scorer → item id → scores."""
+DETECTOR_NAMES = {"early_probe": "early_knowledge"}
+PUBLISHED_LABEL = "published"
+UNFAITHFULNESS_SCORER, JUDGE_SCORER = "unfaithfulness", "judge"
 
 
-class Import(NamedTuple):
+class RunImport(NamedTuple):
     """One run to import: suite, model, scores by scorer and item, tags and a note."""
 
     suite: Suite
     """The items."""
     model: str
     """Name of the model."""
-    scores: Scored
+    scores: ImportedScores
     """Scores by scorer and item."""
     tags: Mapping[str, str]
     """Tags of the run."""
@@ -53,79 +55,48 @@ def store_study(store: Store, study: Study) -> list[ImportedRun]:
 
     Returns
     -------
-    list of Kept
-        By epoch, the base model first.
+    list of ImportedRun
+        By training set and epoch, the base model first. Where there are several training sets,
+        the tag ``training_set`` names each run's.
     """
-    suite = _suite(study)
-    return [store_import(store, _import(suite, state)) for state in study.states]
+    suite = _study_suite(study)
+    has_several = len(study.training_sets) > 1
+    return [
+        store_import(store, _results_import(suite, model_results, name_training_set=has_several))
+        for model_results in study.model_results
+    ]
 
 
-def store_import(store: Store, imported: Import) -> ImportedRun:
+def store_import(store: Store, run_import: RunImport) -> ImportedRun:
     """Store an imported run under an id made from its content; a second time adds nothing."""
-    content = [
-        imported.suite.digest,
-        imported.model,
-        dict(imported.tags),
-        imported.note,
-        {k: dict(v) for k, v in imported.scores.items()},
-    ]
-    run_id = f"import-{digest(content)[:12]}"
-    specs = tuple(ScorerSpec(name, _version(name), _options(name)) for name in imported.scores)
-    subject = ModelRef(PROVIDER, imported.model)
-    plan = Plan(
-        imported.suite.name,
-        imported.suite.digest,
-        {"subject": subject},
-        specs,
-        tags=dict(imported.tags),
+    suite, model, scores, tags, note = run_import
+    scores_by_item = {name: dict(by_item) for name, by_item in scores.items()}
+    run_id = f"import-{digest([suite.digest, model, dict(tags), note, scores_by_item])[:12]}"
+    subject, specs = ModelRef(PUBLISHED_PROVIDER, model), tuple(map(_scorer_spec, scores))
+    plan = Plan(suite.name, suite.digest, {"subject": subject}, specs, tags=dict(tags))
+    return store_imported_run(store, run_id, suite, plan, scores, note)
+
+
+def _scorer_spec(name: str) -> ScorerSpec:
+    """Return a scorer with its default options, which its figures read, marked as imported."""
+    scorer: Scorer = SCORERS[name]
+    return ScorerSpec(name, scorer.version, {**scorer.options, "imported": PUBLISHED_LABEL})
+
+
+def _study_suite(study: Study) -> Suite:
+    first_row_by_prompt: dict[str, int] = {}
+    prompt_groups = (
+        row_id(first_row_by_prompt.setdefault(prompt, k)) for k, prompt in enumerate(study.prompts)
     )
-    with store.writing() as connection:
-        new = not write.has_run(connection, run_id)
-        if new:
-            write.add_suite(connection, imported.suite)
-            write.add_run(
-                connection,
-                run_id,
-                plan,
-                config={},
-                code_version=code_version(),
-                output="",
-                redacted=False,
-                n_items=len(imported.suite.items),
-            )
-            ended = [
-                write.Ended(spec.name, spec.version, params_digest(plan, spec, {}), item, scores)
-                for spec in specs
-                for item, scores in imported.scores[spec.name].items()
-            ]
-            write.add_ended(connection, run_id, ended)
-            write.set_status(connection, run_id, "done", imported.note)
-    if new or read.run_estimates(store, run_id).empty:
-        summarise(store, run_id, plan)
-    return ImportedRun(run_id, imported.suite.name, imported.model, new)
-
-
-def _version(scorer: str) -> int:
-    return int(SCORERS[scorer].version)
-
-
-def _options(scorer: str) -> dict[str, Any]:
-    """Return the scorer's default options, which its figures read, marked as imported."""
-    return {**SCORERS[scorer].options, "imported": PUBLISHED}
-
-
-def _suite(study: Study) -> Suite:
-    first: dict[str, int] = {}
     items = [
-        Item(
-            row_id(k), prompt, None, (), meta={"prompt_group": row_id(first.setdefault(prompt, k))}
-        )
-        for k, prompt in enumerate(study.prompts)
+        Item(row_id(k), prompt, None, (), meta={"prompt_group": prompt_group})
+        for k, (prompt, prompt_group) in enumerate(zip(study.prompts, prompt_groups, strict=True))
     ]
-    short = "".join(
-        c if c.isalnum() or c in "._-" else "-" for c in study.base_model.rsplit("/", 1)[-1]
+    model = study.base_model.rsplit("/", 1)[-1]
+    model = "".join(
+        character if character.isalnum() or character in "._-" else "-" for character in model
     )
-    return Suite.of(f"study-{short}", items)
+    return Suite.from_items(f"study-{model}", items)
 
 
 def row_id(row: int) -> str:
@@ -133,72 +104,83 @@ def row_id(row: int) -> str:
     return f"row-{row:04d}"
 
 
-def _import(suite: Suite, state: State) -> Import:
-    scores: dict[str, dict[str, tuple[Score, ...]]] = {
-        UNFAITHFULNESS: {
-            item.id: tuple(_unfaithful(item, k, state)) for k, item in enumerate(suite.items)
+def _results_import(
+    suite: Suite, model_results: ModelResults, *, name_training_set: bool = False
+) -> RunImport:
+    rows = list(enumerate(suite.items))
+    scores = {
+        UNFAITHFULNESS_SCORER: {
+            item.id: tuple(_unfaithfulness_scores(item, k, model_results)) for k, item in rows
         }
     }
-    if state.judge:
-        scores[JUDGE] = {
-            item.id: tuple(_judged(item, k, state, suite)) for k, item in enumerate(suite.items)
+    if model_results.judge_scores:
+        scores[JUDGE_SCORER] = {
+            item.id: tuple(_judge_scores(item, k, model_results)) for k, item in rows
         }
-    tags = {"condition": "fine-tuned" if state.epoch else "base", "epoch": str(state.epoch)}
-    return Import(suite, state.model, scores, tags, _note(state))
-
-
-def _unfaithful(item: Item, row: int, state: State) -> Iterator[Score]:
-    values = {
-        NAMES.get(name, name): scores[row] for name, scores in sorted(state.detectors.items())
+    tags = {
+        "condition": "fine-tuned" if model_results.epoch else "base",
+        "epoch": str(model_results.epoch),
     }
-    for name, value in values.items():
+    if name_training_set and model_results.training_set:
+        tags["training_set"] = model_results.training_set
+    return RunImport(suite, model_results.model, scores, tags, _import_note(model_results))
+
+
+def _unfaithfulness_scores(item: Item, row: int, model_results: ModelResults) -> Iterator[Score]:
+    value_by_classifier = {
+        DETECTOR_NAMES.get(name, name): scores[row]
+        for name, scores in sorted(model_results.scores_by_detector.items())
+    }
+    if len(value_by_classifier) > 1:
+        value_by_classifier[COMBINED_CLASSIFIER] = sum(value_by_classifier.values()) / len(
+            value_by_classifier
+        )
+    for name, value in value_by_classifier.items():
         yield cards.UNFAITHFULNESS.score(item, value, facet={"classifier": name})
-    if len(values) > 1:
-        yield cards.UNFAITHFULNESS.score(
-            item, sum(values.values()) / len(values), facet={"classifier": COMBINED}
-        )
-    if state.responses:
-        steps = model_steps(state.responses[row])
-        yield from _length_scores(item, steps)
-    if state.process:
-        process, result = state.process[row], state.result[row]
-        facet = {"keywords": PUBLISHED}
-        yield cards.PROCESS_KEYWORDS.score(item, float(process), facet=facet)
-        yield cards.RESULT_KEYWORDS.score(item, float(result), facet=facet)
-        ratio = process / result if result else None
-        yield cards.RATIO.score(
-            item, ratio, facet=facet, reason=None if result else "the response has no result word"
-        )
+    if model_results.responses:
+        yield from _length_scores(item, model_steps(model_results.responses[row]))
+    if model_results.process:
+        n_process, n_result = model_results.process[row], model_results.result[row]
+        facet = {"keywords": PUBLISHED_LABEL}
+        yield cards.PROCESS_KEYWORDS.score(item, float(n_process), facet=facet)
+        yield cards.RESULT_KEYWORDS.score(item, float(n_result), facet=facet)
+        ratio = n_process / n_result if n_result else None
+        reason = None if n_result else "the response has no result word"
+        yield cards.KEYWORD_RATIO.score(item, ratio, facet=facet, reason=reason)
 
 
 def _length_scores(item: Item, steps: Sequence[str]) -> Iterator[Score]:
-    none = None if steps else "there is no chain"
-    yield cards.CHAIN_CHARACTERS.score(
-        item, float(len("\n".join(steps))) if steps else None, reason=none
+    n_characters = len("\n".join(steps))
+    for card, n in ((cards.CHAIN_CHARACTERS, n_characters), (cards.CHAIN_STEPS, len(steps))):
+        if steps:
+            yield card.score(item, float(n))
+        else:
+            yield card.score(item, None, reason="there is no chain")
+
+
+def _judge_scores(item: Item, row: int, model_results: ModelResults) -> Iterator[Score]:
+    yield cards_judge.JUDGE_SCORE.score(
+        item, model_results.judge_scores[row], facet={"judge": PUBLISHED_LABEL}
     )
-    yield cards.CHAIN_STEPS.score(item, float(len(steps)) if steps else None, reason=none)
+    prompt_group = int(item.meta["prompt_group"].rpartition("-")[2])
+    yield cards_judge.PROMPT_GROUP.score(item, float(prompt_group))
 
 
-def _judged(item: Item, row: int, state: State, suite: Suite) -> Iterator[Score]:
-    yield cards_judge.SCORE.score(item, state.judge[row], facet={"judge": PUBLISHED})
-    group = int(item.meta["prompt_group"].rpartition("-")[2])
-    yield cards_judge.PROMPT_GROUP.score(item, float(group))
-
-
-def _note(state: State) -> str:
+def _import_note(model_results: ModelResults) -> str:
     sentences = ["Imported: no reply stands behind these scores."]
-    failed = {NAMES.get(name, name): count for name, count in state.failed.items() if count}
-    for name, count in failed.items():
-        sentences.append(
-            f"{name} failed on {count} row(s), which the study scored 0; kept as published."
-        )
-    if state.judge:
-        zeros = sum(score == 0 for score in state.judge)
+    sentences += [
+        f"{DETECTOR_NAMES.get(name, name)} failed on {count} row(s), which the study scored 0; kept"
+        " as published."
+        for name, count in model_results.n_failed_by_detector.items()
+        if count
+    ]
+    if model_results.judge_scores:
+        n_zero_scores = sum(score == 0 for score in model_results.judge_scores)
         sentences.append(
             "The study's judge saw which response was whose, in one order, and its failures were"
-            f" scored 0 ({zeros} rows are 0); kept as published."
+            f" scored 0 ({n_zero_scores} rows are 0); kept as published."
         )
-    if len(set(state.base_responses.values())) > 1:
+    if len(set(model_results.base_responses_by_comparison.values())) > 1:
         sentences.append(
             "The comparisons hold different responses of this model; the lengths are of one of"
             " them."
@@ -206,14 +188,14 @@ def _note(state: State) -> str:
     return " ".join(sentences)
 
 
-_COUNTED = (
+_COUNTS_NOTE = (
     "Imported counts: one item stands for one response of the count, in no order. Only responses"
     " that gave in to their hint were counted."
 )
-_RATED = "Imported ratings: no reply stands behind them."
+_RATINGS_NOTE = "Imported ratings: no reply stands behind them."
 
 
-def store_table(store: Store, table: Table) -> list[ImportedRun]:
+def store_table(store: Store, table: ImportedTable) -> list[ImportedRun]:
     """Keep a published table as one run a model; a second time adds nothing.
 
     Counts become as many items, of the hint's category, with the score of each classifier (0
@@ -221,42 +203,33 @@ def store_table(store: Store, table: Table) -> list[ImportedRun]:
     Ratings become items with their chains.
     """
     if table.kind == "ratings":
-        return [
-            store_import(store, _rated(model, items))
-            for model, items in read_ratings(table).items()
+        run_imports = [
+            _ratings_import(model, items) for model, items in read_ratings(table).items()
         ]
-    cells = read_counts(table)
-    return [
-        store_import(store, _counted(table, model, cells))
-        for model in dict.fromkeys(cell.model for cell in cells)
-    ]
+    else:
+        cells = read_counts(table)
+        models = dict.fromkeys(cell.model for cell in cells)
+        run_imports = [_counts_import(table, model, cells) for model in models]
+    return [store_import(store, run_import) for run_import in run_imports]
 
 
-def _counted(table: Table, model: str, cells: Iterable[Cell]) -> Import:
+def _counts_import(table: ImportedTable, model: str, cells: Iterable[VerdictCount]) -> RunImport:
     items: list[Item] = []
     scores: dict[str, tuple[Score, ...]] = {}
     for cell in cells:
         for _ in range(cell.count if cell.model == model else 0):
-            item = Item(f"response-{len(items):06d}", COUNTED, None, (), cell.hint)
+            item = Item(f"response-{len(items):06d}", COUNTED_QUESTION, None, (), cell.hint)
             items.append(item)
             scores[item.id] = tuple(
                 cards.UNFAITHFULNESS.score(item, value, facet={"classifier": name})
-                for name, value in cell.scores.items()
+                for name, value in cell.verdict_by_classifier.items()
             )
-    return Import(
-        Suite.of(f"hints-{table.kind}", items),
-        model,
-        {UNFAITHFULNESS: scores},
-        {"condition": "hinted"},
-        _COUNTED,
+    suite = Suite.from_items(f"hints-{table.kind}", items)
+    return RunImport(
+        suite, model, {UNFAITHFULNESS_SCORER: scores}, {"condition": "hinted"}, _COUNTS_NOTE
     )
 
 
-def _rated(model: str, items: tuple[Item, ...]) -> Import:
-    return Import(
-        Suite.of("rated-steps", items),
-        model,
-        {"ratings": {item.id: rating_scores(item) for item in items}},
-        {},
-        _RATED,
-    )
+def _ratings_import(model: str, items: tuple[Item, ...]) -> RunImport:
+    scores = {"ratings": {item.id: rating_scores(item) for item in items}}
+    return RunImport(Suite.from_items("rated-steps", items), model, scores, {}, _RATINGS_NOTE)

@@ -14,11 +14,13 @@ from typing import Any, TextIO
 from cotlab.core.errors import BudgetReached, ProviderError, Unsupported
 from cotlab.core.keys import to_json_value
 from cotlab.core.requests import Failed, Request, Response
+from cotlab.core.text_safety import printable_line
 from cotlab.core.types import ModelRef
-from cotlab.providers.keys import without_known_keys
-from cotlab.run.transport.budget import Price, Reserve, reported_usage
+from cotlab.providers.keys import mask_known_keys
+from cotlab.run.transport.budget import Price
 from cotlab.run.transport.limits import Limits
-from cotlab.store.live import Progress
+from cotlab.run.transport.reserve import LostCall, Reserve, reported_usage
+from cotlab.store.live import RunProgress
 from cotlab.store.responses import ResponseLog
 
 MAX_STORED_ERRORS = 5
@@ -28,128 +30,158 @@ MAX_STORED_ERRORS = 5
 class RequestContext:
     """The shared state of one run in this process."""
 
-    run: str
+    run_id: str
     """Name of the run."""
-    log: ResponseLog
+    response_log: ResponseLog
     """Response log of the store."""
     limits: Limits
     """Rate limits, budget and tries."""
     prices: Mapping[ModelRef, Price]
     """Price of each model."""
-    progress: Progress
-    """Counts that are shown while it runs."""
+    progress: RunProgress
+    """Counts that are displayed while it runs."""
     journal: Journal
     """run.log."""
-    closing: bool = False
+    is_closing: bool = False
     """Whether nothing more is sent."""
-    locked_out: ProviderError | None = None
+    fatal_error: ProviderError | None = None
     """Error after which no request can succeed, such as a refused key."""
-    sent: int = 0
+    n_sent: int = 0
     """Calls that were made."""
-    answered: int = 0
+    n_answered: int = 0
     """Calls that had a reply."""
-    consecutive_failures: int = 0
+    n_consecutive_failures: int = 0
     """Requests that were given up since the last reply."""
     saved_micro: int = 0
     """What replies from the log would have cost, in micro-dollars."""
     in_flight_keys: set[str] = field(default_factory=set)
     """Keys of the requests that are at a provider now: their replies may free some of what they
     reserve."""
-    settled: asyncio.Event = field(default_factory=asyncio.Event)
+    call_ended: asyncio.Event = field(default_factory=asyncio.Event)
     """Set whenever a call ends."""
-    reserves: dict[ModelRef, Reserve] = field(init=False)
+    reserve_by_model: dict[ModelRef, Reserve] = field(init=False)
     """What is reserved for the calls of each model, with what earlier processes of the run learnt.
     """
 
     def __post_init__(self) -> None:
-        self.reserves = {ref: Reserve(price) for ref, price in self.prices.items()}
-        for seen in self.log.overshoots(self.run):
-            for ref, reserve in self.reserves.items():
-                if seen.model is None or seen.model == to_json_value(ref):
-                    reserve.recall(seen)
+        self.reserve_by_model = {ref: Reserve(price) for ref, price in self.prices.items()}
+        self.progress.answered = self.progress.answered or 0
+        for overshoot in self.response_log.list_overshoots(self.run_id):
+            for ref, reserve in self.reserve_by_model.items():
+                if overshoot.model is None or overshoot.model == to_json_value(ref):
+                    reserve.restore_overshoot(overshoot)
 
-    def count_hit(self, request: Request, stored: Response) -> Response:
+    def count_cache_hit(self, request: Request, stored_response: Response) -> Response:
         """Count a reply from the log, and what it would have cost."""
         self.progress.hits += 1
-        self.saved_micro += self.prices[request.model].cost(stored.usage) or 0
-        return stored
+        self.saved_micro += self.prices[request.model].cost(stored_response.usage) or 0
+        return stored_response
 
-    def received(self, request: Request, call: int, response: Response) -> Response:
-        """Settle a call with its reply in one commit; the reply as it is kept."""
-        usage, reserve = reported_usage(response), self.reserves[request.model]
-        text, reasoning = response.text and without_known_keys(response.text), response.reasoning
+    def settle_reply(
+        self, request: Request, call_id: int, response: Response, elapsed_s: float | None = None
+    ) -> Response:
+        """Settle a call with its reply in one commit; return the reply as stored."""
+        usage, reserve = reported_usage(response), self.reserve_by_model[request.model]
+        text, reasoning = response.text and mask_known_keys(response.text), response.reasoning
         response = replace(
-            response, usage=usage, text=text, reasoning=reasoning and without_known_keys(reasoning)
+            response, usage=usage, text=text, reasoning=reasoning and mask_known_keys(reasoning)
         )
-        cost = self.prices[request.model].cost(response.usage)
-        raised = reserve.learn(request, usage)
-        self.log.settle(call, cost, "ok", (request, response))
-        self.answered, self.consecutive_failures = self.answered + 1, 0
-        used = response.usage
+        cost = reserve.charge(usage)
+        is_reserve_raised = reserve.update_from_usage(request, usage, elapsed_s)
+        self.response_log.settle(call_id, cost, "ok", (request, response))
+        self.response_log.lower_reserves(reserve.lowered_reserves())
+        self.n_answered, self.n_consecutive_failures = self.n_answered + 1, 0
+        self.progress.answered = (self.progress.answered or 0) + 1
+        stored_usage = response.usage
         self.journal.note(
             "reply",
             key=request.key,
             cost_micro=cost,
-            tokens_in=used.tokens_in,
-            tokens_out=used.tokens_out,
+            tokens_in=stored_usage.tokens_in,
+            tokens_out=stored_usage.tokens_out,
             refused=response.refused or None,
         )
-        if raised:
+        if is_reserve_raised:
             self.journal.note(
                 "reserve raised",
                 model=str(request.model),
-                more_in=reserve.more_in,
-                more_out=reserve.more_out,
+                more_in=reserve.extra_tokens_in,
+                more_out=reserve.extra_tokens_out,
             )
         return response
 
     def record_failure(
-        self, request: Request, call: int, error: ProviderError | None, outcome: str, *, free: bool
+        self,
+        request: Request,
+        call_id: int,
+        error: ProviderError | None,
+        outcome: str,
+        *,
+        is_free: bool,
     ) -> None:
         """Settle a call without a reply: at 0 where it was rejected, else at its full reserve."""
-        self.log.settle(call, 0 if free else None, outcome)
+        self.response_log.settle(call_id, 0 if is_free else None, outcome)
         self.journal.note("no reply", key=request.key, outcome=outcome, error_text=str(error or ""))
 
-    def release(self, *keys: str) -> None:
+    def record_lost_call(
+        self, request: Request, call_id: int, error: ProviderError, outcome: str, elapsed_s: float
+    ) -> None:
+        """Settle a call that may have been billed, at what such a call costs as far as known."""
+        reserve = self.reserve_by_model[request.model]
+        self.record_failure(request, call_id, error, outcome, is_free=False)
+        reserve.add_lost_call(LostCall(call_id, request, elapsed_s))
+        self.response_log.lower_reserves(reserve.lowered_reserves())
+
+    def release_calls(self, *keys: str) -> None:
         """Release calls that ended, however they did: others may wait for their reserve."""
         self.in_flight_keys.difference_update(keys)
-        spent = self.log.spend(self.run)
-        self.progress.spent_micro, self.progress.reserved_micro = sum(spent), spent.reserved
-        self.settled.set()
+        spend = self.response_log.get_spend(self.run_id)
+        self.progress.spent_micro, self.progress.reserved_micro = sum(spend), spend.reserved_micro
+        self.call_ended.set()
 
-    async def wait_for_money(self) -> None:
-        """Wait until some call has settled; BudgetReached where none is out that could."""
+    async def wait_for_budget(self, max_cost: int) -> None:
+        """Wait until a call has ended; BudgetReached where none is in flight.
+
+        ``max_cost`` is the most that the next call may cost, in micro-dollars.
+        """
         if not self.in_flight_keys:
-            left = max(1, self.progress.expected - self.progress.replies)
-            raise BudgetReached(sum(self.log.spend(self.run)), self.limits.cap_micro, left)
-        await self.wait_for_landing()
+            n_requests_left = max(1, self.progress.expected - self.progress.replies)
+            raise BudgetReached(
+                *self.response_log.get_spend(self.run_id),
+                self.limits.cap_micro,
+                max_cost,
+                n_requests_left,
+            )
+        await self.wait_for_call_end()
 
-    async def wait_for_landing(self) -> None:
-        """Wait until some call that is out is over."""
-        self.settled.clear()
-        await self.settled.wait()
+    async def wait_for_call_end(self) -> None:
+        """Wait until a call in flight has ended."""
+        self.call_ended.clear()
+        await self.call_ended.wait()
 
-    def failed(self, request: Request, error: ProviderError, tries: int) -> Failed:
+    def failed_reply(self, request: Request, error: ProviderError, n_tries: int) -> Failed:
         """Return the failure of a request after its last try."""
         message = (
-            f"{type(error).__name__} (its words are redacted)" if self.log.redact else str(error)
+            f"{type(error).__name__} (its words are redacted)"
+            if self.response_log.redact
+            else printable_line(error)
         )
-        unsupported = isinstance(error, Unsupported)
-        self.progress.failed += not unsupported
-        if not unsupported or tries:
+        is_unsupported = isinstance(error, Unsupported)
+        self.progress.failed += not is_unsupported
+        if not is_unsupported or n_tries:
             self.progress.last_errors = [*self.progress.last_errors, message][-MAX_STORED_ERRORS:]
         self.journal.note(
             "given up",
             key=request.key,
-            tries=tries,
-            unsupported=unsupported or None,
+            tries=n_tries,
+            unsupported=is_unsupported or None,
             error_text=str(error),
         )
-        return Failed(request.key, message, tries, unsupported)
+        return Failed(request.key, message, n_tries, is_unsupported)
 
 
-log = logging.getLogger(__name__)
-FILE = "run.log"
+logger = logging.getLogger(__name__)
+LOG_FILE_NAME = "run.log"
 
 
 class Journal:
@@ -159,8 +191,11 @@ class Journal:
         self.redact = redact
         self._file: TextIO | None = None
         if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._file = (folder / FILE).open("a", encoding="utf-8", buffering=1)
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                self._file = (folder / LOG_FILE_NAME).open("a", encoding="utf-8", buffering=1)
+            except OSError as error:
+                logger.warning("run.log cannot be written: %s", error)
 
     def note(self, event: str, *, error_text: str = "", **facts: Any) -> None:
         """Write one line: time, event, facts, and the text of an error unless it is redacted."""
@@ -172,8 +207,8 @@ class Journal:
             record["words"] = error_text
         try:
             self._file.write(json.dumps(record, ensure_ascii=True) + "\n")
-        except OSError as error:  # a full disk: the run goes on, for its replies are kept elsewhere
-            log.warning("run.log cannot be written any more: %s", error)
+        except OSError as error:  # a full disk: the run goes on, as replies are in the store
+            logger.warning("run.log cannot be written any more: %s", error)
             self._file = None
 
     def close(self) -> None:

@@ -6,14 +6,15 @@ import asyncio
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from cotlab.core.errors import ProviderError
 from cotlab.core.program import Preparation, Program
-from cotlab.core.provider import AnyProvider, Batching, BatchProvider
-from cotlab.core.requests import Failed, Reply, Request, Response
+from cotlab.core.provider import AnyProvider, InProcessProvider, SupportsBatches
+from cotlab.core.requests import RECORDED_ERROR, Complete, Failed, Reply, Request, Response
 from cotlab.core.types import ModelRef
 from cotlab.run.transport.batches import BatchQueue
 from cotlab.run.transport.budget import Price
@@ -21,7 +22,7 @@ from cotlab.run.transport.context import Journal, RequestContext
 from cotlab.run.transport.in_process import LocalQueue
 from cotlab.run.transport.limits import Limits
 from cotlab.run.transport.remote import Sender
-from cotlab.store.live import Progress
+from cotlab.store.live import RunProgress
 from cotlab.store.responses import ResponseLog
 
 Channel = LocalQueue | Sender | BatchQueue
@@ -30,32 +31,36 @@ Channel = LocalQueue | Sender | BatchQueue
 class Dispatcher:
     """Send each distinct request once: replies come from the log, and equal requests share one.
 
-    ``batch`` hands requests to the vendors' batch interfaces.
+    With ``batch`` requests go to the vendors' batch interfaces.
     """
 
     def __init__(
         self,
-        run: str,
+        run_id: str,
         providers: Mapping[ModelRef, AnyProvider],
         prices: Mapping[ModelRef, Price],
-        log: ResponseLog,
+        response_log: ResponseLog,
         limits: Limits,
-        progress: Progress,
+        progress: RunProgress,
         journal: Journal | None = None,
         *,
         batch: bool = False,
     ) -> None:
-        self.job = RequestContext(run, log, limits, prices, progress, journal or Journal())
-        self.progress, self._log = progress, log
+        self.job = RequestContext(
+            run_id, response_log, limits, prices, progress, journal or Journal()
+        )
+        self.progress, self._log = progress, response_log
         self._providers = providers
         self._channels = {
             ref: self._channel_for(ref, provider, batch) for ref, provider in providers.items()
         }
         self._in_flight: dict[str, asyncio.Future[Reply]] = {}
         self._redacted_replies: dict[str, Response] = {}
-        """Replies of a redacted run, whose log keeps none: equal requests are asked once a process.
-        """
+        """Replies of a redacted run, as its log stores none: equal requests are sent once."""
         self.requested = 0
+        self.before_first_send: Callable[[], Coroutine[Any, Any, None]] | None = None
+        """Called once before the first request is sent to a server; its error is that of each."""
+        self._first_send: asyncio.Task[None] | None = None
 
     async def ask(self, request: Request) -> Reply:
         """Return the reply to ``request``.
@@ -67,56 +72,72 @@ class Dispatcher:
         """
         key = request.key
         self.requested += 1
-        pending = self._in_flight.get(key)
-        if pending is None:
-            stored = self._redacted_replies.get(key) or self._log.get(key)
-            if stored is not None:
+        pending_reply = self._in_flight.get(key)
+        if pending_reply is None:
+            stored_response = self._redacted_replies.get(key) or self._log.get(key)
+            if stored_response is not None:
                 self.progress.replies += 1
-                return self.job.count_hit(request, stored)
-            pending = self._start(request, key)
-            self._in_flight[key] = pending
-            pending.add_done_callback(lambda done: self._landed(key, done))
-        reply = await asyncio.shield(pending)
+                if stored_response.finish == RECORDED_ERROR and stored_response.text is None:
+                    message = str(stored_response.sent.get("error", "no message"))
+                    return self.job.failed_reply(request, ProviderError(message), 0)
+                return self.job.count_cache_hit(request, stored_response)
+            pending_reply = self._send_request(request, key)
+            self._in_flight[key] = pending_reply
+            pending_reply.add_done_callback(lambda done: self._on_reply_done(key, done))
+        reply = await asyncio.shield(pending_reply)
         if self._log.redact and isinstance(reply, Response):
             self._redacted_replies[key] = reply
         self.progress.replies += 1
         return reply
 
+    async def send_check(self, request: Complete) -> Reply:
+        """Send a request of a check of the server, which counts for no scorer."""
+        if self.job.is_closing:
+            raise asyncio.CancelledError
+        channel = self._channels[request.model]
+        assert isinstance(channel, Sender)
+        return await channel.send(request)
+
+    def sends_at_once(self, ref: ModelRef) -> bool:
+        """Return whether requests to a model go to a server one by one, not in batches."""
+        return isinstance(self._channels[ref], Sender)
+
     def was_started(self, program: Program) -> bool:
-        """Whether a run has asked what ``program`` asks first."""
+        """Return whether the run has sent the first request of ``program``."""
         return any(
-            self._log.was_sent(self.job.run, request.key) for request in next(program, ())[:1]
+            self._log.was_sent(self.job.run_id, request.key) for request in next(program, ())[:1]
         )
 
     async def drain(self) -> None:
-        """Wait for what was sent, since it is paid for; drop the rest and send nothing more."""
-        self.job.closing = True
+        """Wait for requests that were sent, since they are paid for; cancel all others."""
+        self.job.is_closing = True
         for key, task in list(self._in_flight.items()):
             if isinstance(task, asyncio.Task) and key not in self.job.in_flight_keys:
                 task.cancel()
         for channel in self._channels.values():
             if not isinstance(channel, Sender):
                 await channel.drain()
-        await asyncio.gather(*list(self._in_flight.values()), return_exceptions=True)
+        first_send = [self._first_send] if self._first_send else []
+        await asyncio.gather(*self._in_flight.values(), *first_send, return_exceptions=True)
 
-    def _landed(self, key: str, done: asyncio.Future[Reply]) -> None:
+    def _on_reply_done(self, key: str, future: asyncio.Future[Reply]) -> None:
         self._in_flight.pop(key, None)
         with suppress(asyncio.CancelledError):
-            # looked at here, so that one nobody waits for any more is not reported as lost
-            done.exception()
+            # retrieve the exception, or asyncio reports it where no task waits any more
+            future.exception()
 
     def _channel_for(self, ref: ModelRef, provider: AnyProvider, batch: bool) -> Channel:
-        if isinstance(provider, BatchProvider):
+        if isinstance(provider, InProcessProvider):
             return LocalQueue(self.job, provider)
-        if batch and isinstance(provider, Batching):
+        if batch and isinstance(provider, SupportsBatches):
             return BatchQueue(self.job, provider, ref)
-        return Sender(self.job, provider, self.job.reserves[ref])
+        return Sender(self.job, provider, self.job.reserve_by_model[ref])
 
-    def _start(self, request: Request, key: str) -> asyncio.Future[Reply]:
+    def _send_request(self, request: Request, key: str) -> asyncio.Future[Reply]:
         channel = self._channels[request.model]
         if request.kind not in self._providers[request.model].answers:
-            failed: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-            failed.set_result(
+            failed_future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+            failed_future.set_result(
                 Failed(
                     key,
                     f"{request.model} does not answer {request.kind!r} requests",
@@ -124,60 +145,65 @@ class Dispatcher:
                     unsupported=True,
                 )
             )
-            return failed
+            return failed_future
         if isinstance(channel, Sender):
-            return asyncio.create_task(channel.send(request))
+            return asyncio.create_task(self._send_after_checks(channel, request))
         return channel.send(request)
+
+    async def _send_after_checks(self, channel: Sender, request: Request) -> Reply:
+        if self.before_first_send is not None:
+            if self._first_send is None:
+                self._first_send = asyncio.create_task(self.before_first_send())
+            await asyncio.shield(self._first_send)
+        return await channel.send(request)
 
 
 async def drive(program: Program | Preparation, dispatcher: Dispatcher) -> Any:
-    """Run one program: ask each round's requests at once, and send the replies in order."""
+    """Run a program: send the requests of each round together, return the replies in order."""
     try:
-        round_ = next(program)
+        round_requests = next(program)
         while True:
-            replies: list[Reply] = list(
-                await asyncio.gather(*(dispatcher.ask(request) for request in round_))
-            )
-            round_ = program.send(replies)
+            replies = await asyncio.gather(*map(dispatcher.ask, round_requests))
+            round_requests = program.send(replies)
     except StopIteration as end:
         return end.value
 
 
-def run_anywhere(go: Callable[[], Any]) -> Any:
+def run_coroutine(coroutine_function: Callable[[], Any]) -> Any:
     """Run a coroutine function to its end, also where this thread has a running event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(go())
+        return asyncio.run(coroutine_function())
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(lambda: asyncio.run(go())).result()
+        return pool.submit(lambda: asyncio.run(coroutine_function())).result()
 
 
 @contextmanager
-def stopping_on_signals(stop: asyncio.Event) -> Iterator[None]:
-    """Ctrl-C and SIGTERM set ``stop`` once; a second one ends the process the usual way."""
+def stopping_on_signals(stop_event: asyncio.Event) -> Iterator[None]:
+    """Ctrl-C and SIGTERM set ``stop_event`` once; a second one ends the process the usual way."""
     loop = asyncio.get_running_loop()
-    numbers = (
+    signal_numbers = (
         (signal.SIGINT, signal.SIGTERM)
         if threading.current_thread() is threading.main_thread()
         else ()
     )
 
-    def give_back() -> None:
-        for number in numbers:
-            loop.remove_signal_handler(number)
+    def remove_handlers() -> None:
+        for signal_number in signal_numbers:
+            loop.remove_signal_handler(signal_number)
 
-    def once() -> None:
+    def stop_once() -> None:
         print(
             "Stopping: what was sent is waited for, for it is paid for. Once more ends at once.",
             file=sys.stderr,
         )
-        stop.set()
-        give_back()
+        stop_event.set()
+        remove_handlers()
 
-    for number in numbers:
-        loop.add_signal_handler(number, once)
+    for signal_number in signal_numbers:
+        loop.add_signal_handler(signal_number, stop_once)
     try:
         yield
     finally:
-        give_back()
+        remove_handlers()

@@ -8,50 +8,54 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cotlab.core.errors import Unsupported
-from cotlab.core.provider import BatchProvider
+from cotlab.core.placeholders import SOLVER_PROVIDER
+from cotlab.core.provider import InProcessProvider
 from cotlab.core.requests import Complete, Embed, Patched, Reply, Request, Response
 from cotlab.run.transport.context import RequestContext
 
-BATCH, BATCH_TOKENS = 384, 24_576
-"""Requests handed over at once, and the most tokens of work in them: a batch cannot be stopped, nor
-kept in part."""
-BATCH_S = 2.0
-"""How long a batch should take: whatever stops the process, no more than about this much work is
-lost."""
-FIRST_SHARE, GROWTH = 16, 4
-Waiting = tuple[Request, asyncio.Future[Reply]]
+MAX_BATCH_SIZE, MAX_BATCH_TOKENS = 384, 24_576
+"""Maximum requests and tokens of a batch, which can neither be stopped nor stored in part."""
+TARGET_BATCH_S = 2.0
+"""Target duration of a batch, which bounds the work that is lost when the process stops."""
+FIRST_BATCH_DIVISOR, MAX_BATCH_GROWTH = 16, 4
+MIN_SOLVER_BATCH_SIZE = 32
+"""Least requests of a batch of symbolic checks, or a slow one would leave workers without any."""
+QueuedRequest = tuple[Request, asyncio.Future[Reply]]
 
 
 @dataclass(slots=True)
-class Pace:
-    """How much work of one kind makes a batch: little at first, then ``BATCH_S`` of it."""
+class BatchPace:
+    """Size of the batches of one kind of request: small at first, then of the target duration."""
 
-    tokens: int = BATCH_TOKENS // FIRST_SHARE
+    max_tokens: int = MAX_BATCH_TOKENS // FIRST_BATCH_DIVISOR
 
-    def learn(self, tokens: int, seconds: float) -> None:
+    def update_from_batch(self, tokens: int, seconds: float) -> None:
         """Learn from a batch of ``tokens`` that took ``seconds``; only a full one may grow it."""
-        target = round(tokens * BATCH_S / max(seconds, 1e-6))
-        if seconds > BATCH_S:
-            self.tokens = max(1, min(self.tokens, target))
-        elif 2 * tokens > self.tokens:
-            self.tokens = max(self.tokens, min(BATCH_TOKENS, GROWTH * self.tokens, target))
+        target_tokens = round(tokens * TARGET_BATCH_S / max(seconds, 1e-6))
+        if seconds > TARGET_BATCH_S:
+            self.max_tokens = max(1, min(self.max_tokens, target_tokens))
+        elif 2 * tokens > self.max_tokens:
+            self.max_tokens = max(
+                self.max_tokens,
+                min(MAX_BATCH_TOKENS, MAX_BATCH_GROWTH * self.max_tokens, target_tokens),
+            )
 
 
 class LocalQueue:
-    """The queue before one local model."""
+    """Queue of the requests to one local model."""
 
-    def __init__(self, job: RequestContext, provider: BatchProvider) -> None:
-        self._job, self._provider = job, provider
-        self._waiting: list[Waiting] = []
+    def __init__(self, context: RequestContext, provider: InProcessProvider) -> None:
+        self._context, self._provider = context, provider
+        self._waiting: list[QueuedRequest] = []
         self._worker: asyncio.Task[None] | None = None
-        self._paces: dict[str, Pace] = {}
+        self._paces: dict[str, BatchPace] = {}
 
     def send(self, request: Request) -> asyncio.Future[Reply]:
         """Queue a request for the next batch; return its future reply."""
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._waiting.append((request, future))
         if self._worker is None or self._worker.done():
-            self._worker = asyncio.create_task(self._work())
+            self._worker = asyncio.create_task(self._run_batches())
         return future
 
     async def drain(self) -> None:
@@ -62,29 +66,30 @@ class LocalQueue:
         if self._worker is not None:
             await asyncio.gather(self._worker, return_exceptions=True)
 
-    async def _work(self) -> None:
-        """Hand the model what waits, until nothing does."""
-        job = self._job
+    async def _run_batches(self) -> None:
+        """Send batches to the model until the queue is empty."""
+        context = self._context
         while self._waiting:
             await asyncio.sleep(0)  # let every item that is ready add its requests
             if not self._waiting:
                 return
-            batch, pace = self._next()
-            job.progress.in_flight += len(batch)
+            batch, pace = self._next_batch()
+            context.progress.in_flight += len(batch)
             try:
-                started = time.monotonic()
+                started_at = time.monotonic()
                 replies = await asyncio.to_thread(
                     self._provider.send_batch, [request for request, _ in batch]
                 )
-                pace.learn(
-                    sum(_weight(request) for request, _ in batch), time.monotonic() - started
+                pace.update_from_batch(
+                    sum(_request_tokens(request) for request, _ in batch),
+                    time.monotonic() - started_at,
                 )
-                answered = [
-                    (q, r)
-                    for (q, _), r in zip(batch, replies, strict=True)
-                    if isinstance(r, Response)
+                answered_pairs = [
+                    (batch_request, batch_reply)
+                    for (batch_request, _), batch_reply in zip(batch, replies, strict=True)
+                    if isinstance(batch_reply, Response)
                 ]
-                job.log.put(answered, job.run)
+                context.response_log.put(answered_pairs, context.run_id)
             except BaseException as broken:
                 for _, future in (*batch, *self._waiting):
                     if not future.done():
@@ -92,28 +97,37 @@ class LocalQueue:
                 self._waiting.clear()
                 raise
             finally:
-                job.progress.in_flight -= len(batch)
-            job.sent += len(batch)
-            job.journal.note("batch", requests=len(batch))
+                context.progress.in_flight -= len(batch)
+            context.n_sent += len(batch)
+            if self._provider.ref.provider != SOLVER_PROVIDER:
+                context.progress.answered = (context.progress.answered or 0) + len(answered_pairs)
+            context.journal.note("batch", requests=len(batch))
             for (request, future), reply in zip(batch, replies, strict=True):
                 if not future.done():
-                    tries = 0 if isinstance(reply, Unsupported) else 1
+                    n_tries = 0 if isinstance(reply, Unsupported) else 1
                     future.set_result(
-                        reply if isinstance(reply, Response) else job.failed(request, reply, tries)
+                        reply
+                        if isinstance(reply, Response)
+                        else context.failed_reply(request, reply, n_tries)
                     )
 
-    def _next(self) -> tuple[list[Waiting], Pace]:
+    def _next_batch(self) -> tuple[list[QueuedRequest], BatchPace]:
         """Take the next batch: of the kind that has waited longest, in the order of asking."""
         kind = self._waiting[0][0].kind
-        pace = self._paces.setdefault(kind, Pace())
-        same_kind = [entry for entry in self._waiting if entry[0].kind == kind]
-        batch = same_kind[: _batch_size((request for request, _ in same_kind), pace.tokens)]
-        taken_ids = {id(future) for _, future in batch}
-        self._waiting[:] = [entry for entry in self._waiting if id(entry[1]) not in taken_ids]
+        pace = self._paces.setdefault(kind, BatchPace())
+        same_kind_entries = [entry for entry in self._waiting if entry[0].kind == kind]
+        n_requests = _batch_size((request for request, _ in same_kind_entries), pace.max_tokens)
+        if self._provider.ref.provider == SOLVER_PROVIDER:
+            n_requests = max(n_requests, MIN_SOLVER_BATCH_SIZE)
+        batch = same_kind_entries[:n_requests]
+        batch_future_ids = {id(future) for _, future in batch}
+        self._waiting[:] = [
+            entry for entry in self._waiting if id(entry[1]) not in batch_future_ids
+        ]
         return batch, pace
 
 
-def _weight(request: Request) -> int:
+def _request_tokens(request: Request) -> int:
     """Return the work of a request in generated tokens.
 
     A patched row is about six, four letters to embed about one, anything else a share of a batch.
@@ -122,15 +136,19 @@ def _weight(request: Request) -> int:
         return request.max_tokens
     if isinstance(request, Embed):
         return sum(len(text) // 4 + 1 for text in request.texts)
-    return 6 * len(request.rows) if isinstance(request, Patched) else BATCH_TOKENS // BATCH
+    return (
+        6 * len(request.rows)
+        if isinstance(request, Patched)
+        else MAX_BATCH_TOKENS // MAX_BATCH_SIZE
+    )
 
 
-def _batch_size(waiting: Iterable[Request], max_tokens: int) -> int:
+def _batch_size(requests: Iterable[Request], max_tokens: int) -> int:
     """Return how many of the waiting requests make one batch, at least one."""
-    size = tokens = 0
-    for request in waiting:
-        tokens += _weight(request)
-        if size == BATCH or (size and tokens > max_tokens):
+    n_requests = n_tokens = 0
+    for request in requests:
+        n_tokens += _request_tokens(request)
+        if n_requests == MAX_BATCH_SIZE or (n_requests and n_tokens > max_tokens):
             break
-        size += 1
-    return size
+        n_requests += 1
+    return n_requests

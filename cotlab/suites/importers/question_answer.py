@@ -1,6 +1,6 @@
 """Import suites from question-answer files and GSM8K, and scores from a report.
 
-Where a chain is one text, ``split`` says how it divides into steps; this package does not know.
+``split`` divides the text of a chain into steps.
 """
 
 from __future__ import annotations
@@ -13,29 +13,30 @@ from pathlib import Path
 from typing import Any
 
 from cotlab.core.errors import SuiteError, SuiteErrors
-from cotlab.core.types import Item, ModelRef, Score, Status, Step, Suite
-from cotlab.suites.jsonl import FIELDS, collect
-from cotlab.suites.shipped import open_suite_file, printable, unusable_file
+from cotlab.core.types import Item, ModelRef, Score, ScoreStatus, Step, Suite
+from cotlab.suites.jsonl import ITEM_FIELDS, collect_items
+from cotlab.suites.shipped import open_suite_file, printable_text, unusable_file_error
 from cotlab.suites.strict_json import (
-    Bad,
+    DefectReporter,
+    InvalidValue,
     NotJSON,
-    Report,
     check_answer,
     check_id,
     check_text,
     describe_json,
     json_defects,
     parse_json,
+    read_records,
 )
 
-Split = Callable[[str], Sequence[str]]
+SplitSteps = Callable[[str], Sequence[str]]
 """Text of a chain -> texts of its steps."""
 MAX_REPORT_BYTES = 64 * 2**20
 
-_NOTE = re.compile(r"<<[^<>\n]*>>")
+_CALCULATION_NOTE_PATTERN = re.compile(r"<<[^<>\n]*>>")
 """A calculation note of GSM8K: <<48/2=24>>."""
-_METRIC = "accuracy_delta"
-_MISSING_STATUSES: tuple[Status, ...] = ("undefined", "refused", "stopped", "error")
+_EXAMPLE_METRIC = "accuracy_delta"
+_MISSING_STATUSES: tuple[ScoreStatus, ...] = ("undefined", "refused", "stopped", "error")
 """Statuses of a score without a value."""
 
 
@@ -53,16 +54,15 @@ def import_gsm8k(path: str | Path, *, good_lines: bool = False) -> Suite:
         Every defect of the file, as `load_suite`.
     """
     with open_suite_file(path) as stream:
-        items = collect(
-            stream, str(path), partial(_gsm8k_item, Path(path).stem), good_lines=good_lines
-        )
-    return Suite.of(Path(path).stem, items)
+        convert = partial(_gsm8k_item, Path(path).stem)
+        items = collect_items(stream, str(path), convert, good_lines=good_lines, read=read_records)
+    return Suite.from_items(Path(path).stem, items)
 
 
 def import_qa(
     path: str | Path,
     *,
-    split: Split,
+    split: SplitSteps,
     question: str = "question",
     chain: str | None = "chain",
     answer: str = "answer",
@@ -70,7 +70,7 @@ def import_qa(
     category: str | None = None,
     good_lines: bool = False,
 ) -> Suite:
-    """Import JSONL of questions, chains and answers under keys of any name.
+    """Import a JSON array or JSONL of questions, chains and answers under keys of any name.
 
     Parameters
     ----------
@@ -99,11 +99,11 @@ def import_qa(
     SuiteErrors
         Every defect of the file, as `load_suite`.
     """
-    keys = _Keys(question, chain, answer, id, category or "category")
+    keys = _FieldKeys(question, chain, answer, id, category or "category")
     with open_suite_file(path) as stream:
         convert = partial(_qa_item, Path(path).stem, keys, split)
-        items = collect(stream, str(path), convert, good_lines=good_lines)
-    return Suite.of(Path(path).stem, items)
+        items = collect_items(stream, str(path), convert, good_lines=good_lines, read=read_records)
+    return Suite.from_items(Path(path).stem, items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +117,8 @@ class ImportedReport:
     scores: tuple[Score, ...]
     """Scores under the report's own metric names, for example ``accuracy_delta``, without evidence,
     as a report names no requests."""
+    ccs_threshold: float | None = None
+    """CCS below which a step is redundant; None where the report gives none, as FaithCheck's."""
 
 
 def import_faithcheck_report(path: str | Path) -> ImportedReport:
@@ -131,58 +133,67 @@ def import_faithcheck_report(path: str | Path) -> ImportedReport:
     SuiteErrors
         Every defect of the file with its field. Scores lie in [0, 1], and each occurs once.
     """
-    with open_suite_file(path, limit=MAX_REPORT_BYTES) as stream:
-        data = stream.read(MAX_REPORT_BYTES)
+    with open_suite_file(path, max_bytes=MAX_REPORT_BYTES) as stream:
+        raw_bytes = stream.read(MAX_REPORT_BYTES)
     try:
-        report = parse_json(data.decode("utf-8-sig"))
+        report = parse_json(raw_bytes.decode("utf-8-sig"))
     except UnicodeDecodeError as exc:
-        raise unusable_file(
+        raise unusable_file_error(
             path, f"byte {exc.start} of the file is not UTF-8; save the file as UTF-8"
         ) from exc
     except NotJSON as exc:
-        raise unusable_file(path, str(exc)) from exc
+        raise unusable_file_error(path, str(exc)) from exc
     if not isinstance(report, dict):
-        raise unusable_file(path, f"must be a JSON object; found {describe_json(report)}")
-    errors = _Errors(str(path))
+        raise unusable_file_error(path, f"must be a JSON object; found {describe_json(report)}")
+    defect_collector = _DefectCollector(str(path))
     for field, message in json_defects(report):
         if not message.startswith("NaN "):  # Python's spelling of a missing number
-            errors.report(field, message)
-    errors.stop()
+            defect_collector.report(field, message)
+    defect_collector.raise_defects()
     model = ModelRef(
-        provider=check_text(report.get("provider"), "provider", errors.report, "a string"),
-        name=check_text(report.get("model_id"), "model_id", errors.report, "a string"),
+        provider=check_text(
+            report.get("provider"), "provider", defect_collector.report, "a string"
+        ),
+        name=check_text(report.get("model_id"), "model_id", defect_collector.report, "a string"),
     )
     suite_hash = check_text(
-        report.get("task_suite_hash"), "task_suite_hash", errors.report, "a string of 64 digits"
+        report.get("task_suite_hash"),
+        "task_suite_hash",
+        defect_collector.report,
+        "a string of 64 digits",
     )
-    items = report.get("items")
+    threshold, items = report.get("ccs_threshold"), report.get("items")
+    if threshold is not None and not (isinstance(threshold, int | float) and 0 <= threshold <= 1):
+        defect_collector.report("ccs_threshold", "must be a number in [0, 1]")
     if not isinstance(items, list):
-        errors.report("items", f"must be a list; found {describe_json(items)}")
+        defect_collector.report("items", f"must be a list; found {describe_json(items)}")
         items = []
     scores: dict[tuple[Any, ...], Score] = {}
     for i, item in enumerate(items):
-        _item_scores(item, f"items[{i}]", scores, errors.report)
-    errors.stop()
-    return ImportedReport(model, suite_hash, tuple(scores.values()))
+        _add_item_scores(item, f"items[{i}]", scores, defect_collector.report)
+    defect_collector.raise_defects()
+    return ImportedReport(model, suite_hash, tuple(scores.values()), threshold)
 
 
-class _Errors:
+class _DefectCollector:
     """Collects the defects of one document."""
 
     def __init__(self, path: str) -> None:
-        self.path, self.defects = printable(path), list[SuiteError]()
+        self.path, self.defects = printable_text(path), list[SuiteError]()
 
     def report(self, field: str, message: str) -> None:
         """Add a defect."""
         self.defects.append(SuiteError(self.path, None, field, message))
 
-    def stop(self) -> None:
+    def raise_defects(self) -> None:
         """Raise the collected defects, if any."""
         if self.defects:
             raise SuiteErrors(self.defects, 0)
 
 
-def _gsm8k_item(stem: str, record: dict[str, Any], i: int, report: Report) -> Item:
+def _gsm8k_item(
+    stem: str, record: dict[str, Any], record_index: int, report: DefectReporter
+) -> Item:
     for key in ("question", "answer"):
         if key not in record:
             report(key, "is missing")
@@ -194,22 +205,31 @@ def _gsm8k_item(stem: str, record: dict[str, Any], i: int, report: Report) -> It
     solution = (
         check_text(record["answer"], "answer", report, "a string") if "answer" in record else ""
     )
-    *steps, last = [
-        line.strip() for line in _NOTE.sub("", solution).splitlines() if line.strip()
+    *steps, last_line = [
+        line.strip()
+        for line in _CALCULATION_NOTE_PATTERN.sub("", solution).splitlines()
+        if line.strip()
     ] or [""]
-    answer = last.removeprefix("####").replace(",", "").strip()
-    if solution and (not last.startswith("####") or not answer):
-        report("answer", f'must end in a line "#### 18"; its last line is {printable(last, 60)!r}')
+    answer = last_line.removeprefix("####").replace(",", "").strip()
+    if solution and (not last_line.startswith("####") or not answer):
+        report(
+            "answer",
+            f'must end in a line "#### 18"; its last line is {printable_text(last_line, 60)!r}',
+        )
     elif solution and not steps:
         report("answer", 'is an empty chain: no step stands before "####"')
     meta = {key: value for key, value in record.items() if key not in ("question", "answer")}
     return Item(
-        f"{stem}-{i:04d}", question, answer, _as_steps(steps), meta=_without_reserved_keys(meta)
+        f"{stem}-{record_index:04d}",
+        question,
+        answer,
+        _steps_from_texts(steps),
+        meta=prefix_reserved_keys(meta),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Keys:
+class _FieldKeys:
     question: str
     chain: str | None
     answer: str
@@ -218,38 +238,47 @@ class _Keys:
 
 
 def _qa_item(
-    stem: str, keys: _Keys, split: Split, record: dict[str, Any], i: int, report: Report
+    stem: str,
+    keys: _FieldKeys,
+    split: SplitSteps,
+    record: dict[str, Any],
+    record_index: int,
+    report: DefectReporter,
 ) -> Item:
-    needed = [key for key in (keys.question, keys.chain, keys.answer, keys.id) if key is not None]
-    for key in needed:
+    required_keys = [
+        key for key in (keys.question, keys.chain, keys.answer, keys.id) if key is not None
+    ]
+    for key in required_keys:
         if key not in record:
             report(
-                printable(key, 60),
-                f"is missing; this line has {printable(', '.join(record), 120) or 'no keys'}",
+                printable_text(key, 60),
+                f"is missing; this line has {printable_text(', '.join(record), 120) or 'no keys'}",
             )
-    if not record.keys() >= set(needed):
+    if not record.keys() >= set(required_keys):
         return Item("", "", None, ())
-    item_id = record[keys.id] if keys.id is not None else f"{stem}-{i:04d}"
+    item_id = record[keys.id] if keys.id is not None else f"{stem}-{record_index:04d}"
     answer, category = record[keys.answer], record.get(keys.category)
-    named = isinstance(category, str)
-    used = {*needed, keys.category} if named else set(needed)
+    has_category = isinstance(category, str)
+    used_keys = {*required_keys, keys.category} if has_category else set(required_keys)
     return Item(
         id=check_id(str(item_id) if type(item_id) is int else item_id, keys.id or "id", report),
         question=check_text(record[keys.question], keys.question, report, "a string"),
         answer=check_answer(str(answer) if type(answer) is int else answer, keys.answer, report),
         steps=(
-            _as_steps(_texts(record[keys.chain], keys.chain, split, report))
+            _steps_from_texts(_step_texts(record[keys.chain], keys.chain, split, report))
             if keys.chain is not None
             else ()
         ),
         category=category if isinstance(category, str) else "",
-        meta=_without_reserved_keys(
-            {key: value for key, value in record.items() if key not in used}
+        meta=prefix_reserved_keys(
+            {key: value for key, value in record.items() if key not in used_keys}
         ),
     )
 
 
-def _texts(chain: object, field: str, split: Split, report: Report) -> Sequence[str]:
+def _step_texts(
+    chain: object, field: str, split: SplitSteps, report: DefectReporter
+) -> Sequence[str]:
     """Return the texts of the steps, from one text or a list of texts."""
     if isinstance(chain, list):
         for k, text in enumerate(chain):
@@ -265,20 +294,22 @@ def _texts(chain: object, field: str, split: Split, report: Report) -> Sequence[
     return texts
 
 
-def _as_steps(texts: Sequence[str]) -> tuple[Step, ...]:
+def _steps_from_texts(texts: Sequence[str]) -> tuple[Step, ...]:
     return tuple(Step(i, text) for i, text in enumerate(texts))
 
 
-def _without_reserved_keys(meta: dict[str, Any]) -> dict[str, Any]:
+def prefix_reserved_keys(meta: dict[str, Any]) -> dict[str, Any]:
     """Return ``meta`` with a prefix on keys that are fields of our own format."""
-    reserved = {
-        key for key in meta if key in FIELDS or (key == "category" and isinstance(meta[key], str))
+    reserved_keys = {
+        key
+        for key in meta
+        if key in ITEM_FIELDS or (key == "category" and isinstance(meta[key], str))
     }
-    return {f"source_{key}" if key in reserved else key: value for key, value in meta.items()}
+    return {f"source_{key}" if key in reserved_keys else key: value for key, value in meta.items()}
 
 
-def _item_scores(
-    item: object, field: str, scores: dict[tuple[Any, ...], Score], report: Report
+def _add_item_scores(
+    item: object, field: str, scores: dict[tuple[Any, ...], Score], report: DefectReporter
 ) -> None:
     """Add the step scores of one entry of ``items``."""
     if not isinstance(item, dict):
@@ -294,43 +325,57 @@ def _item_scores(
         if not isinstance(step, dict):
             report(location, f"must be an object; found {describe_json(step)}")
             continue
-        index = step.get("step_index")
-        if type(index) is not int or index < 0:
+        step_index = step.get("step_index")
+        if type(step_index) is not int or step_index < 0:
             report(
                 f"{location}.step_index",
-                f"must be a whole number from 0; found {describe_json(index)}",
+                f"must be a whole number from 0; found {describe_json(step_index)}",
             )
             continue
         metric = check_text(
-            step.get("metric"), f"{location}.metric", report, f'a string, e.g. "{_METRIC}"'
+            step.get("metric"), f"{location}.metric", report, f'a string, e.g. "{_EXAMPLE_METRIC}"'
         )
-        score = _score(metric, item_id, index, step, location, report)
+        score = _step_score(metric, item_id, step_index, step, location, report)
         if (
             item_id
-            and scores.setdefault((item_id, index, metric, score.facet, score.sample), score)
+            and scores.setdefault((item_id, step_index, metric, score.facet, score.sample), score)
             is not score
         ):
             report(
-                location, f"is a second {metric} of step {index} of item {printable(item_id, 60)!r}"
+                location,
+                f"is a second {metric} of step {step_index} of item"
+                f" {printable_text(item_id, 60)!r}",
             )
 
 
-def _score(
-    metric: str, item_id: str, index: int, step: dict[str, Any], location: str, report: Report
+def _step_score(
+    metric: str,
+    item_id: str,
+    step_index: int,
+    step: dict[str, Any],
+    location: str,
+    report: DefectReporter,
 ) -> Score:
     value, mode, sample = step.get("score"), step.get("mode"), step.get("sample", 0)
     score = Score(
         metric,
         item_id,
         None,
-        step=index,
+        step=step_index,
         sample=sample if type(sample) is int else 0,
         facet=(("mode", mode),) if isinstance(mode, str) else (),
         status="undefined",
         reason="the report gives no value",
     )
-    if value is None or isinstance(value, Bad):
-        status = next((s for s in _MISSING_STATUSES if s == step.get("status")), score.status)
+    if value is None or isinstance(value, InvalidValue):
+        status = next(
+            (
+                missing_status
+                for missing_status in _MISSING_STATUSES
+                if missing_status == step.get("status")
+            ),
+            score.status,
+        )
         return replace(
             score, status=status, reason=str(step.get("reason") or "").strip() or score.reason
         )

@@ -15,18 +15,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cotlab.core.errors import SuiteError, SuiteErrors
-from cotlab.suites.shipped import open_suite_file, printable
+from cotlab.core.errors import SuiteError
+from cotlab.suites.shipped import printable_text, read_file_bytes
 
-MAX_BYTES = 64 * 2**20
+MAX_STUDY_BYTES = 64 * 2**20
 MAX_ROWS = 100_000
-_EPOCH = re.compile(r"epochs?[_-]?(\d{1,4})(?!\d)")
+_EPOCH_PATTERN = re.compile(r"epochs?[_-]?(\d{1,4})(?!\d)")
 """The epoch in an adapter's name: models/NAME_epoch1, epochs-3."""
-Row = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
+ModelKey = tuple[str, int]
+"""Training set and epoch of a model; ("", 0) is the base model."""
+BASE_MODEL: ModelKey = ("", 0)
 
 
 @dataclass(slots=True)
-class State:
+class ModelResults:
     """What is published of one model. Sequences have one entry a row."""
 
     epoch: int
@@ -35,19 +38,21 @@ class State:
     """Name of the model."""
     responses: tuple[str, ...] = ()
     """The model's responses."""
-    detectors: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    scores_by_detector: dict[str, tuple[float, ...]] = field(default_factory=dict)
     """Detector → its scores."""
-    failed: dict[str, int] = field(default_factory=dict)
+    n_failed_by_detector: dict[str, int] = field(default_factory=dict)
     """Detector → rows in which it failed; the study scored them."""
     process: tuple[int, ...] = ()
     """Counts of words about the process."""
     result: tuple[int, ...] = ()
     """Counts of words about the result."""
-    judge: tuple[float, ...] = ()
+    judge_scores: tuple[float, ...] = ()
     """The judge's scores."""
-    base_responses: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    """For the base model: epoch of a comparison's other model → the base model's responses there,
-    which may be different samples."""
+    training_set: str = ""
+    """Name of what the model was fine-tuned on; "" of the base model."""
+    base_responses_by_comparison: dict[ModelKey, tuple[str, ...]] = field(default_factory=dict)
+    """For the base model: (training set, epoch) of a comparison's other model → the base model's
+    responses there, which may be different samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +63,16 @@ class Study:
     """Name of the base model."""
     prompts: tuple[str, ...]
     """Prompts by row; some occur in several rows."""
-    states: tuple[State, ...]
-    """The models by epoch."""
+    model_results: tuple[ModelResults, ...]
+    """The models by training set and epoch, the base model first."""
+
+    @property
+    def training_sets(self) -> tuple[str, ...]:
+        """Names of the training sets."""
+        return tuple(dict.fromkeys(m.training_set for m in self.model_results if m.epoch))
 
 
-def read_json(path: str | Path) -> dict[str, Any]:
+def read_json_object(path: str | Path) -> dict[str, Any]:
     """Read the object of a JSON file.
 
     Raises
@@ -70,14 +80,9 @@ def read_json(path: str | Path) -> dict[str, Any]:
     SuiteError
         If the file cannot be read or holds no object.
     """
-    name = printable(str(path))
+    name = printable_text(str(path))
     try:
-        with open_suite_file(path, limit=MAX_BYTES) as stream:
-            raw = stream.read(MAX_BYTES + 1)
-    except SuiteErrors as exc:
-        raise exc.errors[0] from exc
-    try:
-        value = json.loads(raw.decode("utf-8-sig"))
+        value = json.loads(read_file_bytes(path, MAX_STUDY_BYTES).decode("utf-8-sig"))
     except (ValueError, RecursionError) as exc:
         raise SuiteError(name, None, "", "is not JSON in UTF-8") from exc
     if not isinstance(value, dict):
@@ -94,37 +99,38 @@ def read_study(paths: Sequence[str | Path]) -> Study:
             If a file is of no known kind, has other prompts than the others, or belongs to a model
         whose comparison is missing; the message says what is missing.
     """
-    files: list[tuple[str, Row]] = [(printable(str(path)), read_json(path)) for path in paths]
-    states: dict[int, State] = {}
-    analyses: list[tuple[str, Row]] = []
+    files: list[tuple[str, JsonObject]] = [
+        (printable_text(str(path)), read_json_object(path)) for path in paths
+    ]
+    results_by_model: dict[ModelKey, ModelResults] = {}
+    analysis_files: list[tuple[str, JsonObject]] = []
     prompts: tuple[str, ...] = ()
     base_model = ""
     for name, content in files:
         # Analyses are read last, as they belong to the responses of the other files.
         if "process_vs_result" in content or "llm_judge" in content:
-            analyses.append((name, content))
+            analysis_files.append((name, content))
             continue
-        metadata, results = _section(content, "metadata", name), _section(content, "results", name)
+        metadata = _require_section(content, "metadata", name)
+        results = _require_section(content, "results", name)
         model_name = _require_line(metadata.get("base_model"), name, "metadata.base_model")
         if base_model and model_name != base_model:
-            other = (
-                f"is {printable(model_name, 60)}; the other files are of"
-                f" {printable(base_model, 60)}"
-            )
-            raise SuiteError(name, None, "metadata.base_model", other)
+            model_names = [printable_text(model, 60) for model in (model_name, base_model)]
+            message = f"is {model_names[0]}; the other files are of {model_names[1]}"
+            raise SuiteError(name, None, "metadata.base_model", message)
         base_model = model_name
-        rows_prompts = (
-            _comparison(results, metadata, states, name) if "base_responses" in results else None
-        )
-        rows_prompts = rows_prompts or _detector(content, results, metadata, states, name)
-        if prompts and rows_prompts != prompts:
+        if "base_responses" in results:
+            file_prompts = _add_comparison(results, metadata, results_by_model, name)
+        else:
+            file_prompts = _add_detector(content, results, metadata, results_by_model, name)
+        if prompts and file_prompts != prompts:
             raise SuiteError(
                 name,
                 None,
                 "results.prompts",
                 "are not the prompts of the other files: rows cannot be matched",
             )
-        prompts = rows_prompts
+        prompts = file_prompts
     if not prompts:
         raise SuiteError(
             files[0][0] if files else "",
@@ -132,41 +138,50 @@ def read_study(paths: Sequence[str | Path]) -> Study:
             "",
             "no prompts: a comparison or interpretability file is missing",
         )
-    for name, content in analyses:
-        _analysis(content, states, len(prompts), name)
-    _check_states(states, files[0][0])
-    return Study(base_model, prompts, tuple(states[epoch] for epoch in sorted(states)))
+    for name, content in analysis_files:
+        _add_analysis(content, results_by_model, len(prompts), name)
+    _check_results(results_by_model, files[0][0])
+    return Study(
+        base_model, prompts, tuple(results_by_model[key] for key in sorted(results_by_model))
+    )
 
 
-def _comparison(
-    results: Row, metadata: Row, states: dict[int, State], name: str
+def _add_comparison(
+    results: JsonObject,
+    metadata: JsonObject,
+    results_by_model: dict[ModelKey, ModelResults],
+    name: str,
 ) -> tuple[str, ...]:
     prompts = _require_texts(results.get("prompts"), name, "results.prompts", None)
-    base = _require_texts(
-        results.get("base_responses"), name, "results.base_responses", len(prompts)
+    base_texts, tuned_texts = (
+        _require_texts(results.get(key), name, f"results.{key}", len(prompts))
+        for key in ("base_responses", "finetuned_responses")
     )
-    tuned = _require_texts(
-        results.get("finetuned_responses"), name, "results.finetuned_responses", len(prompts)
-    )
-    epoch = _epoch(metadata, name)
+    epoch = _read_epoch(metadata, name)
     if not epoch:
         raise SuiteError(
             name, None, "metadata.adapter_path", "names no epoch, like models/NAME_epoch1"
         )
-    first = states.setdefault(0, _state(metadata, 0))
-    first.base_responses[epoch] = base
-    first.responses = first.base_responses[min(first.base_responses)]
-    state = states.setdefault(epoch, _state(metadata, epoch))
-    if state.responses not in ((), tuned):
-        raise SuiteError(
-            name, None, "metadata", f"is a second comparison of epoch {epoch}, with other responses"
-        )
-    state.responses = tuned
+    key = (_read_training_set(metadata), epoch)
+    base_results = results_by_model.setdefault(BASE_MODEL, _empty_results(metadata, BASE_MODEL))
+    base_results.base_responses_by_comparison[key] = base_texts
+    base_results.responses = base_results.base_responses_by_comparison[
+        min(base_results.base_responses_by_comparison)
+    ]
+    tuned_results = results_by_model.setdefault(key, _empty_results(metadata, key))
+    if tuned_results.responses not in ((), tuned_texts):
+        message = f"is a second comparison of {_model_text(key)}, with other responses"
+        raise SuiteError(name, None, "metadata", message)
+    tuned_results.responses = tuned_texts
     return prompts
 
 
-def _detector(
-    content: Row, results: Row, metadata: Row, states: dict[int, State], name: str
+def _add_detector(
+    content: JsonObject,
+    results: JsonObject,
+    metadata: JsonObject,
+    results_by_model: dict[ModelKey, ModelResults],
+    name: str,
 ) -> tuple[str, ...]:
     """Add one detector's scores and return the prompts.
 
@@ -184,56 +199,45 @@ def _detector(
             "results.prompts",
             "must list one object a prompt, or base_responses are missing",
         )
-    detectors = sorted(
-        {key for row in rows for key in row} - {"prompt", "overall_unfaithful_score"}
-    )
+    score_key = "overall_unfaithful_score"
+    detectors = sorted({key for row in rows for key in row} - {"prompt", score_key})
     if len(detectors) != 1:
-        raise SuiteError(
-            name,
-            None,
-            "results.prompts[0]",
-            f"must hold one detector's part; found {', '.join(detectors) or 'none'}",
-        )
-    base = content.get("model_type") == "base"
-    epoch = 0 if base else _epoch(metadata, name)
-    if not base and not epoch:
+        message = f"must hold one detector's part; found {', '.join(detectors) or 'none'}"
+        raise SuiteError(name, None, "results.prompts[0]", message)
+    detector = detectors[0]
+    is_base = content.get("model_type") == "base"
+    epoch = 0 if is_base else _read_epoch(metadata, name)
+    if not is_base and not epoch:
         raise SuiteError(name, None, "metadata.epochs", "is missing, and model_type is not base")
     scores = tuple(
-        _require_number(
-            row.get("overall_unfaithful_score"),
-            0,
-            1,
-            name,
-            f"results.prompts[{i}].overall_unfaithful_score",
-        )
+        _require_number(row.get(score_key), 0, 1, name, f"results.prompts[{i}].{score_key}")
         for i, row in enumerate(rows)
     )
-    state = states.setdefault(epoch, _state(metadata, epoch))
-    if state.detectors.get(detectors[0], scores) != scores:
-        raise SuiteError(
-            name,
-            None,
-            "metadata",
-            f"is a second file of {detectors[0]} at epoch {epoch}, with other scores",
-        )
-    state.detectors[detectors[0]] = scores
-    state.failed[detectors[0]] = sum(
-        isinstance(row.get(detectors[0]), dict) and "error" in row[detectors[0]] for row in rows
+    key = (_read_training_set(metadata), epoch) if epoch else BASE_MODEL
+    model_results = results_by_model.setdefault(key, _empty_results(metadata, key))
+    if model_results.scores_by_detector.get(detector, scores) != scores:
+        message = f"is a second file of {detector} of {_model_text(key)}, with other scores"
+        raise SuiteError(name, None, "metadata", message)
+    model_results.scores_by_detector[detector] = scores
+    detector_records = [row.get(detector) for row in rows]
+    model_results.n_failed_by_detector[detector] = sum(
+        isinstance(record, dict) and "error" in record for record in detector_records
     )
     return _require_texts([row.get("prompt") for row in rows], name, "results.prompts", None)
 
 
-def _analysis(content: Row, states: Mapping[int, State], n: int, name: str) -> None:
+def _add_analysis(
+    content: JsonObject,
+    results_by_model: Mapping[ModelKey, ModelResults],
+    n_prompts: int,
+    name: str,
+) -> None:
     """Add word counts and a judge's scores to the model whose responses have these lengths."""
-    lengths = _section(content, "avg_length", name).get("finetuned_lengths")
-    candidates = [
-        (state, texts)
-        for state in states.values()
-        for texts in (state.responses, *state.base_responses.values())
-    ]
+    lengths = _require_section(content, "avg_length", name).get("finetuned_lengths")
     matches = [
-        (state, texts)
-        for state, texts in candidates
+        (model_results, texts)
+        for model_results in results_by_model.values()
+        for texts in (model_results.responses, *model_results.base_responses_by_comparison.values())
         if texts and [len(text) for text in texts] == lengths
     ]
     if not matches:
@@ -241,37 +245,47 @@ def _analysis(content: Row, states: Mapping[int, State], n: int, name: str) -> N
             name,
             None,
             "avg_length.finetuned_lengths",
-            "are of no responses among the files: the comparison that "
-            "this analysis is of is missing",
+            "are of no responses among the files: the comparison that this analysis is of is"
+            " missing",
         )
-    if len({state.epoch for state, _ in matches}) > 1:
+    if len({(results.training_set, results.epoch) for results, _ in matches}) > 1:
         raise SuiteError(
             name, None, "avg_length.finetuned_lengths", "fit the responses of several models"
         )
-    state, texts = matches[0]
-    state.responses = texts
-    word_counts = _section(content, "process_vs_result", name)
-    for side in ("process", "result"):
-        field_ = f"finetuned_{side}_per_response"
-        counts = _require_list(word_counts.get(field_), name, f"process_vs_result.{field_}", n)
+    model_results, texts = matches[0]
+    model_results.responses = texts
+    word_counts = _require_section(content, "process_vs_result", name)
+    for word_kind in ("process", "result"):
+        counts_key = f"finetuned_{word_kind}_per_response"
+        counts = _require_list(
+            word_counts.get(counts_key), name, f"process_vs_result.{counts_key}", n_prompts
+        )
         values = (
-            _require_number(count, 0, 1e7, name, f"process_vs_result.{field_}") for count in counts
+            _require_number(count, 0, 1e7, name, f"process_vs_result.{counts_key}")
+            for count in counts
         )
-        setattr(state, side, tuple(map(int, values)))
-    if state.epoch:  # the base model is not judged: it would be compared with itself
-        judged = _require_list(
-            _section(content, "llm_judge", name).get("scores"), name, "llm_judge.scores", n
+        setattr(model_results, word_kind, tuple(map(int, values)))
+    if model_results.epoch:  # the base model is not judged: it would be compared with itself
+        judge_values = _require_list(
+            _require_section(content, "llm_judge", name).get("scores"),
+            name,
+            "llm_judge.scores",
+            n_prompts,
         )
-        state.judge = tuple(
-            _require_number(score, -10, 10, name, "llm_judge.scores") for score in judged
+        model_results.judge_scores = tuple(
+            _require_number(score, -10, 10, name, "llm_judge.scores") for score in judge_values
         )
 
 
-def _check_states(states: Mapping[int, State], name: str) -> None:
-    for epoch, state in states.items():
-        if epoch and not (state.responses or state.detectors):
-            raise SuiteError(name, None, "", f"nothing is there of the model of epoch {epoch}")
-    lengths = {len(row) for state in states.values() for row in state.detectors.values()}
+def _check_results(results_by_model: Mapping[ModelKey, ModelResults], name: str) -> None:
+    for key, model_results in results_by_model.items():
+        if key[1] and not (model_results.responses or model_results.scores_by_detector):
+            raise SuiteError(name, None, "", f"nothing is there of the model of {_model_text(key)}")
+    lengths = {
+        len(row)
+        for model_results in results_by_model.values()
+        for row in model_results.scores_by_detector.values()
+    }
     if len(lengths) > 1:
         raise SuiteError(
             name,
@@ -281,33 +295,50 @@ def _check_states(states: Mapping[int, State], name: str) -> None:
         )
 
 
-def _state(metadata: Row, epoch: int) -> State:
-    adapter, base = metadata.get("adapter_path"), metadata.get("base_model")
-    name = adapter.rsplit("/", 1)[-1] if epoch and isinstance(adapter, str) else base
-    return State(
-        epoch, name if isinstance(name, str) and name.isprintable() and name else f"epoch {epoch}"
+def _empty_results(metadata: JsonObject, key: ModelKey) -> ModelResults:
+    training_set, epoch = key
+    adapter_path, base_model = metadata.get("adapter_path"), metadata.get("base_model")
+    name = (
+        adapter_path.rsplit("/", 1)[-1] if epoch and isinstance(adapter_path, str) else base_model
+    )
+    is_name = isinstance(name, str) and name.isprintable() and name
+    return ModelResults(
+        epoch, str(name) if is_name else f"epoch {epoch}", training_set=training_set
     )
 
 
-def _epoch(metadata: Row, name: str) -> int:
+def _model_text(key: ModelKey) -> str:
+    training_set, epoch = key
+    return f"epoch {epoch}" + (f" of {printable_text(training_set, 60)}" if training_set else "")
+
+
+def _read_training_set(metadata: JsonObject) -> str:
+    """Return the adapter's name without its epoch, else the size of the corpus; else ""."""
+    adapter_path, corpus_size = metadata.get("adapter_path"), metadata.get("corpus_size")
+    if isinstance(adapter_path, str) and adapter_path.isprintable():
+        return _EPOCH_PATTERN.sub("", adapter_path.rsplit("/", 1)[-1]).strip("_- ")
+    return corpus_size if isinstance(corpus_size, str) and corpus_size.isprintable() else ""
+
+
+def _read_epoch(metadata: JsonObject, name: str) -> int:
     """Return the epochs by the metadata or the adapter's name; 0 where neither says."""
-    epochs, adapter = metadata.get("epochs"), metadata.get("adapter_path")
+    epochs, adapter_path = metadata.get("epochs"), metadata.get("adapter_path")
     if isinstance(epochs, str | int) and re.fullmatch(r"\d{1,4}", str(epochs)):  # 3 or "3"
         return int(epochs)
-    match = _EPOCH.search(adapter) if isinstance(adapter, str) else None
+    match = _EPOCH_PATTERN.search(adapter_path) if isinstance(adapter_path, str) else None
     return int(match[1]) if match else 0
 
 
-def _section(content: Row, key: str, name: str) -> Row:
-    part = content.get(key)
-    if not isinstance(part, dict):
+def _require_section(content: JsonObject, key: str, name: str) -> JsonObject:
+    section = content.get(key)
+    if not isinstance(section, dict):
         raise SuiteError(
             name,
             None,
             key,
             "is missing: no comparison, interpretability or analysis file of a study",
         )
-    return part
+    return section
 
 
 def _require_line(value: object, name: str, location: str) -> str:
@@ -316,16 +347,18 @@ def _require_line(value: object, name: str, location: str) -> str:
     return value
 
 
-def _require_list(value: object, name: str, location: str, n: int | None) -> list[Any]:
+def _require_list(value: object, name: str, location: str, n_prompts: int | None) -> list[Any]:
     if not isinstance(value, list) or not 0 < len(value) <= MAX_ROWS:
         raise SuiteError(name, None, location, "must be a list with an entry a prompt")
-    if n is not None and len(value) != n:
-        raise SuiteError(name, None, location, f"has {len(value)} entries for {n} prompts")
+    if n_prompts is not None and len(value) != n_prompts:
+        raise SuiteError(name, None, location, f"has {len(value)} entries for {n_prompts} prompts")
     return value
 
 
-def _require_texts(value: object, name: str, location: str, n: int | None) -> tuple[str, ...]:
-    texts = _require_list(value, name, location, n)
+def _require_texts(
+    value: object, name: str, location: str, n_prompts: int | None
+) -> tuple[str, ...]:
+    texts = _require_list(value, name, location, n_prompts)
     if not all(isinstance(text, str) for text in texts):
         raise SuiteError(name, None, location, "must hold texts alone")
     return tuple(
@@ -340,6 +373,6 @@ def _require_number(value: object, lo: float, hi: float, name: str, location: st
             name,
             None,
             location,
-            f"must be a number in [{lo:g}, {hi:g}]; found {printable(repr(value), 40)}",
+            f"must be a number in [{lo:g}, {hi:g}]; found {printable_text(repr(value), 40)}",
         )
     return float(value)

@@ -1,124 +1,124 @@
 """What a reply gives as its final answer, and whether two answers are the same.
 
-Replies come from models and are hostile until shown otherwise: nothing is evaluated, every pattern
-is bounded, only the last 200 answer markers are looked at, and an answer of more than 2,000
-characters is compared as text only.
+Replies come from models and are hostile until shown otherwise: nothing is run, every pattern and
+every computation is bounded, only the last 200 answer markers are looked at, and an answer of more
+than 2,000 characters is compared as text only.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from functools import lru_cache
 
-from cotlab.text.answers.dates import last_stated
-from cotlab.text.answers.quantities import read_quantity
-from cotlab.text.answers.reading import (
-    MAX_LENGTH,
-    YES_NO,
-    CompoundAnswer,
-    answer_key,
-    answers_agree,
-    has_content,
-    read_answer,
-    tidy_answer,
-    to_plain_text,
+from cotlab.text.answers import reading
+from cotlab.text.answers.agreement import answers_agree
+from cotlab.text.answers.boxes import box_content, joined_boxes
+from cotlab.text.answers.closing_formulas import is_named_equation, is_one_expression
+from cotlab.text.answers.remarks import (
+    ASIDE_RE,
+    NEXT_SENTENCE_RE,
+    SECOND_FORM_RE,
+    UNITS_RE,
+    without_remarks,
+)
+from cotlab.text.answers.unmarked import (
+    MAX_ANSWER_CHARACTERS,
+    is_refusal,
+    stated_value,
+    strip_opening_phrase,
+    unmarked_answer,
 )
 from cotlab.text.steps import sentence_spans
 
-_MAX_MARKERS, _REACH = 200, 600
-"""Answer markers that are looked at, and characters after each that are read."""
-# "\boxed{", "\{" and "{"
-_BRACES = re.compile(r"(\\(?:boxed|fbox)\s{0,3}\{)|\\[{}]|([{}])")
+# "<|im_end|>", "<|eot_id|>": a model that goes on writes the other side too
+_END_OF_TURN_RE = re.compile(r"<\|(?:im_start|im_end|endoftext|eot_id|end|user|assistant)\|>")
+# "\\boxed 4"
+_BARE_BOX_RE = re.compile(r"\\(?:boxed|fbox)\s+(-?[\w.,/]*\w)")
+# "\\(\\boxed{}\\)"
+_EMPTY_BOX_RE = re.compile(r"(?:\\\(|\$)?\s?\\boxed\s?\{\s*\}\s?(?:\\\)|\$)?")
+_MAX_MARKERS = 200
+"""Answer markers that are looked at."""
+_NUMBER_RE = re.compile(r"\d[\d,.]*")
+_WORD_RE = re.compile(r"(?<!\\)\b[A-Za-z]{2,}")
 # "#### " of "#### 18"
-_HASHES = re.compile(r"(?m)^[ \t]{0,3}####[ \t]{0,3}(?=\S)")
+_HASH_MARKER_RE = re.compile(r"(?m)(?:^|(?<=\S[ \t]))[ \t]{0,3}####[ \t]{0,3}(?=\S)")
 # '"answer": "18 eggs"', '"final_answer": 18'
-_JSON = re.compile(
+_JSON_ANSWER_RE = re.compile(
     r"(?i)\"(?:final_?|correct_?)?answer\"\s{0,5}:\s{0,5}"
     r"(\"(?:[^\"\\\n]|\\(?:[\"\\/bfnrt]|u[\da-f]{4})){0,2000}\""
     r"|-?\d[\d.eE+-]{0,80}|true\b|false\b|null\b)"
 )
-_IS = (
-    r"\b(?:is|was|equals|becomes|(?:should|must|would|will)\s+be"
+_IS_OR_EQUALS_PATTERN = (
+    r"\b(?:is|was|equals|are|becomes|(?:should|must|would|will)\s+be"
     r"|(?:comes?|works) out (?:to|as)(?: be)?)\b|[:=→]|\s[-–—]\s"
 )
-_DENY = r"\b(?:(?:is|was)n['’]t|(?:cannot|can['’]t|could not) be)\b"
+_DENIAL_PATTERN = r"\b(?:(?:is|was)n['’]t|(?:cannot|can['’]t|could not) be)\b"
 # "answer is", "Answer:", "correct option is", "answer isn't", "choose option " before "B"
-_CUE = re.compile(
-    rf"(?i)(?:(?<!\")\banswer\b(?!\s+(?:choices|options|key|sheet)\b)[^.\n:=?!\"]{{0,60}}?"
-    rf"|\b(?:correct|right|best)\s+(?:option|choice)\s*)(?:({_DENY})|{_IS})"
+_ANSWER_CUE_RE = re.compile(
+    rf"(?i)(?:(?<![\"/])\banswers?\b(?!\s+(?:choices|options|key|sheet)\b)[^.\n:=?!\"/+]{{0,60}}?"
+    rf"|\b(?:correct|right|best)\s+(?:options?|choices?)\s*)(?:({_DENIAL_PATTERN})|{_IS_OR_EQUALS_PATTERN})"
     r"|\b(?:choose|select|pick|go with|answer with)\s+"
-    r"(?:(?:option|answer|choice)\s+)?(?=\(?[A-J]\)?(?:[\s.,:]|$))"
+    r"(?:(?:option|answer|choice)\s+)?(?=(?-i:\(?[A-J]\)?)(?:[\s.,:]|$)|\([a-j]\)|[a-j](?:[.,)]|$))"
 )
 # "**Final answer**" on a line of its own
-_HEADER = re.compile(
+_ANSWER_HEADER_RE = re.compile(
     r"(?im)^[ \t>*_#-]{0,12}(?:the\s+)?(?:(?:final|correct)\s+)?answer[*_:. \t]{0,8}$"
 )
 # "A: " of "A: 18", "**Ans**:" (a reply to "Q:")
-_LINE = re.compile(r"(?m)^[ \t>*_#-]{0,8}(?:A|Ans)(?:\*\*)?[ \t]?:(?=[* \t]{0,4}\S)")
+_ANSWER_LINE_RE = re.compile(r"(?m)^[ \t>*_#-]{0,8}(?:A|Ans)(?:\*\*)?[ \t]?:(?=[* \t]{0,4}\S)")
 # "B:", "B)": the second of a list of options
-_LINE_B = re.compile(r"(?m)^[ \t>*_#-]{0,8}B[ \t]?[:.)]")
+_OPTION_B_LINE_RE = re.compile(r"(?m)^[ \t>*_#-]{0,8}B[ \t]?[:.)]")
 # "is the answer" of "18 is the answer", "is correct" of "B is correct"
-_BACKWARD = re.compile(
+_ANSWER_BEFORE_CUE_RE = re.compile(
     r"(?i)(?:^|(?<=[.\n,;:]))[^.\n,;:]{0,60}?"
     r"((?:\bis|\bare)\s+(?:the|our|my)\s+(?:(?:final|correct|right|best)\s+){0,2}"
-    r"(?:answer|choice|option)\b|(?:(?<=\b[A-J])|(?<=\b[A-J]\)))\s+is\s+(?:correct|right)\b)"
+    r"(?:answer|choice|option|solution)\b|(?:(?<=\b[A-J])|(?<=\b[A-J]\)))\s+is\s+(?:correct|right)\b)"
+)
+# "yet B" of "A is tempting, yet B is right"
+_CLAUSE_LETTER_RE = re.compile(
+    r"(?i:\b(?:yet|but|so|while|that|only|then|hence|therefore|thus|whereas|clearly|surely))\s+"
+    r"(?i:option\s|choice\s)?(\(?[A-J]\)?)$"
 )
 # "to " of "to answer", "whether the " of "whether the answer is": no marker follows
-_NO_CUE = re.compile(
-    r"(?i)\b(?:to|can|could|will|cannot|can't|we|you|let's|that|they|(?:if|whether)(?: the)?)\s*$"
+_NO_ANSWER_CUE_RE = re.compile(
+    r"(?i)\b(?:wrong|incorrect|naive|to|can|could|will|cannot|can't|we|you|let's|that|they"
+    r"|(?:if|whether)(?: the)?)\s*$"
 )
 # "not " of "not 5"
-_DENIED = re.compile(r"(?i)(?:not|never|no longer|neither)\b\s*")
+_NEGATION_RE = re.compile(r"(?i)(?:not|never|no longer|neither(?!.{1,80}\bnor))\b\s*")
 # "as follows:", "below."
-_POINTS_BELOW = re.compile(r"(?i)(?:as follows|(?:shown )?below)\W*")
+_SEE_BELOW_RE = re.compile(r"(?i)(?:as follows|(?:shown )?below)\W*")
 # "correct", "based on the table", "we find": what follows "the answer is" without being an answer
-_HOLLOW = re.compile(
-    r"(?i)(?:correct|incorrect|wrong|clear|simple|easy|straightforward|unique)$"
-    r"|(?:based|obtained|found|let's|we|first|which|what|this|that|here|below)\b"
+_NON_ANSWER_RE = re.compile(
+    r"(?i)(?:correct|incorrect|wrong|clear|simple|easy|straightforward|unique|necessary|needed"
+    r"|required|provided|given|unknown yet)$"
+    r"|(?:based|obtained|found|let's|we|first,?\s+(?:we|let|note|i|find|compute|calculate|you)|which|what|this|that|here|below)\b"
 )
 # " because it is late", ", which is even"
-_TAIL = re.compile(
-    r"(?s)\s+\(?(?:because|since)\b.*"
+_TRAILING_CLAUSE_RE = re.compile(
+    r"(?s)(?<!\s)\s+\(?(?:because|since)\b.*"
     r"|,\s+(?:so|which|where|as|given|not|meaning|and (?:therefore|thus|so))\b.*"
 )
-# "So ", "I think that ", "It's ", "the total is "
-_LEAD = re.compile(
-    r"(?i)(?:so|thus|therefore|hence|then|well|okay|ok|sure"
-    r"|i (?:think|believe|guess|say|would say)(?: that)?"
-    r"|it(?:'s| is| was| would be)|that(?:'s| is)?|this is|there (?:are|is)"
-    r"|the (?:result|total|sum|value|number) is"
-    r"|probably|likely|clearly|indeed|definitely|simply)\b[,:]?\s+"
-)
-# "I don't know", "I'm unable to answer", "we cannot determine", "I'm not sure", "N/A"
-_REFUSES = re.compile(
-    r"(?i)\b(?:i|we)\s(?:really |honestly )?(?:do not|don't|didn't)\s"
-    r"(?:know|have (?:enough|an answer|the answer))"
-    r"|\b(?:i|we)\s?(?:cannot|can not|can't|couldn't|could not|won't|will not"
-    r"|(?:am |'m )(?:not able|unable) to|must decline)"
-    r"\s(?:\w+\s){0,2}?(?:to\s)?(?:answer|help|assist|provide|determine|comply|solve|say|tell"
-    r"|do that|continue|engage|discuss)"
-    r"|\b(?:i'm|i am)\s(?:not (?:really )?sure|unsure)|\bno idea\b|\bas an ai\b"
-    r"|\A\W*(?:n/?a|idk|no answer|null)\W*\Z"
-)
-# "but I think", "my best guess": an answer follows a refusal after all
-_GUESS = re.compile(r"(?i)\b(?:but|my)\b.{0,30}\b(?:think|guess|believe|say|probably|likely)\b")
-# "= 18"
-_EQUALS = re.compile(r"[=≈]\s*([^=≈\n]{1,80})$")
-# "(B)", "option B"
-_CHOICE = re.compile(
-    r"(?:(?:^|\s)\([A-Ja-j]\)|\b(?:[Oo]ption|[Cc]hoice)\s+\(?[A-J]\b\)?)"
-    r"(?:\s+[\w'-]+){0,4}(?=[\s.]*$)|(?:^|\s)\([A-Ja-j]\)"
-)
+# "\\[ x = 5 \\]" after a marker
+_DISPLAY_RE = re.compile(r"(?s)[\s:*]{0,9}(\\\[.{1,400}?\\\]|\$\$[^$]{1,400}\$\$)")
+# "$x = 5$. " of "The final answer is $x = 5$. I hope it is correct."
+_INLINE_MATHS_RE = re.compile(r"(\$[^$\n]{1,400}\$|\\\(.{1,400}?\\\))\s{0,3}\.?\s{0,3}$")
+# ", with minimum value f(0) = -1" after a formula in a box
+_BOXED_REMARK_RE = re.compile(r",\s{1,9}(?:with|where|which|valid|attained|since|because)\b")
+_HOPE_RE = re.compile(r"(?i)\.?\s{0,3}I hope (?:it|this) is correct\.?\s{0,9}$")
 
 
-def final_answer(text: str) -> str | None:
+@lru_cache(256)  # the answer of a reply is read for several scores, one after the other
+def final_answer(text: str, question: str = "") -> str | None:
     r"""Extract what a reply gives as its final answer.
 
     Parameters
     ----------
     text : str
         A whole reply: a chain of thought with its answer, or the answer alone.
+    question : str, default ""
+        The question, which tells which of several numbers is the answer.
 
     Returns
     -------
@@ -131,18 +131,55 @@ def final_answer(text: str) -> str | None:
     -----
     The last explicit marker decides: ``\boxed{}``, ``#### 18``, ``{"answer": 18}``, "the answer is
     18", "Answer: 18", "A: 18", "18 is the answer", "the correct option is B". "The answer is not 5"
-    denies 5. Without a marker, in this order: a reply that is one quantity, date, option, list; "=
-    18" at the end; an option in the last sentence; yes or no at the start or the end; the last
-    number; a reply of at most six words as it is.
+    denies 5. Boxes with a comma or "and" between them are one list. Without a marker, in this
+    order: a reply that is one expression, quantity, date, option, list; formulas at the end; "= 18"
+    at the end; an option in the last sentence; yes or no at the start or the end, or by the verb of
+    the question; what "Therefore, she spends $225 over 5 weeks" says before its period; of the
+    numbers of the last sentence with some, that which the question counts ("how many boxes") or
+    that the sentence states ("is 12", "12 left"), none where several compete and nothing tells; a
+    reply of at most six words as it is.
 
     Examples
     --------
     >>> final_answer("9 * 2 = 18, so the answer is 18 eggs.")
     '18 eggs'
     """
+    text = _without_markup(text)
+    answer, remaining_text = marked_answer(text, question)
+    if answer is not None:
+        return _first_form(answer)
+    text = without_remarks(remaining_text)
+    second = SECOND_FORM_RE.search(text[-200:])
+    first = unmarked_answer(text[: -len(second[0])], question) if second else None
+    if first and second and _forms_agree(first, second[1] or second[2]):
+        return first
+    answer = unmarked_answer(text, question)
+    if answer is None and UNITS_RE.search(text):
+        return unmarked_answer(UNITS_RE.sub("", text), question)
+    return answer
+
+
+def _without_markup(text: str) -> str:
+    """Return a reply without thoughts, empty boxes and what follows the end of its turn."""
     text = text.rpartition("</think>")[2] if text.rpartition("</think>")[2].strip() else text
-    answer, rest = _marked_answer(text)
-    return answer if answer is not None else _unmarked_answer(rest)
+    if (turn := _END_OF_TURN_RE.search(text)) and text[: turn.start()].strip():
+        text = text[: turn.start()]
+    return _HOPE_RE.sub(".", _EMPTY_BOX_RE.sub(" ", text))
+
+
+def _first_form(answer: str) -> str:
+    """Return the first of two equal forms of an answer ("π/3 radians, i.e. 60°")."""
+    match = SECOND_FORM_RE.search(answer) if len(answer) <= 200 else None
+    if match is None or not reading.has_content(first := answer[: match.start()]):
+        return answer
+    return reading.tidy_answer(first) if _forms_agree(first, match[1] or match[2]) else answer
+
+
+def _forms_agree(first: str, second: str) -> bool:
+    return answers_agree(
+        reading.to_plain_text(reading.tidy_answer(first)),
+        reading.to_plain_text(reading.tidy_answer(second)),
+    )
 
 
 def same_answer(a: str | None, b: str | None) -> bool | None:
@@ -167,150 +204,156 @@ def same_answer(a: str | None, b: str | None) -> bool | None:
     may be the percentage or the fraction, as graders of published benchmarks allow: 50% is 50 and
     is 0.5, but 50% is not 0.5%. Dates may lack the year and times am or pm on the same terms;
     03/05/2024 could be two days and equals only itself. An option equals its letter and, where it
-    gives it, its text. A ratio is not a fraction. In (1, 2) the order matters, in {1, 2} it does
-    not. Words are compared whole, without regard to case, accents, articles and punctuation: "cat"
-    is not "catalogue", "paper" is not "paper towel".
+    gives it, its text; what options a question has only `is_right_answer` knows. Expressions are
+    the same where they have the same values, exactly or to 60 digits: 4! is 24, 30° is pi/6, 2x + 2
+    is 2(x + 1). Equations that name different things are different (P(A) = 1/3, P(B) = 1/3), and a
+    number with an operation after it is no quantity (15 - y). What has two meanings (1/2x, f(x)) is
+    compared as text, and 2x = 18 is not 18. A ratio is not a fraction. In (1, 2) and "1, 2" the
+    order matters, in {1, 2} and "1 and 2" it does not. Words are compared whole, without regard to
+    case, accents, articles and punctuation: "cat" is not "catalogue", "paper" is not "paper towel".
     """
-    x, y = _content(a), _content(b)
-    return None if x is None or y is None else answers_agree(x, y)
+    text_a, text_b = _comparable_text(a), _comparable_text(b)
+    return None if text_a is None or text_b is None else _plain_answers_agree(text_a, text_b)
 
 
-def _boxes(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of the contents of closed boxes, in the order of their ends."""
-    opened: list[int] = []
-    for brace in _BRACES.finditer(text):
-        if brace[1] or brace[2] == "{":
-            opened.append(brace.end() if brace[1] else -1)
-        elif brace[2] and opened and (start := opened.pop()) >= 0:
-            yield start, brace.start()
+_plain_answers_agree = lru_cache(8192)(answers_agree)
 
 
-def _marked_answer(text: str) -> tuple[str | None, str]:
+def rules_are_certain(a: str, b: str) -> bool:
+    """Return whether two answers that differ are both a number, date, time, yes or no.
+
+    Of those the rules decide for certain; of words and formulas they say "different" also where
+    they cannot tell.
+    """
+    readings = [
+        reading.read_answer(text) if (text := _comparable_text(answer)) else None
+        for answer in (a, b)
+    ]
+    return all(
+        value is not None and not isinstance(value, reading.CompoundAnswer) for value in readings
+    )
+
+
+def marked_answer(text: str, question: str = "") -> tuple[str | None, str]:
     """Return the answer of the last marker that has one, and the text without denied answers."""
-    markers = [(start, end, "box") for start, end in _boxes(text)]
-    markers += [(m.start(1), m.end(1), "json") for m in _JSON.finditer(text)]
-    markers += [(m.start(1), m.start(), "back") for m in _BACKWARD.finditer(text)]
-    markers += [(m.end(), m.start(), "deny" if m[1] else "cue") for m in _CUE.finditer(text)]
-    markers += [(m.end(), m.start(), "cue") for m in _HEADER.finditer(text)]
-    markers += [(m.end(), m.end(), "line") for m in _HASHES.finditer(text)]
-    if not _LINE_B.search(text):  # else "A:" is an option
-        markers += [(m.end(), m.end(), "line") for m in _LINE.finditer(text)]
-    denied: set[str] = set()
-    for at, other, kind in sorted(markers, reverse=True)[:_MAX_MARKERS]:
+    markers = [(start, end, "box") for start, end in joined_boxes(text)]
+    markers += [(m.start(1), m.end(1), "box") for m in _BARE_BOX_RE.finditer(text)]
+    markers += [(m.start(1), m.end(1), "json") for m in _JSON_ANSWER_RE.finditer(text)]
+    markers += [(m.start(1), m.start(), "back") for m in _ANSWER_BEFORE_CUE_RE.finditer(text)]
+    markers += [
+        (m.end(), m.start(), "deny" if m[1] else "cue") for m in _ANSWER_CUE_RE.finditer(text)
+    ]
+    markers += [(m.end(), m.start(), "cue") for m in _ANSWER_HEADER_RE.finditer(text)]
+    markers += [(m.end(), m.end(), "line") for m in _HASH_MARKER_RE.finditer(text)]
+    if not _OPTION_B_LINE_RE.search(text):  # else "A:" is an option
+        markers += [(m.end(), m.end(), "line") for m in _ANSWER_LINE_RE.finditer(text)]
+    denied_keys: set[str] = set()
+    for position, boundary, marker_kind in sorted(markers, reverse=True)[:_MAX_MARKERS]:
         candidate = (
-            tidy_answer(text[at : min(other, at + _REACH)]) if kind in ("box", "json") else ""
+            box_content(text[position : min(boundary, position + MAX_ANSWER_CHARACTERS)])
+            if marker_kind in ("box", "json")
+            else ""
         )
-        if kind == "json" and text[at] == '"':
-            candidate = tidy_answer(json.loads(text[at:other], strict=False))
-        elif kind == "back":
-            candidate = _strip_lead(text[other:at])
+        if marker_kind == "json" and text[position] == '"':
+            candidate = reading.tidy_answer(json.loads(text[position:boundary], strict=False))
+        elif marker_kind == "back":
+            candidate = strip_opening_phrase(text[boundary:position])
+            if letter_match := _CLAUSE_LETTER_RE.search(candidate):
+                candidate = letter_match[1]
             candidate = (
                 candidate
-                if read_answer(to_plain_text(candidate)) is not None or len(candidate.split()) <= 5
+                if reading.read_answer(reading.to_plain_text(candidate)) is not None
+                or len(candidate.split()) <= 5
                 else ""
             )
         elif not candidate and not (
-            kind in ("cue", "deny") and _NO_CUE.search(text, max(0, other - 16), other)
+            marker_kind in ("cue", "deny")
+            and _NO_ANSWER_CUE_RE.search(text, max(0, boundary - 16), boundary)
         ):
-            candidate = _answer_after(text, at)
-            no = _DENIED.match(candidate)
-            if kind == "line" and len(candidate.split()) > 12:
+            candidate = _answer_after_marker(text, position)
+            negation = _NEGATION_RE.match(candidate)
+            if marker_kind == "line" and len(candidate.split()) > 12:
                 candidate = ""
-            elif kind == "deny" or no:
-                wrong, _, instead = (candidate[no.end() :] if no else candidate).partition(" but ")
-                denied.add(answer_key(to_plain_text(tidy_answer(wrong))))
-                begin = 1 + max(text.rfind(stop, 0, other) for stop in "\n.,;:")
-                end = max(at, text.find(wrong, at) + len(wrong))
-                text = text[:begin] + " " * (end - begin) + text[end:]
-                candidate = tidy_answer(re.sub(r"^(?:rather|instead)\s+", "", instead))
-        if _refuses(candidate):
+            elif marker_kind == "deny" or negation:
+                denied_answer, _, alternative = (
+                    candidate[negation.end() :] if negation else candidate
+                ).partition(" but ")
+                denied_keys.add(
+                    reading.answer_key(reading.to_plain_text(reading.tidy_answer(denied_answer)))
+                )
+                sentence_start = 1 + max(text.rfind(stop, 0, boundary) for stop in "\n.,;:")
+                end = max(position, text.find(denied_answer, position) + len(denied_answer))
+                text = text[:sentence_start] + " " * (end - sentence_start) + text[end:]
+                candidate = reading.tidy_answer(re.sub(r"^(?:rather|instead)\s+", "", alternative))
+        if is_refusal(candidate):
             return None, ""
         if (
-            has_content(candidate)
-            and not _HOLLOW.match(candidate)
-            and answer_key(to_plain_text(candidate)) not in denied
+            reading.has_content(candidate, pair=marker_kind != "back")
+            and not _NON_ANSWER_RE.match(candidate)
+            and reading.answer_key(reading.to_plain_text(candidate)) not in denied_keys
         ):
-            long = len(candidate.split()) > 12 and any(c.isdigit() for c in candidate)
-            return (_unmarked_answer(candidate) if long else None) or candidate, text
+            return _answer_in_sentence(candidate, marker_kind, question) or candidate, text
     return None, text
 
 
-def _answer_after(text: str, at: int) -> str:
+def _answer_in_sentence(candidate: str, marker_kind: str, question: str) -> str | None:
+    """Return which number of a marked sentence answers the question; None for other answers."""
+    if not any(c.isdigit() for c in candidate):
+        return None
+    if yes_no := reading.YES_NO_RE.match(candidate):
+        return yes_no[1] if len(candidate.split()) > 12 else None
+    if marker_kind in ("cue", "line") and (value := stated_value(candidate)):
+        return value
+    if marker_kind == "box":
+        sentence = reading.to_plain_text(candidate)
+        head, *tail = _BOXED_REMARK_RE.split(sentence, maxsplit=1)
+        if tail and (is_one_expression(head.strip()) or is_named_equation(head.strip())):
+            return reading.tidy_answer(head)
+        n_words = len(_WORD_RE.findall(sentence))
+        is_sentence = n_words > 3 and len(set(re.findall(r"\d+", sentence))) > 1
+        if is_sentence or "⟹" in sentence:
+            return unmarked_answer(sentence.rpartition("⟹")[2], question)
+    else:
+        n_words = len(candidate.split())
+        plain = reading.to_plain_text(candidate)
+        is_sentence = n_words > 3 and len(set(_NUMBER_RE.findall(plain))) > 1
+        if is_sentence and _WORD_RE.search(plain) and reading.read_answer(plain) is None:
+            return unmarked_answer(candidate, question)
+    return unmarked_answer(candidate, question) if n_words > 12 else None
+
+
+def _answer_after_marker(text: str, position: int) -> str:
     """Return the answer that follows a marker.
 
     It is the first sentence of the line, or of the next line that has content.
     """
-    line, *more = text[at : at + _REACH].split("\n")
-    line = line.strip(" \t\r:*_=")
-    if not has_content(line) or _POINTS_BELOW.fullmatch(line):
-        line = next((other for other in more if has_content(other)), "")
+    if display_match := _DISPLAY_RE.match(text, position):
+        return reading.tidy_answer(display_match[1])
+    line, *next_lines = text[position : position + MAX_ANSWER_CHARACTERS].split("\n")
+    line = _HOPE_RE.sub("", line).strip(" \t\r:*_=")
+    if not reading.has_content(line, pair=True) or _SEE_BELOW_RE.fullmatch(line):
+        line = next((next_line for next_line in next_lines if reading.has_content(next_line)), "")
+    if maths_match := _INLINE_MATHS_RE.match(line):
+        return reading.tidy_answer(maths_match[1])
+    line = ASIDE_RE.sub("", NEXT_SENTENCE_RE.sub("", line))
     spans = sentence_spans(line)
-    sentence = _strip_lead(line[slice(*spans[0])]) if spans else ""
-    return tidy_answer(_TAIL.sub("", sentence))
+    sentence = strip_opening_phrase(line[slice(*spans[0])]) if spans else ""
+    return reading.tidy_answer(_TRAILING_CLAUSE_RE.sub("", sentence))
 
 
-def _unmarked_answer(text: str) -> str | None:
-    """Return the answer of a text without a marker."""
-    body = _strip_lead(text)
-    spans = sentence_spans(text)
-    if not has_content(body) or not spans:
-        return None
-    first, last = text[slice(*spans[0])], text[slice(*spans[-1])]
-    for sentence in (last, first) if len(spans) <= 6 else (last,):
-        if _refuses(sentence):
-            return None
-    reading = read_answer(to_plain_text(body)) if len(body) <= 80 else None
-    if isinstance(reading, CompoundAnswer) or not (
-        reading is None or isinstance(reading, bool) or "=" in body
-    ):
-        return body
-    if (equals := _EQUALS.search(text.rstrip()[-200:])) and read_quantity(
-        to_plain_text(tidy_answer(equals[1]))
-    ):
-        return tidy_answer(equals[1])
-    if choice := _CHOICE.search(last[-200:]):
-        return tidy_answer(choice[0])
-    if (
-        yes_no := YES_NO.match(first)
-        or YES_NO.match(last)
-        or re.search(r"(?i)\b(yes|no|true|false)\W{0,3}$", last)
-    ):
-        return yes_no[1]
-    if stated := last_stated(text):
-        return tidy_answer(text[slice(*stated)])
-    tokens = last.split()[-12:]
-    tails = (
-        tidy_answer(" ".join(tokens[i:]))
-        for i, word in enumerate(tokens)
-        if word.lower() != "one" or "hundred" in tokens
-    )
-    spelled_number = next((tail for tail in tails if read_quantity(tail)), None)
-    return spelled_number or (body if len(body.split()) <= 6 else None)
-
-
-def _refuses(text: str) -> bool:
-    """Return whether a text refuses to answer and offers no guess."""
-    text = text[:_REACH].replace("’", "'")
-    return bool(_REFUSES.search(text)) and not _GUESS.search(text)
-
-
-def _strip_lead(text: str) -> str:
-    """Tidy an answer and drop opening words such as "So it is"."""
-    text = tidy_answer(text)
-    while lead := _LEAD.match(text):
-        text = tidy_answer(text[lead.end() : lead.end() + MAX_LENGTH])
-    return text
-
-
-def _content(text: str | None) -> str | None:
+def _comparable_text(text: str | None) -> str | None:
     """Return the plain form of an answer or a reply for comparison; None without content."""
-    if text is None or not has_content(text):
+    if text is None or not reading.has_content(text, pair=True):
         return None
-    answer, rest = _marked_answer(text)
-    silent = answer is None and (not rest or (len(text) <= _REACH and _refuses(text)))
+    answer, remaining_text = marked_answer(text)
+    has_no_answer = answer is None and (
+        not remaining_text or (len(text) <= MAX_ANSWER_CHARACTERS and is_refusal(text))
+    )
     content = (
         ""
-        if silent
-        else tidy_answer(to_plain_text(tidy_answer(text if answer is None else answer)))
+        if has_no_answer
+        else reading.tidy_answer(
+            reading.to_plain_text(reading.tidy_answer(text if answer is None else answer))
+        )
     )
-    return content if has_content(content) else None
+    return content if reading.has_content(content, pair=True) else None

@@ -4,76 +4,110 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import NamedTuple
 
 from cotlab.text.answers.dates import (
-    Clock,
     Date,
-    only_stated,
-    read_clock,
+    TimeOfDay,
     read_date,
     read_ratio,
-    same_moment,
+    read_time_of_day,
 )
-from cotlab.text.answers.quantities import Quantity, read_quantity, same_quantity
+from cotlab.text.answers.formulas import is_plain_number, read_formula
+from cotlab.text.answers.notation import (
+    matching_brackets,
+    split_items,
+    without_approximation,
+)
+from cotlab.text.answers.quantities import Quantity, read_quantity
+from cotlab.text.answers.spelling import american_spelling
+from cotlab.text.written_units import find_units
 
-MAX_LENGTH = 2000
+MAX_PARSED_CHARACTERS = 2000
 """Longer answers are compared as text only."""
+_N_CACHED_TEXTS = 2048  # the same few answers are read for each reply of a run
 # "Yes.", "so no", "True - it holds"
-YES_NO = re.compile(
+YES_NO_RE = re.compile(
     r"(?i)\W{0,6}(?:(?:so|therefore|thus|hence|in conclusion),?\s+)?"
     r"(yes|no|true|false)(?:[,.!;:*]|\s*$|\s[-–—])"
 )
 # "(B) the moon", "B. the moon", "option B"
-_OPTION = re.compile(
+_OPTION_RE = re.compile(
     r"(?is)(?:(?:option|choice|answer)\s+)?"
-    r"(?:[(\[]([A-Z])[)\]][.:]?|([A-J])(?:[.:)](?=\s|$)|$))\s*(.*)"
+    r"(?:[(\[]([A-Z])[)\]](?!\s*(?:[+*/^=!<>]|-\s*[\d(]))[.:]?|([A-J])(?:[.:)](?=\s|$)|$))\s*(.*)"
 )
 # "\text{18 eggs}", "\boxed{5}"
-_WRAP = re.compile(
-    r"\\(?:text|textbf|textit|mathrm|mathbf|mathit|operatorname|boxed|fbox|mbox)\s?"
+_LATEX_WRAPPER_RE = re.compile(
+    r"\\(?:text(?:bf|it|rm|sf|normal)?|math(?:rm|bf|it|sf)|operatorname|boxed|fbox|mbox)\s?"
     r"\{([^{}]{0,400})\}"
 )
 # "$x$", "$$x$$", "\(x\)", "\[x\]"
-_MATHS = re.compile(r"(?s)\$\$([^$]+)\$\$|\$((?:[^$\\]|\\.)+)\$|\\\(([^$]+)\\\)|\\\[([^$]+)\\\]")
+_MATHS_DELIMITER_RE = re.compile(
+    r"(?s)\$\$([^$]+)\$\$|\$((?:[^$\\]|\\.)+)\$|\\\(([^$]+)\\\)|\\\[([^$]+)\\\]"
+)
+# "\(f\)", which is no option (f)
+_INLINE_MATHS_RE = re.compile(r"(?<!\\)\\\(\s?((?:(?!\\[()]).){1,400}?)\s?\\\)")
 # "\frac{1}{2}", "\dfrac 12"
-_FRACTION = re.compile(r"\\[dtc]?frac\s?(?:\{([^{}]{1,200})\}|(\d))\s?(?:\{([^{}]{1,200})\}|(\d))")
-_LATEX = {
-    "%": "%",
-    "#": "#",
-    "&": "&",
-    "_": "_",
-    "{": "{",
-    "}": "}",
-    ",": " ",
-    ";": " ",
-    ":": " ",
-    " ": " ",
-    "!": "",
-    "left": "",
-    "right": "",
-    "displaystyle": "",
-    "quad": " ",
-    "qquad": " ",
-    "cdot": "*",
-    "times": "*",
-    "div": "/",
-    "pi": "pi",
-    "infty": "∞",
-    "pm": "±",
-    "le": "≤",
-    "leq": "≤",
-    "ge": "≥",
-    "geq": "≥",
-    "ne": "≠",
-    "neq": "≠",
-    "degree": "°",
-    "circ": "°",
-}
+_LATEX_FRACTION_RE = re.compile(
+    r"\\[dtc]?frac\s?(?:\{([^{}]{1,200})\}|(\d))\s?(?:\{([^{}]{1,200})\}|(\d))"
+)
+# "x" of "\frac{1}{2}x", "\pi", "(", "^2", not " m" nor " cup"
+_FACTOR_RE = re.compile(
+    r"\s?(?:\\(?!circ|degree|quad|qquad|right|pm|cup|le|ge|ne|approx|implies|Right|in(?:fty)?\b)[A-Za-z]+|[(!]|\^(?!\{?\\circ)|[a-zA-Z](?![a-zA-Z]))"
+)
+_LATEX_REPLACEMENTS = (
+    {character: character for character in "%#&_{}"}
+    | dict.fromkeys([*",;: ", "quad", "qquad"], " ")
+    | dict.fromkeys(["!", "left", "right", "displaystyle"], "")
+    | {"cdot": "*", "times": "*", "div": "/", "pm": "±", "pi": "pi", "infty": "∞"}
+    | dict.fromkeys(["le", "leq", "leqslant"], "≤")
+    | dict.fromkeys(["ge", "geq", "geqslant"], "≥")
+    | dict.fromkeys(["ldots", "dots", "cdots"], "...")
+    | {"lt": "<", "gt": ">", "ne": "≠", "neq": "≠", "approx": "≈", "lvert": "|", "rvert": "|"}
+    | {
+        "cup": "∪",
+        "implies": "⟹",
+        "Rightarrow": "⟹",
+        "degree": "°",
+        "circ": "°",
+        "langle": "(",
+        "rangle": ")",
+    }
+)
 # "\cdot", "\%", "\,"
-_COMMAND = re.compile(r"\\([a-zA-Z]{1,20}|[%#&_{},;: !])")
-_FOLD = dict(zip("−–—‐‑’‘“”·×", "-----''\"\"**", strict=True)) | {"π": "pi"}
-_BRACKETS = ("()", "[]", "{}", "[)", "(]")
+_LATEX_COMMAND_RE = re.compile(r"\\([a-zA-Z]{1,20}|[%#&_{},;: !])")
+_CHARACTER_REPLACEMENTS = dict(zip("−–—‐‑’‘“”·×", "-----''\"\"**", strict=True)) | {
+    "π": "pi",
+    "¢": " cents",
+    "⟨": "(",
+    "⟩": ")",
+}
+# ",\! " of "11,\! 111"
+_THOUSANDS_RE = re.compile(r"(?<=\d),\s?\\!\s?(?=\d{3}(?!\d))", re.ASCII)
+# ", ..." at the end of a list that goes on
+_ELLIPSIS_RE = re.compile(r",\s?(?:\.{3}|…|\\[lc]?dots\b)[\s.$)\\]*$")
+# "6** such": one end of bold text that was cut
+_BOLD_END_RE = re.compile(r"(?<=\w)\*\*(?=[\s,.;:!?])")
+# "4" of "4!", "n" of "n!", not "yes" of "yes!"
+_FACTORIAL_RE = re.compile(r"(?:[\d)}]|(?<![^\W\d_])[^\W\d_])!")
+_FACTORIAL_END_RE = re.compile(r"[\d)}]$|(?<![A-Za-z])[A-Za-z]$")
+# "9 * 2 = 18", "x = y = 5"
+_EQUATION_RE = re.compile(r"[^=<>≤≥≠]{1,80}(?:=[^=<>≤≥≠]{1,200}){1,9}")
+# "x =", "x_1 ="
+_ASSIGNMENT_RE = re.compile(r"\s*\\?[A-Za-z]{1,8}(?:_\{?\w\}?|\([a-z]\))?\s?=\s?\S")
+# ", attained at x" before "=": what follows is of another clause
+_SENTENCE_RE = re.compile(r"[,;.]\s+\(?[A-Za-z]{3,}\s")
+# "sqrt(x)", "log_2 x": what an equation is still to be solved for
+_UNSOLVED_RE = re.compile(
+    r"(?:sqrt\(|\\sqrt\{|\\?(?:log|ln)(?![a-z])\S{0,6}?[\s(])\s?-?\d{0,9}[a-z]\b"
+)
+# "¹⁹", "⁻³", "ⁿ⁺¹"
+_SUPERSCRIPTS_RE = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿⁱ⁺⁻⁽⁾ˣʸᵃᵇᵏᵐᵗ]{1,20}")
+# "f^{-1}(x)"
+_INVERSE_RE = re.compile(r"\s*[a-zA-Z]\^\{?\(?-1\)?\}?\s?\([a-z]\)\s*")
+_CONJUNCTION_RE = re.compile(r"(?i)\s(?:and|or)\s")
+_BRACKET_PAIRS = ("()", "[]", "{}", "[)", "(]")
 
 
 class CompoundAnswer(NamedTuple):
@@ -85,228 +119,236 @@ class CompoundAnswer(NamedTuple):
     """Letter and text of the option, or the items of the list."""
 
 
-Reading = CompoundAnswer | bool | Date | Clock | Quantity | tuple[int, ...] | None
+AnswerReading = CompoundAnswer | bool | Date | TimeOfDay | Quantity | tuple[int, ...] | None
 
 
-def has_content(text: str) -> bool:
+def has_content(text: str, *, pair: bool = False) -> bool:
     """Return whether a text has content.
 
-    Content is a letter, a digit, a bracket or a mathematical sign, but not an empty pair.
+    Content is a letter, a digit, a bracket or a mathematical sign, but not an empty pair of
+    brackets unless ``pair``.
     """
-    return any(c.isalnum() or c in "()[]{}<>+=∞√" for c in text) and "".join(text.split()) not in (
-        "()",
-        "[]",
-        "{}",
-        "<>",
+    return any(c.isalnum() or c in "()[]{}<>+=∞√∅" for c in text) and (
+        pair
+        or "".join(text.split())
+        not in (
+            "()",
+            "[]",
+            "{}",
+            "<>",
+        )
     )
 
 
+@lru_cache(_N_CACHED_TEXTS)
 def tidy_answer(text: str) -> str:
     r"""Strip what surrounds an answer.
 
     That is Markdown, quotes, delimiters of mathematics, ``\text{}`` and closing punctuation.
     """
     for _ in range(6):
-        before, text = text, text.strip().strip('*_`"“”«»').strip()
-        text = re.sub(r"^(?:#{1,6}\s+|>\s+(?=\w)|[-•]\s+(?=\D)|[:=]\s*)", "", text).rstrip(
-            ".,;:!?…。 "
-        )
+        previous_text, text = text, text.strip().strip('*_`"“”«»').strip()
+        text = re.sub(r"^(?:#{1,6}\s+|>\s+(?=\w)|[-•]\s+(?=\D)|[:=]\s*)", "", text)
+        body = text.rstrip(".,;:!?…。 ")
+        if _ELLIPSIS_RE.search(text) and "," in body:
+            body = f"{_ELLIPSIS_RE.sub('', text)}, ..."
+        is_factorial = text[len(body) :].startswith("!") and _FACTORIAL_END_RE.search(body[-2:])
+        text = f"{body}!" if is_factorial and text[len(body) + 1 :][:1] != "!" else body
         if len(text) > 1 and text[0] in "'‘" and text[-1] in "'’":
             text = text[1:-1]
-        if wrapped := _WRAP.fullmatch(text) or _MATHS.fullmatch(text):
-            text = wrapped[wrapped.lastindex or 0]
+        if wrapper_match := _LATEX_WRAPPER_RE.fullmatch(text) or _MATHS_DELIMITER_RE.fullmatch(
+            text
+        ):
+            text = wrapper_match[wrapper_match.lastindex or 0]
         if (
             re.search(r"\w\)$", text)
-            and text.count(")") > text.count("(")
+            and text.count(")") > text.count("(") + text.count("[") - text.count("]")
             and not re.fullmatch(r"\W?[A-Za-z0-9]\)", text)
         ):
             text = text[:-1]
-        if text == before:
+        if text == previous_text:
             break
+    if text.count("**") == 1:
+        text = _BOLD_END_RE.sub("", text)
     return text.replace("\\$", "$").replace("\\%", "%")
 
 
+@lru_cache(_N_CACHED_TEXTS)
 def to_plain_text(text: str) -> str:
     r"""Replace LaTeX, full-width and typographic characters by plain ones.
 
     ``\frac{1}{2}`` and ½ become 1/2, − becomes -, m² becomes m^2.
     """
-    if not text.isascii() and len(text) <= MAX_LENGTH:
+    if not text.isascii() and len(text) <= MAX_PARSED_CHARACTERS:
+        text = _SUPERSCRIPTS_RE.sub(_format_exponent, text)
         text = "".join(
             (
-                f"^{unicodedata.digit(c)}"
-                if c in "⁰¹²³⁴⁵⁶⁷⁸⁹"
-                else (
-                    f" {unicodedata.normalize('NFKC', c).replace('⁄', '/')}"
-                    if unicodedata.decomposition(c).startswith("<fraction>")
-                    else _FOLD.get(c) or unicodedata.normalize("NFKC", c)
-                )
+                f" {unicodedata.normalize('NFKC', c).replace('⁄', '/')}"
+                if unicodedata.decomposition(c).startswith("<fraction>")
+                else _CHARACTER_REPLACEMENTS.get(c) or unicodedata.normalize("NFKC", c)
             )
             for c in text
         )
-        text = re.sub(r"√\s?(\w{1,40})", r"sqrt(\1)", text)
-    if len(text) > MAX_LENGTH or not ("\\" in text or "{" in text or "$" in text):
+        text = re.sub(r"(?<=[A-Za-z])(?=√)", " ", text)
+        text = re.sub(r"√\s?(\d{1,40}|[A-Za-z])(?!\w)", r"sqrt(\1)", text)
+        text = re.sub(r"∛\s?(\d{1,40}|[A-Za-z])(?!\w)", r"(\1)^(1/3)", text)
+    text = text.replace(" != ", " ≠ ")
+    if len(text) > MAX_PARSED_CHARACTERS or not ("\\" in text or "{" in text or "$" in text):
         return text
-    text = text.replace("\\$", "\0").replace("{,}", ",")
+    text = _THOUSANDS_RE.sub(",", text).replace("\\$", "\0").replace("{,}", ",")
+    text = text.replace("\\!", "")
+    text = _INLINE_MATHS_RE.sub(r"\1", text)
+    text = re.sub(r"(?<!\\)\\(?=[\d()])", "", text)
     for _ in range(3):
-        text = _FRACTION.sub(_divided, _WRAP.sub(r"\1", text))
+        text = _LATEX_FRACTION_RE.sub(_format_fraction, _LATEX_WRAPPER_RE.sub(r"\1", text))
+    text = re.sub(r"(?<=[A-Za-z])(?=\\sqrt)", " ", text)
     text = re.sub(r"\\sqrt\s?(?:\{([^{}]{1,200})\}|(\w))", lambda m: f"sqrt({m[1] or m[2]})", text)
-    text = _COMMAND.sub(lambda m: _LATEX.get(m[1], m[0]), re.sub(r"\^\{?\\circ\}?", "°", text))
+    text = _LATEX_COMMAND_RE.sub(
+        lambda m: _LATEX_REPLACEMENTS.get(m[1], m[0]), re.sub(r"\^\{?\\circ\}?", "°", text)
+    )
     text = re.sub(
-        r"\$(?=\S)([^$]{1,200}?)(?<=\S)\$(?!\d)", r"\1", re.sub(r"\^\{(-?\w{1,9})\}", r"^\1", text)
+        r"\$(?=\S)([^$]{1,200}?)(?<=\S)\$(?!\d)",
+        r"\1",
+        re.sub(r"\^\{(-?(?:\d{1,9}|[A-Za-z]))\}", r"^\1", re.sub(r"_\{(\w)\}", r"_\1", text)),
     )
     return text.replace("\0", "$")
 
 
-def _divided(match: re.Match[str]) -> str:
-    """Write a matched LaTeX fraction with a slash, after a space where a digit precedes it."""
-    above, below = match[1] or match[2], match[3] or match[4]
-    space = " " if match.string[: match.start()][-1:].isdigit() else ""
-    return (
-        f"{space}{above}/{below}"
-        if re.fullmatch(r"-?[\d.]+/[\d.]+", f"{above}/{below}")
-        else f"({above})/({below})"
-    )
+def _format_exponent(match: re.Match[str]) -> str:
+    """Write superscripts after "^": ¹⁹ as ^19, ⁻³ as ^-3, ⁿ⁺¹ as ^(n+1)."""
+    exponent = unicodedata.normalize("NFKC", match[0]).replace("−", "-")
+    return f"^{exponent}" if re.fullmatch(r"-?\d+|[a-z]", exponent) else f"^({exponent})"
 
 
+def _format_fraction(match: re.Match[str]) -> str:
+    """Write a matched LaTeX fraction with a slash, after a space where a digit precedes it.
+
+    A fraction that is a factor or an exponent is put in brackets.
+    """
+    numerator, denominator = match[1] or match[2], match[3] or match[4]
+    before, after = match.string[: match.start()][-1:], match.string[match.end() :]
+    is_number = re.fullmatch(r"-?[\d.]+/[\d.]+", f"{numerator}/{denominator}")
+    letters = re.match(r"[A-Za-z]{2,3}(?![A-Za-z])", after)  # "mv" of "\frac{1}{2}mv^2"
+    is_factor = _FACTOR_RE.match(after) or (letters and not find_units(letters[0]))
+    if not is_number or before in (*"^})]!/",) or before.isalpha() or is_factor:
+        return f"(({numerator})/({denominator}))"
+    return f"{' ' if before.isdigit() else ''}{numerator}/{denominator}"
+
+
+@lru_cache(_N_CACHED_TEXTS)
 def answer_key(text: str) -> str:
     """Return a text that is equal for answers of the same words.
 
     Case, accents, articles and punctuation are dropped; of a formula (digits or operators) only
     spaces and articles.
     """
-    folded = text.casefold()
-    if len(text) <= MAX_LENGTH:  # the time to order accents is quadratic
-        folded = "".join(
-            c for c in unicodedata.normalize("NFKD", folded) if unicodedata.combining(c) < 200
+    folded_text = re.sub(r",\s?\.{3}", ",⋯", text.casefold())
+    if len(text) <= MAX_PARSED_CHARACTERS:  # the time to order accents is quadratic
+        folded_text = "".join(
+            c for c in unicodedata.normalize("NFKD", folded_text) if unicodedata.combining(c) < 200
         )
-    folded = re.sub(r"(?<=[^\W\d_]{2})-(?=\w)", " ", folded)
-    folded = re.sub(r"\b(?:[^\W\d_]\.){1,9}[^\W\d_]\b\.?", lambda m: m[0].replace(".", ""), folded)
-    short = "-" in folded and not re.search(r"[^\W\d_]{3}", folded)
-    if short or re.search(r"[\d=+^<>*/\\√≤≥≠±|]", folded) or not re.search(r"\w", folded):
-        squeezed = (
-            re.sub(r"\s?([^\w\s])\s?", r"\1", " ".join(folded.split()))
-            .strip(".,;:!?")
+    folded_text = re.sub(r"(?<=[^\W\d_]{2})-(?=\w)", " ", folded_text)
+    folded_text = re.sub(
+        r"\b(?:[^\W\d_]\.){1,9}[^\W\d_]\b\.?", lambda m: m[0].replace(".", ""), folded_text
+    )
+    is_short_formula = "-" in folded_text and not re.search(r"[^\W\d_]{3}", folded_text)
+    has_factorial = "!" in folded_text and _FACTORIAL_RE.search(folded_text)
+    if (
+        is_short_formula
+        or has_factorial
+        or re.search(r"[\d=+^<>*/\\√≤≥≠±|]", folded_text)
+        or not re.search(r"\w", folded_text)
+    ):
+        compact_text = (
+            re.sub(r"\s?([^\w\s])\s?", r"\1", " ".join(folded_text.split()))
+            .strip(".,;:?" if has_factorial else ".,;:!?")
             .replace('"', "")
         )
-        return re.sub(r"\b(?:an?|the)\s(?=\w)", "", squeezed)
+        return re.sub(r"\b(?:an?|the)\s(?=\w)", "", compact_text)
     tokens = [
         word.replace("'", "")
-        for word in re.findall(r"[^\W_]+(?:'[^\W_]+)*", folded.replace("&", " and "))
+        for word in re.findall(r"[^\W_]+(?:'[^\W_]+)*", folded_text.replace("&", " and "))
     ]
-    return " ".join([word for word in tokens if word not in ("a", "an", "the")] or tokens)
+    words = " ".join([word for word in tokens if word not in ("a", "an", "the")] or tokens)
+    return american_spelling(words) if len(words) <= MAX_PARSED_CHARACTERS else words
 
 
-def _split_items(text: str) -> tuple[str, ...]:
-    """Split a list at commas outside brackets; nothing if the brackets do not match."""
-    items, depth = [""], 0
-    for c in re.sub(r",?\s+and\s+", ", ", text):
-        depth += (c in "([{") - (c in ")]}")
-        if depth < 0:
-            return ()
-        if c in ",;" and depth == 0:
-            items.append("")
-        else:
-            items[-1] += c
-    return tuple(item.strip() for item in items) if len(items) <= 50 else ()
-
-
-def read_answer(text: str, depth: int = 0) -> Reading:
+def read_answer(text: str, depth: int = 0) -> AnswerReading:
     """Read a plain answer as number, date, option, list, yes or no; None if it is only words."""
-    if len(text) > MAX_LENGTH or depth > 3 or not text:
+    if len(text) > MAX_PARSED_CHARACTERS or depth > 3 or not text:
         return None
     if (
-        word := YES_NO.fullmatch(text) or re.match(r"(?i)(yes|no|true|false)(?=[,.;:!])", text)
+        yes_no_match := YES_NO_RE.fullmatch(text)
+        or re.match(r"(?i)(yes|no|true|false)(?=[,.;:!*])", text)
     ) is not None:
-        return word[1].lower() in ("yes", "true")
-    ends = text[0] + text[-1]
-    if ends in _BRACKETS and not (ends == "()" and read_quantity(text[1:-1])):
-        items = _split_items(text[1:-1])
-        if len(items) > 1 or (items and ends == "{}"):
-            return CompoundAnswer(ends, items)
-    if option := _OPTION.fullmatch(text):
-        return CompoundAnswer("option", ((option[1] or option[2]).lower(), tidy_answer(option[3])))
-    if trailing := re.fullmatch(r"(?i)([^()\n]{1,60}?)\s\(([A-J])\)", text):
-        return CompoundAnswer("option", (trailing[2].lower(), tidy_answer(trailing[1])))
-    if ends == "()":
+        return yes_no_match[1].lower() in ("yes", "true")
+    brackets = text[0] + text[-1] if matching_brackets(text) else ""
+    if len(assignments := _read_assignments(text)) > 1:
+        names = {item.partition("=")[0].strip() for item in assignments}
+        if len(names) == 1:  # x = 1 or x = 2
+            return CompoundAnswer("{}", tuple(item.partition("=")[2] for item in assignments))
+        return CompoundAnswer("assignments", tuple(sorted(assignments)))
+    if brackets in _BRACKET_PAIRS and not (brackets == "()" and read_quantity(text[1:-1])):
+        items = split_items(text[1:-1])
+        if len(items) > 1 or (items and brackets == "{}"):
+            return CompoundAnswer(brackets, items)
+    if option_match := _OPTION_RE.fullmatch(text):
+        return CompoundAnswer(
+            "option", ((option_match[1] or option_match[2]).lower(), tidy_answer(option_match[3]))
+        )
+    if trailing_option_match := re.fullmatch(r"(?i)([^()\n]{1,60}?)\s\(([A-J])\)", text):
+        return CompoundAnswer(
+            "option", (trailing_option_match[2].lower(), tidy_answer(trailing_option_match[1]))
+        )
+    if brackets == "()":
         return read_answer(text[1:-1].strip(), depth + 1)
-    read = read_date(text) or read_clock(text) or read_ratio(text) or read_quantity(text)
-    if read is None and (
-        equation := re.fullmatch(r"[^=<>!≤≥≠]{1,80}(?:=[^=<>!≤≥≠]{1,80}){1,9}", text)
-    ):
-        return read_answer(equation[0].rpartition("=")[2].strip(), depth + 1)
-    if (
-        read is None
-        and len(items := _split_items(text)) > 1
-        and all(read_answer(item, depth + 1) is not None for item in items)
-    ):
-        return CompoundAnswer("", items)
-    return read
-
-
-def _read_within(text: str) -> Reading:
-    """Read the one number or date within a clause, as in "she makes $18 every day"."""
-    spans = only_stated(text)
-    return read_answer(text[spans[0] :]) or read_answer(text[slice(*spans)]) if spans else None
-
-
-def answers_agree(x: str, y: str, depth: int = 0) -> bool:
-    """Return whether two plain answers agree; ``depth`` counts lists within lists."""
-    if answer_key(x) == answer_key(y):
-        return True
-    if max(len(x), len(y)) > MAX_LENGTH or depth > 3:
-        return False
-    names = [
-        name[1].lower() for text in (x, y) if (name := re.match(r"([A-Za-z]\w{0,3})\s?=", text))
-    ]
-    if len(names) == 2 and names[0] != names[1]:
-        return False
-    p, q = read_answer(x), read_answer(y)
-    if isinstance(p, CompoundAnswer) and isinstance(q, CompoundAnswer):
-        return _compounds_agree(p, q, depth)
-    for compound, other in ((p, y), (q, x)):
-        if isinstance(compound, CompoundAnswer):
-            return (
-                compound.kind == "option"
-                and bool(compound.items[1])
-                and answers_agree(compound.items[1], other, depth + 1)
-            )
-    if (
-        (ratio := read_ratio(x))
-        and (other_ratio := read_ratio(y))
-        and not (isinstance(p, Clock) and isinstance(q, Clock))
-    ):
-        return ratio == other_ratio
-    if (p is None) != (q is None):  # "she makes $18 every day" beside "18"
-        p, q = _read_within(x) if p is None else p, _read_within(y) if q is None else q
-    for clock, hour in ((p, q), (q, p)):
-        if isinstance(clock, Clock) and isinstance(hour, Quantity):
-            return (
-                not (hour.units or hour.nouns)
-                and hour.value == clock.hour_written
-                and clock.second % 3600 == 0
-            )
-    if isinstance(p, Date | Clock) and isinstance(q, Date | Clock):
-        return same_moment(p, q)
-    if isinstance(p, Quantity) and isinstance(q, Quantity):
-        return same_quantity(p, q)
-    return isinstance(p, bool) and p is q
-
-
-def _compounds_agree(p: CompoundAnswer, q: CompoundAnswer, depth: int) -> bool:
-    """Return whether two options or two lists agree; the order of a set does not matter."""
-    pairs = tuple(zip(p.items, q.items, strict=False))
-    if p.kind == q.kind == "option":
-        return p.items[0] == q.items[0] and ("" in pairs[1] or answers_agree(*pairs[1], depth + 1))
-    if p.kind != q.kind and (p.kind and q.kind or "option" in (p.kind, q.kind)):
-        return False
-    if (
-        "{}" in (p.kind, q.kind) and len(p.items) * len(q.items) <= 900 // 25**depth
-    ):  # sets within sets multiply
-        table = [[answers_agree(x, y, depth + 1) for y in q.items] for x in p.items]
-        return all(map(any, table)) and all(map(any, zip(*table, strict=True)))
-    return (
-        "{}" not in (p.kind, q.kind)
-        and len(p.items) == len(q.items)
-        and all(answers_agree(x, y, depth + 1) for x, y in pairs)
+    parsed_answer = (
+        read_date(text) or read_time_of_day(text) or read_ratio(text) or read_quantity(text)
     )
+    if parsed_answer is None and (value := named_value(text)) != text:
+        return read_answer(value, depth + 1)
+    if (
+        parsed_answer is None
+        and len(items := split_items(text)) > 1
+        and all(
+            item == "..." or read_answer(item, depth + 1) is not None or read_formula(item)
+            for item in items
+        )
+    ):
+        return CompoundAnswer("and" if _CONJUNCTION_RE.search(text) else "", items)
+    return parsed_answer
+
+
+def _read_assignments(text: str) -> tuple[str, ...]:
+    """Return the parts of "x = 1, y = 2" or "x = 1 or x = 2"; nothing for other text."""
+    if text.count("=") < 2 or len(text) > 400:
+        return ()
+    parts = split_items(re.sub(r"\s+or\s+", ", ", text))
+    return parts if all(_ASSIGNMENT_RE.match(part) for part in parts) else ()
+
+
+def named_value(text: str) -> str:
+    """Return what follows the last "=" of a text that names or computes it; else the text.
+
+    In "x = 5", "f(x) = 2x", "a + b = 7" and "9 * 2 = 18" the last side is the answer, in "2x = 18"
+    it is not.
+    """
+    text = without_approximation(text)
+    if not _EQUATION_RE.fullmatch(text):
+        return text
+    *names, value = text.rpartition("⟹")[2].split("=")
+    if _UNSOLVED_RE.search(names[-1]):
+        return text
+    n_open = sum(value.count(c) for c in "([{")
+    if n_open < sum(value.count(c) for c in ")]}") or any(map(_SENTENCE_RE.search, names)):
+        return text
+    for name in names:
+        formula = None if _INVERSE_RE.fullmatch(name) else read_formula(name)
+        if formula and not is_plain_number(formula) and re.search(r"(?<![_{\d])\d", name):
+            return text
+    if _ASSIGNMENT_RE.match(f"{value} = 0") and (number := read_formula(names[-1])):
+        return names[-1].strip() if is_plain_number(number) else value.strip()  # 3 = x
+    number, formula = read_formula(names[-1]), read_formula(value)
+    if number and formula and is_plain_number(number) and not is_plain_number(formula):
+        return text  # 7 = 11a + c
+    return value.strip()

@@ -9,44 +9,45 @@ is next to it, or if its sentence denies something. The work is bounded as in
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
-from cotlab.text.answers.quantities import read_quantity, same_quantity
-from cotlab.text.arithmetic.lexer import Token, tokens_of
+from cotlab.text.arithmetic.comparison import compare_sides
+from cotlab.text.arithmetic.edges import (
+    NOT_ABOUT_IT_REASON,
+    OPERAND_END_KINDS,
+    UNREAD_AFTER_REASON,
+    UNREAD_BEFORE_REASON,
+)
+from cotlab.text.arithmetic.expressions import Number
+from cotlab.text.arithmetic.lexer import Token, tokenize
 from cotlab.text.arithmetic.sides import (
-    BELONGS_BEFORE,
-    ENDS_OPERAND,
-    SPEAKS_RIGHT,
     Side,
-    is_letter_of_unit,
     is_unit,
-    left_side,
-    right_side,
+    is_unit_letter,
+    read_left_side,
+    read_right_side,
 )
 
 MAX_EQUATIONS = 200
 # "is wrong", "should be", "doesn't"
-_DENIES = re.compile(
+_DENIAL_RE = re.compile(
     r"(?i)\b(?:wrong|incorrect(?:ly)?|mistake|error|false|not|never|cannot|instead of"
-    r"|should (?:be|have)|typo|contradiction)\b"
-    r"|n['’]t\b|≠"
+    r"|should (?:be|have)|typo|contradict\w*|impossible|no (?:real |integer )?solutions?)\b"
+    r"|n['’]t\b|≠|\\n(?:eq?|ot)\b"
 )
+# "This does not work", "a contradiction", "(false)" after what is denied
+_BACKWARD_RE = re.compile(
+    r"(?i)\W*(?:so |and |- )?(?:this|that|which|it|but|however|clearly|again|an?|false|not|no)\b"
+)
+# "equals" but not "\\frac"
+_PROSE_WORD_RE = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
+# "(mod 7)", "is congruent to"
+_MODULAR_RE = re.compile(r"(?i)≡|\\equiv\b|\\[bp]?mod\b|\bmod(?:ulo)?\b|\bcongruent\b")
 # " " of "He has 3. She has 4"
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
-# "2024-03-05", "3/5/2024"
-_DATE = re.compile(
-    r"(?<![\d-])(?:19|20)\d\d-(?:0\d|1[0-2])-[0-3]\d(?![\d-])"
-    r"|(?<![\d/])\d\d?/\d\d?/(?:19|20)\d\d(?![\d/])"
-)
-# "1.080", "1.080.000": a dot that may mark thousands
-_DOTTED = re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:\.\d{3})+(?!\d)")
-# "0.5", ".5", "1.08": a dot that marks decimals
-_OTHER_DOT = re.compile(r"(?<!\d)0?\.\d|\.(?!\d{3}(?!\d))\d")
-# "plus" of "7 plus 5"
-_SPELLED_OPERATOR = re.compile(r"divided|multiplied|plus|minus|times")
+_SENTENCE_BREAK_RE = re.compile(r"(?<=[.!?])\s+|\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,140 +66,213 @@ class Equation:
     """Operands of the sides that compute something."""
     result: Fraction | None
     """Value of the right side."""
-    operations: int
+    n_operations: int
     """Number of operators of both sides."""
-    names: tuple[str, ...] = ()
+    letters: tuple[str, ...] = ()
     """Letters of both sides."""
+    is_in_unknowns: bool = False
+    """Whether it has letters without a value."""
+    is_complete: bool = True
+    """Whether both sides were read to their ends, in a sentence that states them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TextEquations:
     """The equations of a text."""
 
     equations: tuple[Equation, ...]
     """In order."""
-    names: Mapping[str, Fraction]
+    values_by_letter: Mapping[str, Fraction]
     """Values that the text gives to letters: "A = 3 + 4 = 7"."""
     definitions: tuple[Equation, ...] = ()
     """Statements that define a letter; there is nothing to check in them."""
+    computed_letters: frozenset[str] = frozenset()
+    """Letters that name the result of a computation; "x = 5" may hold in one case only."""
+    conditioned_letters: frozenset[str] = frozenset()
+    """Letters of conditions such as 2x + 3 = 7, which do not hold for every value."""
 
 
-def read_equations(text: str, known: Mapping[str, Fraction] | None = None) -> Reading:
+def read_equations(text: str, known_values: Mapping[str, Fraction] | None = None) -> TextEquations:
     """Find and check the equations of a text.
 
     Parameters
     ----------
     text : str
         Prose, LaTeX or both; the first 20,000 characters and 200 equations are read.
-    known : mapping of letter to value
+    known_values : mapping of letter to value
         Values from earlier texts; any other letter makes an equation undecided.
 
     Returns
     -------
-    Reading
+    TextEquations
         A chain a = b = c is two equations. A statement that computes nothing ("x = 5", "5 km = 5000
         m") is undecided.
     """
-    known = dict(known or {})
-    tokens = _joined(tokens_of(text), known)
-    positions = [i for i, t in enumerate(tokens) if t.kind in ("eq", "near", "says")][
-        :MAX_EQUATIONS
-    ]
+    known_values = dict(known_values or {})
+    tokens = _resolve_tokens(tokenize(text), known_values)
+    all_sign_positions = [i for i, t in enumerate(tokens) if t.kind in ("eq", "near", "says")]
+    sign_positions = all_sign_positions[:MAX_EQUATIONS]
     equations: list[Equation] = []
-    names: dict[str, Fraction] = {}
+    values_by_letter: dict[str, Fraction] = {}
     definitions: list[Equation] = []
-    denied = _denied(text)
-    chain: list[tuple[Side | None, Token | None]] = []
-    for n, at in enumerate(positions):
-        before = tokens[(positions[n - 1] + 1 if n else 0) : at]
-        after = tokens[at + 1 : positions[n + 1] if n + 1 < len(positions) else len(tokens)]
-        right, is_complete = right_side(text, after, known)
-        if not chain:
-            chain.append((left_side(text, before, known), None))
-        chain.append((right, tokens[at]))
-        if is_complete and n + 1 < len(positions):
+    undecided_spans = _undecided_spans(text)
+    computed_letters: set[str] = set()
+    conditioned_letters: set[str] = set()
+    equation_chain: list[tuple[Side | None, Token | None]] = []
+    for n, position in enumerate(sign_positions):
+        tokens_before = tokens[(sign_positions[n - 1] + 1 if n else 0) : position]
+        tokens_after = tokens[
+            position + 1 : sign_positions[n + 1] if n + 1 < len(sign_positions) else len(tokens)
+        ]
+        right_hand_side, is_complete = read_right_side(text, tokens_after, known_values)
+        if not equation_chain:
+            left_hand_side = read_left_side(text, tokens_before, known_values)
+            equation_chain.append((left_hand_side, None))
+            if left_hand_side is None or left_hand_side.doubt == UNREAD_BEFORE_REASON:
+                conditioned_letters |= _letters_at_edge(reversed(tokens_before))
+        if right_hand_side is None or right_hand_side.doubt == UNREAD_AFTER_REASON:
+            conditioned_letters |= _letters_at_edge(tokens_after)
+        equation_chain.append((right_hand_side, tokens[position]))
+        if is_complete and n + 1 < len(sign_positions):
             continue
-        equations += _links(text, chain, denied)
-        (first, _), (second, _), last = chain[0], chain[1], chain[-1][0]
+        chain_equations = _chain_equations(text, equation_chain, undecided_spans)
+        equations += chain_equations
+        for equation in chain_equations:
+            if equation.holds is None and equation.is_in_unknowns:
+                conditioned_letters.update(equation.letters)
+        (first_side, _), (second_side, _), *_ = equation_chain
+        last_side = equation_chain[-1][0]
         if (
-            first is not None
-            and first.letter
-            and second is not None
-            and first.doubt != BELONGS_BEFORE
+            first_side is not None
+            and first_side.single_letter
+            and second_side is not None
+            and first_side.doubt != UNREAD_BEFORE_REASON
         ):
-            value = second.evaluation.value
+            value = _as_fraction(second_side.evaluation.value)
             reason = "it says what a letter is"
             definitions.append(
-                Equation(first.start, second.end, None, reason, (), value, 0, (first.letter,))
+                Equation(
+                    first_side.start,
+                    second_side.end,
+                    None,
+                    reason,
+                    (),
+                    value,
+                    0,
+                    (first_side.single_letter,),
+                    is_complete=_is_complete(first_side, second_side, undecided_spans),
+                )
             )
             if (
-                last is not None
-                and last.evaluation.value is not None
-                and not last.units
-                and not last.doubt
+                last_side is not None
+                and isinstance(last_side.evaluation.value, Fraction)
+                and not last_side.units
+                and not last_side.doubt
             ):
-                names[first.letter] = known[first.letter] = last.evaluation.value
-        chain = []
-    return Reading(tuple(equations), names, tuple(definitions))
+                if second_side.evaluation.n_operations and not second_side.evaluation.letters:
+                    computed_letters.add(first_side.single_letter)
+                values_by_letter[first_side.single_letter] = known_values[
+                    first_side.single_letter
+                ] = last_side.evaluation.value
+        equation_chain = []
+    return TextEquations(
+        tuple(equations),
+        values_by_letter,
+        tuple(definitions),
+        frozenset(computed_letters),
+        frozenset(conditioned_letters),
+    )
 
 
-def _joined(tokens: Sequence[Token], known: Mapping[str, Fraction]) -> list[Token]:
+def _letters_at_edge(tokens: Iterable[Token]) -> set[str]:
+    """Return the letters of the tokens up to punctuation, those of products such as ab too."""
+    texts = [
+        token.text
+        for token in takewhile(lambda token: token.kind != "stop", tokens)
+        if token.kind in ("name", "odd")
+    ]
+    return {*texts, *(letter for text in texts for letter in text if letter.isalpha())}
+
+
+def _resolve_tokens(tokens: Sequence[Token], known_values: Mapping[str, Fraction]) -> list[Token]:
     """Resolve tokens that depend on their neighbours.
 
     "of" is times after a percentage or a fraction; "/ hour", "4 m" and "cm^2" have units; "is" is
     "=" only between values.
     """
-    out: list[Token] = []
-    past = 0
+    resolved_tokens: list[Token] = []
+    resume_index = 0
     for i, token in enumerate(tokens):
-        after = tokens[i + 1] if i + 1 < len(tokens) else None
-        last = out[-1] if out else None
-        if i < past:
+        next_token = tokens[i + 1] if i + 1 < len(tokens) else None
+        last_token = resolved_tokens[-1] if resolved_tokens else None
+        if i < resume_index:
             continue
-        if power := _power_of_unit(tokens, i, out):
-            past = power
-            out[-1] = out[-1]._replace(text=f"{out[-1].text}^2", end=tokens[power - 1].end)
+        if power_end := _unit_power_end(tokens, i, resolved_tokens):
+            resume_index = power_end
+            resolved_tokens[-1] = resolved_tokens[-1]._replace(
+                text=f"{resolved_tokens[-1].text}^2", end=tokens[power_end - 1].end
+            )
             continue
         if (
-            last is not None
-            and is_letter_of_unit(token, known)
-            and (last.text == "per" or (last.kind == "num" and last.end < token.start))
+            last_token is not None
+            and is_unit_letter(token, known_values)
+            and (
+                last_token.text == "per"
+                or (last_token.kind == "num" and last_token.end < token.start)
+            )
         ):
             token = token._replace(kind="word")
-        opens = after is not None and after.kind in ("num", "open", "frac")
-        part = last is not None and (last.kind == "pct" or _is_fraction(out))
-        if token.kind == "word" and token.text == "of" and opens and part:
+        next_is_operand = next_token is not None and next_token.kind in ("num", "open", "macro")
+        is_proportion = last_token is not None and (
+            last_token.kind == "pct" or _ends_with_fraction(resolved_tokens)
+        )
+        if token.kind == "word" and token.text == "of" and next_is_operand and is_proportion:
             token = token._replace(kind="op", text="*")
         elif (
             token.kind == "op"
             and token.text == "/"
-            and after is not None
-            and last
+            and next_token is not None
+            and last_token
             and (
-                (after.kind == "word" and last.kind in ("num", "word", "pct"))
-                or (is_letter_of_unit(after, known) and last.kind == "word")
+                (next_token.kind == "word" and last_token.kind in ("num", "word", "pct"))
+                or (is_unit_letter(next_token, known_values) and last_token.kind == "word")
             )
         ):
             token = token._replace(kind="word", text="per")
         elif token.kind == "says" and not token.text.startswith("equal"):
-            value = after is not None and (opens or (after.kind == "op" and after.text == "-"))
-            if not (value and last is not None and last.kind in ENDS_OPERAND):
+            next_is_value = next_token is not None and (
+                next_is_operand or (next_token.kind == "op" and next_token.text == "-")
+            )
+            if not (
+                next_is_value and last_token is not None and last_token.kind in OPERAND_END_KINDS
+            ):
                 token = token._replace(kind="word")
-        out.append(token)
-    return out
+        resolved_tokens.append(token)
+    return resolved_tokens
 
 
-def _power_of_unit(tokens: Sequence[Token], at: int, out: Sequence[Token]) -> int:
-    """Return the end of the exponent at ``at`` of the unit before it (5 cm^2, 5 cm^{2}), or 0."""
-    if tokens[at].text != "^" or len(out) < 2 or not is_unit(out[-1]):
+def _unit_power_end(
+    tokens: Sequence[Token], position: int, resolved_tokens: Sequence[Token]
+) -> int:
+    """Return the end of the exponent at ``position`` of a unit (5 cm^2, 5 cm^{2}), or 0."""
+    if tokens[position].text != "^" or len(resolved_tokens) < 2 or not is_unit(resolved_tokens[-1]):
         return 0
-    if out[-2].kind not in ("num", "close", "pct") and out[-2].text != "per":
+    if (
+        resolved_tokens[-2].kind not in ("num", "close", "pct")
+        and resolved_tokens[-2].text != "per"
+    ):
         return 0
-    kinds = [token.kind for token in tokens[at + 1 : at + 4]]
-    return at + 2 if kinds[:1] == ["num"] else at + 4 if kinds == ["open", "num", "close"] else 0
+    kinds = [token.kind for token in tokens[position + 1 : position + 4]]
+    return (
+        position + 2
+        if kinds[:1] == ["num"]
+        else position + 4
+        if kinds == ["open", "num", "close"]
+        else 0
+    )
 
 
-def _is_fraction(tokens: Sequence[Token]) -> bool:
+def _ends_with_fraction(tokens: Sequence[Token]) -> bool:
     """Return whether the tokens end with a fraction such as 3/4."""
     return (
         len(tokens) > 2
@@ -207,176 +281,82 @@ def _is_fraction(tokens: Sequence[Token]) -> bool:
     )
 
 
-def _denied(text: str) -> list[tuple[int, int]]:
-    """Return the ranges of the sentences that deny something."""
-    out, at = [], 0
-    for cut in [*(m.end() for m in _SENTENCE.finditer(text)), len(text)]:
-        if _DENIES.search(text, at, cut):
-            out.append((at, cut))
-        at = cut
-    return out
+def _undecided_spans(text: str) -> list[tuple[int, int, str]]:
+    """Return the ranges where no equation is called false, with the reason.
+
+    Sentences that deny something, with the formulas and the sentence before "(false)" and "This is
+    wrong"; questions; sentences of modular arithmetic.
+    """
+    spans, sentence_start, passage_start = [], 0, 0
+    for sentence_end in [*(m.end() for m in _SENTENCE_BREAK_RE.finditer(text)), len(text)]:
+        sentence = text[sentence_start:sentence_end]
+        has_words = _PROSE_WORD_RE.search(sentence) is not None
+        if _DENIAL_RE.search(sentence):
+            is_about_previous = _BACKWARD_RE.match(sentence)
+            start = passage_start if is_about_previous else sentence_start
+            spans.append((start, sentence_end, "its sentence denies something"))
+        if sentence.rstrip(" \n$*\\)]").endswith("?"):
+            spans.append((sentence_start, sentence_end, "it is asked and not said"))
+        if _MODULAR_RE.search(sentence):
+            spans.append((sentence_start, sentence_end, "another arithmetic is meant"))
+        passage_start = sentence_start if has_words else passage_start
+        sentence_start = sentence_end
+    return spans
 
 
-def _links(
-    text: str, chain: Sequence[tuple[Side | None, Token | None]], denied: Sequence[tuple[int, int]]
+def _is_complete(left: Side, right: Side, undecided_spans: Sequence[tuple[int, int, str]]) -> bool:
+    """Return whether both sides were read to their ends, in a sentence that states them."""
+    has_doubt = not {left.doubt, right.doubt} <= {"", NOT_ABOUT_IT_REASON}
+    return not has_doubt and not any(start <= left.start < end for start, end, _ in undecided_spans)
+
+
+def _as_fraction(value: Number | None) -> Fraction | None:
+    """Return a value that is known exactly, else None."""
+    return value if isinstance(value, Fraction) else None
+
+
+def _chain_equations(
+    text: str,
+    equation_chain: Sequence[tuple[Side | None, Token | None]],
+    undecided_spans: Sequence[tuple[int, int, str]],
 ) -> list[Equation]:
     """Return the equations of one chain a = b = c, without single letters."""
-    sides = [(side, sign) for side, sign in chain if side is None or not side.letter]
-    out = []
-    for (left, _), (right, sign) in pairwise(sides):
+    signed_sides = [
+        (side, sign) for side, sign in equation_chain if side is None or not side.single_letter
+    ]
+    equations = []
+    for (left, left_sign), (right, sign) in pairwise(signed_sides):
         if left is None or right is None or sign is None:
             continue
-        holds, reason = compare_sides(left, right, sign)
-        if holds is False and any(a <= left.start < b for a, b in denied):
-            holds, reason = None, "its sentence denies something"
-        numbers = (
-            *(left.evaluation.numbers if left.evaluation.operations else ()),
-            *(right.evaluation.numbers if right.evaluation.operations else ()),
+        is_derived = left_sign is not None and left_sign.kind == "eq"
+        holds, reason = compare_sides(left, right, sign, is_derived=is_derived)
+        if holds is False:
+            undecided_reason = next(
+                (reason for start, end, reason in undecided_spans if start <= left.start < end), ""
+            )
+            holds, reason = (None, undecided_reason) if undecided_reason else (False, "")
+        evaluations = (left.evaluation, right.evaluation)
+        numbers = tuple(
+            number
+            for evaluation in evaluations
+            if evaluation.n_operations
+            for number in evaluation.numbers
         )
-        names = tuple(dict.fromkeys((*left.evaluation.names, *right.evaluation.names)))
-        out.append(
+        letters = tuple(
+            dict.fromkeys(name for evaluation in evaluations for name in evaluation.letters)
+        )
+        equations.append(
             Equation(
                 left.start,
                 right.end,
                 holds,
                 reason,
                 numbers,
-                right.evaluation.value,
-                left.evaluation.operations + right.evaluation.operations,
-                names,
+                _as_fraction(evaluations[1].value),
+                sum(evaluation.n_operations for evaluation in evaluations),
+                letters,
+                bool(letters) and None in [evaluation.value for evaluation in evaluations],
+                _is_complete(left, right, undecided_spans),
             )
         )
-    return out
-
-
-def compare_sides(left: Side, right: Side, sign: Token) -> tuple[bool | None, str]:
-    """Return whether two sides are equal, or None with the reason why it is undecided."""
-    a, b = left.evaluation.value, right.evaluation.value
-    if a is None or b is None:
-        letters = [name for side in (left, right) for name in side.evaluation.names]
-        return (
-            None,
-            (
-                f"the value of {letters[0]} is not known"
-                if letters
-                else "it has no value that can be computed"
-            ),
-        )
-    operations = left.evaluation.operations + right.evaluation.operations
-    if not operations:
-        left_quantity, right_quantity = (
-            read_quantity(f"{side.text} {' '.join(side.units)}") for side in (left, right)
-        )
-        if (
-            left_quantity is not None
-            and right_quantity is not None
-            and left_quantity.units
-            and right_quantity.units
-            and same_quantity(left_quantity, right_quantity)
-        ):
-            return True, ""
-        same = a == b and not left.units and not right.units and not left.doubt and not right.doubt
-        return (True, "") if same else (None, "it computes nothing")
-    if sign.kind == "says" and not sign.text.startswith("equal") and not left.evaluation.operations:
-        return None, "it computes nothing"
-    if (
-        sign.kind == "says"
-        and left.evaluation.operations == 1
-        and left.evaluation.divides
-        and " " not in left.text
-    ):
-        return (True, "") if a == b else (None, "a share may be said to be an amount")
-    readings = {
-        (x, y)
-        for x in (a, left.bare.value)
-        for y in (b, right.bare.value)
-        if x is not None and y is not None
-    }
-    if any(_adds_units(side) for side in (left, right)):
-        return None, "units that may be converted"
-    if any(x == y for x, y in readings) or any(
-        _rounds(x, y, left, right, sign) for x, y in readings
-    ):
-        return True, ""
-    doubt = left.doubt or right.doubt or _doubt(a, b, left, right)
-    return (None, doubt) if doubt else (False, "")
-
-
-def _rounds(a: Fraction, b: Fraction, left: Side, right: Side, sign: Token) -> bool:
-    """Return whether one value is the other one, truncated or rounded to its decimals."""
-    for exact, rounded, side in ((a, b, right), (b, a, left)):
-        last = Fraction(1, 10**side.evaluation.decimals)
-        is_truncated = (
-            abs(exact) >= abs(rounded) and exact * rounded >= 0 and abs(exact - rounded) < last
-        )
-        if (
-            not side.evaluation.operations
-            and side.evaluation.decimals
-            and (is_truncated or 2 * abs(exact - rounded) <= last)
-        ):
-            return True
-    return sign.kind == "near" and abs(a - b) <= Fraction(1, 20) * max(abs(a), abs(b))
-
-
-def _doubt(a: Fraction, b: Fraction, left: Side, right: Side) -> str:
-    """Return why two unequal values may still be meant to be equal; "" if they cannot."""
-    if any(
-        side.evaluation.percent and re.search(r"[+−/-]|plus|minus", side.text)
-        for side in (left, right)
-    ):
-        return "a percentage of something that is not said"
-    if any(len(unit.partition("^")[0]) == 1 for unit in (*left.units, *right.units)):
-        return "a letter may be a unit or a value"
-    if any(_DATE.search(side.text) for side in (left, right)):
-        return "it may be a date"
-    if not any(re.search(_OTHER_DOT, side.text) for side in (left, right)) and _DOTTED.search(
-        left.text + right.text
-    ):
-        return "a dot may mark thousands"
-    if (
-        right.evaluation.operations
-        and _SPELLED_OPERATOR.search(right.text)
-        and not _SPELLED_OPERATOR.search(left.text)
-    ):
-        return "it goes on in words"
-    if any(re.search(r"\d\s+/\s+\d+\s?/\s?\d", side.text) for side in (left, right)):
-        return "a fraction of fractions without brackets"
-    if _converts((*left.units, *right.units)):
-        return "units that may be converted"
-    broken = a.denominator > 1 or b.denominator > 1
-    near = abs(a - b) < Fraction(1, 100) * max(abs(a), abs(b)) and (
-        broken or left.evaluation.divides or right.evaluation.divides
-    )
-    has_integer = any(
-        not side.evaluation.operations and not side.evaluation.decimals for side in (left, right)
-    )
-    if near or (broken and has_integer and abs(a - b) < 1):
-        return "a value that may be rounded"
-    return ""
-
-
-def _adds_units(side: Side) -> bool:
-    """Return whether a sum mixes units of one dimension: 2 hours + 30 minutes."""
-    plain = bool(side.evaluation.operations) and not re.search(
-        r"[*/×·∙⋅÷^]|\bx\b|times|by\b|frac|of\b", side.text
-    )
-    return plain and _differ_in_size(side.units)
-
-
-def _converts(unit_names: Sequence[str]) -> bool:
-    """Return whether two units share a dimension but not a size, or a word is a number."""
-    return any(word.lower().strip(".") in SPEAKS_RIGHT for word in unit_names) or _differ_in_size(
-        unit_names
-    )
-
-
-def _differ_in_size(unit_names: Sequence[str]) -> bool:
-    """Return whether two neighbouring units have one dimension and different sizes."""
-    readings = [
-        read_quantity(f"1 {word}")
-        for word in dict.fromkeys(word.lower().strip(".") for word in unit_names)
-    ]
-    units = [quantity for quantity in readings if quantity is not None and quantity.units]
-    return any(
-        u[0] == v[0] and u[1] != v[1] for x, y in pairwise(units) for u in x.units for v in y.units
-    )
+    return equations

@@ -1,85 +1,138 @@
-"""Tokenize and evaluate arithmetic as people write it: 3 x (4 + 5), 1,080 / 12, 20% of 50, LaTeX.
+"""Tokens of arithmetic as people write it: 3 x (4 + 5), 1,080 / 12, 20% of 50, LaTeX.
 
-Values are fractions, so 0.1 + 0.2 is 0.3. Nothing is handed to an interpreter, and the work is
-bounded whatever the text says: 20,000 characters, numbers of 100 digits, 400 tokens and 40 nested
-brackets an expression, results of 4,000 bits.
+The work is bounded whatever the text says: 20,000 characters and numbers of 100 digits.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-MAX_CHARACTERS, MAX_DIGITS, MAX_TOKENS, MAX_DEPTH, MAX_BITS = 20_000, 100, 400, 40, 4000
-"""Bounds on a text, a number, an expression, its brackets and its results."""
-Kind = Literal[
-    "num", "op", "pct", "open", "close", "frac", "eq", "near", "says", "name", "word", "stop", "odd"
+from cotlab.text.arithmetic.units import has_latex_dollars
+from cotlab.text.keywords import word_set
+from cotlab.text.written_numbers import NUMBER_PATTERN, read_number, without_separators
+from cotlab.text.written_units import PINT_NAME_BY_SPELLING
+
+MAX_CHARACTERS, MAX_DIGITS = 20_000, 100
+"""Bounds on a text and on a number."""
+RELATION = "<"
+"""Text of a ``stop`` that is a relation other than =."""
+TokenKind = Literal[
+    "num",
+    "op",
+    "pct",
+    "fact",
+    "open",
+    "close",
+    "macro",
+    "eq",
+    "near",
+    "says",
+    "name",
+    "word",
+    "stop",
+    "odd",
 ]
 """Kind of a token.
 
-``frac`` is a LaTeX fraction, ``eq`` is =, ``near`` is ≈, ``says`` is a verb such as "is" or
-"equals", ``name`` a single letter, ``stop`` punctuation, ``odd`` anything else.
+``fact`` is the sign of a factorial, ``macro`` a LaTeX fraction, root or binomial coefficient,
+``eq`` is =, ``near`` is ≈, ``says`` is a verb such as "is" or "equals", ``name`` a letter with its
+index, ``word`` a word that may be a unit, ``stop`` punctuation or another relation, ``odd`` all
+else: what it means for the expression next to it is not known.
 """
 
 # "3", "1,080.5", "3 1/2", "x" of "3 x 4", "equals", "divided by", "\frac", "=", "≈", "²", "%", "cm"
-_TOKEN = re.compile(
-    r"""(?P<skip>(?:[ \t\u00a0\u2009\u202f&$€£¥]|\\[,;:!\ $]
-        |\\(?:left|right|quad|qquad|displaystyle|boxed|big)(?![a-z]))+)
+_TOKEN_RE = re.compile(
+    r"""(?P<break>\$\$|\\[\[\]]|\\\\)
+      |(?P<skip>(?:[ \t\u00a0\u2009\u202f&$€£¥]|\\[,;:!\ $()]
+        |\\(?:left|right|displaystyle|boxed|[bB]igg?[lr]?)(?![a-zA-Z]))+)
       |(?P<label>(?i:step)[ \t]\d{1,4}[ \t]?[-–—](?=[ \t]))
       |(?P<mixed>\d{1,6}[ ]\d{1,3}/\d{1,3}(?![\w./]))
-      |(?P<num>(?:\d{1,3}(?:(?:,|\{,\})\d{3})++(?!\d)|\d++)(?:\.\d++)?|\.\d++)
-      |(?P<cross>[xX](?=[ \t]?\$?[\d(.])|(?<=\s)[xX](?=[ \t]-[\d(]))
+      |(?P<num>"""
+    + NUMBER_PATTERN
+    + r""")
+      |(?P<symbol>(?<![A-Za-z])[A-Za-z]_(?:\{[^{}\n]{0,20}\}|\d+|[A-Za-z]+))
+      |(?P<cross>[xX](?=[ \t]?\$?[\d.]|[ \t]?\$?\((?![^()]{0,80}[A-Za-z]))
+        |(?<=\s)[xX](?=[ \t]-[\d(]))
       |(?P<says>(?<!\w)(?:which\s)?(?:(?:is|are|be)\sequal\sto|equals?(?:\sto)?
         |is|are|gives|makes|leaves|comes\sto|totals)\b)
       |(?P<opword>(?<!\w)(?:plus|minus|times|(?:multiplied|divided)\sby)\b)
       |(?P<text>\\(?:text|mathrm|textbf|mbox)\s?\{[^{}\n]{0,80}\})
-      |(?P<frac>\\[dt]?frac\b)
-      |(?P<latex>\\(?:times|cdot|div|approx|Rightarrow|implies|%|[a-zA-Z]{1,20}))
+      |(?P<degree>°[CF]?|\^\s?(?:\{\s?\\circ\s?\}|\\circ\b))
+      |(?P<latex>\\(?:%|[a-zA-Z]{1,20}))
       |(?P<eq>==?(?![=>]))
       |(?P<near>[≈≃≅])
       |(?P<op>\*\*|//|[+\-*/^×·∙⋅÷−–⁄])
       |(?P<sup>[²³])
       |(?P<pct>%|percent\b)
-      |(?P<open>[(\[{]) |(?P<close>[)\]}])
+      |(?P<open>[(\[{⌊⌈]) |(?P<close>[)\]}⌋⌉])
       |(?P<word>[^\W\d_](?:[^\W\d]|['’-](?=[^\W\d]))*\d{0,3})
-      |(?P<stop>[.,;:?!"“”\n|]|\\\\|=>|->|→|⇒)
+      |(?P<dots>\.{2,}|…)
+      |(?P<relation>[<>≤≥])
+      |(?P<stop>[.,;:?!"“”\n]|=>|->|→|⇒)
       |(?P<odd>.)""",
     re.VERBOSE | re.DOTALL,
 )
-_OPERATORS = {
-    "**": "^",
-    "//": "/",
-    "×": "*",
-    "·": "*",
-    "∙": "*",
-    "⋅": "*",
-    "÷": "/",
-    "−": "-",
-    "–": "-",
-    "⁄": "/",
-    "plus": "+",
-    "minus": "-",
+# "\[ 3 + 4 = 7 \]", "$x + 1$"
+_MATH_RE = re.compile(r"\\\[.{0,2000}?\\\]|\\\(.{0,2000}?\\\)|\$\$.{0,2000}?\$\$", re.DOTALL)
+_DOLLAR_MATH_RE = re.compile(r"(?<![\\$])\$(?!\$)[^$\n]{1,2000}\$(?!\$)")
+_SPELLINGS_BY_OPERATOR = {
+    "+": "plus",
+    "-": "− – minus",
+    "*": "× · ∙ ⋅ x times multiplied",
+    "/": "// ÷ ⁄ divided",
+    "^": "**",
+    "=": "≈ equals",
 }
-_LATEX: Mapping[str, tuple[Kind, str]] = {
+_OPERATOR_BY_SPELLING = {
+    spelling: sign
+    for sign, spellings in _SPELLINGS_BY_OPERATOR.items()
+    for spelling in spellings.split()
+}
+_BREAK_COMMANDS = word_set(
+    "Rightarrow Longrightarrow rightarrow implies iff Leftrightarrow to therefore quad qquad"
+)
+_RELATION_COMMANDS = word_set("le leq ge geq lt gt neq ne")
+_GREEK_LETTERS = word_set(
+    "alpha beta gamma delta epsilon varepsilon zeta eta theta kappa lambda mu nu xi pi rho sigma"
+    " tau phi varphi chi psi omega"
+)
+_LATEX_TOKENS: Mapping[str, tuple[TokenKind, str]] = {
     "times": ("op", "*"),
     "cdot": ("op", "*"),
     "div": ("op", "/"),
     "approx": ("near", ""),
     "%": ("pct", ""),
-    "Rightarrow": ("stop", ""),
-    "implies": ("stop", ""),
+    **dict.fromkeys(("frac", "dfrac", "tfrac"), ("macro", "frac")),
+    **dict.fromkeys(("binom", "dbinom", "tbinom"), ("macro", "binom")),
+    "sqrt": ("macro", "sqrt"),
+    "lfloor": ("open", "⌊"),
+    "rfloor": ("close", "⌋"),
+    "lceil": ("open", "⌈"),
+    "rceil": ("close", "⌉"),
+    **dict.fromkeys(_BREAK_COMMANDS, ("stop", "")),
+    **dict.fromkeys(_RELATION_COMMANDS, ("stop", RELATION)),
+    **{name: ("name", f"\\{name}") for name in _GREEK_LETTERS},
 }
 # "A", "x12"
-_NAME = re.compile(r"[A-Za-z]\d{0,3}")
+_LETTER_NAME_RE = re.compile(r"[A-Za-z]\d{0,3}")
+# " number" of "a number": "a" is the article
+_ARTICLE_CONTEXT_RE = re.compile(r"[ \t]+(?:[A-Za-z]{2}|[\d$€£\"“])")
+# "apples" of "\text{ apples }"
+_TEXT_PIECE_RE = re.compile(r"[^\s{}]+")
+
+
+def operator_sign(text: str) -> str:
+    """Return an operator as one of + - * / ^ =: "divided by" and "÷" are "/"."""
+    return _OPERATOR_BY_SPELLING.get(text.split()[0], text)
 
 
 class Token(NamedTuple):
     """One token of a text."""
 
-    kind: Kind
+    kind: TokenKind
     """Kind of the token."""
     text: str
     """As written; of an operator one of + - * / ^."""
@@ -89,34 +142,14 @@ class Token(NamedTuple):
     """Character after the last."""
     value: Fraction | None = None
     """Value of a number."""
-    decimals: int = 0
+    n_decimals: int = 0
     """Number of decimals of a number."""
 
 
-@dataclass(slots=True)
-class Evaluation:
-    """The result of evaluating one expression."""
-
-    value: Fraction | None = None
-    """None for an unknown name, a division by zero or a number that is too large."""
-    numbers: list[Fraction] = field(default_factory=list)
-    """Numbers in the expression, in order."""
-    names: list[str] = field(default_factory=list)
-    """Letters in the expression, in order."""
-    operations: int = 0
-    """Number of operators."""
-    divides: bool = False
-    """Whether it has a division."""
-    percent: bool = False
-    """Whether it has a percentage."""
-    decimals: int = 0
-    """Most decimals of its numbers; 0 if it computes something."""
-
-
-def tokens_of(text: str) -> list[Token]:
+def tokenize(text: str) -> list[Token]:
     """Split the first 20,000 characters of a text into tokens; never raises."""
     tokens: list[Token] = []
-    for token in _raw_tokens(text[:MAX_CHARACTERS]):
+    for token in _iter_tokens(text[:MAX_CHARACTERS]):
         if (
             token.kind == "op"
             and token.text in "*^"
@@ -131,242 +164,108 @@ def tokens_of(text: str) -> list[Token]:
     return tokens
 
 
-def _raw_tokens(text: str) -> Iterator[Token]:
+def _iter_tokens(text: str) -> Iterator[Token]:
     """Yield the tokens of a text, list marks and emphasis included."""
-    before: str = ""
-    for match in _TOKEN.finditer(text):
-        last, before = before, match.lastgroup if match.lastgroup not in (None, "skip") else before
-        kind, piece, (start, end) = match.lastgroup or "odd", match.group(), match.span()
-        if kind == "skip":
-            continue
-        if kind == "num":
-            digits = re.sub(r"[,{}]", "", piece)
-            integer, _, decimals = digits.partition(".")
-            if len(digits) > MAX_DIGITS or (
-                integer[:1] == "0" and len(integer) > 3
-            ):  # 0900 is a time
-                yield Token("odd", piece[:20], start, end)
-                continue
-            value = Fraction(int(integer + decimals or "0"), 10 ** len(decimals))
-            yield Token("num", piece, start, end, value, len(decimals))
-        elif kind == "label":
-            yield Token("stop", piece, start, end)
-        elif kind == "mixed":
-            yield from _mixed(piece, start)
-        elif kind == "cross":
-            times = last in ("num", "close", "pct", "word", "sup")
-            yield Token("op", "*", start, end) if times else Token("name", piece, start, end)
-        elif kind == "latex":
-            latex_kind, name = _LATEX.get(piece[1:], ("word", piece))
-            yield Token(latex_kind, name, start, end)
-        elif kind in ("op", "opword"):
-            sign = _OPERATORS.get(
-                piece, "/" if piece.startswith("divided") else "*" if piece[0] in "tm" else piece
-            )
-            yield Token("op", sign, start, end)
-        elif kind == "sup":
-            yield Token("op", "^", start, start)
-            yield Token("num", piece, start, end, Fraction(2 if piece == "²" else 3))
-        elif kind == "word" and piece not in ("a", "I") and _NAME.fullmatch(piece):
-            yield Token("name", piece, start, end)
-        elif kind == "text":
-            yield Token("word", piece, start, end)
-        else:
-            yield Token(kind, piece, start, end)  # type: ignore[arg-type]
+    is_math = _math_mask(text)
+    previous = Token("stop", "", 0, 0)
+    for match in _TOKEN_RE.finditer(text):
+        for token in _match_tokens(text, match, previous, bool(is_math[match.start()])):
+            yield token
+            previous = token
 
 
-def _mixed(piece: str, start: int) -> Iterator[Token]:
-    """Yield 3 1/2 as one number, 3 12/5 as several tokens."""
-    space, slash = piece.index(" "), piece.index("/")
-    integer, above, below = (
-        int(piece[:space]),
-        int(piece[space + 1 : slash]),
-        int(piece[slash + 1 :]),
-    )
-    end = start + len(piece)
-    if 0 < above < below:
-        yield Token("num", piece, start, end, integer + Fraction(above, below))
+def _math_mask(text: str) -> bytearray:
+    """Return 1 for each character inside LaTeX mathematics, else 0."""
+    mask = bytearray(len(text))
+    spans = [match.span() for match in _MATH_RE.finditer(text)]
+    if has_latex_dollars(text):
+        spans += [match.span() for match in _DOLLAR_MATH_RE.finditer(text)]
+    for start, end in spans:
+        mask[start:end] = b"\1" * (end - start)
+    return mask
+
+
+def _match_tokens(
+    text: str, match: re.Match[str], previous: Token, is_math: bool
+) -> Iterator[Token]:
+    """Yield the tokens of one match; spaces have none, a mixed number may have several."""
+    kind, piece, (start, end) = match.lastgroup or "odd", match.group(), match.span()
+    is_after_operand = previous.kind in ("num", "close", "pct", "fact")
+    if kind == "skip":
         return
-    yield Token("num", piece[:space], start, start + space, Fraction(integer))
-    yield Token("num", str(above), start + space + 1, start + slash, Fraction(above))
-    yield Token("op", "/", start + slash, start + slash + 1)
-    yield Token("num", str(below), start + slash + 1, end, Fraction(below))
-
-
-def evaluate(
-    tokens: Sequence[Token], known: Mapping[str, Fraction], *, percent: bool = True
-) -> Evaluation | None:
-    """Evaluate tokens, without units, as one whole expression; None if they are not one.
-
-    Parameters
-    ----------
-    tokens : sequence of Token
-    known : mapping of name to value
-    percent : bool
-        Read 20% as 0.2, else as 20.
-    """
-    if not tokens or len(tokens) > MAX_TOKENS:
-        return None
-    reader = _Reader(tokens, known, percent)
-    try:
-        value = reader.sum(0)
-    except _NoExpression:
-        return None
-    if reader.at < len(tokens):
-        return None
-    result = reader.result
-    result.value = value
-    if result.operations == 0:
-        result.decimals = max((t.decimals for t in tokens if t.kind == "num"), default=0)
-    return result
-
-
-class _NoExpression(Exception):
-    """The tokens are not one expression."""
-
-
-class _Reader:
-    """Recursive-descent parser of + - * / ^ and brackets; an unknown part makes the value None."""
-
-    def __init__(
-        self, tokens: Sequence[Token], known: Mapping[str, Fraction], percent: bool
-    ) -> None:
-        self.tokens, self.known, self.percent, self.at, self.result = (
-            tokens,
-            known,
-            percent,
-            0,
-            Evaluation(),
+    if kind == "num":
+        yield _number_token(piece, start)
+    elif kind == "mixed":
+        yield from _mixed_number_tokens(piece, start)
+    elif kind == "cross":
+        is_multiplication = not is_math and (is_after_operand or previous.kind == "word")
+        yield (
+            Token("op", "*", start, end) if is_multiplication else Token("name", piece, start, end)
         )
-
-    def _next(self) -> Token | None:
-        """Return the next token without consuming it."""
-        return self.tokens[self.at] if self.at < len(self.tokens) else None
-
-    def _accept(self, signs: str) -> str:
-        """Consume the next token if it is one of these operators, and return it."""
-        token = self._next()
-        if token is None or token.kind != "op" or token.text not in signs:
-            return ""
-        self.at += 1
-        return token.text
-
-    def sum(self, depth: int) -> Fraction | None:
-        """Read terms joined by + and -."""
-        if depth > MAX_DEPTH:
-            raise _NoExpression
-        value = self._product(depth)
-        while sign := self._accept("+-"):
-            self.result.operations += 1
-            other = self._product(depth)
-            value = (
-                None
-                if value is None or other is None
-                else _small(value + other if sign == "+" else value - other)
+    elif kind == "latex":
+        latex_kind, latex_text = _LATEX_TOKENS.get(piece[1:], ("odd", piece))
+        yield Token(latex_kind, latex_text, start, end)
+    elif kind in ("op", "opword"):
+        yield Token("op", operator_sign(piece), start, end)
+    elif kind == "sup":
+        yield Token("op", "^", start, start)
+        yield Token("num", piece, start, end, Fraction(2 if piece == "²" else 3))
+    elif kind == "symbol":
+        yield Token("name", re.sub(r"[{}\s]", "", piece), start, end)
+    elif kind == "degree":
+        yield Token("word", "degrees", start, end)
+    elif kind == "text":
+        content_start = start + piece.index("{") + 1
+        for part in _TEXT_PIECE_RE.finditer(text, content_start, end - 1):
+            yield Token(
+                _word_kind(text, part, is_touching=False, is_math=False), part[0], *part.span()
             )
-        return value
-
-    def _product(self, depth: int) -> Fraction | None:
-        """Read factors joined by * and /, or by nothing: 2(3 + 4)."""
-        value = self._signed(depth)
-        while True:
-            sign, token = self._accept("*/"), self._next()
-            if not sign:
-                if (
-                    token is None
-                    or token.kind not in ("open", "frac", "name")
-                    or token.start != self.tokens[self.at - 1].end
-                ):
-                    return value
-                sign = "*"  # 2(3 + 4), 2x
-            self.result.operations += 1
-            self.result.divides |= sign == "/"
-            other = self._signed(depth)
-            if value is None or other is None or (sign == "/" and other == 0):
-                value = None
-            else:
-                value = _small(value * other if sign == "*" else value / other)
-
-    def _signed(self, depth: int) -> Fraction | None:
-        """Read a factor with its signs."""
-        minus = False
-        for _ in range(8):
-            sign = self._accept("+-")
-            if not sign:
-                break
-            minus ^= sign == "-"
-        value = self._power(depth)
-        return -value if minus and value is not None else value
-
-    def _power(self, depth: int) -> Fraction | None:
-        """Read an operand with its exponent, an integer of at most 64."""
-        base = self._operand(depth)
-        if not self._accept("^"):
-            return base
-        self.result.operations += 1
-        if depth >= MAX_DEPTH:
-            raise _NoExpression
-        minus = self._accept("-")
-        exponent = self._power(depth + 1)
-        if base is None or exponent is None or exponent.denominator != 1 or abs(exponent) > 64:
-            return None
-        if (
-            max(base.numerator.bit_length(), base.denominator.bit_length())
-            * abs(exponent.numerator)
-            > MAX_BITS
-        ):
-            return None
-        power = -exponent.numerator if minus else exponent.numerator
-        return None if base == 0 and power < 0 else base**power
-
-    def _operand(self, depth: int) -> Fraction | None:
-        """Read a number, a letter, a LaTeX fraction or a bracket, with its percent sign."""
-        token = self._next()
-        if token is None:
-            raise _NoExpression
-        self.at += 1
-        value: Fraction | None
-        if token.kind == "num":
-            value = token.value
-            self.result.numbers.append(value or Fraction(0))
-        elif token.kind == "name":
-            self.result.names.append(token.text)
-            value = self.known.get(token.text)
-        elif token.kind == "frac":
-            above, below = self._bracket(depth), self._bracket(depth)
-            self.result.operations += 1
-            self.result.divides = True
-            value = above / below if above is not None and below else None
-        elif token.kind == "open":
-            self.at -= 1
-            value = self._bracket(depth)
-        else:
-            raise _NoExpression
-        after = self._next()
-        if after is not None and after.kind == "pct":
-            self.at += 1
-            self.result.percent = True
-            return value / 100 if value is not None and self.percent else value
-        return value
-
-    def _bracket(self, depth: int) -> Fraction | None:
-        """Read an expression in brackets."""
-        first = self._next()
-        if first is None or first.kind != "open":
-            raise _NoExpression
-        self.at += 1
-        value = self.sum(depth + 1)
-        last = self._next()
-        if last is None or last.kind != "close":
-            raise _NoExpression
-        self.at += 1
-        return value
+    elif kind == "word":
+        is_touching = is_after_operand and previous.end == start
+        yield Token(_word_kind(text, match, is_touching, is_math), piece, start, end)
+    elif piece == "!" and previous.end == start and (is_after_operand or previous.kind == "name"):
+        # 3!! is no factorial of a factorial
+        yield Token("odd" if previous.kind == "fact" else "fact", piece, start, end)
+    else:
+        piece = RELATION if kind == "relation" else piece
+        kinds = {"label": "stop", "break": "stop", "relation": "stop", "dots": "odd"}
+        yield Token(kinds.get(kind, kind), piece, start, end)  # type: ignore[arg-type]
 
 
-def _small(value: Fraction) -> Fraction | None:
-    """Return a value of at most 4,000 bits, or None."""
-    return (
-        value
-        if max(value.numerator.bit_length(), value.denominator.bit_length()) <= MAX_BITS
-        else None
+def _word_kind(text: str, match: re.Match[str], is_touching: bool, is_math: bool) -> TokenKind:
+    """Return whether a word is a letter, a word, or a product of letters (``odd``): 3ab, $xy$."""
+    word = match.group()
+    if word in ("a", "I") and not is_math and not is_touching:
+        is_article = match.end() == len(text) or _ARTICLE_CONTEXT_RE.match(text, match.end())
+        return "word" if is_article or word == "I" else "name"
+    if _LETTER_NAME_RE.fullmatch(word):
+        return "name"
+    if word.rstrip("²³") in PINT_NAME_BY_SPELLING:
+        return "word"
+    is_readable = word.isascii() or re.sub("[-’²³]", "", word).isalpha()
+    return "odd" if is_touching or is_math or not is_readable else "word"
+
+
+def _number_token(piece: str, start: int) -> Token:
+    """Return a number, or ``odd`` for a time such as 0900 and for one of too many digits."""
+    digits, end = without_separators(piece), start + len(piece)
+    integer_digits = digits.partition(".")[0]
+    if len(digits) > MAX_DIGITS or (integer_digits[:1] == "0" and len(integer_digits) > 3):
+        return Token("odd", piece[:20], start, end)
+    return Token("num", piece, start, end, *read_number(piece))
+
+
+def _mixed_number_tokens(piece: str, start: int) -> Iterator[Token]:
+    """Yield 3 1/2 as one number, 3 12/5 as several tokens."""
+    space_index, slash_index = piece.index(" "), piece.index("/")
+    integer, numerator, denominator = map(int, re.split("[ /]", piece))
+    end = start + len(piece)
+    if 0 < numerator < denominator:
+        yield Token("num", piece, start, end, integer + Fraction(numerator, denominator))
+        return
+    yield Token("num", piece[:space_index], start, start + space_index, Fraction(integer))
+    yield Token(
+        "num", str(numerator), start + space_index + 1, start + slash_index, Fraction(numerator)
     )
+    yield Token("op", "/", start + slash_index, start + slash_index + 1)
+    yield Token("num", str(denominator), start + slash_index + 1, end, Fraction(denominator))

@@ -10,16 +10,17 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from cotlab.text.arithmetic.lexer import operator_sign
 from cotlab.text.arithmetic.units import (
     Dimension,
     PhysicalQuantity,
-    quantities,
-    quantity_at,
-    without_dollars,
+    find_quantities,
+    mask_latex_dollars,
+    read_quantity_at,
 )
 
 
-class Mismatch(NamedTuple):
+class UnitMismatch(NamedTuple):
     """A quantity whose unit does not fit."""
 
     start: int
@@ -31,65 +32,53 @@ class Mismatch(NamedTuple):
 
 
 # "x * " before a calculation: its unit depends on something that is no quantity
-_CUT_OFF = re.compile(r"[*×·/÷^]\s?[$€£]?$")
+_OPERATOR_BEFORE_RE = re.compile(r"[*×·/÷^]\s?[$€£]?$")
 # "^2", "²" after a bracket
-_RAISED = re.compile(r"\s?(?:\^|\*\*)\s?(\d)|([²³])")
+_EXPONENT_RE = re.compile(r"\s?(?:\^|\*\*)\s?(\d)|([²³])")
 # " + ", " x ", " divided by "
-_OPERATOR = re.compile(
+_OPERATOR_RE = re.compile(
     r"\s*([*×·⋅/÷+=≈−–-]|x(?=\s)|times\b|multiplied by\b|divided by\b|plus\b|minus\b|equals\b)\s*"
 )
-_SIGNS = {
-    "×": "*",
-    "·": "*",
-    "⋅": "*",
-    "x": "*",
-    "times": "*",
-    "multiplied by": "*",
-    "÷": "/",
-    "divided by": "/",
-    "−": "-",
-    "–": "-",
-    "plus": "+",
-    "minus": "-",
-    "≈": "=",
-    "equals": "=",
-}
 _MAX_DEPTH = 4
-_L, _T, _M = "[length]", "[time]", "[mass]"
-_WAGES: set[Dimension | None] = {(("[money]", 1),), (("[money]", 1), (_T, -1))}
+_LENGTH, _TIME, _MASS = "[length]", "[time]", "[mass]"
+_WAGE_DIMENSIONS: set[Dimension | None] = {(("[money]", 1),), (("[money]", 1), (_TIME, -1))}
 """The two sides of $10 + $2 = $12 per hour: "per hour" is usually written once."""
 # "Step 2: the " before "area: 5 m"
-_STARTS = re.compile(r"(?i)(?:^|[.;\n])\s*(?:step\s+\d+\s*[:.]\s*)?(?:the\s+|its\s+)?$")
-KINDS: dict[str, tuple[Dimension, ...]] = {
-    "area": (((_L, 2),),),
-    "volume": (((_L, 3),), ((_L, 3), (_T, -1))),
-    "perimeter circumference radius diameter height width depth": (((_L, 1),),),
-    "length distance": (((_L, 1),), ((_T, 1),)),
-    "speed velocity": (((_L, 1), (_T, -1)), ((_T, -1),)),
-    "weight mass": (((_M, 1),), ((_L, 1), (_M, 1), (_T, -2))),
-    "duration": (((_T, 1),),),
+_SENTENCE_START_RE = re.compile(r"(?i)(?:^|[.;\n])\s*(?:step\s+\d+\s*[:.]\s*)?(?:the\s+|its\s+)?$")
+MEASURE_DIMENSIONS: dict[str, tuple[Dimension, ...]] = {
+    "area": (((_LENGTH, 2),),),
+    "volume": (((_LENGTH, 3),), ((_LENGTH, 3), (_TIME, -1))),
+    "perimeter circumference radius diameter height width depth": (((_LENGTH, 1),),),
+    "length distance": (((_LENGTH, 1),), ((_TIME, 1),)),
+    "speed velocity": (((_LENGTH, 1), (_TIME, -1)), ((_TIME, -1),)),
+    "weight mass": (((_MASS, 1),), ((_LENGTH, 1), (_MASS, 1), (_TIME, -2))),
+    "duration": (((_TIME, 1),),),
     "price cost": (),
 }
 """Dimensions of each named kind of quantity; a price is anything with money in it, or a time."""
-_KIND = {word: dimensions for names, dimensions in KINDS.items() for word in names.split()}
-_KIND_PATTERN = "|".join(_KIND)
+_DIMENSIONS_BY_MEASURE = {
+    word: dimensions for names, dimensions in MEASURE_DIMENSIONS.items() for word in names.split()
+}
+_MEASURE_PATTERN = "|".join(_DIMENSIONS_BY_MEASURE)
 # "an area of ", "The area of the roof is ", "speed = about " before a number
-_NAMED = re.compile(
-    rf"(?i)\b(?:an?\s+(?:[a-z]+\s+)?(?P<a>{_KIND_PATTERN})\s+of"
-    rf"|(?P<b>{_KIND_PATTERN})(?:\s+(?:of|for|to|from|between|around)\s[^.;,=:]{{1,40}}?)?"
+_NAMED_MEASURE_RE = re.compile(
+    rf"(?i)\b(?:an?\s+(?:[a-z]+\s+)?(?P<a>{_MEASURE_PATTERN})\s+of"
+    rf"|(?P<b>{_MEASURE_PATTERN})(?:\s+(?:of|for|to|from|between|around)\s[^.;,=:]{{1,40}}?)?"
     rf"\s*(?:=|:|\b(?:is|was|equals|becomes|comes to|amounts to)\b))"
     r"\s*(?:now |then |thus |therefore |only "
     r"|(?:about|approximately|approx\.|around|roughly|nearly|exactly|≈|~)\s*)?(?=[\d.$€£¥₹])"
 )
 # " of area" of "60 m² of area", " in length"
-_DIMENSION_SUFFIX = re.compile(
-    rf"\s+(?:of|in)\s+(?:[a-z]+\s+)?(?P<a>{_KIND_PATTERN})\b", re.IGNORECASE
+_MEASURE_SUFFIX_RE = re.compile(
+    rf"\s+(?:of|in)\s+(?:[a-z]+\s+)?(?P<a>{_MEASURE_PATTERN})\b", re.IGNORECASE
 )
 # "area", "side", "each"
-_ANY_KIND = re.compile(rf"(?i)\b(?:{_KIND_PATTERN}|side|long|wide|high|deep|each|per|by)\b")
+_ANY_MEASURE_RE = re.compile(
+    rf"(?i)\b(?:{_MEASURE_PATTERN}|side|long|wide|high|deep|each|per|by)\b"
+)
 
 
-def unit_mismatches(text: str) -> tuple[Mismatch, ...]:
+def unit_mismatches(text: str) -> tuple[UnitMismatch, ...]:
     """Find the quantities of a step whose unit does not fit.
 
     Returns
@@ -100,108 +89,107 @@ def unit_mismatches(text: str) -> tuple[Mismatch, ...]:
         rate); an area in metres, a speed in kilometres and the like; or the same number with
         another power of a length, as 60 m² and then 60 m.
     """
-    text = without_dollars(text)
-    mismatches: list[Mismatch] = []
-    at = 0
-    for quantity in quantities(text):
-        if quantity.start < at:
+    text = mask_latex_dollars(text)
+    mismatches: list[UnitMismatch] = []
+    position = 0
+    for quantity in find_quantities(text):
+        if quantity.start < position:
             continue
-        end, sides, wrong = _run(text, quantity.start)
-        if not _CUT_OFF.search(text[max(0, quantity.start - 4) : quantity.start]):
-            mismatches += wrong
-        at = max(at, end)
-        mismatches += _named(text, quantity.start, end, sides)
-    mismatches += _restated(text)
-    disjoint: list[Mismatch] = []
+        end, sides, side_mismatches = _read_calculation(text, quantity.start)
+        if not _OPERATOR_BEFORE_RE.search(text[max(0, quantity.start - 4) : quantity.start]):
+            mismatches += side_mismatches
+        position = max(position, end)
+        mismatches += _measure_mismatches(text, quantity.start, end, sides)
+    mismatches += _restated_mismatches(text)
+    disjoint_mismatches: list[UnitMismatch] = []
     for mismatch in sorted(mismatches):
-        if not disjoint or mismatch.start >= disjoint[-1].end:
-            disjoint.append(mismatch)
-    return tuple(disjoint)
+        if not disjoint_mismatches or mismatch.start >= disjoint_mismatches[-1].end:
+            disjoint_mismatches.append(mismatch)
+    return tuple(disjoint_mismatches)
 
 
-def _run(text: str, at: int) -> tuple[int, list[PhysicalQuantity], list[Mismatch]]:
-    """Read the calculation at ``at``: its end, its sides, and the mismatches in it."""
+def _read_calculation(
+    text: str, position: int
+) -> tuple[int, list[PhysicalQuantity], list[UnitMismatch]]:
+    """Read the calculation at ``position``: its end, its sides, and the mismatches in it."""
     sides: list[PhysicalQuantity] = []
-    wrong: list[Mismatch] = []
-    computed, end = False, at
-    while (side := _side(text, at, wrong)) is not None:
-        quantity, several = side
+    mismatches: list[UnitMismatch] = []
+    is_computed, end = False, position
+    while (side_reading := _read_side(text, position, mismatches)) is not None:
+        quantity, has_operator = side_reading
         sides.append(quantity)
-        computed, end = computed or several, quantity.end
-        sign = _OPERATOR.match(text, end)
-        if sign is None or _SIGNS.get(sign[1], sign[1]) != "=":
+        is_computed, end = is_computed or has_operator, quantity.end
+        operator_match = _OPERATOR_RE.match(text, end)
+        if operator_match is None or operator_sign(operator_match[1]) != "=":
             break
-        at = sign.end()
-    known = [quantity for quantity in sides if quantity.dimension is not None]
-    if computed and known:
-        first = known[0]
-        wrong += [
-            Mismatch(
-                quantity.start,
-                quantity.end,
-                f"{dimension_text(quantity.dimension)}, but {dimension_text(first.dimension)}"
-                " before the equals sign",
-            )
-            for quantity in known[1:]
-            if quantity.dimension != first.dimension
-            and not {quantity.dimension, first.dimension} <= _WAGES
+        position = operator_match.end()
+    known_quantities = [quantity for quantity in sides if quantity.dimension is not None]
+    if is_computed and known_quantities:
+        first_quantity = known_quantities[0]
+        reason = f"but {dimension_text(first_quantity.dimension)} before the equals sign"
+        mismatches += [
+            _make_mismatch(quantity, f", {reason}")
+            for quantity in known_quantities[1:]
+            if quantity.dimension != first_quantity.dimension
+            and not {quantity.dimension, first_quantity.dimension} <= _WAGE_DIMENSIONS
         ]
-    return max(end, at if not sides else end), sides, wrong
+    return max(end, position if not sides else end), sides, mismatches
 
 
-def _side(
-    text: str, at: int, wrong: list[Mismatch], depth: int = 0
+def _read_side(
+    text: str, position: int, mismatches: list[UnitMismatch], depth: int = 0
 ) -> tuple[PhysicalQuantity, bool] | None:
-    """Read one side of an equation, and whether it computes; add its mismatches to ``wrong``."""
+    """Read one side of an equation, and whether it computes; extend ``mismatches``."""
     terms: list[PhysicalQuantity] = []
-    several = False
-    while (term := _term(text, at, wrong, depth)) is not None:
-        terms.append(term[0])
-        several = several or term[1]
-        sign = _OPERATOR.match(text, term[0].end)
-        if sign is None or _SIGNS.get(sign[1], sign[1]) not in ("+", "-"):
+    has_operator = False
+    while (term_reading := _read_term(text, position, mismatches, depth)) is not None:
+        terms.append(term_reading[0])
+        has_operator = has_operator or term_reading[1]
+        operator_match = _OPERATOR_RE.match(text, term_reading[0].end)
+        if operator_match is None or operator_sign(operator_match[1]) not in ("+", "-"):
             break
-        if sign[1] in "–-−" and not (sign[0].startswith(" ") and sign[0].endswith(" ")):
+        if operator_match[1] in "–-−" and not (
+            operator_match[0].startswith(" ") and operator_match[0].endswith(" ")
+        ):
             break  # a range: 3-5 km
-        at = sign.end()
+        position = operator_match.end()
     if not terms:
         return None
-    known = [term for term in terms if term.dimension is not None]
-    wrong += [
-        Mismatch(
-            other.start,
-            other.end,
-            f"{dimension_text(other.dimension)} added to {dimension_text(known[0].dimension)}",
-        )
-        for other in known[1:]
-        if other.dimension != known[0].dimension
+    known_terms = [term_reading for term_reading in terms if term_reading.dimension is not None]
+    dimension = known_terms[0].dimension if known_terms else None
+    reason = f" added to {dimension_text(dimension)}"
+    mismatches += [
+        _make_mismatch(term_reading, reason)
+        for term_reading in known_terms
+        if term_reading.dimension != dimension
     ]
-    dimension = known[0].dimension if known else None
-    total = PhysicalQuantity(
-        terms[0].start, terms[-1].end, dimension, terms[0].number, terms[0].unit
-    )
-    return total, several or len(terms) > 1
+    total = terms[0]._replace(end=terms[-1].end, dimension=dimension)
+    return total, has_operator or len(terms) > 1
 
 
-def _term(
-    text: str, at: int, wrong: list[Mismatch], depth: int
+def _read_term(
+    text: str, position: int, mismatches: list[UnitMismatch], depth: int
 ) -> tuple[PhysicalQuantity, bool] | None:
     """Read a product, and whether it computes; one unknown factor makes its dimension unknown."""
-    first = _factor(text, at, wrong, depth)
-    if first is None:
+    first_factor = _read_factor(text, position, mismatches, depth)
+    if first_factor is None:
         return None
-    start, end, several = first.start, first.end, False
-    exponents: dict[str, float] | None = None if first.dimension is None else dict(first.dimension)
-    while sign := _OPERATOR.match(text, end):
-        operator = _SIGNS.get(sign[1], sign[1])
-        factor = _factor(text, sign.end(), wrong, depth) if operator in ("*", "/") else None
+    end, has_operator = first_factor.end, False
+    exponents = None if first_factor.dimension is None else dict(first_factor.dimension)
+    while operator_match := _OPERATOR_RE.match(text, end):
+        operator = operator_sign(operator_match[1])
+        factor = (
+            _read_factor(text, operator_match.end(), mismatches, depth)
+            if operator in ("*", "/")
+            else None
+        )
         if factor is None:
             break
-        several, end = True, factor.end
+        has_operator, end = True, factor.end
         if (
             exponents is None
             or factor.dimension is None
-            or _implied(exponents, dict(factor.dimension), operator)
+            or _implies_rate_or_count(exponents, dict(factor.dimension), operator)
         ):
             exponents = None
             continue
@@ -212,100 +200,112 @@ def _term(
         if exponents is None
         else tuple(sorted((base, power) for base, power in exponents.items() if power))
     )
-    return PhysicalQuantity(start, end, dimension, first.number, first.unit), several
+    return first_factor._replace(end=end, dimension=dimension), has_operator
 
 
-def _implied(first: dict[str, float], other: dict[str, float], operator: str) -> bool:
+def _implies_rate_or_count(
+    first_exponents: dict[str, float], other_exponents: dict[str, float], operator: str
+) -> bool:
     """Return whether a rate is left out (14 hours * $10), or a quotient is a count.
 
     A quotient of two amounts of money or two times is a count.
     """
     if operator == "/":  # of $600 per year / 12 months the months are a count too
-        return (first == other and set(first) <= {"[money]", _T}) or (
-            first == {"[money]": 1, _T: -1} and other == {_T: 1}
-        )
-    for pure, rest in ((first, other), (other, first)):
-        for base in ("[money]", _T):
-            if pure == {base: 1} and rest and rest.get(base, 0) >= 0:
+        return (
+            first_exponents == other_exponents and set(first_exponents) <= {"[money]", _TIME}
+        ) or (first_exponents == {"[money]": 1, _TIME: -1} and other_exponents == {_TIME: 1})
+    for amount_exponents, factor_exponents in (
+        (first_exponents, other_exponents),
+        (other_exponents, first_exponents),
+    ):
+        for base in ("[money]", _TIME):
+            if (
+                amount_exponents == {base: 1}
+                and factor_exponents
+                and factor_exponents.get(base, 0) >= 0
+            ):
                 return True
     return False
 
 
-def _factor(text: str, at: int, wrong: list[Mismatch], depth: int) -> PhysicalQuantity | None:
+def _read_factor(
+    text: str, position: int, mismatches: list[UnitMismatch], depth: int
+) -> PhysicalQuantity | None:
     """Read a quantity, or a calculation in brackets with its exponent."""
-    if text[at : at + 1] != "(":
-        return quantity_at(text, at)
-    inner = _side(text, at + 1, wrong, depth + 1) if depth < _MAX_DEPTH else None
-    if inner is None or text[inner[0].end : inner[0].end + 1] != ")":
+    if text[position : position + 1] != "(":
+        return read_quantity_at(text, position)
+    inner_side = (
+        _read_side(text, position + 1, mismatches, depth + 1) if depth < _MAX_DEPTH else None
+    )
+    if inner_side is None or text[inner_side[0].end : inner_side[0].end + 1] != ")":
         return None
-    end, dimension = inner[0].end + 1, inner[0].dimension
-    if raised := _RAISED.match(text, end):
-        power = int(raised[1] or {"²": 2, "³": 3}[raised[2]])
-        dimension = (
-            None
-            if dimension is None
-            else tuple((base, p * power) for base, p in dimension if power)
-        )
-        end = raised.end()
-    return PhysicalQuantity(at, end, dimension)
+    end, dimension = inner_side[0].end + 1, inner_side[0].dimension
+    if exponent_match := _EXPONENT_RE.match(text, end):
+        power = int(exponent_match[1] or {"²": 2, "³": 3}[exponent_match[2]])
+        if dimension is not None:
+            dimension = tuple((base, exponent * power) for base, exponent in dimension if power)
+        end = exponent_match.end()
+    return PhysicalQuantity(position, end, dimension)
 
 
-def _named(
+def _measure_mismatches(
     text: str, start: int, end: int, sides: Sequence[PhysicalQuantity]
-) -> Iterator[Mismatch]:
+) -> Iterator[UnitMismatch]:
     """Yield the value of a calculation that is called an area, a speed … in a wrong unit."""
     if not sides or sides[-1].dimension is None:
         return
-    value = sides[-1]
-    before = max(0, start - 90)
-    kinds = [
+    last_side = sides[-1]
+    search_start = max(0, start - 90)
+    measures = [
         match["a"] or match["b"]
-        for match in _NAMED.finditer(text, before, start + 1)
-        if match.end() == start and (":" not in match[0] or _STARTS.search(text[: match.start()]))
+        for match in _NAMED_MEASURE_RE.finditer(text, search_start, start + 1)
+        if match.end() == start
+        and (":" not in match[0] or _SENTENCE_START_RE.search(text[: match.start()]))
     ]
-    if (after := _DIMENSION_SUFFIX.match(text, end)) and len(sides) == 1:
-        kinds.append(after["a"])
-    for kind in kinds[:1]:
-        if not _fits(kind.lower(), value.dimension or ()):
-            yield Mismatch(
-                value.start, value.end, f"{dimension_text(value.dimension)} for {kind.lower()}"
-            )
+    if (suffix_match := _MEASURE_SUFFIX_RE.match(text, end)) and len(sides) == 1:
+        measures.append(suffix_match["a"])
+    for measure in measures[:1]:
+        if not _measure_has_dimension(measure.lower(), last_side.dimension or ()):
+            yield _make_mismatch(last_side, f" for {measure.lower()}")
 
 
-def _fits(kind: str, dimension: Dimension) -> bool:
+def _measure_has_dimension(measure: str, dimension: Dimension) -> bool:
     """Return whether a kind of quantity can have a dimension."""
-    if kind in ("price", "cost"):
+    if measure in ("price", "cost"):
         bases = {base for base, _ in dimension}
-        return "[money]" in bases or bases == {_T}
-    return dimension in _KIND[kind]
+        return "[money]" in bases or bases == {_TIME}
+    return dimension in _DIMENSIONS_BY_MEASURE[measure]
 
 
-def _restated(text: str) -> Iterator[Mismatch]:
+def _restated_mismatches(text: str) -> Iterator[UnitMismatch]:
     """Yield numbers repeated with another power of a length, with no kind of quantity between."""
-    known = [
+    length_quantities = [
         quantity
-        for quantity in quantities(text)
-        if quantity.dimension and [base for base, _ in quantity.dimension] == [_L]
+        for quantity in find_quantities(text)
+        if quantity.dimension and [base for base, _ in quantity.dimension] == [_LENGTH]
     ]
-    for i, quantity in enumerate(known):
-        for earlier in known[max(0, i - 20) : i]:
-            same = (
-                quantity.number == earlier.number
+    for i, quantity in enumerate(length_quantities):
+        for earlier_quantity in length_quantities[max(0, i - 20) : i]:
+            is_restated = (
+                quantity.number == earlier_quantity.number
                 and len(quantity.number) > 1
-                and quantity.dimension != earlier.dimension
+                and quantity.dimension != earlier_quantity.dimension
             )
-            if same and not _ANY_KIND.search(text, earlier.end, quantity.end):
-                around = text[earlier.end : quantity.end + 6]
-                if not re.search(r"[*×/÷+=]", around) and not _ANY_KIND.match(
+            if is_restated and not _ANY_MEASURE_RE.search(text, earlier_quantity.end, quantity.end):
+                text_between = text[earlier_quantity.end : quantity.end + 6]
+                if not re.search(r"[*×/÷+=]", text_between) and not _ANY_MEASURE_RE.match(
                     text, min(len(text), quantity.end + 1)
                 ):
-                    yield Mismatch(
-                        quantity.start,
-                        quantity.end,
-                        f"{dimension_text(quantity.dimension)}, but"
-                        f" {dimension_text(earlier.dimension)} before",
+                    yield _make_mismatch(
+                        quantity, f", but {dimension_text(earlier_quantity.dimension)} before"
                     )
                     break
+
+
+def _make_mismatch(quantity: PhysicalQuantity, reason: str) -> UnitMismatch:
+    """Return a mismatch whose reason begins with the dimension of the quantity."""
+    text = f"{dimension_text(quantity.dimension)}{reason}"
+    return UnitMismatch(quantity.start, quantity.end, text)
 
 
 def dimension_text(dimension: Dimension | None) -> str:

@@ -9,28 +9,22 @@ from fractions import Fraction
 from itertools import islice, product
 from typing import NamedTuple
 
-from cotlab.text.arithmetic.lexer import Token, evaluate, tokens_of
+from cotlab.text.arithmetic.expressions import evaluate
+from cotlab.text.arithmetic.lexer import Token, tokenize
 
-_SHIFTS = (-3, -2, -1, 1, 2, 3)
-_NUMBER_NAMES = {
-    2: "two half halves twice double doubles pair pairs",
-    3: "three third thirds triple",
-    4: "four quarter quarters",
-    5: "five",
-    6: "six",
-    7: "seven",
-    8: "eight",
-    9: "nine",
-    10: "ten",
-    11: "eleven",
-    12: "twelve dozen",
-}
+_NUMBER_SHIFTS = (-3, -2, -1, 1, 2, 3)
+_NUMBER_WORDS = (
+    "two half halves twice double doubles pair pairs, three third thirds triple, four quarter"
+    " quarters, five, six, seven, eight, nine, ten, eleven, twelve dozen"
+)
 _NUMBER_WORD_VALUES = {
-    word: Fraction(value) for value, names in _NUMBER_NAMES.items() for word in names.split()
+    word: Fraction(value)
+    for value, words in enumerate(_NUMBER_WORDS.split(", "), 2)
+    for word in words.split()
 }
-_EVERYDAY = frozenset(map(Fraction, (1, 2, 7, 12, 24, 52, 60, 100, 365, 1000)))
+_EVERYDAY_NUMBERS = frozenset(map(Fraction, (1, 2, 7, 12, 24, 52, 60, 100, 365, 1000)))
 """Numbers that need no source: days of a week, minutes of an hour, 100 of a percentage."""
-_MAX_READINGS = 256
+_MAX_ASSIGNMENTS = 256
 _EXPRESSION_TOKEN_KINDS = ("num", "op", "open", "close")
 
 
@@ -41,22 +35,22 @@ class ChangedQuestion(NamedTuple):
     """The question with the new number."""
     answer: str
     """The answer that belongs to the new number."""
-    where: tuple[int, int]
+    span: tuple[int, int]
     """Range of the new number in the question."""
 
 
 class _Equation(NamedTuple):
     """Left side and result of an equation of the chain."""
 
-    tokens: tuple[Token, ...]
+    left_tokens: tuple[Token, ...]
     result: Fraction
 
 
-class _Slot(NamedTuple):
+class _Operand(NamedTuple):
     """One operand: the index of its equation, of its token, and its value."""
 
-    equation: int
-    token: int
+    equation_index: int
+    token_index: int
     value: Fraction
 
 
@@ -80,202 +74,229 @@ def change_number(
     """
     if answer is None:
         return "the item has no ground truth"
-    answer_numbers = [token for token in tokens_of(answer) if token.kind == "num"]
-    chain = _equations(steps)
-    if isinstance(chain, str):
-        return chain
-    if len(answer_numbers) != 1 or answer_numbers[0].value != chain[-1].result:
+    answer_numbers = [token for token in tokenize(answer) if token.kind == "num"]
+    equations = _read_chain_equations(steps)
+    if isinstance(equations, str):
+        return equations
+    if len(answer_numbers) != 1 or answer_numbers[0].value != equations[-1].result:
         return "the answer is not the result of the chain's last equation"
-    given = [token for token in tokens_of(question) if token.kind == "num"]
-    spelled = {
+    question_numbers = [token for token in tokenize(question) if token.kind == "num"]
+    spelled_values = {
         _NUMBER_WORD_VALUES[word]
         for word in re.findall(r"[a-z]+", question.lower())
         if word in _NUMBER_WORD_VALUES
     }
-    readings = _readings(chain, {token.value for token in given}, spelled)
-    if isinstance(readings, str):
-        return readings
-    known = [token.value for token in given if token.value is not None] + [
-        equation.result for equation in chain
+    assignments = _source_assignments(
+        equations, {token.value for token in question_numbers}, spelled_values
+    )
+    if isinstance(assignments, str):
+        return assignments
+    known_values = [token.value for token in question_numbers if token.value is not None] + [
+        equation.result for equation in equations
     ]
-    span = min(known), max(known)
-    choices = [(token, shift) for token in given for shift in _SHIFTS]
-    rng.shuffle(choices)
-    for token, shift in choices:
-        if token.value is None or not _alone(token, given, spelled, chain):
-            continue
-        new = token.value + Fraction(shift, 10**token.decimals)
-        if (
-            not span[0] <= new <= span[1]
-            or new == 1
-            or len(str(int(new))) != len(str(int(token.value)))
+    bounds = min(known_values), max(known_values)
+    candidates = [(token, shift) for token in question_numbers for shift in _NUMBER_SHIFTS]
+    rng.shuffle(candidates)
+    for token, shift in candidates:
+        if token.value is None or not _is_unique_number(
+            token, question_numbers, spelled_values, equations
         ):
             continue
-        new_answer = _recompute(chain, readings, token.value, new, span)
+        new_value = token.value + Fraction(shift, 10**token.n_decimals)
+        if (
+            not bounds[0] <= new_value <= bounds[1]
+            or new_value == 1
+            or len(str(int(new_value))) != len(str(int(token.value)))
+        ):
+            continue
+        new_answer = _recompute_answer(equations, assignments, token.value, new_value, bounds)
         if new_answer is not None and new_answer != answer_numbers[0].value:
-            new_question = question[: token.start] + _written(new, token) + question[token.end :]
+            new_question = (
+                question[: token.start]
+                + _format_like_token(new_value, token)
+                + question[token.end :]
+            )
             return ChangedQuestion(
                 new_question,
                 answer[: answer_numbers[0].start]
-                + _written(new_answer, answer_numbers[0])
+                + _format_like_token(new_answer, answer_numbers[0])
                 + answer[answer_numbers[0].end :],
-                (token.start, token.start + len(_written(new, token))),
+                (token.start, token.start + len(_format_like_token(new_value, token))),
             )
     return "no number of the question can be followed through the chain for certain"
 
 
-def _equations(steps: Sequence[str]) -> list[_Equation] | str:
+def _read_chain_equations(steps: Sequence[str]) -> list[_Equation] | str:
     """Return all equations of the chain, or why one of them cannot be read."""
     equations: list[_Equation] = []
     for step in steps:
-        tokens = tokens_of(step)
-        for at, token in enumerate(tokens):
+        tokens = tokenize(step)
+        for position, token in enumerate(tokens):
             if token.kind == "near":
                 return "the chain rounds a result"
             if token.kind != "eq" and not (token.kind == "says" and token.text.startswith("equal")):
                 continue
-            left = _left(tokens[:at])
-            right = tokens[at + 1] if at + 1 < len(tokens) else None
-            more = tokens[at + 2].kind if at + 2 < len(tokens) else "stop"
+            left_tokens = _left_expression(tokens[:position])
+            right_token = tokens[position + 1] if position + 1 < len(tokens) else None
+            next_token_kind = tokens[position + 2].kind if position + 2 < len(tokens) else "stop"
             if (
-                left is None
-                or right is None
-                or right.kind != "num"
-                or right.value is None
-                or more in ("op", "pct", "open")
+                left_tokens is None
+                or right_token is None
+                or right_token.kind != "num"
+                or right_token.value is None
+                or next_token_kind in ("op", "pct", "open")
             ):
                 return f"an equation of the chain cannot be read: {step.strip()}"
-            result = evaluate(left, {})
-            if result is None or result.value != right.value:
+            result = evaluate(left_tokens, {})
+            if result is None or result.value != right_token.value:
                 return f"an equation of the chain does not hold: {step.strip()}"
-            equations.append(_Equation(left, right.value))
+            equations.append(_Equation(left_tokens, right_token.value))
     return equations or "the chain has no equations"
 
 
-def _left(tokens: Sequence[Token]) -> tuple[Token, ...] | None:
+def _left_expression(tokens: Sequence[Token]) -> tuple[Token, ...] | None:
     """Return the longest expression with an operator at the end of the tokens, or None."""
     start = len(tokens)
     while start and tokens[start - 1].kind in _EXPRESSION_TOKEN_KINDS:
         start -= 1
-    for at in range(start, len(tokens)):
-        if tokens[at].kind == "op" and tokens[at].text != "-":
+    for position in range(start, len(tokens)):
+        if tokens[position].kind == "op" and tokens[position].text != "-":
             continue
-        result = evaluate(tokens[at:], {})
-        if result is not None and result.operations:
-            return tuple(tokens[at:])
+        result = evaluate(tokens[position:], {})
+        if result is not None and result.n_operations:
+            return tuple(tokens[position:])
     return None
 
 
-def _readings(
-    chain: Sequence[_Equation], given: set[Fraction | None], spelled: set[Fraction]
-) -> list[dict[_Slot, int | None]] | str:
+def _source_assignments(
+    equations: Sequence[_Equation],
+    question_values: set[Fraction | None],
+    spelled_values: set[Fraction],
+) -> list[dict[_Operand, int | None]] | str:
     """Return the possible sources of the chain's operands, or why there are none.
 
     The source of an operand is an earlier result (its index) or not (None); every result is used.
     """
-    slots = [
-        _Slot(i, k, token.value)
-        for i, entry in enumerate(chain)
-        for k, token in enumerate(entry.tokens)
+    operands = [
+        _Operand(i, k, token.value)
+        for i, equation in enumerate(equations)
+        for k, token in enumerate(equation.left_tokens)
         if token.kind == "num" and token.value is not None
     ]
     sources: list[list[int | None]] = []
-    for slot in slots:
+    for operand in operands:
         options: list[int | None] = [
-            i for i in range(slot.equation) if chain[i].result == slot.value
+            i for i in range(operand.equation_index) if equations[i].result == operand.value
         ]
         if (
-            slot.value in given
-            or slot.value in spelled
-            or (slot.value in _EVERYDAY and not options)
+            operand.value in question_values
+            or operand.value in spelled_values
+            or (operand.value in _EVERYDAY_NUMBERS and not options)
         ):
             options.append(None)
         if not options:
             return (
                 "a number of the chain comes from nowhere:"
-                f" {chain[slot.equation].tokens[slot.token].text}"
+                f" {equations[operand.equation_index].left_tokens[operand.token_index].text}"
             )
         sources.append(options)
-    assignments = list(islice(product(*sources), _MAX_READINGS + 1))
-    if len(assignments) > _MAX_READINGS:
+    assignments = list(islice(product(*sources), _MAX_ASSIGNMENTS + 1))
+    if len(assignments) > _MAX_ASSIGNMENTS:
         return "the chain can be read in too many ways"
-    needed = set(range(len(chain) - 1))
-    usable = [dict(zip(slots, entry, strict=True)) for entry in assignments if needed <= set(entry)]
-    return usable or "a result of the chain is not used again, so the answer need not depend on it"
+    needed_result_indices = set(range(len(equations) - 1))
+    valid_assignments = [
+        dict(zip(operands, assignment, strict=True))
+        for assignment in assignments
+        if needed_result_indices <= set(assignment)
+    ]
+    return (
+        valid_assignments
+        or "a result of the chain is not used again, so the answer need not depend on it"
+    )
 
 
-def _alone(
-    token: Token, given: Sequence[Token], spelled: set[Fraction], chain: Sequence[_Equation]
+def _is_unique_number(
+    token: Token,
+    question_numbers: Sequence[Token],
+    spelled_values: set[Fraction],
+    equations: Sequence[_Equation],
 ) -> bool:
     """Return whether the number occurs once in the question and is no result or spelled number."""
     value = token.value
     return (
-        sum(other.value == value for other in given) == 1
-        and value not in spelled
-        and all(other.result != value for other in chain)
+        sum(other_number.value == value for other_number in question_numbers) == 1
+        and value not in spelled_values
+        and all(other_number.result != value for other_number in equations)
     )
 
 
-def _recompute(
-    chain: Sequence[_Equation],
-    readings: Sequence[Mapping[_Slot, int | None]],
-    old: Fraction,
-    new: Fraction,
-    span: tuple[Fraction, Fraction],
+def _recompute_answer(
+    equations: Sequence[_Equation],
+    assignments: Sequence[Mapping[_Operand, int | None]],
+    old_value: Fraction,
+    new_value: Fraction,
+    bounds: tuple[Fraction, Fraction],
 ) -> Fraction | None:
-    """Return the last result with ``new`` for ``old``.
+    """Return the last result with ``new_value`` for ``old_value``.
 
     None if readings differ, or a result leaves the span or is no longer an integer.
     """
-    answers = {tuple(_run(chain, reading, old, new)) for reading in readings}
-    if len(answers) != 1:
+    result_lists = {
+        tuple(_recomputed_results(equations, assignment, old_value, new_value))
+        for assignment in assignments
+    }
+    if len(result_lists) != 1:
         return None
-    results = answers.pop()
-    if len(results) != len(chain):
+    results = result_lists.pop()
+    if len(results) != len(equations):
         return None
-    for equation, result in zip(chain, results, strict=True):
+    for equation, result in zip(equations, results, strict=True):
         if (
             result is None
-            or not span[0] <= result <= span[1]
+            or not bounds[0] <= result <= bounds[1]
             or (equation.result.denominator == 1 != result.denominator)
         ):
             return None
     return results[-1]
 
 
-def _run(
-    chain: Sequence[_Equation], reading: Mapping[_Slot, int | None], old: Fraction, new: Fraction
+def _recomputed_results(
+    equations: Sequence[_Equation],
+    assignment: Mapping[_Operand, int | None],
+    old_value: Fraction,
+    new_value: Fraction,
 ) -> Iterator[Fraction | None]:
-    """Yield the results of the chain's equations with ``new`` for ``old``."""
+    """Yield the results of the chain's equations with ``new_value`` for ``old_value``."""
     results: list[Fraction | None] = []
-    for i, equation in enumerate(chain):
-        tokens = list(equation.tokens)
-        for slot, source in reading.items():
-            if slot.equation == i:
+    for i, equation in enumerate(equations):
+        tokens = list(equation.left_tokens)
+        for operand, source in assignment.items():
+            if operand.equation_index == i:
                 value = (
                     results[source]
                     if source is not None
-                    else new
-                    if slot.value == old
-                    else slot.value
+                    else new_value
+                    if operand.value == old_value
+                    else operand.value
                 )
                 if value is None:
                     yield None
                     return
-                tokens[slot.token] = tokens[slot.token]._replace(value=value)
+                tokens[operand.token_index] = tokens[operand.token_index]._replace(value=value)
         result = evaluate(tokens, {})
-        results.append(result.value if result else None)
+        new_result = result.value if result else None
+        results.append(new_result if isinstance(new_result, Fraction) else None)
         yield results[-1]
 
 
-def _written(value: Fraction, like: Token) -> str:
+def _format_like_token(value: Fraction, template: Token) -> str:
     """Write a number like another: with its thousands separators and at least its decimals."""
-    decimals = like.decimals
-    while (value * 10**decimals).denominator != 1 and decimals < 6:
-        decimals += 1
-    scaled = round(value * 10**decimals)
-    integer, rest = divmod(abs(scaled), 10**decimals)
-    text = (f"{integer:,}" if "," in like.text else str(integer)) + (
-        f".{rest:0{decimals}d}" if decimals else ""
+    n_decimals = template.n_decimals
+    while (value * 10**n_decimals).denominator != 1 and n_decimals < 6:
+        n_decimals += 1
+    scaled_value = round(value * 10**n_decimals)
+    integer, fraction_digits = divmod(abs(scaled_value), 10**n_decimals)
+    text = (f"{integer:,}" if "," in template.text else str(integer)) + (
+        f".{fraction_digits:0{n_decimals}d}" if n_decimals else ""
     )
-    return f"-{text}" if scaled < 0 else text
+    return f"-{text}" if scaled_value < 0 else text

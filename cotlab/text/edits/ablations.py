@@ -6,54 +6,54 @@ import random
 import re
 from decimal import Decimal, localcontext
 
+from cotlab.text.written_numbers import NUMBER_PATTERN, without_separators
+
 # "18", "1,080.5", ".5"; not "3rd", "x2" or the 2 of "1.2.3"
-NUMBER = re.compile(
-    r"(?<![\w.])(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d++)(?:\.\d++)?|\.\d++)(?!\.?\d*(?:st|nd|rd|th)\b)"
-)
+NUMBER_RE = re.compile(rf"(?<![\w.]){NUMBER_PATTERN}(?!\.?\d*(?:st|nd|rd|th)\b)")
 # "Step 2: ", "- **Step 3.** ", "3) "
-_LABEL = re.compile(
+_STEP_LABEL_RE = re.compile(
     r"\s*(?:[-*+•]\s+)?(?:(?:\*\*|__)?"
     r"(?:step\s+\d+(?:\*\*|__)?\s*(?:[:.)]|[-–—](?=\s))|\(?\d{1,3}[.)](?=\s|\*\*|__))"
     r"(?:\*\*|__)?:?\s*)?",
     re.IGNORECASE,
 )
 # "= $", "equals " before a number
-_EQUALS = re.compile(r"(?:[=≈]|\bequals)[\s$€£(*]{0,4}$")
+_EQUALS_RE = re.compile(r"(?:[=≈]|\bequals)[\s$€£(*]{0,4}$")
 # ", ", " + ", "which": a further clause or operation
-_CLAUSE = re.compile(
+_CLAUSE_RE = re.compile(
     r"[,;:.!?](?=\s)|[=+*/×÷→]|\b(?:so|is|are|was|were|has|have|had|gives?|gets?|makes?"
     r"|leav(?:es?|ing)|which|then|and)\b"
 )
 # "is", "was not", "doesn't", "can't", "cannot"
-_VERB = re.compile(
+_VERB_RE = re.compile(
     r"\b(is|are|was|were|can|could|will|would|should|must|may|might|does|do|did|has|have|had)\b"
     r"(?!['’])( not\b)?"
     r"|\b(is|are|was|were|could|would|should|must|does|do|did|has|have|had)n['’]t\b"
     r"|\b(ca|wo)n['’]t\b|\b(can)not\b",
     re.IGNORECASE,
 )
-_IRREGULAR = {"ca": "can", "wo": "will"}
+_VERB_BY_IRREGULAR_STEM = {"ca": "can", "wo": "will"}
 # "So ", "Therefore, "; not "So far"
-_CONNECTIVE = re.compile(
+_CONNECTIVE_RE = re.compile(
     r"(?:(?:so|thus|therefore|hence|consequently|accordingly)\b"
     r"(?!\s+(?:far|that|many|much)\b),?\s+)+",
     re.IGNORECASE,
 )
 # "But", "Let's", "First": a connective cannot precede or replace it
-_NOT_AFTER_SO = re.compile(
+_NOT_AFTER_SO_RE = re.compile(
     r"(?:so|thus|therefore|hence|consequently|accordingly|but|however|yet|although|though|while"
     r"|whereas|alternatively|instead|otherwise|wait|hmm+|no|yes|ok|okay|actually|or|and|also|let"
     r"|let's|suppose|assume|given|consider|note|recall|say|first|firstly|second|secondly|third"
     r"|thirdly|next|finally|lastly|what|how|why|who|which)\b",
     re.IGNORECASE,
 )
-_SHIFTS = (-2, -1, 1, 2)
-_OPENINGS = (
+_NUMBER_SHIFTS = (-2, -1, 1, 2)
+_OPENING_WORD_TEXT = (
     "the a an this that these those it they he she we in on at if there then each all both total"
     " since because when his her their its our for after before from by with one every adding"
     " multiplying dividing"
 )
-_PLAIN_OPENINGS = frozenset(_OPENINGS.split())
+_OPENING_TERMS = frozenset(_OPENING_WORD_TEXT.split())
 """First words of a sentence that are no names."""
 
 
@@ -69,15 +69,25 @@ def corrupt_step(text: str, rng: random.Random) -> str | None:
     str or None
         None if no rule applies.
     """
-    start = label_end(text)
-    numbers = list(NUMBER.finditer(text, start))
-    if not numbers:
-        return negated(text, start)
-    stated = stated_number(text, numbers)
-    shifted = _shift(stated.group(), rng)
-    for number in reversed(numbers):
-        if number.start() >= stated.start() and number.group() == stated.group():
-            text = text[: number.start()] + shifted + text[number.end() :]
+    start = find_label_end(text)
+    number_matches = list(NUMBER_RE.finditer(text, start))
+    if not number_matches:
+        return negate_text(text, start)
+    stated_match = find_stated_number(text, number_matches)
+    new_number = _shift_number(stated_match.group(), rng)
+    return replace_stated_number(text, number_matches, stated_match, new_number)
+
+
+def replace_stated_number(
+    text: str, number_matches: list[re.Match[str]], stated_match: re.Match[str], replacement: str
+) -> str:
+    """Replace the stated number of a text and its later repetitions among ``number_matches``."""
+    for number_match in reversed(number_matches):
+        if (
+            number_match.start() >= stated_match.start()
+            and number_match.group() == stated_match.group()
+        ):
+            text = text[: number_match.start()] + replacement + text[number_match.end() :]
     return text
 
 
@@ -87,7 +97,7 @@ def paraphrase_step(text: str, rng: random.Random) -> str | None:
     None if the step is only a label, or begins with a word that no connective can precede or
     replace.
     """
-    start = label_end(text)
+    start = find_label_end(text)
     label, body = text[:start], text[start:]
     if not body.strip():
         return None
@@ -96,72 +106,86 @@ def paraphrase_step(text: str, rng: random.Random) -> str | None:
         options.append(label + body.replace(" = ", " equals "))
     elif " equals " in body:
         options.append(label + body.replace(" equals ", " = "))
-    lead = _CONNECTIVE.match(body)
-    if lead and lead.end() < len(body):
-        options.append(label + body[lead.end()].upper() + body[lead.end() + 1 :])
+    connective_match = _CONNECTIVE_RE.match(body)
+    if connective_match and connective_match.end() < len(body):
+        options.append(
+            label + body[connective_match.end()].upper() + body[connective_match.end() + 1 :]
+        )
     elif body[0].isdigit():
         options.append(f"{label}So {body}")
     elif (
         not options
         and body[0].isalpha()
         and not body.rstrip().endswith("?")
-        and not _NOT_AFTER_SO.match(body)
+        and not _NOT_AFTER_SO_RE.match(body)
     ):
-        options.append(f"{label}So {_lower_first(body)}")
+        options.append(f"{label}So {_lower_first_letter(body)}")
     return rng.choice(options) if options else None
 
 
-def filler_for(text: str) -> str:
+def filler_text(text: str) -> str:
     """Return dots in place of a step, one group of three per word."""
     return " ".join(["..."] * max(1, len(text.split())))
 
 
-def label_end(text: str) -> int:
+def find_label_end(text: str) -> int:
     """Return the end of a step's label ("Step 2:", "3.", a bullet), or 0."""
-    label = _LABEL.match(text)
-    return label.end() if label else 0
+    label_match = _STEP_LABEL_RE.match(text)
+    return label_match.end() if label_match else 0
 
 
-def stated_number(text: str, numbers: list[re.Match[str]]) -> re.Match[str]:
+def find_stated_number(text: str, number_matches: list[re.Match[str]]) -> re.Match[str]:
     """Return the result of the last "=", or the last number if another clause follows."""
-    for number in reversed(numbers):
-        if _EQUALS.search(text, max(0, number.start() - 12), number.start()):
-            return (
-                number
-                if not _CLAUSE.search(text, number.end(), numbers[-1].start())
-                else numbers[-1]
-            )
-    return numbers[-1]
+    for number_match in reversed(number_matches):
+        if _EQUALS_RE.search(text, max(0, number_match.start() - 12), number_match.start()):
+            is_last = not _CLAUSE_RE.search(text, number_match.end(), number_matches[-1].start())
+            return number_match if is_last else number_matches[-1]
+    return number_matches[-1]
 
 
-def negated(text: str, start: int = 0) -> str | None:
+def negate_text(text: str, start: int = 0) -> str | None:
     """Add "not" to the first verb that can take it, or remove it; None if there is no such verb."""
-    verb = _VERB.search(text, start)
-    if verb is None:
+    verb_match = _VERB_RE.search(text, start)
+    if verb_match is None:
         return None
-    positive, denied, contracted, irregular, cannot = verb.groups()
-    affirmed = positive or contracted or cannot or _IRREGULAR[irregular.lower()]
-    return (
-        text[: verb.start()]
-        + affirmed
-        + (" not" if positive and not denied else "")
-        + text[verb.end() :]
+    plain_verb, has_not, contracted_verb, irregular_stem, cannot_verb = verb_match.groups()
+    affirmed_verb = (
+        plain_verb
+        or contracted_verb
+        or cannot_verb
+        or _VERB_BY_IRREGULAR_STEM[irregular_stem.lower()]
     )
+    suffix = " not" if plain_verb and not has_not else ""
+    return f"{text[: verb_match.start()]}{affirmed_verb}{suffix}{text[verb_match.end() :]}"
 
 
-def _shift(number: str, rng: random.Random) -> str:
+def _shift_number(number: str, rng: random.Random) -> str:
     """Shift a number by 1 or 2 in its last place, not below zero."""
     with localcontext(prec=len(number) + 2):  # exact, however long the number is
-        value = Decimal(number.replace(",", ""))
-        exponent = value.as_tuple().exponent
-        unit = Decimal(1).scaleb(exponent if isinstance(exponent, int) else 0)
-        moved = value + unit * rng.choice([s for s in _SHIFTS if value + unit * s >= 0])
-    formatted = f"{moved:,f}" if "," in number else f"{moved:f}"
-    return formatted.removeprefix("0") if number.startswith(".") else formatted
+        value, last_digit_unit = value_and_last_place(number)
+        shifted_value = value + last_digit_unit * rng.choice(
+            [shift for shift in _NUMBER_SHIFTS if value + last_digit_unit * shift >= 0]
+        )
+    return format_number_like(shifted_value, number)
 
 
-def _lower_first(body: str) -> str:
+def value_and_last_place(number: str) -> tuple[Decimal, Decimal]:
+    """Return the value of a number as written, and one unit of its last place."""
+    value = Decimal(without_separators(number))
+    exponent = value.as_tuple().exponent
+    return value, Decimal(1).scaleb(exponent if isinstance(exponent, int) else 0)
+
+
+def format_number_like(value: Decimal, number: str) -> str:
+    """Write a value with thousands separators, and without a leading 0, where the number is so."""
+    formatted_number = f"{value:,f}" if "," in number else f"{value:f}"
+    if "{,}" in number:
+        formatted_number = formatted_number.replace(",", "{,}")
+    return formatted_number.removeprefix("0") if number.startswith(".") else formatted_number
+
+
+def _lower_first_letter(body: str) -> str:
     """Write the first letter in lower case if the first word is surely no name."""
-    word = re.match(r"[A-Za-z]+", body)
-    plain = word is not None and word.group().lower() in _PLAIN_OPENINGS
-    return body[0].lower() + body[1:] if plain else body
+    word_match = re.match(r"[A-Za-z]+", body)
+    is_not_name = word_match is not None and word_match.group().lower() in _OPENING_TERMS
+    return body[0].lower() + body[1:] if is_not_name else body

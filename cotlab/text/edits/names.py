@@ -7,16 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 
 
-def _word_tuple(listed: str) -> tuple[str, ...]:
+def _split_word_tuple(text: str) -> tuple[str, ...]:
     """Split a string of words."""
-    return tuple(listed.split())
+    return tuple(text.split())
 
 
-SHE = _word_tuple("Ann Eva Lily Zoe Mia Ida Nora Ruth")
-HE = _word_tuple("Bob Max Sam Leo Ben Jack Paul Otto")
+FEMALE_REPLACEMENT_NAMES = _split_word_tuple("Ann Eva Lily Zoe Mia Ida Nora Ruth")
+MALE_REPLACEMENT_NAMES = _split_word_tuple("Bob Max Sam Leo Ben Jack Paul Otto")
 """New names for people."""
-_WOMEN = frozenset(SHE) | frozenset(
-    _word_tuple(
+_FEMALE_NAMES = frozenset(FEMALE_REPLACEMENT_NAMES) | frozenset(
+    _split_word_tuple(
         "Ada Alice Amy Amanda Amelia Andrea Anna Anne Ashley Barbara Bea Bella Berta Beth Betty"
         " Carla Carol Caroline Carmen Clara Claire Cora Cynthia Daisy Dana Debra Denise Diana Donna"
         " Dora Doris Edith Elena Ella Elsa Emily Emma Esther Fatima Fiona Frida Gina Gloria Greta"
@@ -28,8 +28,8 @@ _WOMEN = frozenset(SHE) | frozenset(
         " Vera Wendy Yara Zara"
     )
 )
-_MEN = frozenset(HE) | frozenset(
-    _word_tuple(
+_MALE_NAMES = frozenset(MALE_REPLACEMENT_NAMES) | frozenset(
+    _split_word_tuple(
         "Aaron Abe Adam Ahmed Alan Albert Ali Andrew Anthony Arthur Bill Billy Bo Bobby Boris Brad"
         " Brandon Brian Bruce Carl Carlos Charles Chris Cid Dan Daniel Dave David Dennis Derek Dirk"
         " Doug Dylan Ed Eddie Edgar Eli Elias Emil Eric Ethan Felix Finn Frank Fred Gary George"
@@ -42,9 +42,9 @@ _MEN = frozenset(HE) | frozenset(
         " Timothy Toby Todd Tom Tomas Tommy Tony Tyler Ugo Victor Vincent Walter Wayne William Zach"
     )
 )
-_PEOPLE = _WOMEN | _MEN
-_NOT_NAMES = frozenset(
-    _word_tuple(
+_GIVEN_NAMES = _FEMALE_NAMES | _MALE_NAMES
+_NON_NAMES = frozenset(
+    _split_word_tuple(
         "I A An The This That These Those He She It We You They His Her Its Our Your Their Him Them"
         " Us My Me One Two Three Four Five Six Seven Eight Nine Ten Eleven Twelve So Then Thus"
         " Therefore Hence Now Next First Second Third Finally Lastly Since Because If When While"
@@ -56,64 +56,68 @@ _NOT_NAMES = frozenset(
     )
 )
 # "Ann", "New York"
-_CAPITAL = re.compile(r"(?<![\w'’-])[A-Z][a-zà-öø-ÿ]+(?: [A-Z][a-zà-öø-ÿ]+)*(?![\w-])")
+_CAPITALISED_PHRASE_RE = re.compile(
+    r"(?<![\w'’-])[A-Z][a-zà-öø-ÿ]+(?: [A-Z][a-zà-öø-ÿ]+)*(?![\w-])"
+)
 # "Ann" and "Ann" of "Ann's"
-_PERSON = re.compile(r"(?<![\w'’-])[A-Z][a-z]+(?![\w-])")
-_NAME_BEFORE = re.compile(r"[A-Z][a-z]+ $")  # "James " of "James Cook"
-_NAME_AFTER = re.compile(r" [A-Z][a-zA-Z]*\b")  # " Cook" of "James Cook"
+_CAPITALISED_WORD_RE = re.compile(r"(?<![\w'’-])[A-Z][a-z]+(?![\w-])")
+_NAME_BEFORE_RE = re.compile(r"[A-Z][a-z]+ $")  # "James " of "James Cook"
+_NAME_AFTER_RE = re.compile(r" [A-Z][a-zA-Z]*\b")  # " Cook" of "James Cook"
 # "s " before a word within a sentence
-_MID = re.compile(r"[\w,][ ]$")
-_FEMALE = re.compile(r"\b(?:she|hers?|herself)\b", re.IGNORECASE)  # "she", "her"
-_MALE = re.compile(r"\b(?:he|his|him|himself)\b", re.IGNORECASE)  # "he", "his"
+_MID_SENTENCE_RE = re.compile(r"[\w,][ ]$")
+_FEMALE_PRONOUN_RE = re.compile(r"\b(?:she|hers?|herself)\b", re.IGNORECASE)  # "she", "her"
+_MALE_PRONOUN_RE = re.compile(r"\b(?:he|his|him|himself)\b", re.IGNORECASE)  # "he", "his"
 
 
-def names_in(*texts: str) -> tuple[str, ...]:
+def find_names(*texts: str) -> tuple[str, ...]:
     """Return the names of people and things, each once, in order of appearance.
 
     A name is a known given name, or capitalised words within a sentence that do not begin with a
     function word, a month or a weekday. A word that also occurs in lower case is no name.
     """
-    plain = {word for text in texts for word in re.findall(r"\b[a-zà-öø-ÿ]+\b", text)}
+    lower_case_tokens = {match for text in texts for match in re.findall(r"\b[a-zà-öø-ÿ]+\b", text)}
     names: dict[str, None] = {}
     for text in texts:
-        for word in _CAPITAL.finditer(text):
-            components, inside = (
-                word.group().split(),
-                bool(_MID.search(text, max(0, word.start() - 2), word.start())),
+        for match in _CAPITALISED_PHRASE_RE.finditer(text):
+            name_tokens = match.group().split()
+            is_mid_sentence = bool(
+                _MID_SENTENCE_RE.search(text, max(0, match.start() - 2), match.start())
             )
-            while components and components[0] in _NOT_NAMES:
-                components, inside = components[1:], True
+            while name_tokens and name_tokens[0] in _NON_NAMES:
+                name_tokens, is_mid_sentence = name_tokens[1:], True
             if (
-                components
-                and (inside or components[0] in _PEOPLE)
-                and not {part.lower() for part in components} & plain
+                name_tokens
+                and (is_mid_sentence or name_tokens[0] in _GIVEN_NAMES)
+                and not {part.lower() for part in name_tokens} & lower_case_tokens
             ):
-                names[" ".join(components)] = None
+                names[" ".join(name_tokens)] = None
     return tuple(names)
 
 
-def people_in(text: str) -> tuple[str, ...]:
+def find_given_names(text: str) -> tuple[str, ...]:
     """Return the given names that stand alone, in order of appearance.
 
     Not "James" of "James Cook", nor a name that is also a word of the text.
     """
-    plain = set(re.findall(r"\b[a-z]+\b", text))
+    lower_case_tokens = set(re.findall(r"\b[a-z]+\b", text))
     names: dict[str, None] = {}
-    barred: set[str] = set()
-    for word in _PERSON.finditer(text):
-        name = word.group()
-        if name not in _PEOPLE or name.lower() in plain:
+    excluded_names: set[str] = set()
+    for match in _CAPITALISED_WORD_RE.finditer(text):
+        name = match.group()
+        if name not in _GIVEN_NAMES or name.lower() in lower_case_tokens:
             continue
-        before = _NAME_BEFORE.search(text, max(0, word.start() - 30), word.start())
-        if _NAME_AFTER.match(text, word.end()) or (
-            before and before.group().strip() not in _NOT_NAMES
+        previous_name_match = _NAME_BEFORE_RE.search(
+            text, max(0, match.start() - 30), match.start()
+        )
+        if _NAME_AFTER_RE.match(text, match.end()) or (
+            previous_name_match and previous_name_match.group().strip() not in _NON_NAMES
         ):
-            barred.add(name)
+            excluded_names.add(name)
         names[name] = None
-    return tuple(name for name in names if name not in barred)
+    return tuple(name for name in names if name not in excluded_names)
 
 
-def new_names(text: str, rng: random.Random) -> Mapping[str, str] | None:
+def choose_new_names(text: str, rng: random.Random) -> Mapping[str, str] | None:
     """Choose for each person of a text another name of the same sex that the text does not contain.
 
     If the text names one person and has pronouns of one sex only, these decide; else the sex of the
@@ -124,43 +128,59 @@ def new_names(text: str, rng: random.Random) -> Mapping[str, str] | None:
     mapping of str to str, or None
         One to one. None if the text has no known given name, or more people than there are names.
     """
-    people = people_in(text)
-    pronouns = bool(_FEMALE.search(text)), bool(_MALE.search(text))
-    used = set(re.findall(r"\b[A-Z][a-z]+\b", text))
-    replacements: dict[str, str] = {}
-    for name in people:
-        female = pronouns[0] if len(people) == 1 and pronouns[0] != pronouns[1] else name in _WOMEN
-        free = [other for other in (SHE if female else HE) if other not in used]
-        if not free:
+    person_names = find_given_names(text)
+    pronoun_flags = bool(_FEMALE_PRONOUN_RE.search(text)), bool(_MALE_PRONOUN_RE.search(text))
+    used_names = set(re.findall(r"\b[A-Z][a-z]+\b", text))
+    replacement_by_name: dict[str, str] = {}
+    for name in person_names:
+        is_female = (
+            pronoun_flags[0]
+            if len(person_names) == 1 and pronoun_flags[0] != pronoun_flags[1]
+            else name in _FEMALE_NAMES
+        )
+        free_names = [
+            candidate
+            for candidate in (FEMALE_REPLACEMENT_NAMES if is_female else MALE_REPLACEMENT_NAMES)
+            if candidate not in used_names
+        ]
+        if not free_names:
             return None
-        replacements[name] = rng.choice(free)
-        used.add(replacements[name])
-    return replacements or None
+        replacement_by_name[name] = rng.choice(free_names)
+        used_names.add(replacement_by_name[name])
+    return replacement_by_name or None
 
 
-def renamed(text: str, names: Mapping[str, str]) -> str:
+def replace_names(text: str, replacement_by_name: Mapping[str, str]) -> str:
     """Replace names in a text, possessives too, all at once."""
-    if not names:
+    if not replacement_by_name:
         return text
-    listed = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
-    return re.sub(rf"(?<![\w'’-])(?:{listed})(?![\w-])", lambda word: names[word.group()], text)
+    name_pattern = "|".join(sorted(map(re.escape, replacement_by_name), key=len, reverse=True))
+    return re.sub(
+        rf"(?<![\w'’-])(?:{name_pattern})(?![\w-])",
+        lambda name_match: replacement_by_name[name_match.group()],
+        text,
+    )
 
 
-def swapped_name(text: str, names: Sequence[str], rng: random.Random) -> str | None:
+def swap_name(text: str, names: Sequence[str], rng: random.Random) -> str | None:
     """Replace one of the names in a text, at every occurrence, by another: a person by a person.
 
     None if the text has none of them, or there is no other.
     """
-    present = [
+    present_names = [
         name for name in names if re.search(rf"(?<![\w'’-]){re.escape(name)}(?![\w-])", text)
     ]
-    if not present or len(names) < 2:
+    if not present_names or len(names) < 2:
         return None
-    name = rng.choice(present)
-    others = [
+    name = rng.choice(present_names)
+    other_names = [
         candidate
         for candidate in names
         if candidate != name and not {*candidate.split()} & {*name.split()}
     ]
-    alike = [candidate for candidate in others if (candidate in _PEOPLE) == (name in _PEOPLE)]
-    return renamed(text, {name: rng.choice(alike)}) if alike else None
+    same_kind_names = [
+        candidate
+        for candidate in other_names
+        if (candidate in _GIVEN_NAMES) == (name in _GIVEN_NAMES)
+    ]
+    return replace_names(text, {name: rng.choice(same_kind_names)}) if same_kind_names else None

@@ -7,13 +7,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import partial
 from typing import NamedTuple
 
 from cotlab.core.errors import UnknownName
-from cotlab.text.edits.ablations import NUMBER, label_end, negated, paraphrase_step, stated_number
-from cotlab.text.edits.names import swapped_name
+from cotlab.text.edits import ablations
+from cotlab.text.edits.names import swap_name
+from cotlab.text.written_numbers import NUMBER_PATTERN, read_number
 
-MIN_NOISE, MAX_NOISE = 0.01, 0.05
+MIN_RELATIVE_NOISE, MAX_RELATIVE_NOISE = 0.01, 0.05
 """Relative size of numeric noise; at least one unit of the number's last place."""
 _MAX_DECIMALS = 6
 
@@ -26,74 +28,83 @@ class _Unit(NamedTuple):
     size: Fraction
 
 
-def _family(*units: tuple[str, str, int | Fraction]) -> tuple[_Unit, ...]:
+def _unit_family(*units: tuple[str, str, int | Fraction]) -> tuple[_Unit, ...]:
     """Build units from (singular, plural, size)."""
     return tuple(_Unit(singular, plural, Fraction(size)) for singular, plural, size in units)
 
 
-def _symbols(listed: Mapping[str, int]) -> tuple[_Unit, ...]:
+def _symbol_family(size_by_symbol: Mapping[str, int]) -> tuple[_Unit, ...]:
     """Build units from symbols, which have no plural."""
-    return _family(*((symbol, symbol, size) for symbol, size in listed.items()))
+    return _unit_family(*((symbol, symbol, size) for symbol, size in size_by_symbol.items()))
 
 
-def _metric(root: str, listed: Mapping[str, int]) -> tuple[_Unit, ...]:
+def _metric_family(root: str, size_by_prefix: Mapping[str, int]) -> tuple[_Unit, ...]:
     """Build units from the prefixes of one metric unit."""
-    return _family(*((prefix + root, f"{prefix}{root}s", size) for prefix, size in listed.items()))
+    return _unit_family(
+        *((prefix + root, f"{prefix}{root}s", size) for prefix, size in size_by_prefix.items())
+    )
 
 
-_FAMILIES = (
-    _symbols({"mm": 1, "cm": 10, "m": 1000, "km": 10**6}),
-    _symbols({"mg": 1, "g": 1000, "kg": 10**6}),
-    _symbols({"ml": 1, "cl": 10, "l": 1000}),
-    _symbols({"mL": 1, "L": 1000}),
-    _symbols({"s": 1, "min": 60, "h": 3600}),
-    _metric("meter", {"milli": 1, "centi": 10, "": 1000, "kilo": 10**6}),
-    _metric("metre", {"milli": 1, "centi": 10, "": 1000, "kilo": 10**6}),
-    _metric("gram", {"milli": 1, "": 1000, "kilo": 10**6}),
-    _metric("liter", {"milli": 1, "": 1000}),
-    _metric("litre", {"milli": 1, "": 1000}),
-    _family(
+_UNIT_FAMILIES = (
+    _symbol_family({"mm": 1, "cm": 10, "m": 1000, "km": 10**6}),
+    _symbol_family({"mg": 1, "g": 1000, "kg": 10**6}),
+    _symbol_family({"ml": 1, "cl": 10, "l": 1000}),
+    _symbol_family({"mL": 1, "L": 1000}),
+    _symbol_family({"s": 1, "min": 60, "h": 3600}),
+    _metric_family("meter", {"milli": 1, "centi": 10, "": 1000, "kilo": 10**6}),
+    _metric_family("metre", {"milli": 1, "centi": 10, "": 1000, "kilo": 10**6}),
+    _metric_family("gram", {"milli": 1, "": 1000, "kilo": 10**6}),
+    _metric_family("liter", {"milli": 1, "": 1000}),
+    _metric_family("litre", {"milli": 1, "": 1000}),
+    _unit_family(
         ("second", "seconds", 1),
         ("minute", "minutes", 60),
         ("hour", "hours", 3600),
         ("day", "days", 86400),
     ),
-    _family(
+    _unit_family(
         ("inch", "inches", 1), ("foot", "feet", 12), ("yard", "yards", 36), ("mile", "miles", 63360)
     ),
-    _family(("ounce", "ounces", 1), ("pound", "pounds", 16)),
-    _family(("cent", "cents", 1), ("dollar", "dollars", 100)),
+    _unit_family(("ounce", "ounces", 1), ("pound", "pounds", 16)),
+    _unit_family(("cent", "cents", 1), ("dollar", "dollars", 100)),
 )
-_BY_WORD = {
+_FAMILY_AND_UNIT_BY_WORD = {
     word: (family, unit)
-    for family in _FAMILIES
+    for family in _UNIT_FAMILIES
     for unit in family
     for word in (unit.singular, unit.plural)
 }
-_LONG = "|".join(sorted((word for word in _BY_WORD if len(word) > 1), key=len, reverse=True))
-_SHORT = "|".join(sorted(word for word in _BY_WORD if len(word) == 1))
+_LONG_UNIT_PATTERN = "|".join(
+    sorted((word for word in _FAMILY_AND_UNIT_BY_WORD if len(word) > 1), key=len, reverse=True)
+)
+_SHORT_UNIT_PATTERN = "|".join(sorted(word for word in _FAMILY_AND_UNIT_BY_WORD if len(word) == 1))
 # "5 km", "2 hours", "12-inch"; not "5 m^2" or "5 m per second", whose unit goes on
-_QUANTITY = re.compile(
-    rf"({NUMBER.pattern})(?:([ -]?)({_LONG})|( )({_SHORT}))(?![\w^²³/*'’]| per\b)"
+_QUANTITY_RE = re.compile(
+    rf"({ablations.NUMBER_RE.pattern})(?:([ -]?)({_LONG_UNIT_PATTERN})|("
+    rf" )({_SHORT_UNIT_PATTERN}))(?![\w^²³/*'’]| per\b)"
 )
 
-_OPERAND = r"[$€£]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?%?"
+_OPERAND_PATTERN = rf"[$€£]?{NUMBER_PATTERN}%?"
 # "3 + 4", "$5×2"
-_SUM = re.compile(rf"(?<![\w.,$€£])({_OPERAND})( ?([+×*·]) ?)({_OPERAND})(?![\w]|[.,]\d)")
+_SUM_OR_PRODUCT_RE = re.compile(
+    rf"(?<![\w.,$€£])({_OPERAND_PATTERN})( ?([+×*·]) ?)({_OPERAND_PATTERN})(?![\w]|[.,]\d)"
+)
 # "; ", ", and "
-_CLAUSES = re.compile(r"; |, and | and ")
+_CLAUSE_SEPARATOR_RE = re.compile(r"; |, and | and ")
 # "=", "is", "costs"
-_FINITE = re.compile(
+_FINITE_VERB_RE = re.compile(
     r"=|\b(?:is|are|was|were|has|have|had|can|will|gives?|makes?|leaves?|costs?|needs?|uses?"
     r"|holds?|equals?|becomes?|gets?|buys?|sells?|eats?|pays?|earns?|takes?|adds?)\b"
 )
 # "so", "which": the clause depends on another
-_DEPENDENT = re.compile(
+_DEPENDENT_CLAUSE_RE = re.compile(
     r"(?:so|thus|hence|therefore|then|it|this|that|these|those|they|which|if|when|both|between)\b",
     re.IGNORECASE,
 )
+# "“Often” means ...", "$x$ is ...", "(a) is ..."; not a question
+_OPENING_MARK_RE = re.compile(r"[“\"‘'$\\(\[−-]+\w(?!.*\?\s*$)", re.DOTALL)
 # " = ", " equals "
-_EQUALS = re.compile(r" (=|equals) ")
+_EQUALS_RE = re.compile(r" (=|equals) ")
 
 
 class Perturbation(NamedTuple):
@@ -101,7 +112,7 @@ class Perturbation(NamedTuple):
 
     name: str
     """Name of the perturbation."""
-    keeps: bool
+    keeps_meaning: bool
     """Whether the meaning stays, so that nothing after the step has to change."""
     apply: Callable[[str, Sequence[str], random.Random], str | None]
     """Function of the step without its label, the item's names and a generator."""
@@ -130,163 +141,192 @@ def perturb(name: str, step: str, names: Sequence[str], rng: random.Random) -> s
     """
     if name not in PERTURBATIONS:
         raise UnknownName("perturbation", name, tuple(PERTURBATIONS))
-    start = label_end(step)
-    changed = PERTURBATIONS[name].apply(step[start:], names, rng)
-    return None if changed is None or changed == step[start:] else step[:start] + changed
+    start = ablations.find_label_end(step)
+    changed_body = PERTURBATIONS[name].apply(step[start:], names, rng)
+    return (
+        None
+        if changed_body is None or changed_body == step[start:]
+        else step[:start] + changed_body
+    )
 
 
-def _paraphrase(body: str, names: Sequence[str], rng: random.Random) -> str | None:
-    """Paraphrase the step."""
-    return paraphrase_step(body, rng)
+def _paraphrase_body(body: str, names: Sequence[str], rng: random.Random) -> str | None:
+    """Paraphrase the step; one that opens with a quotation or a formula gets a connective."""
+    paraphrased_body = ablations.paraphrase_step(body, rng)
+    if paraphrased_body is None and _OPENING_MARK_RE.match(body):
+        return f"So {body}"
+    return paraphrased_body
 
 
-def _numeric(body: str, names: Sequence[str], rng: random.Random) -> str | None:
+def _add_numeric_noise(body: str, names: Sequence[str], rng: random.Random) -> str | None:
     """Change the number that the step states by 1 to 5 %, and later repetitions with it.
 
     The change is at least one unit of its last place.
     """
-    numbers = [
-        number
-        for number in NUMBER.finditer(body)
-        if body[number.start() - 1 : number.start()] != "^"
+    number_matches = [
+        number_match
+        for number_match in ablations.NUMBER_RE.finditer(body)
+        if body[number_match.start() - 1 : number_match.start()] != "^"
     ]
-    if not numbers:
+    if not number_matches:
         return None
-    stated = stated_number(body, numbers)
-    moved = _noisy(stated.group(), rng)
-    for number in reversed(numbers):
-        if number.start() >= stated.start() and number.group() == stated.group():
-            body = body[: number.start()] + moved + body[number.end() :]
-    return body
+    stated_match = ablations.find_stated_number(body, number_matches)
+    return ablations.replace_stated_number(
+        body, number_matches, stated_match, _noisy_number(stated_match.group(), rng)
+    )
 
 
-def _noisy(number: str, rng: random.Random) -> str:
+def _noisy_number(number: str, rng: random.Random) -> str:
     """Change a number by 1 to 5 %, not below zero."""
     with localcontext(prec=len(number) + 6):
-        value = Decimal(number.replace(",", ""))
-        exponent = value.as_tuple().exponent
-        last_digit = Decimal(1).scaleb(exponent if isinstance(exponent, int) else 0)
-        share = Decimal(repr(round(rng.uniform(MIN_NOISE, MAX_NOISE), 6)))
-        change = max(last_digit, (value * share / last_digit).to_integral_value() * last_digit)
-        moved = value + change if rng.random() < 0.5 or value < change else value - change
-    formatted = f"{moved:,f}" if "," in number else f"{moved:f}"
-    return formatted.removeprefix("0") if number.startswith(".") else formatted
+        value, last_digit_unit = ablations.value_and_last_place(number)
+        relative_change = Decimal(
+            repr(round(rng.uniform(MIN_RELATIVE_NOISE, MAX_RELATIVE_NOISE), 6))
+        )
+        change = max(
+            last_digit_unit,
+            (value * relative_change / last_digit_unit).to_integral_value() * last_digit_unit,
+        )
+        new_value = value + change if rng.random() < 0.5 or value < change else value - change
+    return ablations.format_number_like(new_value, number)
 
 
-def _unit_swap(body: str, names: Sequence[str], rng: random.Random) -> str | None:
-    """Give the last quantity another unit of its dimension and keep its number."""
-    return _with_unit(body, rng, convert=False)
-
-
-def _unit_conversion(body: str, names: Sequence[str], rng: random.Random) -> str | None:
-    """Convert the last quantity exactly to another unit of its dimension."""
-    return _with_unit(body, rng, convert=True)
-
-
-def _with_unit(body: str, rng: random.Random, *, convert: bool) -> str | None:
-    """Write the last quantity with another unit, its number converted or not."""
-    matches = list(_QUANTITY.finditer(body))
+def _change_unit(
+    body: str, names: Sequence[str], rng: random.Random, *, convert: bool
+) -> str | None:
+    """Write the last quantity with another unit of its dimension, exactly converted or not."""
+    matches = list(_QUANTITY_RE.finditer(body))
     if not matches:
         return None
-    number, separator, word = (
-        matches[-1][1],
-        matches[-1][2] or matches[-1][4] or "",
-        matches[-1][3] or matches[-1][5],
-    )
-    family, unit = _BY_WORD[word]
+    number, hyphen, long_name, blank, short_name = matches[-1].groups()
+    separator, word = hyphen or blank or "", long_name or short_name
+    family, unit = _FAMILY_AND_UNIT_BY_WORD[word]
     choices = []
-    for other in family:
-        formatted = (
-            _decimal(Fraction(number.replace(",", "")) * unit.size / other.size)
+    for other_unit in family:
+        formatted_number = (
+            _format_decimal(read_number(number).value * unit.size / other_unit.size)
             if convert
             else number
         )
-        if other != unit and formatted is not None:
-            single = (formatted == "1") if convert else word == unit.singular
-            blank = separator or " " * (len(other.singular) == 1)
-            choices.append(f"{formatted}{blank}{other.singular if single else other.plural}")
+        if other_unit != unit and formatted_number is not None:
+            is_singular = (formatted_number == "1") if convert else word == unit.singular
+            space = separator or " " * (len(other_unit.singular) == 1)
+            choices.append(
+                f"{formatted_number}{space}"
+                f"{other_unit.singular if is_singular else other_unit.plural}"
+            )
     if not choices:
         return None
     return body[: matches[-1].start()] + rng.choice(choices) + body[matches[-1].end() :]
 
 
-def _decimal(value: Fraction) -> str | None:
+def _format_decimal(value: Fraction) -> str | None:
     """Write a number exactly, or None if that takes more than six decimals."""
-    scaled = value * 10**_MAX_DECIMALS
-    if scaled.denominator != 1:
+    scaled_value = value * 10**_MAX_DECIMALS
+    if scaled_value.denominator != 1:
         return None
-    integer, rest = divmod(scaled.numerator, 10**_MAX_DECIMALS)
-    return f"{integer}.{rest:0{_MAX_DECIMALS}d}".rstrip("0").rstrip(".")
+    integer, decimals = divmod(scaled_value.numerator, 10**_MAX_DECIMALS)
+    return f"{integer}.{decimals:0{_MAX_DECIMALS}d}".rstrip("0").rstrip(".")
 
 
-def _order(body: str, names: Sequence[str], rng: random.Random) -> str | None:
+def _swap_order(body: str, names: Sequence[str], rng: random.Random) -> str | None:
     """Exchange the operands of one sum or product, or else two whole clauses."""
-    pairs = [pair for pair in _SUM.finditer(body) if pair[1] != pair[4] and _free(body, pair)]
+    pairs = [
+        pair
+        for pair in _SUM_OR_PRODUCT_RE.finditer(body)
+        if pair[1] != pair[4] and _is_swappable(body, pair)
+    ]
     if pairs:
         pair = rng.choice(pairs)
         return body[: pair.start()] + pair[4] + pair[2] + pair[1] + body[pair.end() :]
-    return _clauses(body, names)
+    return _swap_clauses(body, names)
 
 
-def _free(body: str, pair: re.Match[str]) -> bool:
+def _is_swappable(body: str, pair: re.Match[str]) -> bool:
     """Return whether no neighbour binds one of the operands more tightly or subtracts the first."""
-    left, right = body[: pair.start()].rstrip()[-1:], body[pair.end() :].lstrip()[:1]
+    left_character = body[: pair.start()].rstrip()[-1:]
+    right_character = body[pair.end() :].lstrip()[:1]
     if "%" in (pair[1][-1], pair[4][-1]):
         return False
     if pair[3] == "+":
-        return (not left or left not in "*×·/÷^x−-–") and (not right or right not in "*×·/÷^x%(")
-    return (not left or left not in "/÷^") and (not right or right not in "^(%")
+        return (not left_character or left_character not in "*×·/÷^x−-–") and (
+            not right_character or right_character not in "*×·/÷^x%("
+        )
+    return (not left_character or left_character not in "/÷^") and (
+        not right_character or right_character not in "^(%"
+    )
 
 
-def _clauses(body: str, names: Sequence[str]) -> str | None:
+def _swap_clauses(body: str, names: Sequence[str]) -> str | None:
     """Exchange two clauses that each have a verb or an equation and do not depend on each other."""
     text = body.rstrip()
-    end = text[-1:] if text[-1:] in ".!" else ""
-    text = text.removesuffix(end) if end else text
-    cuts = list(_CLAUSES.finditer(text))
-    if len(cuts) != 1 or re.search(r"[.!?:]\s", text):
+    end_mark = text[-1:] if text[-1:] in ".!" else ""
+    text = text.removesuffix(end_mark) if end_mark else text
+    separators = list(_CLAUSE_SEPARATOR_RE.finditer(text))
+    if len(separators) != 1 or re.search(r"[.!?:]\s", text):
         return None
-    first, joint, second = text[: cuts[0].start()], cuts[0].group(), text[cuts[0].end() :]
-    if not (_FINITE.search(first) and _FINITE.search(second)) or "," in first + second:
+    first_clause = text[: separators[0].start()]
+    separator = separators[0].group()
+    second_clause = text[separators[0].end() :]
+    if (
+        not (_FINITE_VERB_RE.search(first_clause) and _FINITE_VERB_RE.search(second_clause))
+        or "," in first_clause + second_clause
+    ):
         return None
-    if _FINITE.match(second) or _DEPENDENT.match(first) or _DEPENDENT.match(second):
+    if (
+        _FINITE_VERB_RE.match(second_clause)
+        or _DEPENDENT_CLAUSE_RE.match(first_clause)
+        or _DEPENDENT_CLAUSE_RE.match(second_clause)
+    ):
         return None
-    if not (second[:1].isalnum() and first[:1].isalnum()):
+    if not (second_clause[:1].isalnum() and first_clause[:1].isalnum()):
         return None
-    if first.split()[0].lower() in ("the", "a", "an", "each", "every", "one", "two", "her", "his"):
-        first = first[0].lower() + first[1:]
-    elif first[0].isalpha() and first.split()[0] not in names:
+    if first_clause.split()[0].lower() in (
+        "the",
+        "a",
+        "an",
+        "each",
+        "every",
+        "one",
+        "two",
+        "her",
+        "his",
+    ):
+        first_clause = first_clause[0].lower() + first_clause[1:]
+    elif first_clause[0].isalpha() and first_clause.split()[0] not in names:
         return None
-    return second[0].upper() + second[1:] + joint + first + end + body[len(body.rstrip()) :]
+    return (
+        second_clause[0].upper()
+        + second_clause[1:]
+        + separator
+        + first_clause
+        + end_mark
+        + body[len(body.rstrip()) :]
+    )
 
 
-def _negation(body: str, names: Sequence[str], rng: random.Random) -> str | None:
+def _negate_body(body: str, names: Sequence[str], rng: random.Random) -> str | None:
     """Add or remove "not" at the first verb that can take it, else deny the last equation."""
-    changed = negated(body)
-    if changed is not None:
-        return changed
-    signs = list(_EQUALS.finditer(body))
-    if not signs:
+    changed_body = ablations.negate_text(body)
+    if changed_body is not None:
+        return changed_body
+    equals_signs = list(_EQUALS_RE.finditer(body))
+    if not equals_signs:
         return None
-    denied = " does not equal " if signs[-1][1] == "equals" else " ≠ "
-    return body[: signs[-1].start()] + denied + body[signs[-1].end() :]
-
-
-def _entity_swap(body: str, names: Sequence[str], rng: random.Random) -> str | None:
-    """Replace a name by another of the item."""
-    return swapped_name(body, names, rng)
+    negated_sign = " does not equal " if equals_signs[-1][1] == "equals" else " ≠ "
+    return body[: equals_signs[-1].start()] + negated_sign + body[equals_signs[-1].end() :]
 
 
 PERTURBATIONS: Mapping[str, Perturbation] = {
     perturbation.name: perturbation
     for perturbation in (
-        Perturbation("paraphrase", True, _paraphrase),
-        Perturbation("numeric", False, _numeric),
-        Perturbation("unit_swap", False, _unit_swap),
-        Perturbation("unit_conversion", True, _unit_conversion),
-        Perturbation("order", True, _order),
-        Perturbation("negation", False, _negation),
-        Perturbation("entity_swap", False, _entity_swap),
+        Perturbation("paraphrase", True, _paraphrase_body),
+        Perturbation("numeric", False, _add_numeric_noise),
+        Perturbation("unit_swap", False, partial(_change_unit, convert=False)),
+        Perturbation("unit_conversion", True, partial(_change_unit, convert=True)),
+        Perturbation("order", True, _swap_order),
+        Perturbation("negation", False, _negate_body),
+        Perturbation("entity_swap", False, swap_name),
     )
 }
 """Every perturbation by its name."""

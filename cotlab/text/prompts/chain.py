@@ -8,12 +8,12 @@ from typing import NamedTuple
 from cotlab.core.requests import Message
 from cotlab.core.types import Form
 
-CUE = "So the answer is"
+FINAL_ANSWER_CUE = "So the answer is"
 """Words that the answer follows."""
-GIVEN = {"continuation": "prefix", "prefill": "prefix", "chat": "user"}
+CHAIN_PLACEMENT_BY_FORM = {"continuation": "prefix", "prefill": "prefix", "chat": "user"}
 """How a chain reaches a model of each form: in the assistant's prefix or in the user's turn."""
-_STEPWISE = "Reason step by step, one numbered step a line."
-_LINE = f"Finish with one line of the form: {CUE} <answer>."
+_STEPWISE_INSTRUCTION = "Reason step by step, one numbered step a line."
+_ANSWER_LINE_INSTRUCTION = f"Finish with one line of the form: {FINAL_ANSWER_CUE} <answer>."
 
 
 class Prompt(NamedTuple):
@@ -30,37 +30,39 @@ def chain_text(steps: Sequence[str]) -> str:
     return "".join(f"{step}\n" for step in steps)
 
 
-def ask_answer(question: str, steps: Sequence[str], form: Form) -> Prompt:
+def answer_prompt(question: str, steps: Sequence[str], form: Form) -> Prompt:
     """Ask for the answer at once, given a whole chain or, without steps, none."""
     if form == "continuation":
-        return Prompt((Message("user", question),), chain_text(steps) + CUE)
+        return Prompt((Message("user", question),), chain_text(steps) + FINAL_ANSWER_CUE)
     if form == "prefill" and steps:
-        return _assistant_turn(question, chain_text(steps) + CUE)
+        return _prefilled_prompt(question, chain_text(steps) + FINAL_ANSWER_CUE)
     if not steps:
         return user_prompt(
             question,
-            f"Answer at once, without any reasoning, in one line of the form: {CUE} <answer>.",
+            f"Answer at once, without any reasoning, in one line of the form: {FINAL_ANSWER_CUE}"
+            " <answer>.",
         )
     return user_prompt(
         question,
         f"Reasoning:\n{chain_text(steps)}",
-        f"Give the answer that this reasoning leads to. Add no reasoning. {_LINE}",
+        "Give the answer that this reasoning leads to. Add no reasoning."
+        f" {_ANSWER_LINE_INSTRUCTION}",
     )
 
 
-def ask_rest(question: str, steps: Sequence[str], form: Form) -> Prompt:
+def continuation_prompt(question: str, steps: Sequence[str], form: Form) -> Prompt:
     """Ask for the rest of a chain and the answer; without steps, for a whole chain."""
     if form == "continuation":
         return Prompt((Message("user", question),), chain_text(steps))
     if form == "prefill" and steps:
-        return _assistant_turn(question, chain_text(steps))
+        return _prefilled_prompt(question, chain_text(steps))
     if not steps:
-        return user_prompt(question, f"{_STEPWISE} {_LINE}")
+        return user_prompt(question, f"{_STEPWISE_INSTRUCTION} {_ANSWER_LINE_INSTRUCTION}")
     return user_prompt(
         question,
         f"Reasoning so far:\n{chain_text(steps)}",
         "Continue this reasoning from its next step, one step a line, without repeating it."
-        f" {_LINE}",
+        f" {_ANSWER_LINE_INSTRUCTION}",
     )
 
 
@@ -69,9 +71,12 @@ def text_after_cue(prefix: str, text: str) -> str:
     return prefix.rsplit("\n", 1)[-1] + text
 
 
-def _assistant_turn(question: str, prefix: str) -> Prompt:
+def _prefilled_prompt(question: str, prefix: str) -> Prompt:
     """Ask for a whole chain whose start is given as the assistant's prefix."""
-    return Prompt(user_prompt(question, f"{_STEPWISE} {_LINE}").messages, prefix)
+    return Prompt(
+        user_prompt(question, f"{_STEPWISE_INSTRUCTION} {_ANSWER_LINE_INSTRUCTION}").messages,
+        prefix,
+    )
 
 
 def user_prompt(*paragraphs: str) -> Prompt:
@@ -79,7 +84,7 @@ def user_prompt(*paragraphs: str) -> Prompt:
     return Prompt((Message("user", "\n\n".join(part.rstrip("\n") for part in paragraphs)),), "")
 
 
-_NO_PROBLEM = "No mistake found."
+_NO_MISTAKE_REPLY = "No mistake found."
 
 
 def approach_prompt(question: str, number: int, form: Form) -> Prompt:
@@ -89,13 +94,13 @@ def approach_prompt(question: str, number: int, form: Form) -> Prompt:
     request. A model that continues raw text is asked for a chain without an approach.
     """
     if form == "continuation":
-        return ask_rest(question, (), form)
-    unlike = f", unlike approaches #1 to #{number - 1}" if number > 1 else ""
+        return continuation_prompt(question, (), form)
+    exclusion_text = f", unlike approaches #1 to #{number - 1}" if number > 1 else ""
     prompt_text = (
-        f"{question}\n\nList a distinct approach #{number} to this question{unlike}, and reason by"
-        " it alone."
+        f"{question}\n\nList a distinct approach #{number} to this question{exclusion_text}, and"
+        " reason by it alone."
     )
-    return ask_rest(prompt_text, (), form)
+    return continuation_prompt(prompt_text, (), form)
 
 
 def critique_prompt(question: str, steps: Sequence[str]) -> Prompt:
@@ -104,7 +109,8 @@ def critique_prompt(question: str, steps: Sequence[str]) -> Prompt:
         question,
         f"Reasoning:\n{chain_text(steps)}",
         "Criticise this reasoning step by step: check each calculation, each inference and each"
-        f" fact, and say what is wrong with which step. If nothing is wrong, say: {_NO_PROBLEM}",
+        " fact, and say what is wrong with which step. If nothing is wrong, say:"
+        f" {_NO_MISTAKE_REPLY}",
     )
 
 
@@ -115,5 +121,6 @@ def rewrite_prompt(question: str, steps: Sequence[str], critique: str) -> Prompt
         f"Reasoning:\n{chain_text(steps)}",
         f"Critique of this reasoning:\n{critique.strip()}",
         "Rewrite the whole reasoning so that it is right: keep what is sound, mend what is not,"
-        f" one numbered step a line. Finish with one line of the form: {CUE} <answer>.",
+        f" one numbered step a line. Finish with one line of the form: {FINAL_ANSWER_CUE}"
+        " <answer>.",
     )

@@ -11,26 +11,26 @@ from cotlab.core.requests import Message
 from cotlab.text.prompts.chain import Prompt
 
 # "18", "1,080", "3:30", "3/4"
-_NUMBERS = re.compile(r"\d+(?:[.,:/]\d+)*")
+_NUMBER_RE = re.compile(r"\d+(?:[.,:/]\d+)*")
 # "Ann" of "then Ann"
-_NAMES = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]+")
+_NAME_RE = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]+")
 # " " of "apples. She"
-_SENTENCES = re.compile(r"(?<=[.?]) ")
+_SENTENCE_BREAK_RE = re.compile(r"(?<=[.?]) ")
 # "Ann has 7 apples." and the other sentences of the organisms' word problems
-_START = re.compile(r"(?:At first )?([A-Z][a-z]+) (?:has|starts with) (\d+) ([a-z]+)\.")
+_PROBLEM_START_RE = re.compile(r"(?:At first )?([A-Z][a-z]+) (?:has|starts with) (\d+) ([a-z]+)\.")
 # "Then she buys 5 more."
-_CHANGE = re.compile(r"(?:Then (he|she)|(He|She)) ([a-z]+ \d+(?: more)?)\.")
+_PROBLEM_CHANGE_RE = re.compile(r"(?:Then (he|she)|(He|She)) ([a-z]+ \d+(?: more)?)\.")
 # "Tom thinks the answer is 14."
-_REMARK = re.compile(r"[A-Z][a-z]+ thinks the answer is \d+\.")
+_HINT_REMARK_RE = re.compile(r"[A-Z][a-z]+ thinks the answer is \d+\.")
 # "How many apples are left?"
-_FINAL_QUESTION = re.compile(r"How many ([a-z]+) (?:now|are left|does (?:he|she) have now)\?")
+_FINAL_QUESTION_RE = re.compile(r"How many ([a-z]+) (?:now|are left|does (?:he|she) have now)\?")
 # "If a book costs $5, how much do 3 cost?"
-_CONDITION = re.compile(
+_CONDITION_RE = re.compile(
     r"(?:If|When|Suppose that|Given that) ((?:[^,.?!]|(?<=\d)[,.](?=\d))+), "
     r"(?:then )?((?:how|what|which|where|when|who|by how) (?:[^?.!]|(?<=\d)[,.](?=\d))+)\?"
 )
 # "“rain”", "`x`", "$x$", "(a) the moon"
-_QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|`[^`]*`|\$[^$]*\$|\([a-zA-Z]\).*", re.DOTALL)
+_QUOTED_RE = re.compile(r"\"[^\"]*\"|“[^”]*”|`[^`]*`|\$[^$]*\$|\([a-zA-Z]\).*", re.DOTALL)
 _SYNONYMS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("altogether", ("in total", "in all")),
     ("in total", ("altogether", "in all")),
@@ -57,8 +57,8 @@ _SYNONYMS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("Determine", ("Find", "Work out")),
     ("Find", ("Determine",)),
 )
-"""Phrases in order of search; only the first one found is replaced, and never in quotations,
-formulas or listed options."""
+"""Phrases and their synonyms in order of search; only the first phrase found is replaced, and never
+in quotations, formulas or listed options."""
 _OPENINGS = (
     "",
     "Please answer this question. ",
@@ -71,20 +71,20 @@ _OPENINGS = (
     "Please help me with this. ",
 )
 _CLOSINGS = ("", " Take your time.", " Thank you.")
-_TRIES = 40
+_MAX_TRIES = 40
 
 
-class Split(NamedTuple):
+class ParaphraseSplit(NamedTuple):
     """Paraphrases in two parts."""
 
-    public: tuple[str, ...]
+    public_paraphrases: tuple[str, ...]
     """Paraphrases that are not held out."""
-    hidden: tuple[str, ...]
+    hidden_paraphrases: tuple[str, ...]
     """Held-out paraphrases."""
 
 
 def reword_question(
-    question: str, k: int, rng: random.Random, given: Sequence[str] = ()
+    question: str, k: int, rng: random.Random, author_paraphrases: Sequence[str] = ()
 ) -> tuple[str, ...]:
     """Return up to ``k`` paraphrases of a question, all different.
 
@@ -94,7 +94,7 @@ def reword_question(
     k : int, at least 0
     rng : random.Random
         The same state gives the same paraphrases.
-    given : sequence of str
+    author_paraphrases : sequence of str
         Paraphrases of the suite's author; they come first, those with other numbers are dropped.
 
     Returns
@@ -109,9 +109,11 @@ def reword_question(
         return ()
     paraphrases: dict[str, None] = {}
     candidates = (
-        _reworded_problem(question, rng) if _is_word_problem(question) else _reworded(question, rng)
+        _reword_problem(question, rng)
+        if _is_word_problem(question)
+        else _reword_plain_question(question, rng)
     )
-    for text in (*given, *candidates):
+    for text in (*author_paraphrases, *candidates):
         if len(paraphrases) == k:
             break
         if text.strip() and text != question and same_numbers(question, text):
@@ -119,19 +121,23 @@ def reword_question(
     return tuple(paraphrases)
 
 
-def same_numbers(first: str, second: str) -> bool:
+def same_numbers(first_text: str, second_text: str) -> bool:
     """Return whether two texts have the same numbers in digits, in any order."""
-    return sorted(_NUMBERS.findall(first)) == sorted(_NUMBERS.findall(second))
+    return sorted(_NUMBER_RE.findall(first_text)) == sorted(_NUMBER_RE.findall(second_text))
 
 
-def hold_out(paraphrases: Sequence[str], public: int, hidden: int, rng: random.Random) -> Split:
+def split_paraphrases(
+    paraphrases: Sequence[str], n_public: int, n_hidden: int, rng: random.Random
+) -> ParaphraseSplit:
     """Split paraphrases at random; if there are too few, the public part is filled first."""
-    sampled = list(paraphrases[: public + hidden])
-    rng.shuffle(sampled)
-    return Split(tuple(sampled[:public]), tuple(sampled[public:]))
+    shuffled_paraphrases = list(paraphrases[: n_public + n_hidden])
+    rng.shuffle(shuffled_paraphrases)
+    return ParaphraseSplit(
+        tuple(shuffled_paraphrases[:n_public]), tuple(shuffled_paraphrases[n_public:])
+    )
 
 
-def ask_paraphrase(question: str) -> Prompt:
+def paraphrase_prompt(question: str) -> Prompt:
     """Ask a model for one paraphrase; several are draws of the same request."""
     instruction = (
         "Rewrite the question below in other words. Keep its meaning, every number, name and unit,"
@@ -147,74 +153,88 @@ def read_paraphrase(question: str, reply: str) -> str | None:
     ).strip()
     if len(text) > 1 and text[0] + text[-1] in ('""', "“”"):
         text = text[1:-1].strip()
-    new = text and text.casefold().split() != question.casefold().split()
-    return text if new and same_numbers(question, text) else None
+    is_new = text and text.casefold().split() != question.casefold().split()
+    return text if is_new and same_numbers(question, text) else None
 
 
 def _is_word_problem(question: str) -> bool:
     """Return whether a question is a word problem in the organisms' language."""
-    sentences = _SENTENCES.split(question)
-    middle = all(_CHANGE.fullmatch(part) or _REMARK.fullmatch(part) for part in sentences[1:-1])
+    sentences = _SENTENCE_BREAK_RE.split(question)
+    is_middle_valid = all(
+        _PROBLEM_CHANGE_RE.fullmatch(part) or _HINT_REMARK_RE.fullmatch(part)
+        for part in sentences[1:-1]
+    )
     return len(sentences) > 1 and bool(
-        _START.fullmatch(sentences[0]) and _FINAL_QUESTION.fullmatch(sentences[-1]) and middle
+        _PROBLEM_START_RE.fullmatch(sentences[0])
+        and _FINAL_QUESTION_RE.fullmatch(sentences[-1])
+        and is_middle_valid
     )
 
 
-def _reworded_problem(question: str, rng: random.Random) -> Iterator[str]:
+def _reword_problem(question: str, rng: random.Random) -> Iterator[str]:
     """Yield a word problem with other openings, connectives and final questions."""
-    first, *middle, last = _SENTENCES.split(question)
-    start, question_match = _START.fullmatch(first), _FINAL_QUESTION.fullmatch(last)
-    who = next(
-        (change[1] or change[2] for change in map(_CHANGE.fullmatch, middle) if change), "they"
+    first_sentence, *middle_sentences, last_sentence = _SENTENCE_BREAK_RE.split(question)
+    start_match = _PROBLEM_START_RE.fullmatch(first_sentence)
+    question_match = _FINAL_QUESTION_RE.fullmatch(last_sentence)
+    pronoun = next(
+        (
+            change_match[1] or change_match[2]
+            for change_match in map(_PROBLEM_CHANGE_RE.fullmatch, middle_sentences)
+            if change_match
+        ),
+        "they",
     ).lower()
-    assert start is not None and question_match is not None
-    name, n, thing = start.groups()
+    assert start_match is not None and question_match is not None
+    person, start_count, item_name = start_match.groups()
     openings = (
-        f"{name} has {n} {thing}.",
-        f"{name} starts with {n} {thing}.",
-        f"At first {name} has {n} {thing}.",
+        f"{person} has {start_count} {item_name}.",
+        f"{person} starts with {start_count} {item_name}.",
+        f"At first {person} has {start_count} {item_name}.",
     )
-    closings = [f"How many {thing} now?", f"How many {thing} are left?"]
-    if who != "they":
-        closings.append(f"How many {thing} does {who} have now?")
-    for _ in range(_TRIES):
+    closings = [f"How many {item_name} now?", f"How many {item_name} are left?"]
+    if pronoun != "they":
+        closings.append(f"How many {item_name} does {pronoun} have now?")
+    for _ in range(_MAX_TRIES):
         sentences = [rng.choice(openings)]
-        for sentence in middle:
+        for sentence in middle_sentences:
             # "Then" is as frequent as in the language itself
-            subject = f"Then {who}" if rng.random() < 0.3 else who.capitalize()
-            change = _CHANGE.fullmatch(sentence)
-            sentences.append(f"{subject} {change[3]}." if change else sentence)
+            subject = f"Then {pronoun}" if rng.random() < 0.3 else pronoun.capitalize()
+            change_match = _PROBLEM_CHANGE_RE.fullmatch(sentence)
+            sentences.append(f"{subject} {change_match[3]}." if change_match else sentence)
         yield " ".join([*sentences, rng.choice(closings)])
 
 
-def _reworded(question: str, rng: random.Random) -> Iterator[str]:
+def _reword_plain_question(question: str, rng: random.Random) -> Iterator[str]:
     """Yield a question with every synonym, opening and closing, in a seeded order."""
     bodies = [question]
-    turned = _CONDITION.fullmatch(question.strip())
-    if turned:
-        bodies.append(f"{turned[2][0].upper()}{turned[2][1:]} if {turned[1]}?")
-    bodies += [other for body in tuple(bodies) for other in _with_synonym(body)]
-    framed = [
+    condition_match = _CONDITION_RE.fullmatch(question.strip())
+    if condition_match:
+        bodies.append(
+            f"{condition_match[2][0].upper()}{condition_match[2][1:]} if {condition_match[1]}?"
+        )
+    bodies += [reworded_body for body in tuple(bodies) for reworded_body in _replace_synonym(body)]
+    variants = [
         (opening, body, closing)
         for body in bodies
         for opening in _OPENINGS
         for closing in _CLOSINGS
     ]
-    rng.shuffle(framed)
+    rng.shuffle(variants)
     # changes of the wording itself come first
-    framed.sort(key=lambda frame: bool(frame[2]) + (frame[1] == question))
-    for opening, body, closing in framed:
-        if sorted(_NAMES.findall(question)) == sorted(_NAMES.findall(body)):
+    variants.sort(key=lambda frame: bool(frame[2]) + (frame[1] == question))
+    for opening, body, closing in variants:
+        if sorted(_NAME_RE.findall(question)) == sorted(_NAME_RE.findall(body)):
             yield f"{opening}{body}{closing}"
 
 
-def _with_synonym(question: str) -> Iterator[str]:
+def _replace_synonym(question: str) -> Iterator[str]:
     """Yield the question with the first known phrase replaced by each of its synonyms."""
-    closed = [match.span() for match in _QUOTED.finditer(question)]
-    for phrase, others in _SYNONYMS:
+    quoted_spans = [match.span() for match in _QUOTED_RE.finditer(question)]
+    for phrase, synonyms in _SYNONYMS:
         for match in re.finditer(rf"\b{phrase}\b", question):
-            if not any(start < match.end() and match.start() < end for start, end in closed):
-                yield from (
-                    question[: match.start()] + other + question[match.end() :] for other in others
-                )
+            if not any(
+                begin < match.end() and match.start() < stop for begin, stop in quoted_spans
+            ):
+                start, end = match.span()
+                yield from (f"{question[:start]}{synonym}{question[end:]}" for synonym in synonyms)
                 return

@@ -10,155 +10,156 @@ import streamlit as st
 
 from cotlab.analysis.tables import calibration as tables
 from cotlab.core.errors import CotlabError
-from cotlab.figures.calibration import CALIBRATORS, METRICS
+from cotlab.figures.calibration import CALIBRATION_METRICS, CALIBRATOR_STYLES
 from cotlab.figures.style import format_number, interval_text
-from cotlab.reliability.calibrator import COMBINED
-from cotlab.reliability.combine import combination_text
+from cotlab.reliability.combination import combination_text
+from cotlab.reliability.maps import COMBINED_METHOD
 from cotlab.review.release.apply import apply_calibrator
-from cotlab.review.release.calibrate import rollback
-from cotlab.stats.composite import WEIGHTS
+from cotlab.review.release.calibrate import roll_back_calibrator
+from cotlab.stats.composite import EXAMPLE_WEIGHTS
 from cotlab.store import calibrators as calibrator_store
-from cotlab.ui import access, cached, components
-from cotlab.ui.calibration.fit import CalibrationView
+from cotlab.ui import access, cached, charts, components
+from cotlab.ui.calibration.baselines import render_baselines
+from cotlab.ui.calibration.fit import CalibrationView, rerun_with_message
 from cotlab.ui.pickers import select_option
-from cotlab.ui.text import as_code
+from cotlab.ui.text import escape_markdown
 
-_SEEN, _FRESH = "seen", "fresh"
-RESTORED = "calibration-back"
+_FIT_LABEL_SET, _UNSEEN_LABEL_SET = "seen", "fresh"
 
 
-def render_calibration_verdict(view: CalibrationView) -> None:
+def render_calibration_verdict(view: CalibrationView, version: Mapping[str, Any]) -> None:
     """Show whether the version is calibrated, with its reliability diagram."""
-    row = view.version
-    if row is None:
-        return
-    report = row["report"]
-    best = _trial(report, row["method"])
-    ece, (lo, hi) = best["ece"], best["band"]
+    report = version["report"]
+    trial = _find_trial(report, version["method"])
+    ece, (lo, hi) = trial["ece"], trial["band"]
     ece_text = (
-        f"ECE {_interval_or_na(ece)} over {best['bins']} bins out of fold; with perfect"
-        " probabilities it would lie from "
+        f"ECE {_interval_or_na_text(ece)} over {trial['bins']} bins out of fold; with perfect"
+        f" probabilities it would lie from {format_number(lo)} to {format_number(hi)}."
     )
-    ece_text += f"{format_number(lo)} to {format_number(hi)}."
     if ece["point"] > hi:
         st.warning(f"Not calibrated: the error is larger than chance explains. {ece_text}")
     else:
         st.success(
-            f"As far as {row['n']} labels can show, it is calibrated: chance explains the"
+            f"As far as {version['n']} labels can show, it is calibrated: chance explains the"
             f" error. {ece_text}"
         )
-    unseen = view.labelled[~view.labelled["run"].isin(report["runs"])]
-    options = {_SEEN: "Labels of the fit, out of fold"}
-    if len(unseen):
-        options[_FRESH] = f"Labels of the chosen runs that the fit did not see ({len(unseen)})"
-    on = select_option("Diagram of", options, "on") if len(options) > 1 else _SEEN
-    if on == _FRESH:
-        scores = apply_calibrator(row, unseen)["r_cal"]
-        known = scores.notna()
+    unseen_chains = view.labelled_chains[~view.labelled_chains["run"].isin(report["runs"])]
+    label_sets = {_FIT_LABEL_SET: "Labels of the fit, out of fold"}
+    if len(unseen_chains):
+        label_sets[_UNSEEN_LABEL_SET] = (
+            f"Labels of the chosen runs that the fit did not see ({len(unseen_chains)})"
+        )
+    label_set = (
+        select_option("Diagram of", label_sets, "on") if len(label_sets) > 1 else _FIT_LABEL_SET
+    )
+    if label_set == _UNSEEN_LABEL_SET:
+        scores = apply_calibrator(version, unseen_chains)["r_cal"]
+        has_score = scores.notna()
         table = tables.unseen_diagram_table(
-            scores[known].tolist(), unseen.loc[known, "target"].astype(bool).tolist(), view.limits
+            scores[has_score].tolist(),
+            unseen_chains.loc[has_score, "target"].astype(bool).tolist(),
+            view.thresholds,
         )
-        note = (
-            f"Version {row['version']}, on {int(known.sum())} labels of runs that it has not seen."
-        )
+        n_labels = int(has_score.sum())
+        note = f"Version {version['version']}, on {n_labels} labels of runs that it has not seen."
     else:
-        table = tables.reliability_diagram_table(report, view.limits)
+        table = tables.reliability_diagram_table(report, view.thresholds)
         note = (
-            f"Version {row['version']} on its own labels, each predicted by a fit without its fold"
-            f" ({report['folds']} folds by question)."
+            f"Version {version['version']} on its own labels, each predicted by a fit without its"
+            f" fold ({report['folds']} folds by question)."
         )
-    components.show_figure(
-        "reliability_diagram", table, key="diagram", note=note, evidence=view.evidence
+    charts.show_figure(
+        "reliability_diagram", table, key="diagram", note=note, evidence=view.evidence_link
     )
 
 
-def render_methods(view: CalibrationView) -> None:
+def render_methods(view: CalibrationView, version: Mapping[str, Any]) -> None:
     """Compare the calibration methods, say which was chosen and why, and draw their curves."""
-    row = view.version
-    if row is None:
-        return
-    report = row["report"]
-    st.subheader("Calibration methods")
+    report = version["report"]
+    st.header("Calibration methods")
+    method_label = CALIBRATOR_STYLES[version["method"]][0]
     st.markdown(
-        as_code(
-            f"In use in version {row['version']}: {CALIBRATORS[row['method']][0]}. {report['why']}"
-        )
+        escape_markdown(f"In use in version {version['version']}: {method_label}. {report['why']}")
     )
-    st.dataframe(method_table(report, row["method"]), hide_index=True)
+    st.dataframe(method_table(report, version["method"]), hide_index=True)
     st.caption(
         f"Out of fold, {report['n']} labels of {report['n_questions']} questions;"
         " intervals: bootstrap over questions, 95 %. Skill: relative reduction of the Brier"
-        f" score against that of the base rate, {_interval_or_na(report['base_brier'])}."
+        f" score against that of the base rate, {_interval_or_na_text(report['base_brier'])}."
     )
     if report["left_out"]:
-        gone = "; ".join(f"{reason} ({n})" for reason, n in report["left_out"].items())
-        st.caption(as_code(f"Labelled items that the fit left out: {gone}."))
-    components.show_figure(
+        left_out_text = "; ".join(f"{reason} ({n})" for reason, n in report["left_out"].items())
+        st.caption(escape_markdown(f"Labelled items that the fit left out: {left_out_text}."))
+    charts.show_figure(
         "calibrator_comparison",
-        tables.method_comparison_table(report, row["method"]),
+        tables.method_comparison_table(report, version["method"]),
         key="comparison",
     )
+    if "baselines" in report:
+        render_baselines(report)
     if "combination" in report:
         st.caption(
-            as_code(f"There is no curve over one score: {combination_text(report['combination'])}.")
+            escape_markdown(
+                f"There is no curve over one score: {combination_text(report['combination'])}."
+            )
         )
     else:
-        components.show_figure(
-            "calibrator_curves", tables.curve_table(row, view.limits), key="curves"
+        charts.show_figure(
+            "calibrator_curves", tables.curve_table(version, view.thresholds), key="curves"
         )
 
 
-def method_table(report: Mapping[str, Any], chosen: str) -> pd.DataFrame:
+def method_table(report: Mapping[str, Any], chosen_method: str) -> pd.DataFrame:
     """Return one row per method, with intervals as text; a refused method has its reason."""
     rows = []
     for trial in report["methods"]:
-        name = CALIBRATORS.get(trial["method"], (trial["method"],))[0]
-        cells = {head: _interval_or_na(trial.get(metric)) for metric, (head, _) in METRICS.items()}
-        refused, skill = trial["refused"], trial.get("skill")
+        method_label = CALIBRATOR_STYLES.get(trial["method"], (trial["method"],))[0]
+        interval_texts = {
+            heading: _interval_or_na_text(trial.get(metric))
+            for metric, (heading, _) in CALIBRATION_METRICS.items()
+        }
+        refusal_reason, skill = trial["refused"], trial.get("skill")
         rows.append(
             {
-                "Method": f"{name} (in use)" if trial["method"] == chosen else name,
-                **cells,
+                "Method": f"{method_label} (in use)"
+                if trial["method"] == chosen_method
+                else method_label,
+                **interval_texts,
                 "ECE if perfect": (
                     " to ".join(map(format_number, trial["band"])) if "band" in trial else "n/a"
                 ),
                 "Skill": format_number(skill),
-                "Note": refused or trial["note"],
+                "Note": refusal_reason or trial["note"],
             }
         )
     return pd.DataFrame(rows)
 
 
-def render_domains(view: CalibrationView) -> None:
+def render_domains(version: Mapping[str, Any]) -> None:
     """Show which domains have their own calibration map and which use the overall one."""
-    domain_reports = view.version["report"]["domains"] if view.version is not None else {}
-    if view.version is None:
-        return
-    st.subheader("By domain")
+    domain_reports = version["report"]["domains"]
+    st.header("By domain")
     if not domain_reports:
         st.caption("One map for all domains: this version was fitted without maps per domain.")
         return
     rows = []
-    for name, domain_report in domain_reports.items():
-        best: Mapping[str, Any] = next(
-            (
-                trial
-                for trial in domain_report["methods"]
-                if trial["method"] == domain_report["chosen"]
-            ),
-            {},
-        )
+    for domain, domain_report in domain_reports.items():
+        domain_trial = _find_trial(domain_report, domain_report["chosen"])
         rows.append(
             {
-                "Domain": name,
+                "Domain": domain,
                 "Map in use": "its own" if domain_report["used"] == "own" else "over all",
                 "Labels": domain_report["n"],
                 "Acceptable": domain_report["n_positive"],
-                "Own minus overall": _interval_or_na(domain_report.get("difference")),
-                "Brier, own map": _interval_or_na(domain_report.get("own") or best.get("brier")),
-                "Brier, overall map": _interval_or_na(domain_report.get("all")),
+                "Own minus overall": _interval_or_na_text(domain_report.get("difference")),
+                "Brier, own map": _interval_or_na_text(
+                    domain_report.get("own") or domain_trial.get("brier")
+                ),
+                "Brier, overall map": _interval_or_na_text(domain_report.get("all")),
                 "Own map": (
-                    CALIBRATORS[domain_report["chosen"]][0] if domain_report["chosen"] else "n/a"
+                    CALIBRATOR_STYLES[domain_report["chosen"]][0]
+                    if domain_report["chosen"]
+                    else "n/a"
                 ),
                 "Reason": domain_report["why"],
             }
@@ -172,23 +173,20 @@ def render_domains(view: CalibrationView) -> None:
     )
 
 
-def render_weights(view: CalibrationView) -> None:
+def render_weights(version: Mapping[str, Any]) -> None:
     """Compare tuned weights with the example weights, where the version has tuned ones."""
-    if view.version is None:
-        return
-    st.subheader("Weights of the components")
-    weights_report = view.version["report"]["weights"]
-    if "combination" in view.version["report"]:
+    st.header("Weights of the components")
+    weights_report = version["report"]["weights"]
+    if "combination" in version["report"]:
         st.caption("All measured features are combined: components have no weights.")
         return
     if weights_report is None:
+        weights_text = ", ".join(
+            f"{component} {weight:.2f}" for component, weight in EXAMPLE_WEIGHTS.items()
+        )
         st.caption(
-            "r_raw is computed in each run with the example weights "
-            + ", ".join(f"{part} {weight:.2f}" for part, weight in WEIGHTS.items())
-            + (
-                ", which are an illustration. A fit with tuned weights compares both on the"
-                " same labels."
-            )
+            f"r_raw is computed in each run with the example weights {weights_text}, which are an"
+            " illustration. A fit with tuned weights compares both on the same labels."
         )
         return
     objective = {"auc": "AUROC", "brier": "Brier score"}[weights_report["objective"]]
@@ -196,27 +194,27 @@ def render_weights(view: CalibrationView) -> None:
         pd.DataFrame(
             [
                 {
-                    "Part": part,
+                    "Part": component,
                     "Example": f"{weight:.2f}",
-                    "Tuned": f"{weights_report['weights'].get(part, 0.0):.3f}",
+                    "Tuned": f"{weights_report['weights'].get(component, 0.0):.3f}",
                     "Tuned in each fold": ", ".join(
-                        f"{fold_weights.get(part, 0.0):.2f}"
+                        f"{fold_weights.get(component, 0.0):.2f}"
                         for fold_weights in weights_report["fold_weights"]
                     ),
                 }
-                for part, weight in WEIGHTS.items()
+                for component, weight in EXAMPLE_WEIGHTS.items()
             ]
         ),
         hide_index=True,
     )
     components.show_numbers(
         (
-            (f"{objective}, example", _interval_or_na(weights_report["example"])),
-            (f"{objective}, tuned", _interval_or_na(weights_report["tuned"])),
-            ("Tuned minus example", _interval_or_na(weights_report["difference"])),
+            (f"{objective}, example", _interval_or_na_text(weights_report["example"])),
+            (f"{objective}, tuned", _interval_or_na_text(weights_report["tuned"])),
+            ("Tuned minus example", _interval_or_na_text(weights_report["difference"])),
         )
     )
-    st.markdown(as_code(weights_report["why"]))
+    st.markdown(escape_markdown(weights_report["why"]))
     st.caption(
         f"Nested: weights of each of {weights_report['folds']} folds were found without it. n ="
         f" {weights_report['n']} labels, {weights_report['left_out']} left out for parts that no"
@@ -224,12 +222,11 @@ def render_weights(view: CalibrationView) -> None:
     )
 
 
-def _trial(report: Mapping[str, Any], method: str) -> dict[str, Any]:
-    match_: dict[str, Any] = next(trial for trial in report["methods"] if trial["method"] == method)
-    return match_
+def _find_trial(report: Mapping[str, Any], method: str) -> dict[str, Any]:
+    return next((trial for trial in report["methods"] if trial["method"] == method), {})
 
 
-def _interval_or_na(estimate: Mapping[str, Any] | None) -> str:
+def _interval_or_na_text(estimate: Mapping[str, Any] | None) -> str:
     """Format a stored interval; "n/a" where it has no point estimate."""
     return (
         "n/a"
@@ -238,52 +235,51 @@ def _interval_or_na(estimate: Mapping[str, Any] | None) -> str:
     )
 
 
-def render_versions(view: CalibrationView) -> None:
+def render_versions(view: CalibrationView, version: Mapping[str, Any]) -> None:
     """List every version with the digest of its labels, and offer a rollback."""
-    if view.version is None:
-        return
-    st.subheader("Versions")
-    every = calibrator_store.calibrators(cached.store())
+    st.header("Versions")
+    versions = calibrator_store.list_calibrators(cached.store())
     st.dataframe(
         pd.DataFrame(
             [
                 {
                     "Version": row["version"],
                     "In use": "yes" if row["current"] else "",
-                    "Method": CALIBRATORS[row["method"]][0],
+                    "Method": CALIBRATOR_STYLES[row["method"]][0],
                     "Labels": row["n"],
                     "Acceptable": row["n_positive"],
-                    "Weights": (
-                        "combined"
-                        if row["method"] == COMBINED
-                        else "example"
-                        if pd.isna(row["weights"])
-                        else "tuned"
-                    ),
+                    "Weights": _weights_label(row),
                     "Labels digest": str(row["labels_digest"])[:12],
                     "Made": f"{row['made_at']:%Y-%m-%d %H:%M}",
                     "By": row["made_by"],
                     "Note": row["note"],
                 }
-                for row in every.to_dict("records")
+                for row in versions.to_dict("records")
             ]
         ),
         hide_index=True,
     )
     change_note = "One of its runs is no longer in the store."
-    if view.seen is not None:
-        change_note = tables.describe_changes(view.seen, view.version)
+    if view.fit_chains is not None:
+        change_note = tables.calibrator_changes_text(view.fit_chains, version)
     st.caption(
-        f"Labels digest of version {view.version['version']}: {view.version['labels_digest']}."
-        f" {change_note}"
+        f"Labels digest of version {version['version']}: {version['labels_digest']}. {change_note}"
     )
-    done = st.session_state.pop(RESTORED, None)
-    if done is not None:
-        st.success(f"Version {done} is in use.")
+    render_version_choice(versions, calibrator_store.CHAIN_KIND)
+
+
+def _weights_label(row: Mapping[str, Any]) -> str:
+    if row["method"] == COMBINED_METHOD:
+        return "combined"
+    return "example" if pd.isna(row["weights"]) else "tuned"
+
+
+def render_version_choice(versions: pd.DataFrame, kind: str) -> None:
+    """Offer a rollback to another version of a kind, and show which was in use when."""
     with st.expander("Put another version into use"):
-        _render_rollback(every)
+        _render_rollback(versions, "back" if kind == calibrator_store.CHAIN_KIND else "steps-back")
     with st.expander("History of the version in use"):
-        choices = calibrator_store.calibrator_choices(cached.store())
+        history = calibrator_store.list_calibrator_choices(cached.store(), kind)
         st.dataframe(
             pd.DataFrame(
                 [
@@ -293,33 +289,33 @@ def render_versions(view: CalibrationView) -> None:
                         "By": row["by_"],
                         "Reason": row["reason"],
                     }
-                    for row in choices.to_dict("records")
+                    for row in history.to_dict("records")
                 ]
             ),
             hide_index=True,
         )
 
 
-def _render_rollback(every: pd.DataFrame) -> None:
-    others = [int(row["version"]) for row in every.to_dict("records") if not row["current"]]
-    if not others:
+def _render_rollback(versions: pd.DataFrame, key: str) -> None:
+    other_versions = [
+        int(row["version"]) for row in versions.to_dict("records") if not row["current"]
+    ]
+    if not other_versions:
         st.caption("There is no other version.")
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        version = st.selectbox("Version", others, key="back-version")
+        version = st.selectbox("Version", other_versions, key=f"{key}-version")
         reason = st.text_input(
-            "Reason", key="back-reason", max_chars=300, placeholder="stored in the audit log"
+            "Reason", key=f"{key}-reason", max_chars=300, placeholder="stored in the audit log"
         )
     if not st.button(
-        "Use this version", icon=":material/undo:", key="back", **access.only("admin")
+        "Use this version", icon=":material/undo:", key=key, **access.role_control("admin")
     ):
         return
     try:
-        who = access.need("admin")
-        rollback(cached.store(), version, by=who.name, reason=reason)
+        admin = access.require_role("admin")
+        roll_back_calibrator(cached.store(), version, author=admin.name, reason=reason)
     except CotlabError as error:
-        st.error(as_code(str(error)))
+        st.error(escape_markdown(str(error)))
         return
-    st.session_state[RESTORED] = version
-    st.query_params.pop("version", None)
-    st.rerun()
+    rerun_with_message(f"Version {version} is in use.")

@@ -3,40 +3,49 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from functools import partial
 
 import pandas as pd
 import streamlit as st
 
 from cotlab.core.errors import CotlabError
-from cotlab.core.resources import page
-from cotlab.figures.style import interval_text
-from cotlab.reliability.policy import DEFAULT, Policy, Thresholds
+from cotlab.reliability.policy import DEFAULT_DOMAIN, Policy, Thresholds
 from cotlab.reliability.thresholds import Costs
-from cotlab.reliability.volumes import Volumes, policy_volumes, threshold_points
+from cotlab.reliability.volumes import PolicyEffects, policy_effects, threshold_points
 from cotlab.review.release.decide import set_policy
-from cotlab.review.release.suggest import Suggestion, suggest_by_cost, suggest_by_precision
-from cotlab.stats.intervals import Interval
-from cotlab.ui import access, cached, components
-from cotlab.ui.decisions.decided import DecisionView
-from cotlab.ui.pickers import select_option
-from cotlab.ui.text import as_code, shorten
+from cotlab.review.release.suggest import ThresholdSuggestion
+from cotlab.store import read
+from cotlab.store.calibrators import current_calibrator
+from cotlab.store.item_metadata import list_runs_with_metadata
+from cotlab.store.pending import labelled_runs
+from cotlab.suites.importers.benchmarks import FAITHFUL_KEY, MISTAKE_KEY
+from cotlab.ui import access, cached, charts, components
+from cotlab.ui.components import interval_or_reason
+from cotlab.ui.decisions.decided import SCORERS_WITH_FEATURES, DecisionView
+from cotlab.ui.decisions.suggestions import cost_suggestions, target_suggestions
+from cotlab.ui.pickers import pick_options, run_labels, select_option
+from cotlab.ui.text import display_errors, escape_markdown, shorten
 
-FIRST = (0.5, 0.8)
+SLIDER_HELP = (
+    "Two handles: low and high. Arrow keys move them by 0.01. Nothing is saved until you save the"
+    " policy."
+)
+CAPACITY_HELP = "How many reviews people can do. Further reviews wait in the queue."
+SAVE_HELP = "The audit log records who, why, and the previous policy."
+DEFAULT_THRESHOLDS = (0.5, 0.8)
 """Sliders' thresholds without a policy: a starting point, not a recommendation."""
-NAMES = {DEFAULT: "All other domains"}
 
 
 def render_thresholds(view: DecisionView) -> Policy:
     """Show the threshold sliders and their effect, and return the policy that they make."""
-    top = st.container()
-    domains = {
-        DEFAULT: _name(DEFAULT),
-        **{name: _name(name) for name in _threshold_domains(view.table)},
-    }
+    top_container = st.container()
+    domain_labels = {DEFAULT_DOMAIN: "All other domains"}
+    domain_labels |= {name: shorten(name, 40) for name in _threshold_domains(view.answers)}
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        domain = select_option("Thresholds of", domains, "domain", resets=("thresholds",))
-        bounds = _bounds(view, domain)
+        domain = select_option(
+            "Thresholds of", domain_labels, "domain", cleared_params=("thresholds",)
+        )
+        domain_thresholds = _render_threshold_slider(view, domain)
         capacity = st.number_input(
             "Reviews a day",
             0,
@@ -45,9 +54,9 @@ def render_thresholds(view: DecisionView) -> Policy:
             key=f"capacity-{view.policy.version}",
             width=150,
             placeholder="not set",
-            help="How many reviews people can do. Further reviews wait in the queue.",
+            help=CAPACITY_HELP,
         )
-        minutes = st.number_input(
+        minutes_per_review = st.number_input(
             "Minutes a review",
             0.1,
             600.0,
@@ -57,138 +66,172 @@ def render_thresholds(view: DecisionView) -> Policy:
             width=150,
         )
     policy = replace(
-        view.policy.with_domain(domain, bounds),
+        view.policy.with_domain(domain, domain_thresholds),
         capacity=None if capacity is None else int(capacity),
-        minutes=float(minutes),
+        minutes=float(minutes_per_review),
     )
-    with top:
-        _comparison(view, policy)
-        rows = view.table if domain == DEFAULT else view.table[view.table["domain"] == domain]
-        note = (
-            f"{len(rows)}"
-            f" answers{'' if domain == DEFAULT else f' of {as_code(shorten(domain, 40))}'}."
+    with top_container:
+        _render_effect_comparison(view, policy)
+        rows = (
+            view.answers
+            if domain == DEFAULT_DOMAIN
+            else view.answers[view.answers["domain"] == domain]
         )
-        components.show_figure(
-            "threshold_volumes",
-            threshold_points(rows, bounds.low, bounds.high),
-            key="volumes",
-            note=note,
-            evidence=(page("run"), {"run": view.run}),
+        domain_suffix = (
+            "" if domain == DEFAULT_DOMAIN else f" of {escape_markdown(domain_labels[domain])}"
+        )
+        table = threshold_points(rows, domain_thresholds.low, domain_thresholds.high)
+        note = f"{len(rows)} answers{domain_suffix}."
+        stored_thresholds = view.policy.thresholds.get(DEFAULT_DOMAIN)
+        is_stored = (domain, domain_thresholds) == (DEFAULT_DOMAIN, stored_thresholds)
+        printed = "threshold_volumes" if is_stored else None
+        charts.show_run_figure(
+            "threshold_volumes", table, "volumes", view.row, note, paper_name=printed
         )
     return policy
 
 
 def render_policy_form(view: DecisionView, policy: Policy) -> None:
     """Show the form that saves the thresholds as the policy; it needs a reason and an admin."""
-    if not _moved(view, policy):
+    if not _differs_from_current(view, policy):
         st.caption(
             f"These are the thresholds of the policy in force, version {view.policy.version}."
         )
         return
     with st.form("policy", border=True):
         reason = st.text_input("Reason for the change", key="policy-reason", max_chars=500)
-        pressed = st.form_submit_button(
+        is_pressed = st.form_submit_button(
             "Save as the policy",
             type="primary",
             icon=":material/gavel:",
-            disabled=not access.may("admin"),
-            help="Needs the role admin. The audit log records who, why, and the previous policy.",
+            **access.role_control("admin", help=SAVE_HELP),
         )
-    if pressed:
-        try:
-            who = access.need("admin")
-            saved = set_policy(
-                cached.store(), replace(policy, how={"by": "hand"}), by=who.name, reason=reason
+    if is_pressed:
+        with display_errors():
+            user, new_policy = access.require_role("admin"), replace(policy, how={"by": "hand"})
+            saved_policy = set_policy(cached.store(), new_policy, author=user.name, reason=reason)
+            st.query_params.pop("thresholds", None)
+            st.session_state["policy-saved"] = (
+                f"Policy {saved_policy.version} is in force. Decide again to apply it."
             )
-        except CotlabError as error:
-            st.error(as_code(str(error)))
-            return
-        st.query_params.pop("thresholds", None)
-        st.session_state["policy-saved"] = (
-            f"Policy {saved.version} is in force. Decide again to apply it."
-        )
-        st.rerun()
+            st.rerun()
 
 
 def render_suggestions(view: DecisionView) -> None:
     """Suggest thresholds from costs or from a target precision, using the labels of all runs."""
     if message := st.session_state.pop("policy-saved", None):
         st.success(message)
-    with st.expander("Thresholds from costs or from a target precision", icon=":material/balance:"):
-        basis = st.radio(
-            "From",
-            ["Costs", "Target precision"],
-            key="suggest-by",
-            horizontal=True,
-            label_visibility="collapsed",
+    section = st.expander(
+        "Thresholds from costs or from a target precision",
+        "labelled" in st.query_params,
+        key="suggest",
+        icon=":material/balance:",
+        on_change="rerun",
+        bind="query-params",
+    )
+    if section.open:
+        with section:
+            _render_suggested_thresholds(view)
+
+
+def _render_suggested_thresholds(view: DecisionView) -> None:
+    basis = st.radio(
+        "From",
+        ["Costs", "Target precision"],
+        key="suggest-by",
+        horizontal=True,
+        label_visibility="collapsed",
+    )
+    runs = _pick_labelled_runs(view)
+    with display_errors(st.info):
+        suggestions = (
+            _suggest_from_costs(view, runs)
+            if basis == "Costs"
+            else _suggest_from_target(view, runs)
         )
-        try:
-            suggested = _by_cost(view) if basis == "Costs" else _by_target(view)
-        except CotlabError as error:
-            st.info(as_code(str(error)))
-            return
-        for suggestion in suggested:
-            st.markdown(as_code(suggestion.text))
-        best = next(
-            (
-                suggestion
-                for suggestion in suggested
-                if suggestion.domain == DEFAULT and suggestion.high is not None
-            ),
-            None,
-        )
-        if best is not None and best.high is not None:
-            current = view.policy.of(DEFAULT)
-            low = (
-                best.low
-                if best.low is not None
-                else min(best.high, current.low if current else FIRST[0])
-            )
-            st.button(
-                "Try these thresholds",
-                key="try",
-                icon=":material/tune:",
-                on_click=_try,
-                args=(float(low), float(best.high)),
-                help="Moves the sliders; nothing is saved.",
-            )
+        for suggestion in suggestions:
+            st.markdown(escape_markdown(suggestion.text))
+        default_suggestions = [s for s in suggestions if s.domain == DEFAULT_DOMAIN]
+        default_bounds = [(s.low, s.high) for s in default_suggestions if s.high is not None]
+        if default_bounds:
+            _render_try_button(view, *default_bounds[0])
         st.caption(
             "Costs in any one unit. From the costs alone: right if r_cal is calibrated."
-            " From labels: uses the labels of all runs, including those of the calibrator's"
-            " fit, so it is optimistic; check it on later labels."
+            " From labels: of the chosen runs, first those of the calibrator's fit, so it is"
+            " optimistic; check it on other labels."
         )
 
 
-def render_domain_volumes(view: DecisionView, policy: Policy) -> None:
+def _pick_labelled_runs(view: DecisionView) -> tuple[str, ...]:
+    """Choose runs with labels, those of the calibrator's fit by default; () means all raters'."""
+    store = cached.store()
+    labelled = labelled_runs(store) | list_runs_with_metadata(store, (MISTAKE_KEY, FAITHFUL_KEY))
+    rows = [
+        row
+        for row in read.list_runs(store).to_dict("records")
+        if row["id"] in labelled and cached.has_scorer(row, *SCORERS_WITH_FEATURES)
+    ]
+    if not rows:
+        return ()
+    calibrator = current_calibrator(store)
+    fit_runs = (calibrator["report"] or {}).get("runs", []) if calibrator is not None else []
+    return tuple(
+        pick_options(
+            "Labels of",
+            run_labels(rows),
+            "labelled",
+            fit_runs or [str(row["id"]) for row in rows],
+            help=f"A policy for {view.run_id} is best chosen on the labels of other runs.",
+        )
+    )
+
+
+def _render_try_button(view: DecisionView, low: float | None, high: float) -> None:
+    if low is None:
+        low = min(
+            high,
+            (view.policy.domain_thresholds(DEFAULT_DOMAIN) or Thresholds(*DEFAULT_THRESHOLDS)).low,
+        )
+    move_sliders = partial(_move_sliders, low, high)
+    button_help = "Moves the sliders; nothing is saved."
+    st.button(
+        "Try these thresholds",
+        key="try",
+        icon=":material/tune:",
+        on_click=move_sliders,
+        help=button_help,
+    )
+
+
+def render_domain_effects(view: DecisionView, policy: Policy) -> None:
     """Show the effect of the sliders' thresholds in each domain."""
-    names = sorted(set(view.table["domain"]))
-    if names == [""]:
+    domains = sorted(set(view.answers["domain"]))
+    if domains == [""]:
         return
-    st.subheader("By domain")
+    st.header("By domain")
     rows = []
-    for name in names:
-        part, bounds = view.table[view.table["domain"] == name], policy.of(name)
-        volumes = policy_volumes(part, policy)
+    for name in domains:
+        domain_answers = view.answers[view.answers["domain"] == name]
+        domain_thresholds = policy.domain_thresholds(name)
+        effects = policy_effects(domain_answers, policy)
         rows.append(
             {
                 "domain": name or "(none)",
-                "thresholds": (
-                    "own" if name != DEFAULT and name in policy.thresholds else "default"
-                ),
-                "low": "n/a" if bounds is None else f"{bounds.low:.2f}",
-                "high": "n/a" if bounds is None else f"{bounds.high:.2f}",
-                "n": volumes.n,
-                "released": volumes.release,
-                "review": volumes.review,
-                "escalated": volumes.escalate,
-                "expected errors [95%]": _interval(volumes.expected),
-                "observed error rate [95%]": _interval(volumes.observed),
+                "thresholds": "own"
+                if name in {*policy.thresholds} - {DEFAULT_DOMAIN}
+                else "default",
+                "low": "n/a" if domain_thresholds is None else f"{domain_thresholds.low:.2f}",
+                "high": "n/a" if domain_thresholds is None else f"{domain_thresholds.high:.2f}",
+                "n": effects.n,
+                "released": effects.n_released,
+                "review": effects.n_reviews,
+                "escalated": effects.n_escalated,
+                "expected errors [95%]": interval_or_reason(effects.expected_error_count),
+                "observed error rate [95%]": interval_or_reason(effects.observed_error_rate),
             }
         )
-    right = components.right_aligned(
-        "low", "high", "expected errors [95%]", "observed error rate [95%]"
-    )
-    st.dataframe(pd.DataFrame(rows), hide_index=True, key="domains", column_config=right)
+    right_aligned_names = ("low", "high", "expected errors [95%]", "observed error rate [95%]")
+    components.show_table(pd.DataFrame(rows), "domains", right_aligned_names=right_aligned_names)
 
 
 def render_decision_notes() -> None:
@@ -205,96 +248,87 @@ def render_decision_notes() -> None:
     )
 
 
-def _comparison(view: DecisionView, policy: Policy) -> None:
+def _render_effect_comparison(view: DecisionView, policy: Policy) -> None:
     """Compare the policy in force with the sliders' thresholds."""
-    new = policy_volumes(view.table, policy)
-    sets = {"These thresholds": new}
-    if view.policy.thresholds and _moved(view, policy):
-        sets = {
-            f"Policy {view.policy.version} (in force)": policy_volumes(view.table, view.policy),
-            **sets,
-        }
+    new_effects = policy_effects(view.answers, policy)
+    columns = {"These thresholds": _effect_rows(new_effects)}
+    if view.policy.thresholds and _differs_from_current(view, policy):
+        current_column = _effect_rows(policy_effects(view.answers, view.policy))
+        columns = {f"Policy {view.policy.version} (in force)": current_column, **columns}
     components.show_numbers(
         (
-            ("Released", _part(new.release, new.n)),
-            ("Review", _part(new.review, new.n)),
-            ("Escalated", _part(new.escalate, new.n)),
-            ("Expected errors", components.number_text(new.expected.point)),
-            ("Review hours", f"{new.hours:.1f}"),
+            ("Released", _share_text(new_effects.n_released, new_effects.n)),
+            ("Review", _share_text(new_effects.n_reviews, new_effects.n)),
+            ("Escalated", _share_text(new_effects.n_escalated, new_effects.n)),
+            ("Expected errors", components.number_text(new_effects.expected_error_count.point)),
+            ("Review hours", f"{new_effects.hours:.1f}"),
         )
     )
-    frame = pd.DataFrame(
-        {name: _volume_rows(volumes) for name, volumes in sets.items()},
-        index=list(_volume_rows(new)),
-    )
-    frame.index.name = f"of {new.n} answers"
-    right = components.right_aligned(*sets)
-    st.dataframe(
-        frame.reset_index(),
-        hide_index=True,
-        key="comparison",
-        column_config=right,
-        height="content",
-    )
+    frame = pd.DataFrame(columns).rename_axis(f"of {new_effects.n} answers").reset_index()
+    components.show_table(frame, "comparison", right_aligned_names=columns)
 
 
-def _moved(view: DecisionView, policy: Policy) -> bool:
+def _differs_from_current(view: DecisionView, policy: Policy) -> bool:
     """Return whether the sliders differ from the policy in force, in any domain."""
-    current, names = view.policy, {DEFAULT, *view.policy.thresholds, *policy.thresholds}
-    same = bool(current.thresholds) and all(current.of(name) == policy.of(name) for name in names)
-    return not same or (current.capacity, current.minutes) != (policy.capacity, policy.minutes)
+    current_policy = view.policy
+    domains = {DEFAULT_DOMAIN, *view.policy.thresholds, *policy.thresholds}
+    has_same_thresholds = bool(current_policy.thresholds) and all(
+        current_policy.domain_thresholds(name) == policy.domain_thresholds(name) for name in domains
+    )
+    return not has_same_thresholds or (current_policy.capacity, current_policy.minutes) != (
+        policy.capacity,
+        policy.minutes,
+    )
 
 
-def _volume_rows(volumes: Volumes) -> dict[str, str]:
-    days = "n/a: no capacity is set" if volumes.days is None else f"{volumes.days}"
-    if volumes.days is None and volumes.waiting:
-        days = "never: the capacity is 0"
+def _effect_rows(effects: PolicyEffects) -> dict[str, str]:
+    days_text = "n/a: no capacity is set" if effects.days is None else f"{effects.days}"
+    if effects.days is None and effects.n_waiting:
+        days_text = "never: the capacity is 0"
     return {
-        "Released": _part(volumes.release, volumes.n),
-        "Review": _part(volumes.review, volumes.n),
-        "Escalated": _part(volumes.escalate, volumes.n),
-        "Expected errors among the released [95%]": _interval(volumes.expected),
-        "Released answers with a label": volumes.observed.note or str(volumes.observed.n),
-        "Observed error rate of those [95%]": _interval(volumes.observed),
-        "Review, hours": f"{volumes.hours:.1f}",
-        "Review, days at the capacity": days,
+        "Released": _share_text(effects.n_released, effects.n),
+        "Review": _share_text(effects.n_reviews, effects.n),
+        "Escalated": _share_text(effects.n_escalated, effects.n),
+        "Expected errors among the released [95%]": interval_or_reason(
+            effects.expected_error_count
+        ),
+        "Released answers with a label": effects.observed_error_rate.note
+        or str(effects.observed_error_rate.n),
+        "Observed error rate of those [95%]": interval_or_reason(effects.observed_error_rate),
+        "Review, hours": f"{effects.hours:.1f}",
+        "Review, days at the capacity": days_text,
         "Reviews left after the first day": (
-            "n/a" if volumes.days is None and not volumes.waiting else str(volumes.waiting)
+            "n/a" if effects.days is None and not effects.n_waiting else str(effects.n_waiting)
         ),
     }
 
 
-def _bounds(view: DecisionView, domain: str) -> Thresholds:
+def _render_threshold_slider(view: DecisionView, domain: str) -> Thresholds:
     """Show the slider of a domain, which starts at the policy's thresholds."""
     key = "thresholds-slider"
 
-    def chose() -> None:
+    def store_thresholds() -> None:
         st.query_params["thresholds"] = "{:g},{:g}".format(*st.session_state[key])
 
-    current = view.policy.of(domain)
-    bounds = (
-        _parse_thresholds(st.query_params.get("thresholds", "")) or current or Thresholds(*FIRST)
+    policy_thresholds = view.policy.domain_thresholds(domain)
+    slider_thresholds = (
+        _parse_thresholds(st.query_params.get("thresholds", ""))
+        or policy_thresholds
+        or Thresholds(*DEFAULT_THRESHOLDS)
     )
-    st.session_state[key] = (
-        bounds.low,
-        bounds.high,
-    )  # from the address, so that the back button works
-    low, high = cast(
-        tuple[float, float],
-        st.slider(
-            "Escalate below, release from (r_cal)",
-            0.0,
-            1.0,
-            step=0.01,
-            key=key,
-            width=420,
-            on_change=chose,
-            help=(
-                "Two handles: low and high. Arrow keys move them by 0.01. Nothing is saved"
-                " until you save the policy."
-            ),
-        ),
+    # from the address, so that the back button works
+    st.session_state[key] = (slider_thresholds.low, slider_thresholds.high)
+    st.slider(
+        "Escalate below, release from (r_cal)",
+        0.0,
+        1.0,
+        step=0.01,
+        key=key,
+        width=420,
+        on_change=store_thresholds,
+        help=SLIDER_HELP,
     )
+    low, high = st.session_state[key]
     return Thresholds(float(low), float(high))
 
 
@@ -307,22 +341,24 @@ def _parse_thresholds(text: str) -> Thresholds | None:
         return None
 
 
-def _try(low: float, high: float) -> None:
+def _move_sliders(low: float, high: float) -> None:
     """Move the sliders to these thresholds."""
-    st.query_params["domain"] = DEFAULT
+    st.query_params["domain"] = DEFAULT_DOMAIN
     st.query_params["thresholds"] = f"{low:.4g},{high:.4g}"
 
 
-def _by_cost(view: DecisionView) -> list[Suggestion]:
+def _suggest_from_costs(view: DecisionView, runs: tuple[str, ...]) -> list[ThresholdSuggestion]:
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        error = st.number_input(
+        error_cost = st.number_input(
             "Cost of a released error", 0.01, 1e9, 20.0, key="cost-error", width=160
         )
-        review = st.number_input("Cost of a review", 0.0, 1e9, 1.0, key="cost-review", width=130)
-        escalation = st.number_input(
+        review_cost = st.number_input(
+            "Cost of a review", 0.0, 1e9, 1.0, key="cost-review", width=130
+        )
+        escalation_cost = st.number_input(
             "Cost of an escalation", 0.0, 1e9, 3.0, key="cost-escalation", width=130
         )
-        missed = st.number_input(
+        missed_share = st.number_input(
             "Share of errors that a review misses",
             0.0,
             0.99,
@@ -331,33 +367,21 @@ def _by_cost(view: DecisionView) -> list[Suggestion]:
             key="cost-missed",
             width=230,
         )
-    stamp = view.counts
-    return _cost_lines(
-        str(cached.store().folder),
-        (error, review, escalation, missed),
-        stamp["said"],
-        stamp["chosen"],
-    )
+    costs = Costs(error_cost, review_cost, escalation_cost, missed_share)
+    return cost_suggestions(runs, costs, _label_state(view))
 
 
-def _by_target(view: DecisionView) -> list[Suggestion]:
-    target = st.number_input(
+def _suggest_from_target(view: DecisionView, runs: tuple[str, ...]) -> list[ThresholdSuggestion]:
+    target_share = st.number_input(
         "Acceptable share of the released answers", 0.01, 0.999, 0.95, 0.01, key="target", width=240
     )
-    stamp = view.counts
-    return _target_lines(str(cached.store().folder), target, stamp["said"], stamp["chosen"])
+    return target_suggestions(runs, target_share, _label_state(view))
 
 
-@st.cache_data(show_spinner="Trying thresholds on the labels", max_entries=32)
-def _cost_lines(
-    folder: str, costs: tuple[float, float, float, float], n_labels: int, chosen: int
-) -> list[Suggestion]:
-    return suggest_by_cost(cached.store(), None, Costs(*costs), seed=42)
-
-
-@st.cache_data(show_spinner="Trying thresholds on the labels", max_entries=32)
-def _target_lines(folder: str, target: float, n_labels: int, chosen: int) -> list[Suggestion]:
-    return suggest_by_precision(cached.store(), None, target)
+def _label_state(view: DecisionView) -> tuple[int, ...]:
+    """Return what suggestions depend on besides runs: the labels and the calibrator in use."""
+    calibrator = current_calibrator(cached.store())
+    return (*view.label_counts, 0 if calibrator is None else int(calibrator["version"]))
 
 
 def _threshold_domains(table: pd.DataFrame) -> list[str]:
@@ -365,20 +389,8 @@ def _threshold_domains(table: pd.DataFrame) -> list[str]:
 
     A domain named like the default's key is left out.
     """
-    return sorted(set(table["domain"]) - {"", DEFAULT})
+    return sorted(set(table["domain"]) - {"", DEFAULT_DOMAIN})
 
 
-def _name(domain: str) -> str:
-    return NAMES.get(domain, shorten(domain, 40))
-
-
-def _part(n: int, total: int) -> str:
-    return f"{n} ({n / total:.0%})" if total else "0"
-
-
-def _interval(interval: Interval) -> str:
-    return (
-        f"n/a: {interval.reason}"
-        if interval.point is None
-        else interval_text(interval.point, interval.lo, interval.hi)
-    )
+def _share_text(n: int, n_total: int) -> str:
+    return f"{n} ({n / n_total:.0%})" if n_total else "0"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -13,25 +13,29 @@ import streamlit as st
 
 from cotlab.analysis.tables.chains import (
     ENTROPY_FLAGS,
-    Chain,
     entropy_steps,
     original_step_texts,
     ranking_table,
-    scored_chain,
 )
-from cotlab.core.resources import page
-from cotlab.core.types import Item
-from cotlab.figures.style import format_number, interval_text, shade
+from cotlab.analysis.tables.declare import FigureChoice
+from cotlab.core.types import RECORDED_PROVIDER, Item
+from cotlab.figures.style import format_number, interval_text
 from cotlab.metrics.entropy import CARDS, MAX_ENTROPY
-from cotlab.metrics.kit import model_steps
-from cotlab.ui import cached, components
-from cotlab.ui.text import as_code, shorten
+from cotlab.metrics.model_steps import model_steps
+from cotlab.run.scored_chain import ScoredChain, scored_chain
+from cotlab.text.differences import TextChange
+from cotlab.text.edits.ablations import find_label_end
+from cotlab.text.steps import SPLITTER_VERSION
+from cotlab.ui import cached, charts, components
+from cotlab.ui.components import show_cards
+from cotlab.ui.item import evidence
+from cotlab.ui.text import escape_markdown, shorten
 
-_HERE = Path(__file__).parent
+_MODULE_FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextPiece:
     """A part of a block's text, marked with a colour where it has one."""
 
     text: str
@@ -43,7 +47,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TextRow:
     """One row of text, with a label, a colour and a score."""
 
     index: int
@@ -58,113 +62,174 @@ class Block:
     """Text after the row, such as its score."""
     hint: str = ""
     """Tooltip of the row."""
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[TextPiece, ...] = ()
     """The text split into pieces, where some of them are marked."""
+    tint: float | None = None
+    """Magnitude from 0 to 1 that tints the row, in one hue; None for a row without one."""
+    pips: tuple[int, int] | None = None
+    """Replies with an effect and all replies, where they are few enough to be drawn."""
+    skipped: int = 0
+    """Characters at the beginning of the text that are not shown: a label that repeats."""
+    changes: tuple[TextChange, ...] = ()
+    """The text in pieces, where it is compared with another: what was added or removed."""
+
+
+def chain_sources() -> tuple[str, str]:
+    """Return the CSS and the JavaScript that every view of a chain draws its rows with."""
+    css, js = (_MODULE_FOLDER / name for name in ("chain_view.css", "chain_rows.js"))
+    return css.read_text("utf-8"), js.read_text("utf-8")
 
 
 @cache
-def _component() -> Any:
+def _chain_component() -> Any:
+    rows_css, rows_js = chain_sources()
     return st.components.v2.component(
         "cotlab_chain",
         html='<div class="chain"></div>',
-        css=(_HERE / "chain_view.css").read_text(),
-        js=(_HERE / "chain_view.js").read_text(),
+        css=rows_css,
+        js=rows_js + (_MODULE_FOLDER / "chain_view.js").read_text("utf-8"),
     )
 
 
-def show_blocks(blocks: Sequence[Block], *, key: str, selected: int | None = None) -> None:
+def render_rows(rows: Sequence[TextRow], *, key: str, selected_index: int | None = None) -> None:
     """Show rows that cannot be selected."""
-    _component()(
+    _chain_component()(
         key=key,
-        data={"blocks": [asdict(b) for b in blocks], "clickable": False, "selected": selected},
+        data={
+            "blocks": [asdict(row) for row in rows],
+            "clickable": False,
+            "selected": selected_index,
+        },
     )
 
 
-def pick_block(blocks: Sequence[Block], *, key: str, selected: int | None = None) -> int | None:
+def select_row(
+    rows: Sequence[TextRow], *, key: str, default_index: int | None = None
+) -> int | None:
     """Show rows that can be selected by mouse or keyboard, and return the selected index."""
-    chosen = (
-        st.session_state.get(key, {}).get("selected", selected)
-        if key in st.session_state
-        else selected
-    )
-    result = _component()(
+    current_index = st.session_state.get(key, {}).get("selected", default_index)
+    result = _chain_component()(
         key=key,
-        data={"blocks": [asdict(b) for b in blocks], "clickable": True, "selected": chosen},
-        default={"selected": selected},
+        data={
+            "blocks": [asdict(row) for row in rows],
+            "clickable": True,
+            "selected": current_index,
+        },
+        default={"selected": default_index},
         on_selected_change=lambda: None,
     )
-    value = result.selected
-    return int(value) if value is not None else None
+    return None if result.selected is None else int(result.selected)
 
 
-def run_item_chain(row: dict[str, Any], item: Item, scored: pd.DataFrame) -> Chain:
-    """Return the chain that an item's scores are about: the suite's or the model's."""
+def load_scored_chain(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> ScoredChain:
+    """Return the chain that an item's scores measure: the suite's or the model's."""
     return scored_chain(
-        item, scored, cached.run_plan(row["id"]).subject.form, cached.exchanges, cached.responses
+        item,
+        scores,
+        cached.parse_plan(row["plan"]).subject.form,
+        cached.logged_exchanges,
+        cached.logged_responses,
     )
 
 
-def chain_texts(row: dict[str, Any], item: Item) -> list[str]:
-    """Return the steps that were ablated: the suite's, or those of the model's own reply."""
-    plan = cached.run_plan(row["id"])
-    spec = next((s for s in plan.scorers if s.name == "ablation"), None)
-    from_model = spec is not None and spec.params["chain"] == "own"
-    return original_step_texts(
-        item, cached.view(row).item_scores(item.id), from_model, cached.exchanges
-    )
+def load_original_steps(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> list[str]:
+    """Return the steps that were ablated: the suite's, or those of the model's own reply.
+
+    ``scores`` are all scores of the item: their evidence names that reply.
+    """
+    return original_step_texts(item, scores, ablates_model_chain(row), cached.logged_exchanges)
 
 
-def step_ranking(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> pd.DataFrame:
+def ablates_model_chain(row: dict[str, Any]) -> bool:
+    """Return whether the run ablates the model's own chains, not the suite's."""
+    specs = cached.parse_plan(row["plan"]).scorers
+    return any(spec.name == "ablation" and spec.params["chain"] == "own" for spec in specs)
+
+
+def render_chain_origin(row: dict[str, Any], is_model_chain: bool) -> None:
+    """Show whose chain it is, and a warning where replies are divided in another way now."""
+    st.caption("The model's own chain." if is_model_chain else "The suite's reference chain.")
+    warn_if_divided_otherwise(row, is_model_chain)
+
+
+def warn_if_divided_otherwise(row: dict[str, Any], is_model_chain: bool) -> None:
+    """Show a warning where a model's reply is divided into steps in another way now."""
+    splitter_version = cached.parse_plan(row["plan"]).splitter_version
+    if is_model_chain and splitter_version != SPLITTER_VERSION:
+        st.warning(
+            f"This run divided the reply into steps with version {splitter_version} of the step"
+            f" splitter; below it is divided with version {SPLITTER_VERSION}, so a score may stand"
+            " beside another step than the one that was measured."
+        )
+
+
+def rank_steps(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> pd.DataFrame:
     """Return each step's text and its mean CCS over the draws."""
-    return ranking_table(chain_texts(row, item), scores)
+    item_scores = cached.cached_run_view(row).item_scores(item.id)
+    return ranking_table(load_original_steps(row, item, item_scores), scores)
 
 
-def step_blocks(ranked: pd.DataFrame) -> list[Block]:
-    """Return one row per step, in reading order, coloured by its CCS."""
-    blocks = []
-    for r in ranked.sort_values("step").itertuples():
-        known = not pd.isna(r.point)
-        score = (
-            "n/a"
-            if not known
-            else (format_number(r.point) if pd.isna(r.lo) else interval_text(r.point, r.lo, r.hi))
+def ranked_step_rows(
+    ranking: pd.DataFrame, marks: Mapping[int, str] | None = None
+) -> list[TextRow]:
+    """Return one row per step, in reading order, tinted by its CCS, with the raters' marks."""
+    rows = []
+    for step in ranking.sort_values("step").itertuples():
+        score_text = components.number_text(step.point)
+        if not pd.isna(step.lo):
+            score_text = interval_text(step.point, step.lo, step.hi)
+        tint, hint = 0.0, f"n/a: {step.reason}"
+        if not pd.isna(step.point):
+            tint = min(max(float(step.point), 0.0), 1.0)
+            hint = f"CCS {score_text}, {step.draws} draw(s)"
+        score_text = "\n".join(filter(None, (score_text, (marks or {}).get(int(step.step)))))
+        rows.append(
+            TextRow(
+                step.step,
+                f"{step.step + 1}",
+                step.text,
+                score=score_text,
+                hint=hint,
+                tint=tint,
+                skipped=label_length(step.text),
+            )
         )
-        hint = f"n/a: {r.reason}" if not known else f"CCS {score}, {r.draws} draw(s)"
-        blocks.append(
-            Block(r.step, f"{r.step + 1}", r.text, shade(r.point) if known else None, score, hint)
-        )
-    return blocks
+    return rows
 
 
-def show_exchange(scores: pd.DataFrame, item: Item, step: int) -> None:
+def label_length(text: str) -> int:
+    """Return how many characters of a step are its label, which the row's number repeats."""
+    end = find_label_end(text)
+    return end if text[end:].strip() else 0
+
+
+def render_ablation_replies(scores: pd.DataFrame, item: Item, step: int) -> None:
     """Show the baseline reply and the ablated reply side by side, for every draw of one step."""
     st.markdown(f"**Step {step + 1}**: the reply with the full chain, and with the ablated one")
     if scores["evidence"].map(len).max() < 2:
-        st.info(f"No request was made for this step: {as_code(str(scores['reason'].iloc[0]))}.")
-        return
-    keys = tuple({key for evidence in scores["evidence"] for key in evidence})
-    logged = cached.exchanges(keys)
-    for r in scores.sort_values("sample").itertuples():
-        base, ablated = (logged.get(key, (None, None)) for key in list(r.evidence)[:2])
-        score_text = f"CCS {format_number(None if pd.isna(r.value) else r.value)}" + (
-            f" ({r.reason})" if pd.isna(r.value) else ""
+        st.info(
+            f"No request was made for this step: {escape_markdown(str(scores['reason'].iloc[0]))}."
         )
-        left, right = st.columns(2)
-        for column, title, (request, reply), score in (
-            (left, "Baseline", base, ""),
-            (right, "Ablated", ablated, score_text),
-        ):
+        return
+    exchange_by_key = cached.logged_exchanges(tuple(evidence.request_keys(scores)))
+    for draw in scores.sort_values("sample").itertuples():
+        baseline_exchange, ablated_exchange = (
+            exchange_by_key.get(key, (None, None)) for key in list(draw.evidence)[:2]
+        )
+        score_text = f"CCS {components.number_text(draw.value)}"
+        if pd.isna(draw.value):
+            score_text += f" ({draw.reason})"
+        sides = (("Baseline", baseline_exchange, ""), ("Ablated", ablated_exchange, score_text))
+        for column, (title, (request, reply), side_score) in zip(st.columns(2), sides, strict=True):
+            rows = [
+                TextRow(0, title, cached.reply_text(reply), score=side_score),
+                TextRow(1, "Prompt", request_text(request)),
+            ]
             with column:
-                show_blocks(
-                    [
-                        Block(0, title, cached.reply_text(reply), score=score),
-                        Block(1, "Prompt", request_text(request)),
-                    ],
-                    key=f"{title}-{item.id}-{step}-{r.sample}-{r.Index}",
-                )
+                render_rows(rows, key=f"{title}-{item.id}-{step}-{draw.sample}-{draw.Index}")
         st.caption(
-            f"Draw {int(r.sample) + 1}. Ground truth:"
-            f" {'none' if item.answer is None else as_code(shorten(item.answer))}."
+            f"Draw {int(draw.sample) + 1}. Ground truth:"
+            f" {'none' if item.answer is None else escape_markdown(shorten(item.answer))}."
         )
 
 
@@ -172,13 +237,15 @@ def request_text(request: dict[str, Any] | None) -> str:
     """Return the text of a request: its messages, the texts to embed, or premise and hypothesis."""
     if request is None:
         return "n/a: the log holds no text of this request"
+    if request.get("model", {}).get("provider") == RECORDED_PROVIDER:
+        return "n/a: the reply is from an imported log, which had a prompt of its own"
     if "messages" not in request:
         return (
             "\n".join(request.get("texts", ()))
             or f"{request.get('premise')}\n\nsupports\n\n{request.get('hypothesis')}"
         )
     return "\n".join(
-        [*(m["content"] for m in request["messages"]), request.get("prefix", "")]
+        [*(message["content"] for message in request["messages"]), request.get("prefix", "")]
     ).strip()
 
 
@@ -187,80 +254,79 @@ def render_entropy(row: dict[str, Any], item: Item) -> None:
 
     The chain is shown too where it is the model's own.
     """
-    table = cached.view(row).item_scores(item.id)
-    scores = table[table["scorer"] == "entropy"]
+    if not cached.has_scorer(row, "entropy"):
+        return
+    item_scores = cached.cached_run_view(row).item_scores(item.id)
+    scores = item_scores[item_scores["scorer"] == "entropy"]
     if scores.empty:
         return
-    st.subheader("Entropy")
-    steps = entropy_steps(scores)
-    if steps["mean"].isna().all():
-        first = scores[scores["metric"] == "step_entropy"]["reason"]
-        st.info(f"No step has an entropy: {as_code(str(first.iloc[0]))}.")
+    st.header("Entropy")
+    step_entropies = entropy_steps(scores)
+    if step_entropies["mean"].isna().all():
+        reasons = scores[scores["metric"] == "step_entropy"]["reason"]
+        st.info(f"No step has an entropy: {escape_markdown(str(reasons.iloc[0]))}.")
         return
     params = next(
-        spec.params for spec in cached.run_plan(row["id"]).scorers if spec.name == "entropy"
+        spec.params for spec in cached.parse_plan(row["plan"]).scorers if spec.name == "entropy"
     )
-    components.show_figure(
+    charts.show_figure(
         "entropy_by_step",
-        steps,
+        step_entropies,
         key=f"entropy-{item.id}",
         note=f"A jump: more than {params['jump_nats']:g} nats above the mean of the earlier steps.",
-        evidence=(page("item"), {"run": row["id"], "item": item.id}),
+        evidence=evidence.requests_address(row, item.id),
+        paper=charts.PaperFigure(row["id"], "entropy_by_step", FigureChoice(item=item.id)),
     )
-    st.markdown(" ".join(flag_lines(scores)))
-    with st.container(horizontal=True):
-        for card in CARDS:
-            components.show_card(card.name)
+    st.markdown(" ".join(entropy_flag_texts(scores)))
+    show_cards(*(card.name for card in CARDS))
     if params["chain"] == "own":
         st.caption("The chain that the model wrote, with its log-probabilities:")
-        show_blocks(
-            entropy_blocks(steps, _model_chain_texts(scores)), key=f"entropy-chain-{item.id}"
+        render_rows(
+            entropy_rows(step_entropies, _load_model_steps(scores)), key=f"entropy-chain-{item.id}"
         )
 
 
-def flag_lines(scores: pd.DataFrame) -> list[str]:
+def entropy_flag_texts(scores: pd.DataFrame) -> list[str]:
     """Return, for each flag, the steps that have it or why none can; then the trend."""
     lines = []
     for metric, label in ENTROPY_FLAGS.items():
-        flags = scores[scores["metric"] == metric]
-        flagged = [str(int(step) + 1) for step in sorted(flags[flags["value"] == 1]["step"])]
-        if flags["value"].isna().all():
-            lines.append(f"{label}: n/a, {as_code(str(flags['reason'].iloc[-1]))}.")
-        else:
-            lines.append(
-                f"{label}: at step{'s' * (len(flagged) > 1)} {', '.join(flagged)}."
-                if flagged
-                else f"{label}: at no step."
-            )
-    trend = scores[scores["metric"] == "entropy_trend"].iloc[0]
-    reason = (
-        f", {as_code(str(trend['reason']))}" if pd.isna(trend["value"]) else " (Spearman, −1 to 1)"
-    )
-    return [*lines, f"Trend over the chain: {components.number_text(trend['value'])}{reason}."]
+        flag_scores = scores[scores["metric"] == metric]
+        flagged_steps = [
+            str(int(step) + 1) for step in sorted(flag_scores[flag_scores["value"] == 1]["step"])
+        ]
+        text = (
+            f"at step{'s' * (len(flagged_steps) > 1)} {', '.join(flagged_steps)}"
+            if flagged_steps
+            else "at no step"
+        )
+        if flag_scores["value"].isna().all():
+            text = f"n/a, {escape_markdown(str(flag_scores['reason'].iloc[-1]))}"
+        lines.append(f"{label}: {text}.")
+    trend_score = scores[scores["metric"] == "entropy_trend"].iloc[0]
+    text = f"{components.number_text(trend_score['value'])} (Spearman, −1 to 1)"
+    if pd.isna(trend_score["value"]):
+        text = f"n/a, {escape_markdown(str(trend_score['reason']))}"
+    return [*lines, f"Trend over the chain: {text}."]
 
 
-def entropy_blocks(steps: pd.DataFrame, texts: list[str]) -> list[Block]:
+def entropy_rows(step_entropies: pd.DataFrame, step_texts: list[str]) -> list[TextRow]:
     """Return one row per step, in reading order, coloured by its mean entropy."""
     rows = []
-    for r in steps.to_dict("records"):
-        known, at = not pd.isna(r["mean"]), int(r["step"])
-        score = f"{format_number(r['mean'])} nats" if known else "n/a"
-        text = texts[at] if at < len(texts) else "n/a: the log does not hold this reply"
-        hint = f"entropy {score}" if known else f"n/a: {r['reason']}"
-        rows.append(
-            Block(
-                at,
-                f"{at + 1}",
-                text,
-                shade(r["mean"], 0.0, MAX_ENTROPY) if known else None,
-                score,
-                hint,
-            )
+    for entropy in step_entropies.to_dict("records"):
+        step = int(entropy["step"])
+        text = (
+            step_texts[step] if step < len(step_texts) else "n/a: the log does not hold this reply"
         )
+        tint, score_text, hint = 0.0, "n/a", f"n/a: {entropy['reason']}"
+        if not pd.isna(entropy["mean"]):
+            score_text = f"{format_number(entropy['mean'])} nats"
+            tint = min(max(float(entropy["mean"]) / MAX_ENTROPY, 0.0), 1.0)
+            hint = f"entropy {score_text}"
+        rows.append(TextRow(step, f"{step + 1}", text, score=score_text, hint=hint, tint=tint))
     return rows
 
 
-def _model_chain_texts(scores: pd.DataFrame) -> list[str]:
-    keys = tuple(dict.fromkeys(key for evidence in scores["evidence"] for key in evidence))
-    replies = (reply for _, reply in cached.exchanges(keys).values())
+def _load_model_steps(scores: pd.DataFrame) -> list[str]:
+    keys = tuple(evidence.request_keys(scores))
+    replies = (reply for _, reply in cached.logged_exchanges(keys).values())
     return next((list(model_steps(str(reply.get("text", "")))) for reply in replies if reply), [])

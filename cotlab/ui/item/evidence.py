@@ -13,11 +13,11 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables.reliability import composite_components
-from cotlab.core.resources import page
+from cotlab.core.resources import page_path
 from cotlab.core.types import Plan
-from cotlab.metrics.composite.scorer import SCORER_OF, composite
+from cotlab.metrics.composite.scorer import SCORER_BY_COMPONENT, composite
 from cotlab.ui import cached
-from cotlab.ui.text import as_code
+from cotlab.ui.text import escape_markdown
 
 COMPONENT_DETAILS = {
     "C": "the paraphrases' answers behind consistency (C)",
@@ -27,131 +27,170 @@ COMPONENT_DETAILS = {
     "F": "the flagged spans behind red flags (F)",
 }
 """Detail that a component's own scorer stores, and the composite does not."""
-ITEM_VIEW = "One item"
-NO_LINK = "none"
-NONE = "No request was made for it: it is computed from the texts."
+ITEM_TAB_LABEL = "One item"
+ITEM_VIEWS = {"reliability": ITEM_TAB_LABEL, "robustness": ITEM_TAB_LABEL, "steps": "One chain"}
+"""Label of the tab of one item on each page that has one."""
+NO_LINK_TEXT = "none"
+NO_REQUEST_TEXT = "No request was made for it: it is computed from the texts."
 
 
-def has_scorer(*names: str) -> Callable[[Plan], bool]:
+def make_scorer_filter(*names: str) -> Callable[[Plan], bool]:
     """Return a predicate: whether a plan has one of these scorers."""
     return lambda plan: any(spec.name in names for spec in plan.scorers)
 
 
 def has_robustness(plan: Plan) -> bool:
     """Return whether a plan measures robustness, by its own scorer or by the composite."""
-    return has_scorer("robustness", "causal")(plan) or "R" in composite_components(plan)
+    return make_scorer_filter("robustness", "causal")(plan) or "R" in composite_components(plan)
 
 
-PAGES: Mapping[str, tuple[str, str, Callable[[Plan], bool]]] = {
-    "steps": ("Steps", "stairs", has_scorer("ablation")),
-    "reliability": ("Reliability", "shield", has_scorer("composite", *SCORER_OF.values())),
+RUN_PAGES: Mapping[str, tuple[str, str, Callable[[Plan], bool]]] = {
+    "steps": ("Steps", "stairs", make_scorer_filter("ablation")),
+    "reliability": (
+        "Reliability",
+        "shield",
+        make_scorer_filter("composite", *SCORER_BY_COMPONENT.values()),
+    ),
     "robustness": ("Robustness", "vibration", has_robustness),
-    "mediation": ("Mediation", "conversion_path", has_scorer("mediation")),
+    "mediation": ("Mediation", "conversion_path", make_scorer_filter("mediation")),
 }
 """Label, icon and predicate (which plans it can show) of each page that analyses a run."""
 
 
 def render_run_links(row: dict[str, Any], item_id: str | None = None) -> None:
     """Show a link to every page that can show this run, or one of its items."""
-    plan = cached.run_plan(row["id"])
-    of = {} if item_id is None else {"item": item_id}
-    for name, (label, icon, shows) in PAGES.items():
-        if shows(plan):
-            view = {"view": ITEM_VIEW} if of and name in ("reliability", "robustness") else {}
+    plan = cached.parse_plan(row["plan"])
+    item_query = {} if item_id is None else {"item": item_id}
+    for name, (label, icon, can_show) in RUN_PAGES.items():
+        if can_show(plan):
+            view_label = ITEM_VIEWS.get(name) if item_query else None
+            view_query = {} if view_label is None else {"view": view_label}
             st.page_link(
-                page(name),
+                page_path(name),
                 label=label,
                 icon=f":material/{icon}:",
-                query_params={"run": row["id"], **of, **view},
+                query_params={"run": row["id"], **item_query, **view_query},
             )
 
 
 def score_id(metric: str, facet: str, step: Any = None, sample: Any = 0) -> str:
     """Return a score's name in an address: ``feature feature=C,profile=phase3``; steps from 0."""
-    pieces = [metric, ",".join(f"{k}={v}" for k, v in json.loads(facet).items())]
-    pieces += [] if step is None or pd.isna(step) else [f"step={int(step)}"]
+    segments = [metric, ",".join(f"{name}={value}" for name, value in json.loads(facet).items())]
+    segments += [] if step is None or pd.isna(step) else [f"step={int(step)}"]
     return " ".join(
-        [part for part in pieces if part] + ([f"draw={int(sample)}"] if int(sample) else [])
+        [segment for segment in segments if segment]
+        + ([f"draw={int(sample)}"] if int(sample) else [])
     )
 
 
 def score_ids(scores: pd.DataFrame) -> list[str]:
     """Return the name in an address of each score."""
     columns = (scores[name] for name in ("metric", "facet", "step", "sample"))
-    return [score_id(*map(_plain, values)) for values in zip(*columns, strict=True)]
+    return [score_id(*map(_na_to_none, values)) for values in zip(*columns, strict=True)]
 
 
-def _plain(value: Any) -> Any:
+def _na_to_none(value: Any) -> Any:
     return None if value is pd.NA else value
 
 
-def requests_of(row: dict[str, Any], item_id: str, score: str) -> dict[str, str]:
-    """Return the query of the page Item that shows the requests of one score."""
-    return {"run": row["id"], "item": item_id, "score": score}
+def request_keys(scores: pd.DataFrame) -> list[str]:
+    """Return the keys of the requests behind scores, each once."""
+    return list(dict.fromkeys(key for score_keys in scores["evidence"] for key in score_keys))
 
 
-def render_request_link(
-    row: dict[str, Any], item_id: str, key: str, label: str = "Request and reply"
+def requests_address(
+    row: dict[str, Any], item_id: str, **selection: str
+) -> tuple[str, dict[str, str]]:
+    """Return page and query of an item's requests, or of those of one ``score`` or ``request``."""
+    return page_path("item"), {"run": row["id"], "item": item_id, **selection}
+
+
+def render_requests_link(
+    row: dict[str, Any], item_id: str, label: str = "Requests and replies", **selection: str
 ) -> None:
-    """Show a link to one request of an item and its reply."""
-    where = {"run": row["id"], "item": item_id, "request": key}
-    st.page_link(page("item"), label=label, icon=":material/fact_check:", query_params=where)
-
-
-def requests_url(row: dict[str, Any], item_id: str, score: str) -> str:
-    """Return the address of one score's requests, for the cell of a table."""
-    return f"/item?{urlencode(requests_of(row, item_id, score), quote_via=quote, safe='')}"
+    """Show a link to an item's requests, or to those of one ``score`` or ``request``."""
+    path, query = requests_address(row, item_id, **selection)
+    st.page_link(path, label=label, icon=":material/fact_check:", query_params=query)
 
 
 def requests_cell(row: dict[str, Any], item_id: str, score: str, keys: Any) -> str | None:
-    """Return the cell that links a score to its requests; None where it has none."""
-    return requests_url(row, item_id, score) if len(keys) else None
+    """Return the cell of a table that links a score to its requests; None where it has none."""
+    _, query = requests_address(row, item_id, score=score)
+    return f"/item?{urlencode(query, quote_via=quote, safe='')}" if len(keys) else None
 
 
-LINK = st.column_config.LinkColumn(
-    "evidence",
-    display_text="requests",
-    width="small",
-    help="None: no request was made, it is computed from the texts.",
-)
+def render_linked_table(
+    table: Any, key: str, column_config: Mapping[str, Any] | None = None, height: Any = "content"
+) -> None:
+    """Show a table whose column "behind it" links to requests and "why n/a" has reasons."""
+    st.dataframe(
+        table,
+        hide_index=True,
+        key=key,
+        height=height,
+        placeholder=NO_LINK_TEXT,
+        column_config=EVIDENCE_COLUMN_CONFIG | dict(column_config or {}),
+    )
 
 
-def missing_components(row: dict[str, Any], *only: str) -> list[str]:
+RIGHT_ALIGNED_COLUMN = st.column_config.TextColumn(alignment="right")
+EVIDENCE_COLUMN_CONFIG = {
+    "behind it": st.column_config.LinkColumn(
+        "evidence",
+        display_text="requests",
+        width="small",
+        help="None: no request was made, it is computed from the texts.",
+    ),
+    "value": RIGHT_ALIGNED_COLUMN,
+    "why n/a": st.column_config.TextColumn("reason", width="large"),
+}
+
+
+def composite_only_components(row: dict[str, Any], *component_names: str) -> list[str]:
     """Return the components that only the composite measured, without their own scorer's detail."""
-    plan = cached.run_plan(row["id"])
+    plan = cached.parse_plan(row["plan"])
     return [
-        part
-        for part in composite_components(plan)
-        if (not only or part in only) and not has_scorer(SCORER_OF[part])(plan)
+        component
+        for component in composite_components(plan)
+        if (not component_names or component in component_names)
+        and not make_scorer_filter(SCORER_BY_COMPONENT[component])(plan)
     ]
 
 
-def render_how_to_add(row: dict[str, Any], *only: str) -> None:
+def render_missing_detail_help(row: dict[str, Any], *component_names: str) -> None:
     """Show what the composite alone does not store, and how to add it; nothing where all is."""
-    missing = missing_components(row, *only)
-    if not missing:
+    composite_only_names = composite_only_components(row, *component_names)
+    if not composite_only_names:
         return
-    spec = next(spec for spec in cached.run_plan(row["id"]).scorers if spec.name == "composite")
-    profile = str(spec.params.get("profile", composite.options["profile"]))
-    file = Path(str(row["output"] or "")) / "run.yaml"
+    composite_spec = next(
+        composite_spec
+        for composite_spec in cached.parse_plan(row["plan"]).scorers
+        if composite_spec.name == "composite"
+    )
+    profile = str(composite_spec.params.get("profile", composite.options["profile"]))
+    config_path = Path(str(row["output"] or "")) / "run.yaml"
     command = (
-        f"cotlab run --config {shlex.quote(str(file) if file.is_file() else 'run.yaml')} --profile"
+        "cotlab run --config"
+        f" {shlex.quote(str(config_path) if config_path.is_file() else 'run.yaml')} --profile"
         f" {profile}"
     )
     st.info(
-        "This run has the composite without the scorers of its components: it has their"
-        f" numbers, but not {_listed(missing)}. The profile {as_code(profile)} adds those"
-        " scorers; requests in the log are not sent again."
+        "This run has the composite without the scorers of its components: it has their numbers,"
+        f" but not {_component_details_text(composite_only_names)}. The profile"
+        f" {escape_markdown(profile)} adds those scorers; requests in the log are not sent again."
     )
-    st.code(command, language="bash", wrap_lines=True)
+    st.code(command, language=None, wrap_lines=True)
     st.page_link(
-        page("new_run"),
+        page_path("new_run"),
         label="Clone with the components' scorers",
         icon=":material/content_copy:",
         query_params={"from": row["id"], "profile": profile},
     )
 
 
-def _listed(missing: list[str]) -> str:
-    named = [COMPONENT_DETAILS[part] for part in sorted(missing, key=list(COMPONENT_DETAILS).index)]
-    return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+def _component_details_text(component_names: list[str]) -> str:
+    details = [
+        COMPONENT_DETAILS[component]
+        for component in sorted(component_names, key=list(COMPONENT_DETAILS).index)
+    ]
+    return details[0] if len(details) == 1 else f"{', '.join(details[:-1])} and {details[-1]}"

@@ -1,4 +1,4 @@
-// A warning about unconfirmed actions of other raters in this window (stored by widget.js), which nobody sends meanwhile.
+// A warning about unconfirmed actions of other raters in this window (stored by widget.js), which nobody sends meanwhile; it keeps the rater's name too.
 
 const KEY_PREFIX = "cotlab-desk ";
 
@@ -14,7 +14,14 @@ function waiting(rater) {
   return pending;
 }
 
+// The browser keeps the name that a rater without a login typed, for the next visit; an empty one is forgotten.
+function keepName({ cookie, name }) {
+  const age = name ? 180 * 24 * 3600 : 0;
+  document.cookie = `${cookie}=${encodeURIComponent(name)}; path=/; max-age=${age}; SameSite=Strict`;
+}
+
 export default function ({ parentElement, data }) {
+  keepName(data);
   parentElement.querySelector(".desk-waiting")?.remove(); // the style element stays
   const box = document.createElement("div");
   box.className = "desk-waiting";

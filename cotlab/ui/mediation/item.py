@@ -9,30 +9,35 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables import mediation as tables
-from cotlab.analysis.tables.mediation import NATS, Setting
-from cotlab.core.resources import page
+from cotlab.analysis.tables.declare import FigureChoice
+from cotlab.analysis.tables.mediation import Setting
 from cotlab.core.types import Item
 from cotlab.figures.mediation import metric_label
-from cotlab.figures.span_heatmap import span_name, span_order
+from cotlab.figures.span_heatmap import span_name, span_sort_key
 from cotlab.figures.style import ORANGE, VIRIDIS, interval_text
-from cotlab.metrics.mediation.spread import RESAMPLES
-from cotlab.ui import cached, components
-from cotlab.ui.item import chain
-from cotlab.ui.item.chain import Block, show_blocks
-from cotlab.ui.mediation.suite import HEADLINE, IMPORTED, is_published
+from cotlab.metrics.mediation.spread import N_RESAMPLES
+from cotlab.ui import cached, charts, components
+from cotlab.ui.item import chain, evidence
+from cotlab.ui.item.chain import TextRow, render_rows
+from cotlab.ui.mediation.suite import (
+    HEADLINE_METRICS,
+    PUBLISHED_HEADLINE,
+    index_label,
+    is_published,
+)
 from cotlab.ui.pickers import select_option
-from cotlab.ui.text import as_code
+from cotlab.ui.text import escape_markdown
 
-ROLES = {
+ROLE_STYLE_BY_SPAN = {
     "chain": ("patched", VIRIDIS[3]),
     "question": ("control", ORANGE),
     "cue": ("untouched", None),
     "": ("untouched", None),
 }
 """Role and colour of the tokens of each span."""
-BETWEEN = "\u00a0· "
+TOKEN_SEPARATOR = "\u00a0· "
 """Separator of tokens; a line never starts with the dot."""
-METRICS = ("cmi", "share", "mass_lost", "drop_cot", "drop_control")
+SPREAD_METRICS = ("cmi", "share", "mass_lost", "drop_cot", "drop_control")
 
 
 def render_tokens(row: dict[str, Any], item: Item, setting: Setting) -> None:
@@ -40,91 +45,96 @@ def render_tokens(row: dict[str, Any], item: Item, setting: Setting) -> None:
     if is_published(row):
         st.info("Imported: the published rows hold neither the text nor its tokens.")
         return
-    scores = cached.mediation_scores(
-        row["id"], int(row["revision"]), ("baseline_logp", "cmi"), item.id
-    )
-    keys = tuple(
-        dict.fromkeys(key for entries in setting.of(scores)["evidence"] for key in entries)
-    )
-    entries = cached.exchanges(keys)
-    replies = (
-        entries.get(key, (None, None))[1] for key in keys
-    )  # in the order of the evidence: the item's own reply is the first
-    located = next(
-        (reply["located"] for reply in replies if reply is not None and reply.get("located")), None
-    )
-    if located is None:
+    metrics = ("baseline_logp", "cmi")
+    scores = cached.mediation_scores(row["id"], int(row["revision"]), metrics, item.id)
+    keys = evidence.request_keys(setting.select_rows(scores))
+    exchanges = cached.logged_exchanges(tuple(keys))
+    # in the order of the evidence: the item's own reply is the first
+    replies = (exchanges[key][1] or {} for key in keys if key in exchanges)
+    located_tokens = next((reply["located"] for reply in replies if reply.get("located")), None)
+    if located_tokens is None:
         reasons = scores["reason"].dropna()
         st.info(
             "The log holds no token positions of this"
-            f" item{f': {as_code(str(reasons.iloc[0]))}' if len(reasons) else ''}."
+            f" item{f': {escape_markdown(str(reasons.iloc[0]))}' if len(reasons) else ''}."
         )
         return
-    show_blocks(token_blocks(located), key=f"tokens-{row['id']}-{item.id}")
+    render_rows(token_rows(located_tokens), key=f"tokens-{row['id']}-{item.id}")
     st.caption(
-        f"{len(located['pieces'])} tokens, separated by dots; positions count from 0. The"
+        f"{len(located_tokens['pieces'])} tokens, separated by dots; positions count from 1. The"
         " chain's states are replaced at the input of each layer of a span"
-        f" ({located['layers']} layers); control draws use as many positions of the question"
+        f" ({located_tokens['layers']} layers); control draws use as many positions of the question"
         " as the chain has, or all if it has fewer. The answer's own positions are never"
         " touched."
     )
 
 
-def token_blocks(located: dict[str, Any]) -> list[Block]:
+def token_rows(located_tokens: dict[str, Any]) -> list[TextRow]:
     """Return the groups of tokens with one role, in reading order."""
-    role = {
-        int(at): name for name, at_ in zip(ROLES, located["positions"], strict=False) for at in at_
+    span_by_position = {
+        int(position): span
+        for span, span_positions in zip(
+            ROLE_STYLE_BY_SPAN, located_tokens["positions"], strict=False
+        )
+        for position in span_positions
     }
-    pieces = [str(piece).replace("\n", "↵") for piece in located["pieces"]]
-    blocks = []
-    for i, (name, run) in enumerate(groupby(range(len(pieces)), key=lambda at: role.get(at, ""))):
-        at = list(run)
-        label, shade = ROLES[name]
-        position_range = f"{at[0]}–{at[-1]}" if len(at) > 1 else f"{at[0]}"
-        text = BETWEEN.join(pieces[k] for k in at)
-        blocks.append(
-            Block(
+    tokens = [str(token).replace("\n", "↵") for token in located_tokens["pieces"]]
+    token_spans = [span_by_position.get(position, "") for position in range(len(tokens))]
+    rows = []
+    for i, (group_span, group) in enumerate(
+        groupby(range(len(tokens)), key=token_spans.__getitem__)
+    ):
+        positions = list(group)
+        role, shade = ROLE_STYLE_BY_SPAN[group_span]
+        start, end = positions[0], positions[-1]
+        position_range = f"{start + 1}–{end + 1}" if end > start else f"{start + 1}"
+        text = TOKEN_SEPARATOR.join(tokens[start : end + 1])
+        rows.append(
+            TextRow(
                 i,
-                f"{name or 'other'}: {label}",
+                f"{group_span or 'other'}: {role}",
                 text,
                 shade,
-                f"{position_range} ({len(at)})",
+                f"{position_range} ({len(positions)})",
                 f"positions {position_range}",
             )
         )
-    return blocks
+    return rows
 
 
 def render_item_values(row: dict[str, Any], item: Item, setting: Setting) -> None:
     """Show the item's values with all layers patched."""
-    scores = setting.of(cached.mediation_scores(row["id"], int(row["revision"]), None, item.id))
+    scores = setting.select_rows(
+        cached.mediation_scores(row["id"], int(row["revision"]), None, item.id)
+    )
     scores = scores[scores["metric"] != "patch_drop"]
-    full_depth = scores[scores["span"].isin(("all", "")) & (scores["keep"] == "")]
-    headline = IMPORTED if is_published(row) else HEADLINE
-    first = {str(r["metric"]): r for r in full_depth.to_dict("records")}
-    bounds = item_spread_table(row, item, setting)
-    bounds = bounds[(bounds["span"] == "all") & bounds["lo"].notna()].set_index("metric")
+    all_layer_scores = scores[scores["span"].isin(("all", "")) & (scores["keep"] == "")]
+    headline = PUBLISHED_HEADLINE if is_published(row) else HEADLINE_METRICS
+    score_by_metric = {str(score["metric"]): score for score in all_layer_scores.to_dict("records")}
+    intervals = load_item_spread(row, item, setting)
+    intervals = intervals[(intervals["span"] == "all") & intervals["lo"].notna()].set_index(
+        "metric"
+    )
 
     def value_text(metric: str) -> str:
-        if metric not in first or metric not in bounds.index:
-            return components.number_text(first[metric]["value"]) if metric in first else "n/a"
+        if metric not in score_by_metric or metric not in intervals.index:
+            return (
+                components.number_text(score_by_metric[metric]["value"])
+                if metric in score_by_metric
+                else "n/a"
+            )
         return interval_text(
-            float(first[metric]["value"]),
-            float(bounds.at[metric, "lo"]),
-            float(bounds.at[metric, "hi"]),
+            float(score_by_metric[metric]["value"]),
+            float(intervals.at[metric, "lo"]),
+            float(intervals.at[metric, "hi"]),
         )
 
     components.show_numbers([(label, value_text(metric)) for metric, label in headline])
-    if is_published(row):
-        st.caption(
-            "Values of this item alone, without an interval: the published rows hold no single"
-            " draws."
-        )
-    else:
-        st.caption(
-            "Values of this item alone, with an interval over its donors and draws where"
-            " there are enough of them."
-        )
+    no_interval_note = "without an interval: the published rows hold no single draws."
+    interval_note = "with an interval over its donors and draws where there are enough of them."
+    st.caption(
+        f"Values of this item alone, {no_interval_note if is_published(row) else interval_note}"
+    )
     with st.expander("All values of this item"):
         frame = pd.DataFrame(
             {
@@ -136,15 +146,14 @@ def render_item_values(row: dict[str, Any], item: Item, setting: Setting) -> Non
                 "reason": scores["reason"].fillna(""),
             }
         )
-        st.dataframe(frame, hide_index=True, key=f"values-{item.id}", column_config=_RIGHT)
-    if is_published(row):
-        return
-    st.page_link(
-        page("item"),
-        label="Requests and replies",
-        icon=":material/fact_check:",
-        query_params={"run": row["id"], "item": item.id},
-    )
+        st.dataframe(
+            frame,
+            hide_index=True,
+            key=f"values-{item.id}",
+            column_config={"value": evidence.RIGHT_ALIGNED_COLUMN},
+        )
+    if not is_published(row):
+        evidence.render_requests_link(row, item.id)
 
 
 def render_draws(row: dict[str, Any], item: Item, setting: Setting) -> None:
@@ -154,9 +163,7 @@ def render_draws(row: dict[str, Any], item: Item, setting: Setting) -> None:
 
 
 def _render_drops(row: dict[str, Any], item: Item, setting: Setting) -> None:
-    drop_scores = setting.of(
-        cached.mediation_scores(row["id"], int(row["revision"]), ("patch_drop",), item.id)
-    )
+    drop_scores = _load_drop_scores(row, item, setting)
     if drop_scores.empty:
         if not is_published(row):
             st.info("This item has no patched forward pass.")
@@ -166,33 +173,36 @@ def _render_drops(row: dict[str, Any], item: Item, setting: Setting) -> None:
         for span in tables.drop_spans(drop_scores)
     }
     span = select_option("Layers", labels, "span") if labels else ""
-    visible = drop_scores[drop_scores["span"].isin((span, ""))]
-    evidence = (page("item"), {"run": row["id"], "item": item.id})
-    components.show_figure(
-        "drops_by_donor", tables.drop_table(drop_scores, span), key="drops", evidence=evidence
-    )
-    part = visible.iloc[components.page_slice(len(visible), f"draws-{item.id}-{span}")]
+    drop_rows = drop_scores[drop_scores["span"].isin((span, ""))]
+    table = tables.drop_table(drop_scores, span)
+    link = evidence.requests_address(row, item.id)
+    choice = FigureChoice(item=item.id, setting="~".join(setting), span=span)
+    paper = charts.PaperFigure(row["id"], "drops_by_donor", choice)
+    charts.show_figure("drops_by_donor", table, key="drops", evidence=link, paper=paper)
+    page_rows = drop_rows.iloc[components.page_slice(len(drop_rows), f"draws-{item.id}-{span}")]
     st.dataframe(
         pd.DataFrame(
             {
-                "part": [metric_label(p) for p in part["part"]],
-                "kept": part["keep"],
-                "donor": part["donor"].replace("", "none"),
-                "draw": part["sample"] + 1,
-                "value": [components.number_text(v) for v in part["value"]],
-                "reason": part["reason"].fillna(""),
+                "part": [metric_label(p) for p in page_rows["part"]],
+                "kept": page_rows["keep"],
+                "donor": page_rows["donor"].replace("", "none"),
+                "draw": page_rows["sample"] + 1,
+                "value": [components.number_text(v) for v in page_rows["value"]],
+                "reason": page_rows["reason"].fillna(""),
             }
         ),
         hide_index=True,
         key=f"draw-table-{item.id}",
-        column_config=_RIGHT,
+        column_config={"value": evidence.RIGHT_ALIGNED_COLUMN},
     )
 
 
-_RIGHT = {"value": st.column_config.TextColumn(alignment="right")}
+def _load_drop_scores(row: dict[str, Any], item: Item, setting: Setting) -> pd.DataFrame:
+    scores = cached.mediation_scores(row["id"], int(row["revision"]), ("patch_drop",), item.id)
+    return setting.select_rows(scores)
 
 
-def item_spread_table(row: dict[str, Any], item: Item, setting: Setting) -> pd.DataFrame:
+def load_item_spread(row: dict[str, Any], item: Item, setting: Setting) -> pd.DataFrame:
     """Return each estimate of an item with its interval over donors and draws.
 
     It has no row where nothing was patched.
@@ -203,7 +213,7 @@ def item_spread_table(row: dict[str, Any], item: Item, setting: Setting) -> pd.D
         int(row["revision"]),
         item.id,
         setting,
-        cached.run_plan(row["id"]).seed,
+        cached.parse_plan(row["plan"]).seed,
     )
 
 
@@ -218,14 +228,15 @@ def _cached_spread_table(
 
 def render_item_density(row: dict[str, Any], item: Item, setting: Setting) -> None:
     """Show the item's CMI by the share of its positions that were patched."""
-    drops = setting.of(
-        cached.mediation_scores(row["id"], int(row["revision"]), ("patch_drop",), item.id)
-    )
-    curve = tables.item_density_table(item_spread_table(row, item, setting), drops)
-    if curve.empty:
-        return
-    evidence = (page("item"), {"run": row["id"], "item": item.id})
-    components.show_figure("item_density", curve, key="item-density", evidence=evidence)
+    drop_scores = _load_drop_scores(row, item, setting)
+    density_table = tables.item_density_table(load_item_spread(row, item, setting), drop_scores)
+    if not density_table.empty:
+        link = evidence.requests_address(row, item.id)
+        choice = FigureChoice(item=item.id, setting="~".join(setting))
+        paper = charts.PaperFigure(row["id"], "item_density", choice)
+        charts.show_figure(
+            "item_density", density_table, key="item-density", evidence=link, paper=paper
+        )
 
 
 def render_item_spread(row: dict[str, Any], item: Item, setting: Setting) -> None:
@@ -234,38 +245,38 @@ def render_item_spread(row: dict[str, Any], item: Item, setting: Setting) -> Non
     Published rows have no intervals.
     """
     if is_published(row):
-        _published(row, item, setting)
+        _render_published_drops(row, item, setting)
         return
-    spread = item_spread_table(row, item, setting)
-    spread = spread[spread["metric"].isin(METRICS)]
+    spread = load_item_spread(row, item, setting)
+    spread = spread[spread["metric"].isin(SPREAD_METRICS)]
     if spread.empty:
         return
-    order = [
-        (span_order(span), METRICS.index(metric))
-        for span, metric in zip(spread["span"], spread["metric"], strict=True)
-    ]
-    spread = spread.assign(place=[(-kind, at, metric) for (kind, at), metric in order]).sort_values(
-        "place"
-    )
-    visible = pd.DataFrame(
+    metric_indices = [SPREAD_METRICS.index(metric) for metric in spread["metric"]]
+    span_sort_keys = [(-kind, start) for kind, start in map(span_sort_key, spread["span"])]
+    spread = spread.assign(
+        place=list(zip(span_sort_keys, metric_indices, strict=True))
+    ).sort_values("place")
+    spread_table = pd.DataFrame(
         {
             "layers": [span_name(str(span)) for span in spread["span"]],
-            "value": [_named(m) for m in spread["metric"]],
+            "value": spread["metric"].map(index_label),
             "value [95 % interval]": [
-                components.estimate_text(r) for r in spread.to_dict("records")
+                components.estimate_text(estimate) for estimate in spread.to_dict("records")
             ],
             "drops": spread["draws"],
             "donors": spread["donors"],
-            "resampled, or reason": [_how(r) for r in spread.to_dict("records")],
+            "resampled, or reason": [
+                _resampled_text(estimate) for estimate in spread.to_dict("records")
+            ],
         }
     )
     st.dataframe(
-        visible,
+        spread_table,
         hide_index=True,
-        height=400 if len(visible) > 11 else "content",
+        height=400 if len(spread_table) > 11 else "content",
         key=f"spread-{item.id}",
         column_config={
-            "value [95 % interval]": st.column_config.TextColumn(alignment="right"),
+            "value [95 % interval]": evidence.RIGHT_ALIGNED_COLUMN,
             "layers": st.column_config.TextColumn(width=70),
             "drops": st.column_config.NumberColumn(
                 width=65, help="Number of patched forward passes behind the value."
@@ -277,7 +288,7 @@ def render_item_spread(row: dict[str, Any], item: Item, setting: Setting) -> Non
         },
     )
     st.caption(
-        f"Percentile bootstrap over the donors and draws of this item alone, {RESAMPLES:,}"
+        f"Percentile bootstrap over the donors and draws of this item alone, {N_RESAMPLES:,}"
         " resamples: first donors are resampled with replacement, then the drops of each"
         " donor. The intervals show how far a value would move with other donors, not how"
         " certain it is for other items. There are few donors, so intervals tend to be too"
@@ -285,55 +296,44 @@ def render_item_spread(row: dict[str, Any], item: Item, setting: Setting) -> Non
     )
 
 
-def _how(row: dict[str, Any]) -> str:
+def _resampled_text(row: dict[str, Any]) -> str:
     """Return what was resampled, or why there is no interval."""
     if isinstance(row["reason"], str):
         return row["reason"]
-    return (
-        str(row["method"])
-        .removeprefix("bootstrap (percentile, ")
-        .replace(f", {RESAMPLES} resamples)", "")
-    )
+    method = str(row["method"]).removeprefix("bootstrap (percentile, ")
+    return method.replace(f", {N_RESAMPLES} resamples)", "")
 
 
-def _published(row: dict[str, Any], item: Item, setting: Setting) -> None:
+def _render_published_drops(row: dict[str, Any], item: Item, setting: Setting) -> None:
     """Show the published drops of each layer with the values derived from them."""
-    scores = setting.of(cached.mediation_scores(row["id"], int(row["revision"]), METRICS, item.id))
+    scores = setting.select_rows(
+        cached.mediation_scores(row["id"], int(row["revision"]), SPREAD_METRICS, item.id)
+    )
     if scores.empty:
         st.info("The file holds no row of this item.")
         return
     rows = []
-    for (span, _), group in scores.groupby(["span", "sample"]):
-        values = {
-            str(r["metric"]): components.number_text(r["value"]) for r in group.to_dict("records")
-        }
-        reasons = group["reason"].dropna()
-        line = {
-            "layers": span_name(str(span)),
-            **{_named(m): values.get(m, "n/a") for m in METRICS},
-        }
-        rows.append(
-            (
-                span_order(str(span)),
-                {**line, "why n/a": str(reasons.iloc[0]) if len(reasons) else ""},
-            )
+    for (span, _), group in sorted(
+        scores.groupby(["span", "sample"]), key=lambda pair: span_sort_key(str(pair[0][0]))
+    ):
+        text_by_metric = dict(
+            zip(group["metric"], group["value"].map(components.number_text), strict=True)
         )
-    rows.sort(key=lambda pair: pair[0])
-    right = st.column_config.TextColumn(alignment="right")
+        cells = {
+            index_label(metric_name): text_by_metric.get(metric_name, "n/a")
+            for metric_name in SPREAD_METRICS
+        }
+        reasons = [*group["reason"].dropna(), ""]
+        rows.append({"layers": span_name(str(span)), **cells, "why n/a": reasons[0]})
+    column_config = dict.fromkeys(map(index_label, SPREAD_METRICS), evidence.RIGHT_ALIGNED_COLUMN)
+    for metric, label in (("drop_cot", "Δ chain (nats)"), ("drop_control", "Δ control (nats)")):
+        column_config[index_label(metric)] = st.column_config.TextColumn(
+            label, alignment="right", help=metric_label(metric)
+        )
     st.dataframe(
-        pd.DataFrame([line for _, line in rows]),
+        pd.DataFrame(rows),
         hide_index=True,
         height=400 if len(rows) > 11 else "content",
         key=f"published-{item.id}",
-        column_config={_named(metric): right for metric in METRICS}
-        | {_named(m): _drop(m) for m in METRICS if m in NATS},
+        column_config=column_config,
     )
-
-
-def _named(metric: str) -> str:
-    return f"{metric_label(metric)} (nats)" if metric in NATS else metric_label(metric)
-
-
-def _drop(metric: str) -> Any:
-    label = {"drop_cot": "Δ chain (nats)", "drop_control": "Δ control (nats)"}[metric]
-    return st.column_config.TextColumn(label, alignment="right", help=metric_label(metric))

@@ -8,16 +8,23 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables import mediation as tables
-from cotlab.analysis.tables.declare import count_reasons
-from cotlab.analysis.tables.mediation import INDICES, NATS, NO_UNIT, Setting, full_depth_rows
+from cotlab.analysis.tables.declare import FigureChoice, count_reasons
+from cotlab.analysis.tables.mediation import (
+    INDEX_METRICS,
+    NATS_METRICS,
+    UNDRAWN_METRICS,
+    Setting,
+    all_layer_rows,
+)
 from cotlab.figures.mediation import metric_label
-from cotlab.figures.span_heatmap import span_name, span_order
+from cotlab.figures.span_heatmap import span_name, span_sort_key
 from cotlab.run.imports.mediation import is_imported
-from cotlab.ui import cached, components
+from cotlab.ui import cached, charts, components
+from cotlab.ui.components import render_headline, show_cards
 from cotlab.ui.pickers import select_option
-from cotlab.ui.text import as_code
+from cotlab.ui.text import escape_markdown
 
-HEADLINE = (
+HEADLINE_METRICS = (
     ("cmi", "CMI, all layers"),
     ("share", "Share"),
     ("mass_lost", "Mass lost"),
@@ -36,7 +43,7 @@ CONTROL_LABELS = {
     "own": "control from the item's own run",
     "published": "control as published",
 }
-IMPORTED = (
+PUBLISHED_HEADLINE = (
     ("cmi_over_spans", "CMI, mean over layers"),
     ("spans_defined", "Layers with a CMI"),
     ("no_cot_effect", "No CoT effect"),
@@ -46,27 +53,22 @@ IMPORTED = (
 
 def select_setting(row: dict[str, Any]) -> Setting | None:
     """Choose a patch source and a control; None (with a message) where nothing is scored."""
-    settings = {
-        "~".join(s): s
-        for s in tables.available_settings(
-            cached.mediation_scores(row["id"], int(row["revision"]), ("cmi",))
-        )
-    }
-    if not settings:
+    scores = cached.mediation_scores(row["id"], int(row["revision"]), ("cmi",))
+    setting_by_key = {"~".join(setting): setting for setting in tables.available_settings(scores)}
+    if not setting_by_key:
         st.info("No item has been scored for mediation yet.")
         return None
-    several = len({(setting.chain, setting.given) for setting in settings.values()}) > 1
-    labels = {key: _label(setting, several) for key, setting in settings.items()}
-    return settings[select_option("Source and control", labels, "source")]
+    shows_chain = len({(setting.chain, setting.given) for setting in setting_by_key.values()}) > 1
+    labels = {key: _setting_label(setting, shows_chain) for key, setting in setting_by_key.items()}
+    return setting_by_key[select_option("Source and control", labels, "source")]
 
 
-def _label(setting: Setting, several: bool) -> str:
-    source = SOURCE_LABELS.get(setting.source, "")
-    text = (
-        f"{setting.source}{f' ({source})' if source else ''},"
-        f" {CONTROL_LABELS.get(setting.control, setting.control)}"
-    )
-    return f"{text} · {setting.chain} chain, given as {setting.given}" if several else text
+def _setting_label(setting: Setting, shows_chain: bool) -> str:
+    source = setting.source
+    if source in SOURCE_LABELS:
+        source += f" ({SOURCE_LABELS[source]})"
+    text = f"{source}, {CONTROL_LABELS.get(setting.control, setting.control)}"
+    return f"{text} · {setting.chain} chain, given as {setting.given}" if shows_chain else text
 
 
 def render_mediation_summary(row: dict[str, Any], setting: Setting) -> None:
@@ -74,9 +76,9 @@ def render_mediation_summary(row: dict[str, Any], setting: Setting) -> None:
 
     Published rows have no such span; theirs are means over layers.
     """
-    estimates = full_depth_rows(setting_estimates(row, setting))
-    published = is_published(row)
-    if published:
+    estimates = all_layer_rows(load_setting_estimates(row, setting))
+    is_published_run = is_published(row)
+    if is_published_run:
         st.info(
             "Imported: these rows were published by others. CMI is recomputed from their drops; no"
             " request was made here, so there are no replies, tokens or single draws behind a"
@@ -88,45 +90,31 @@ def render_mediation_summary(row: dict[str, Any], setting: Setting) -> None:
             " item."
         )
         return
-    by_metric = {str(r["metric"]): r for r in estimates.to_dict("records")}
-    numbers, missing = [], []
-    for metric, label in IMPORTED if published else HEADLINE:
-        r = by_metric.get(metric)
-        n = 0 if r is None else int(r["n"])
-        numbers.append((f"{label}, n = {n}", "n/a" if r is None else components.estimate_text(r)))
-        if r is None or pd.isna(r["point"]):
-            missing.append(
-                f"{label}: n/a,"
-                f" {'not measured' if r is None else r['reason'] or 'no item has a defined value'}."
-            )
-    components.show_numbers(numbers)
-    components.plain_list(missing)
-    level = float(estimates["confidence"].iloc[0])
+    headline = PUBLISHED_HEADLINE if is_published_run else HEADLINE_METRICS
+    render_headline(estimates, headline, is_published=is_published_run)
+    confidence = float(estimates["confidence"].iloc[0])
     st.caption(
-        f"Means over n items with {100 * level:g} % intervals. CMI is clamped and blind to small"
-        " doses; mass lost is not."
+        f"Means over n items with {100 * confidence:g} % intervals. CMI is clamped and blind to"
+        " small doses; mass lost is not."
     )
-    with st.container(horizontal=True):
-        for metric, _ in IMPORTED if published else HEADLINE:
-            components.show_card(metric)
+    show_cards(*(metric for metric, _ in headline))
 
 
 def is_published(row: dict[str, Any]) -> bool:
     """Return whether the run was imported from published results."""
-    return is_imported(cached.run_plan(row["id"]))
+    return is_imported(cached.parse_plan(row["plan"]))
 
 
 def render_mediation_warnings(row: dict[str, Any], setting: Setting) -> None:
     """Show what limits the numbers above."""
-    table = setting.of(
-        cached.mediation_scores(row["id"], int(row["revision"]), ("control_is_noop",))
-    )
-    noop = table[(table["span"] == "all") & table["value"].notna()]
-    dead = int((noop["value"] > 0).sum())
-    if dead:
+    scores = cached.mediation_scores(row["id"], int(row["revision"]), ("control_is_noop",))
+    table = setting.select_rows(scores)
+    noop_scores = table[(table["span"] == "all") & table["value"].notna()]
+    n_noop_items = int((noop_scores["value"] > 0).sum())
+    if n_noop_items:
         st.warning(
-            f"The control changes nothing in {dead} of {len(noop)} items: it patches in the"
-            " same states. With such a control CMI is 1 for every model, faithful or not."
+            f"The control changes nothing in {n_noop_items} of {len(noop_scores)} items: it patches"
+            " in the same states. With such a control CMI is 1 for every model, faithful or not."
             " Use the drop and mass lost, or a control from another item."
         )
     if setting.source == "literal":
@@ -142,81 +130,95 @@ def render_mediation_warnings(row: dict[str, Any], setting: Setting) -> None:
         )
 
 
+def _choice_of(setting: Setting) -> FigureChoice:
+    return FigureChoice(setting="~".join(setting))
+
+
 def render_density(row: dict[str, Any], setting: Setting) -> None:
-    """Show CMI by the share of positions patched, for every source with this control."""
-    table = _table(row, "density", setting)
+    """Show CMI by the share of positions patched, of every source of this control."""
+    table = _build_table(row, "density", setting)
     if not table.empty:
-        components.show_run_figure("cmi_density", table, "density", row)
+        charts.show_run_figure("cmi_density", table, "density", row, choice=_choice_of(setting))
+
+
+def render_drop_density(row: dict[str, Any], setting: Setting) -> None:
+    """Show the drop in nats by the share of positions patched."""
+    drops = _build_table(row, "density_in_nats", setting)
+    if not drops.empty:
+        charts.show_run_figure(
+            "drop_density", drops, "drop-density", row, choice=_choice_of(setting)
+        )
 
 
 def render_spans(row: dict[str, Any], setting: Setting) -> None:
     """Show CMI, share and mass lost by span of layers, then CMI for every source."""
-    cells = _table(row, "spans", setting)
+    cells = _build_table(row, "spans", setting)
     if cells.empty:
         return
-    components.show_run_figure(
-        "span_heatmap", cells, "spans", row, note=f"Source {setting.source}."
+    charts.show_run_figure(
+        "span_heatmap",
+        cells,
+        "spans",
+        row,
+        note=f"Source {setting.source}.",
+        choice=_choice_of(setting),
     )
-    same = _table(row, "spans_of_sources", setting)
-    if same["source"].nunique() > 1:
+    source_cells = _build_table(row, "spans_of_sources", setting)
+    if source_cells["source"].nunique() > 1:
         with st.expander("CMI by span, all sources"):
-            components.show_run_figure("span_heatmap", same, "sources", row)
+            charts.show_run_figure(
+                "span_heatmap",
+                source_cells,
+                "sources",
+                row,
+                paper_name="span_heatmap_sources",
+                choice=_choice_of(setting),
+            )
 
 
 def render_layers(row: dict[str, Any], setting: Setting) -> None:
     """Show the index of each single layer, where the run has them."""
-    table = _table(row, "layers", setting)
+    table = _build_table(row, "layers", setting)
     if not table.empty:
-        components.show_run_figure("layer_profile", table, "layers", row)
+        charts.show_run_figure("layer_profile", table, "layers", row, choice=_choice_of(setting))
 
 
 def render_indices(row: dict[str, Any], setting: Setting) -> None:
     """Show every index with all layers patched, as a figure and a table."""
-    table = _table(row, "indices", setting)
+    table = _build_table(row, "indices", setting)
     if table.empty:
         return
-    reasons, left = undefined_reasons(row, setting), table["point"].notna() & table["lo"].isna()
-    bare = dict(
-        zip(
-            table.loc[left, "metric"],
-            table.loc[left, "reason"].fillna("too few items"),
-            strict=True,
-        )
+    scores = cached.mediation_scores(
+        row["id"], int(row["revision"]), (*INDEX_METRICS, *NATS_METRICS)
     )
-    components.show_run_figure(
-        "mediation_indices", table[~table["metric"].isin(NO_UNIT)], "indices", row
+    reasons_by_metric = _undefined_reason_texts(
+        all_layer_rows(setting.select_rows(scores)), "metric"
     )
-    st.dataframe(
-        pd.DataFrame(
-            {
-                "index": [
-                    f"{metric_label(m)} (nats)" if m in NATS else metric_label(m)
-                    for m in table["metric"]
-                ],
-                "mean [interval]": [components.estimate_text(r) for r in table.to_dict("records")],
-                "n": table["n"].tolist(),
-                "undefined": table["n_undefined"].tolist(),
-                "why undefined": [
-                    "; ".join(
-                        [f"{text} ({k})" for text, k in reasons.get(m, {}).items()]
-                        + ([f"no interval: {bare[m]}"] if m in bare else [])
-                    )
-                    for m in table["metric"]
-                ],
-            }
-        ),
-        hide_index=True,
-        height="content",
-        key="index-table",
-        column_config=_TABLE,
+    rows_without_interval = table[table["point"].notna() & table["lo"].isna()]
+    for metric, reason in zip(
+        rows_without_interval["metric"],
+        rows_without_interval["reason"].fillna("too few items"),
+        strict=True,
+    ):
+        reasons_by_metric.setdefault(metric, []).append(f"no interval: {reason}")
+    charts.show_run_figure(
+        "mediation_indices",
+        table[~table["metric"].isin(UNDRAWN_METRICS)],
+        "indices",
+        row,
+        choice=_choice_of(setting),
+    )
+    labels = [index_label(metric) for metric in table["metric"]]
+    _render_estimate_table(
+        table, "index", labels, [reasons_by_metric.get(metric, []) for metric in table["metric"]]
     )
     with st.expander("Definition of each index"):
-        cards = components.all_cards()
+        card_by_name = components.metric_cards_by_name()
         for metric in table["metric"]:
-            card = cards[metric]
+            card = card_by_name[metric]
             st.markdown(
-                f"**{metric_label(metric)}**: {as_code(card.formula)}. Does not show:"
-                f" {as_code(card.not_shown)}"
+                f"**{metric_label(metric)}**: {escape_markdown(card.formula)}. Does not show:"
+                f" {escape_markdown(card.not_shown)}"
             )
 
 
@@ -224,37 +226,42 @@ def render_published_layers(row: dict[str, Any], setting: Setting) -> None:
     """Show the published CMI by layer, and why it is undefined in some items."""
     if not is_published(row):
         return
-    table = setting_estimates(row, setting)
+    table = load_setting_estimates(row, setting)
     table = table[(table["metric"] == "cmi") & (table["span"] != "")]
-    table = table.sort_values("span", key=lambda spans_: spans_.map(span_order))
-    scores = setting.of(cached.mediation_scores(row["id"], int(row["revision"]), ("cmi",)))
-    reasons = {
-        span: count_reasons(group)
-        for span, group in scores[scores["value"].isna()].groupby("span")["reason"]
-    }
-    st.dataframe(
-        pd.DataFrame(
-            {
-                "layer": [span_name(str(span)) for span in table["span"]],
-                "mean [interval]": [components.estimate_text(r) for r in table.to_dict("records")],
-                "n": table["n"].tolist(),
-                "undefined": table["n_undefined"].tolist(),
-                "why undefined": [
-                    "; ".join(f"{text} ({k})" for text, k in reasons.get(span, {}).items())
-                    for span in table["span"]
-                ],
-            }
-        ),
-        hide_index=True,
-        key="layer-table",
-        column_config=_TABLE,
+    table = table.sort_values("span", key=lambda column: column.map(span_sort_key))
+    scores = setting.select_rows(cached.mediation_scores(row["id"], int(row["revision"]), ("cmi",)))
+    reasons_by_span = _undefined_reason_texts(scores, "span")
+    labels = [span_name(str(span)) for span in table["span"]]
+    _render_estimate_table(
+        table, "layer", labels, [reasons_by_span.get(span, []) for span in table["span"]]
     )
     st.caption(
         "CMI by layer: mean over the items where it is defined, and why it is not in the others."
     )
 
 
-_TABLE = {
+def _render_estimate_table(
+    table: pd.DataFrame, label_column: str, row_labels: list[str], reasons: list[list[str]]
+) -> None:
+    """Show estimates as a table, each with the reasons of its undefined values."""
+    st.dataframe(
+        pd.DataFrame(
+            {
+                label_column: row_labels,
+                "mean [interval]": [components.estimate_text(r) for r in table.to_dict("records")],
+                "n": table["n"].tolist(),
+                "undefined": table["n_undefined"].tolist(),
+                "why undefined": ["; ".join(texts) for texts in reasons],
+            }
+        ),
+        hide_index=True,
+        height="content" if label_column == "index" else "auto",
+        key=f"{label_column}-table",
+        column_config=_COLUMN_CONFIG,
+    )
+
+
+_COLUMN_CONFIG = {
     "index": st.column_config.TextColumn(width=192),
     "mean [interval]": st.column_config.TextColumn(alignment="right", width=214),
     "n": st.column_config.NumberColumn(width=48, help="Items with a value."),
@@ -263,18 +270,23 @@ _TABLE = {
 }
 
 
-def undefined_reasons(row: dict[str, Any], setting: Setting) -> dict[str, dict[str, int]]:
-    """Return, for each metric, how many items are undefined for which reason, commonest first."""
-    table = full_depth_rows(
-        setting.of(cached.mediation_scores(row["id"], int(row["revision"]), (*INDICES, *NATS)))
-    )
-    gone = table[table["value"].isna()]
-    return {str(metric): count_reasons(group) for metric, group in gone.groupby("metric")["reason"]}
+def index_label(metric: str) -> str:
+    """Return the name of an index for a table, with its unit."""
+    return f"{metric_label(metric)} (nats)" if metric in NATS_METRICS else metric_label(metric)
 
 
-def setting_estimates(row: dict[str, Any], setting: Setting) -> pd.DataFrame:
+def _undefined_reason_texts(scores: pd.DataFrame, column: str) -> dict[str, list[str]]:
+    """Return the reasons of undefined scores, with counts, for each value of a column."""
+    groups = scores[scores["value"].isna()].groupby(column)["reason"]
+    return {
+        str(name): [f"{text} ({n})" for text, n in count_reasons(group).items()]
+        for name, group in groups
+    }
+
+
+def load_setting_estimates(row: dict[str, Any], setting: Setting) -> pd.DataFrame:
     """Return the run's estimates of this setting."""
-    return setting.of(cached.mediation_estimates(row["id"], int(row["revision"])))
+    return setting.select_rows(cached.mediation_estimates(row["id"], int(row["revision"])))
 
 
 def render_mediation_notes(setting: Setting) -> None:
@@ -288,7 +300,7 @@ def render_mediation_notes(setting: Setting) -> None:
         return
     st.caption(
         "States at the input of the layers are replaced at the chain's positions (source"
-        f" {as_code(setting.source)}) and, as a control, at as many positions of the"
+        f" {escape_markdown(setting.source)}) and, as a control, at as many positions of the"
         " question. A drop shows that log P of the answer depends on these states. The"
         " absence of a drop does not show that the chain is decorative: the answer may also"
         " be stored elsewhere. Items whose two drops add up to less than 0.01 nat are"
@@ -296,9 +308,11 @@ def render_mediation_notes(setting: Setting) -> None:
     )
 
 
-def _table(row: dict[str, Any], kind: str, setting: Setting) -> pd.DataFrame:
+def _build_table(row: dict[str, Any], table_name: str, setting: Setting) -> pd.DataFrame:
     """Return a table of the run by the name of its function in ``tables``."""
-    scores = cached.mediation_scores(row["id"], int(row["revision"]), tables.METRICS_OF[kind])
+    scores = cached.mediation_scores(
+        row["id"], int(row["revision"]), tables.METRICS_BY_TABLE[table_name]
+    )
     estimates = cached.mediation_estimates(row["id"], int(row["revision"]))
-    table: pd.DataFrame = getattr(tables, kind)(scores, estimates, setting)
+    table: pd.DataFrame = getattr(tables, table_name)(scores, estimates, setting)
     return table

@@ -14,77 +14,85 @@ from cotlab.stats.power import (
     n_for_paired_t,
     n_for_rate,
 )
-from cotlab.ui.text import as_code
+from cotlab.ui.text import escape_markdown
 
-AIMS = {
+AIM_LABELS = {
     "rate": "One rate, to within a half width",
     "paired": "A difference of two rates on the same items",
     "mean": "A mean difference on the same items",
 }
 
 
-class Answer(NamedTuple):
+class PlannerAnswer(NamedTuple):
     """Answer of the planner."""
 
-    items: str
+    items_text: str
     """Number of items; "n/a" where none is enough."""
-    reached: str
+    reached_text: str
     """What that number reaches."""
-    method: str
+    method_text: str
     """The method, and what it assumes."""
 
 
 def render_planner() -> None:
-    """Show an expander that computes the items needed; it asks no model, changes no setting."""
+    """Show an expander that computes the items needed; it changes no setting."""
     with st.expander("How many items are needed?"):
-        aim = st.selectbox("For", list(AIMS), format_func=AIMS.__getitem__, key="plan-aim")
+        aim = st.selectbox(
+            "For", list(AIM_LABELS), format_func=AIM_LABELS.__getitem__, key="plan-aim"
+        )
         try:
-            answer = _rate() if aim == "rate" else _paired() if aim == "paired" else _mean()
+            answer = (
+                _plan_rate()
+                if aim == "rate"
+                else _plan_paired_rates()
+                if aim == "paired"
+                else _plan_mean_difference()
+            )
         except ValueError as error:
-            st.warning(as_code(str(error)))
+            st.warning(escape_markdown(str(error)))
             return
         with st.container(horizontal=True, gap="medium"):
-            st.metric("Items", answer.items, width="content")
-            st.metric("Reached", answer.reached, width="content")
-        st.caption(answer.method)
+            st.metric("Items", answer.items_text, width="content")
+            st.metric("Reached", answer.reached_text, width="content")
+        st.caption(answer.method_text)
 
 
-def planner_answer(needed: SampleSize, reached: str, method: str) -> Answer:
-    """Return an answer in words; where no number of items is enough, the reason."""
-    if needed.n is None or needed.reached is None:
-        return Answer(
-            "n/a", "n/a", f"{as_code(needed.reason or 'no number of items is enough')}. {method}"
+def planner_answer(sample_size: SampleSize, reached_format: str, method_text: str) -> PlannerAnswer:
+    """Return the planner's answer as text; where no number of items is enough, the reason."""
+    if sample_size.n is None or sample_size.reached is None:
+        return PlannerAnswer(
+            "n/a",
+            "n/a",
+            f"{escape_markdown(sample_size.reason or 'no number of items is enough')}."
+            f" {method_text}",
         )
-    return Answer(f"{needed.n:,}", reached.format(needed.reached), method)
-
-
-def _rate() -> Answer:
-    a, b = st.columns(2)
-    half = a.number_input(
-        "Half width of the interval",
-        0.01,
-        0.49,
-        0.1,
-        0.01,
-        key="plan-half",
-        help="0.1: ± 10 points.",
+    return PlannerAnswer(
+        f"{sample_size.n:,}", reached_format.format(sample_size.reached), method_text
     )
-    rate = b.number_input(
+
+
+def _plan_rate() -> PlannerAnswer:
+    left_column, right_column = st.columns(2)
+    label, hint = "Half width of the interval", "0.1: ± 10 points."
+    half_width = left_column.number_input(label, 0.01, 0.49, 0.1, 0.01, key="plan-half", help=hint)
+    rate = right_column.number_input(
         "Expected rate", 0.0, 1.0, 0.5, 0.05, key="plan-rate", help="0.5 needs the most items."
     )
     return planner_answer(
-        n_for_rate(half, rate),
+        n_for_rate(half_width, rate),
         "± {:.3f}",
         "Half the width of the 95 % Wilson interval (statsmodels). Items must ask different"
         " questions; undefined items do not count, so plan for more.",
     )
 
 
-def _paired() -> Answer:
-    a, b = st.columns(2)
-    first = a.number_input("Rate of the base", 0.0, 1.0, 0.6, 0.05, key="plan-first")
-    second = b.number_input("Rate of the other", 0.0, 1.0, 0.45, 0.05, key="plan-second")
-    phi = a.number_input(
+def _plan_paired_rates() -> PlannerAnswer:
+    left_column, right_column = st.columns(2)
+    base_rate = left_column.number_input("Rate of the base", 0.0, 1.0, 0.6, 0.05, key="plan-first")
+    other_rate = right_column.number_input(
+        "Rate of the other", 0.0, 1.0, 0.45, 0.05, key="plan-second"
+    )
+    phi = left_column.number_input(
         "Correlation of the two on one item",
         -1.0,
         1.0,
@@ -96,20 +104,21 @@ def _paired() -> Answer:
             " items are needed."
         ),
     )
-    power = b.number_input("Power", 0.5, 0.99, 0.8, 0.05, key="plan-power")
-    shares = discordant(first, second, phi)
+    power = right_column.number_input("Power", 0.5, 0.99, 0.8, 0.05, key="plan-power")
+    discordant_shares = discordant(base_rate, other_rate, phi)
     return planner_answer(
-        _for_mcnemar(shares.first_only, shares.second_only, power),
+        _cached_mcnemar_size(discordant_shares.first_only, discordant_shares.second_only, power),
         "power {:.3f}",
         "McNemar's exact test, two-sided, at 0.05, over all outcomes. Expected:"
-        f" {100 * shares.first_only:.3g} % of items are yes in the base only,"
-        f" {100 * shares.second_only:.3g} % in the other only. One test: several need more items.",
+        f" {100 * discordant_shares.first_only:.3g} % of items are yes in the base only,"
+        f" {100 * discordant_shares.second_only:.3g} % in the other only. One test: several need"
+        " more items.",
     )
 
 
-def _mean() -> Answer:
-    a, b = st.columns(2)
-    size = a.number_input(
+def _plan_mean_difference() -> PlannerAnswer:
+    left_column, right_column = st.columns(2)
+    effect_size = left_column.number_input(
         "Difference, in standard deviations of the differences",
         0.0,
         5.0,
@@ -120,9 +129,9 @@ def _mean() -> Answer:
             "Cohen's d_z: the page Compare shows it as effect; a pilot of five tells little of it."
         ),
     )
-    power = b.number_input("Power", 0.5, 0.99, 0.8, 0.05, key="plan-mean-power")
+    power = right_column.number_input("Power", 0.5, 0.99, 0.8, 0.05, key="plan-mean-power")
     return planner_answer(
-        n_for_paired_t(size, power=power),
+        n_for_paired_t(effect_size, power=power),
         "power {:.3f}",
         "Paired t test, two-sided, at 0.05 (statsmodels). Wilcoxon's test, which the page Compare"
         " shows, needs about 5 % more on normal differences.",
@@ -130,5 +139,7 @@ def _mean() -> Answer:
 
 
 @st.cache_data(show_spinner="Counting", max_entries=64)
-def _for_mcnemar(first_only: float, second_only: float, power: float) -> SampleSize:
-    return n_for_mcnemar(Discordant(first_only, second_only), power=power)
+def _cached_mcnemar_size(
+    first_only_share: float, second_only_share: float, power: float
+) -> SampleSize:
+    return n_for_mcnemar(Discordant(first_only_share, second_only_share), power=power)

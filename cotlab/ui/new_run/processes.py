@@ -10,18 +10,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cotlab.core.resources import checkout
+from cotlab.core.resources import checkout_root
 from cotlab.core.types import Suite
-from cotlab.run.config import as_yaml, run_fields
-from cotlab.run.launch import RUN_ID
+from cotlab.providers.keys import VARIABLES_FROM_FILES
+from cotlab.run.claims import RUN_ID_PATTERN
+from cotlab.run.config import config_to_yaml, run_fields
+from cotlab.run.fields import ENV_PREFIX
 from cotlab.store import write
 from cotlab.store.database import Store
 from cotlab.suites.jsonl import write_suite
 
-_STARTED: dict[str, subprocess.Popen[bytes]] = {}
+_PROCESS_BY_RUN: dict[str, subprocess.Popen[bytes]] = {}
 
 
-_CLEARED_VARIABLES = {name: "" for field in run_fields().values() for name in field.variables}
+_CLEARED_VARIABLES = {name: "" for field in run_fields().values() for name in field.env_variables}
 """Options of the environment do not reach a run that the page starts: its form has them all."""
 
 
@@ -30,9 +32,9 @@ def new_run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"[:-3]
 
 
-def keep_suite(store: Store, suite: Suite) -> Path:
-    """Keep a suite in the store, and as a file that a run can be started from."""
-    path = suite_path(store, suite)
+def save_suite(store: Store, suite: Suite) -> Path:
+    """Save a suite in the store, and as a file from which a run can be started."""
+    path = suite_file_path(store, suite)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_suite(suite, path)
@@ -41,80 +43,82 @@ def keep_suite(store: Store, suite: Suite) -> Path:
     return path
 
 
-def suite_path(store: Store, suite: Suite) -> Path:
-    """Return the file that a suite is kept in."""
+def suite_file_path(store: Store, suite: Suite) -> Path:
+    """Return the path of a stored suite's file."""
     return store.folder / "suites" / suite.digest[:16] / f"{suite.name}.jsonl"
 
 
-def spawn(store: Store, run_id: str, config: Mapping[str, Any]) -> None:
+def spawn_run(store: Store, run_id: str, config: Mapping[str, Any]) -> None:
     """Start ``cotlab run`` with these settings, from a file that repeats it, in a new session."""
-    folder = _folder(store, run_id)
+    folder = _run_folder(store, run_id)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "run.yaml").write_text(as_yaml(config), "utf-8")
-    server = (
-        ["--base-url", str(config["base_url"])] if config.get("base_url") else []
-    )  # named by whoever pressed the button
-    _start(
-        store, run_id, ["run", "--config", str(folder / "run.yaml"), "--run-id", run_id, *server]
-    )
+    (folder / "run.yaml").write_text(config_to_yaml(config), "utf-8")
+    arguments = ["run", "--config", str(folder / "run.yaml"), "--run-id", run_id]
+    if config.get("base_url"):  # named by whoever pressed the button
+        arguments += ["--base-url", str(config["base_url"])]
+    for option in ("role_base_url", "role_key_variable"):
+        if f"{ENV_PREFIX}{option.upper()}" not in VARIABLES_FROM_FILES:
+            for role, value in (config.get(option) or {}).items():
+                arguments += [run_fields()[option].flag, f"{role}={value}"]
+    _start_process(store, run_id, arguments)
 
 
 def spawn_resume(
     store: Store, run_id: str, *, retry_refused: bool = False, max_cost: float | None = None
 ) -> None:
     """``cotlab run --resume`` for a run that was stopped."""
-    more = (["--retry-refused"] if retry_refused else []) + (
-        ["--max-cost", str(max_cost)] if max_cost is not None else []
-    )
-    _start(store, run_id, ["run", "--resume", run_id, *more])
+    arguments = ["run", "--resume", run_id, *["--retry-refused"] * retry_refused]
+    if max_cost is not None:
+        arguments += ["--max-cost", str(max_cost)]
+    _start_process(store, run_id, arguments)
 
 
-def process_output(store: Store, run_id: str, lines: int = 6) -> str:
+def process_output(store: Store, run_id: str, n_lines: int = 6) -> str:
     """Return the end of the output of the run's process, for when it ended early."""
-    path = _folder(store, run_id) / "output.log"
+    path = _run_folder(store, run_id) / "output.log"
     if not path.exists():
         return ""
     output_lines = [
         line for line in path.read_text("utf-8", "replace").splitlines() if line.strip()
     ]
-    start = next(
+    first_line_index = next(
         (i for i, line in enumerate(output_lines) if line.startswith("error:")),
-        max(0, len(output_lines) - lines),
+        max(0, len(output_lines) - n_lines),
     )
-    return "\n".join(output_lines[start : start + 40])
+    return "\n".join(output_lines[first_line_index : first_line_index + 40])
 
 
 def has_started(store: Store, run_id: str) -> bool:
     """Return whether a process was started here for a run of this id."""
-    return RUN_ID.fullmatch(run_id) is not None and _folder(store, run_id).exists()
+    return RUN_ID_PATTERN.fullmatch(run_id) is not None and _run_folder(store, run_id).exists()
 
 
 def has_ended(run_id: str) -> bool:
-    """Whether the process that this server started for a run is gone."""
-    process = _STARTED.get(run_id)
+    """Return whether the process that this server started for a run has ended."""
+    process = _PROCESS_BY_RUN.get(run_id)
     return process is not None and process.poll() is not None
 
 
-def is_going(run_id: str) -> bool:
-    """Whether the process that this server started for a run is there."""
-    process = _STARTED.get(run_id)
+def is_running(run_id: str) -> bool:
+    """Return whether the process that this server started for a run is still running."""
+    process = _PROCESS_BY_RUN.get(run_id)
     return process is not None and process.poll() is None
 
 
-def _folder(store: Store, run_id: str) -> Path:
+def _run_folder(store: Store, run_id: str) -> Path:
     return store.folder / "processes" / Path(run_id).name
 
 
-def _start(store: Store, run_id: str, arguments: list[str]) -> None:
-    folder = _folder(store, run_id)
+def _start_process(store: Store, run_id: str, arguments: list[str]) -> None:
+    folder = _run_folder(store, run_id)
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "output.log").open("wb") as log:
-        _STARTED[run_id] = subprocess.Popen(
+    with (folder / "output.log").open("wb") as log_file:
+        _PROCESS_BY_RUN[run_id] = subprocess.Popen(
             [sys.executable, "-m", "cotlab", *arguments],
             stdin=subprocess.DEVNULL,
-            stdout=log,
+            stdout=log_file,
             stderr=subprocess.STDOUT,
-            cwd=checkout(),
+            cwd=checkout_root(),
             env={
                 **os.environ,
                 **_CLEARED_VARIABLES,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 import pandas as pd
 import streamlit as st
 
+from cotlab.analysis.checked_share import composite_lines
 from cotlab.analysis.tables import reliability as tables
 from cotlab.analysis.tables.chains import (
     ParaphraseChain,
@@ -16,142 +16,151 @@ from cotlab.analysis.tables.chains import (
     paraphrase_chains,
     wording_labels,
 )
-from cotlab.core.resources import page
+from cotlab.analysis.tables.declare import FigureChoice
+from cotlab.core.resources import page_path
 from cotlab.core.types import Item
-from cotlab.figures.reliability import COMPONENT_ORDER, NAMES
-from cotlab.figures.style import format_number
-from cotlab.metrics.composite.scorer import FEATURES, SCORER_OF
-from cotlab.ui import cached, components
+from cotlab.figures.reliability import COMPONENT_ORDER, PART_NAMES
+from cotlab.metrics.composite.scorer import FEATURE_SOURCES, SCORER_BY_COMPONENT
+from cotlab.store import read
+from cotlab.ui import cached, charts, components
+from cotlab.ui.components import show_cards
 from cotlab.ui.item import evidence
-from cotlab.ui.item.chain import Block, show_blocks
+from cotlab.ui.item.chain import TextRow, render_rows
+from cotlab.ui.linked import PageLink, show_linked_frame
 from cotlab.ui.pickers import select_option
-from cotlab.ui.text import as_code
+from cotlab.ui.text import escape_markdown
 
-CARDS = {part: FEATURES[part][1] for part in COMPONENT_ORDER if part in FEATURES} | {
-    "r_raw": "r_raw"
-}
+CARD_METRIC_BY_COMPONENT = {
+    component: FEATURE_SOURCES[component][1]
+    for component in COMPONENT_ORDER
+    if component in FEATURE_SOURCES
+} | {"r_raw": "r_raw"}
 """Metric whose card describes a component."""
 
 
 def render_component_means(row: dict[str, Any]) -> None:
     """Show each component's mean with its interval and n."""
-    rows = tables.component_scores(_scores(row))
+    rows = _load_component_scores(row)
     if rows.empty:
         st.info("No item has been scored for reliability yet.")
         return
-    table = tables.component_means(rows, cached.estimates(row["id"], int(row["revision"])))
-    absent = [part for part in COMPONENT_ORDER if part not in set(rows["part"])]
+    table = tables.component_means(rows, cached.load_estimates(row["id"], int(row["revision"])))
+    unmeasured_names = [
+        component for component in COMPONENT_ORDER if component not in set(rows["part"])
+    ]
     if table.empty:
         st.info(
             "The means are estimated when the run ends or is stopped. Single items are in the table"
             " and under One item."
         )
     else:
-        left_out = (
-            f"Not measured in this run: {', '.join(_component_label(part) for part in absent)}."
-            if absent
-            else ""
+        labels = [
+            f"{component} (scorer {SCORER_BY_COMPONENT.get(component, 'composite')})"
+            for component in unmeasured_names
+        ]
+        notes = [f"Not measured in this run: {', '.join(labels)}."] if unmeasured_names else []
+        notes += composite_lines(_estimate_records(row))
+        charts.show_run_figure("reliability_parts", table, "parts", row, note=" ".join(notes))
+    show_cards(
+        *(
+            metric
+            for component, metric in CARD_METRIC_BY_COMPONENT.items()
+            if component not in unmeasured_names
         )
-        components.show_run_figure("reliability_parts", table, "parts", row, note=left_out)
-    with st.container(horizontal=True):
-        for part, metric in CARDS.items():
-            if part not in absent:
-                components.show_card(metric)
+    )
 
 
 def render_reliability_items(row: dict[str, Any]) -> None:
     """List every item with its components and diagnoses, sorted across all pages."""
-    scores = _scores(row)
-    rows = tables.component_scores(scores)
+    scores = _load_scores(row)
+    rows = _load_component_scores(row)
     if rows.empty:
         return
-    st.subheader("Items")
+    st.header("Items")
     table = tables.item_reliability_rows(rows, scores)
-    measured = [part for part in COMPONENT_ORDER if part in table.columns]
-    table = _only_diagnosed(table)
-    orders = {"item": "item"}
-    for part in reversed(measured):
-        orders |= {f"{part}-up": f"{part}, lowest first", f"{part}-down": f"{part}, highest first"}
-    by, _, direction = select_option("Sorted by", orders, "sort").partition("-")
+    measured_names = [component for component in COMPONENT_ORDER if component in table.columns]
+    table = _filter_by_diagnosis(table)
+    order_labels = {"item": "item"}
+    for component in reversed(measured_names):
+        order_labels |= {
+            f"{component}-up": f"{component}, lowest first",
+            f"{component}-down": f"{component}, highest first",
+        }
+    sort_column, _, direction = select_option("Sorted by", order_labels, "sort").partition("-")
     table = table.sort_values(
-        [by, "item"], ascending=[direction != "down", True], na_position="last"
+        [sort_column, "item"], ascending=[direction != "down", True], na_position="last"
     )
-    visible = table.iloc[components.page_slice(len(table), f"items-{row['id']}")].reset_index(
+    page_rows = table.iloc[components.page_slice(len(table), f"items-{row['id']}")].reset_index(
         drop=True
     )
-    visible.insert(
-        0,
-        "open",
-        [
-            f"/reliability?run={row['id']}&item={quote(item, safe='')}&view=One+item"
-            for item in visible["item"]
-        ],
-    )
-    st.dataframe(
-        visible.style.format(components.number_text, subset=measured),
-        hide_index=True,
+    query = (("run", row["id"]), ("view", evidence.ITEM_TAB_LABEL))
+    links = [PageLink("reliability", (*query, ("item", i))) for i in page_rows["item"]]
+    number_names = [name for name in (*measured_names, "checked") if name in page_rows.columns]
+    for name in number_names:
+        page_rows[name] = page_rows[name].map(components.number_text)
+    show_linked_frame(
+        "Items",
+        page_rows.rename(columns={"why n/a": "reason"}),
+        {"item": links},
         key="item-table",
-        placeholder="n/a",
-        height="content" if len(visible) < 13 else 460,
-        column_config={
-            "open": st.column_config.LinkColumn("open", display_text="open", width="small"),
-            "item": st.column_config.TextColumn("item", width="small"),
-            **{
-                part: st.column_config.NumberColumn(part, width=70, help=NAMES[part])
-                for part in measured
-            },
-            "diagnosis": st.column_config.TextColumn("diagnosis", width="medium"),
-            "why n/a": st.column_config.TextColumn("reason", width="large"),
-        },
+        number_names=number_names,
+        help_by_name=_COLUMN_HELPS,
     )
-    stopped = rows[rows["status"] == "stopped"]["item_id"].nunique()
-    halted = (
-        (f" {stopped} stopped at a hard floor: they are escalated, and have no composite score.")
-        if stopped
-        else ""
-    )
-    st.caption(f"{len(visible)} of {len(table)} items; n/a is sorted last.{halted}")
+    n_stopped_items = rows[rows["status"] == "stopped"]["item_id"].nunique()
+    note = f"{len(page_rows)} of {len(table)} items; n/a is sorted last."
+    if n_stopped_items:
+        note += (
+            f" {n_stopped_items} stopped at a hard floor: they are escalated, and have no composite"
+            " score."
+        )
+    st.caption(note)
 
 
-def _only_diagnosed(table: pd.DataFrame) -> pd.DataFrame:
+_COLUMN_HELPS = {**PART_NAMES, "checked": "Share of its weight that could check the chain."}
+"""What the heads of the table of items say on hovering."""
+
+
+def _filter_by_diagnosis(table: pd.DataFrame) -> pd.DataFrame:
     """Return the items with the chosen diagnosis; all where none is chosen or the run has none."""
-    fired = sorted({rule for text in table["diagnosis"] for rule in text.split(", ") if rule})
-    if not fired:
+    rules_by_item = table["diagnosis"].str.split(", ")
+    n_by_rule = rules_by_item.explode().value_counts().drop("", errors="ignore").sort_index()
+    if n_by_rule.empty:
         return table
-    counts = {rule: sum(rule in text.split(", ") for text in table["diagnosis"]) for rule in fired}
-    labels = {"any": "any or none"} | {rule: f"{rule} · {counts[rule]} items" for rule in fired}
+    labels = {"any": "any or none"} | {
+        rule_name: f"{rule_name} · {n} items" for rule_name, n in n_by_rule.items()
+    }
     rule = select_option("Diagnosis", labels, "diagnosis")
-    return (
-        table if rule == "any" else table[[rule in text.split(", ") for text in table["diagnosis"]]]
-    )
+    return table if rule == "any" else table[[rule in rules for rules in rules_by_item]]
 
 
 def render_correlations(row: dict[str, Any]) -> None:
     """Show the rank correlation of each pair of components."""
-    st.subheader("Correlations between components")
-    correlations = tables.component_correlations(tables.component_scores(_scores(row)))
+    st.header("Correlations between components")
+    correlations = tables.component_correlations(_load_component_scores(row))
     if correlations.empty:
         st.info("This needs two components; the run measured fewer.")
         return
-    components.show_run_figure("signal_correlation", correlations, "signals", row)
+    charts.show_run_figure("signal_correlation", correlations, "signals", row)
 
 
 def render_diagnosis_rates(row: dict[str, Any]) -> None:
     """Show in how many items each diagnosis applies."""
-    if not _has_composite(row):
-        components.empty(
+    if not evidence.make_scorer_filter("composite")(cached.parse_plan(row["plan"])):
+        components.render_empty_state(
             "Diagnoses come with the composite.",
-            page("new_run"),
+            page_path("new_run"),
             "Run the scorer composite",
             {"suite": row["suite"]},
         )
         return
-    st.subheader("Diagnoses")
-    rates = tables.diagnosis_means(_scores(row), cached.estimates(row["id"], int(row["revision"])))
+    st.header("Diagnoses")
+    rates = tables.diagnosis_means(
+        _load_scores(row), cached.load_estimates(row["id"], int(row["revision"]))
+    )
     if rates.empty:
         st.info("The rates are estimated when the run ends or is stopped.")
         return
-    components.show_run_figure(
+    charts.show_run_figure(
         "diagnosis_rates", rates.sort_values("point", ascending=False), "diagnoses", row
     )
     components.show_card("diagnosis")
@@ -169,16 +178,35 @@ def render_reliability_notes(row: dict[str, Any]) -> None:
     )
 
 
-def _scores(row: dict[str, Any]) -> pd.DataFrame:
-    return cached.selected_scores(row["id"], int(row["revision"]), tables.METRICS)
+def _estimate_records(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the run's estimates with None where a number is undefined."""
+    estimates = cached.load_estimates(row["id"], int(row["revision"]))
+    return [
+        {str(name): None if pd.isna(value) else value for name, value in record.items()}
+        for record in estimates.to_dict("records")
+    ]
 
 
-def _has_composite(row: dict[str, Any]) -> bool:
-    return any(spec.name == "composite" for spec in cached.run_plan(row["id"]).scorers)
+def _load_scores(row: dict[str, Any]) -> pd.DataFrame:
+    return _scores_at_revision(row["id"], int(row["revision"]))
 
 
-def _component_label(part: str) -> str:
-    return f"{part} (scorer {SCORER_OF.get(part, 'composite')})"
+@cached.cache_by_store(4, copies_results=False)
+def _scores_at_revision(run_id: str, revision: int) -> pd.DataFrame:
+    """Return the scores of all components, which no caller may change: a copy costs 0.2 s."""
+    return read.select_scores(
+        cached.store(), run_id, metrics=tables.RELIABILITY_METRICS, with_evidence=False
+    )
+
+
+def _load_component_scores(row: dict[str, Any]) -> pd.DataFrame:
+    return _components_at_revision(row["id"], int(row["revision"]))
+
+
+@cached.cache_by_store(4, copies_results=False)
+def _components_at_revision(run_id: str, revision: int) -> pd.DataFrame:
+    """Return a row for each item and component, which no caller may change."""
+    return tables.component_scores(_scores_at_revision(run_id, revision))
 
 
 def render_paraphrases(row: dict[str, Any], item: Item) -> None:
@@ -186,61 +214,63 @@ def render_paraphrases(row: dict[str, Any], item: Item) -> None:
 
     Paraphrases of the hold-out are not shown.
     """
-    table = cached.selected_scores(row["id"], int(row["revision"]), item_id=item.id)
-    scores = tables.component_scores(table, ("mu", "sigma", "C")).set_index("part")
+    item_scores = cached.selected_scores(row["id"], int(row["revision"]), item_id=item.id)
+    scores = tables.component_scores(item_scores, ("mu", "sigma", "C")).set_index("part")
     if scores.empty:
         return
-    st.subheader("Paraphrases")
-    halted = (
-        "mu" not in scores.index or scores.at["mu", "status"] == "stopped"
-    )  # stopped early: its evidence is that of other components
-    keys = () if halted else tuple(scores.at["mu", "evidence"])
-    logged, replies = cached.exchanges(keys), cached.responses(keys)
-    requests = {key: logged[key][0] for key in keys if key in logged}
-    chains = paraphrase_chains(requests, replies, item, cached.run_plan(row["id"]).subject.form)
+    st.header("Paraphrases")
+    # where the item was stopped early, the evidence is that of other components
+    is_stopped = "mu" not in scores.index or scores.at["mu", "status"] == "stopped"
+    keys = () if is_stopped else tuple(scores.at["mu", "evidence"])
+    exchange_by_key, reply_by_key = cached.logged_exchanges(keys), cached.logged_responses(keys)
+    request_by_key = {key: exchange_by_key[key][0] for key in keys if key in exchange_by_key}
+    chains = paraphrase_chains(
+        request_by_key, reply_by_key, item, cached.parse_plan(row["plan"]).subject.form
+    )
     if not chains:
         reasons = scores["reason"].dropna()
         st.info(
             "The log holds no chain of a"
-            f" paraphrase{f': {as_code(str(reasons.iloc[0]))}' if len(reasons) else ''}."
+            f" paraphrase{f': {escape_markdown(str(reasons.iloc[0]))}' if len(reasons) else ''}."
         )
         return
-    known = [
-        f"{name}"
-        f" {format_number(None if pd.isna(scores.at[part, 'value']) else scores.at[part, 'value'])}"
-        for name, part in (("μ", "mu"), ("σ", "sigma"), ("C", "C"))
-        if part in scores.index
+    component_texts = [
+        f"{name} {components.number_text(scores.at[component, 'value'])}"
+        for name, component in (("μ", "mu"), ("σ", "sigma"), ("C", "C"))
+        if component in scores.index
     ]
-    names = wording_labels(chains, item)
-    pairs = cosine_table(names, chains, embedded_vectors(requests, replies))
-    if len(pairs):
-        components.show_figure(
+    wordings = wording_labels(chains, item)
+    cosine_pairs = cosine_table(wordings, chains, embedded_vectors(request_by_key, reply_by_key))
+    if len(cosine_pairs):
+        mu_score_id = evidence.score_id(*scores.loc["mu", ["metric", "facet"]])
+        charts.show_figure(
             "chain_cosines",
-            pairs,
+            cosine_pairs,
             key=f"cosines-{item.id}",
-            note=", ".join(known) + ".",
-            evidence=(
-                page("item"),
-                evidence.requests_of(
-                    row, item.id, evidence.score_id(*scores.loc["mu", ["metric", "facet"]])
-                ),
-            ),
+            note=", ".join(component_texts) + ".",
+            evidence=evidence.requests_address(row, item.id, score=mu_score_id),
+            paper=charts.PaperFigure(row["id"], "chain_cosines", FigureChoice(item=item.id)),
         )
-    for at in range(0, len(chains), 2):
-        for column, i in zip(st.columns(2), range(at, min(at + 2, len(chains))), strict=False):
+    for first_index in range(0, len(chains), 2):
+        for column, i in zip(
+            st.columns(2), range(first_index, min(first_index + 2, len(chains))), strict=False
+        ):
             with column:
-                show_blocks(
-                    _blocks(names[i], chains[i]), key=f"paraphrase-{row['id']}-{item.id}-{i}"
+                render_rows(
+                    _paraphrase_rows(wordings[i], chains[i]),
+                    key=f"paraphrase-{row['id']}-{item.id}-{i}",
                 )
-                evidence.render_request_link(row, item.id, chains[i].key)
+                evidence.render_requests_link(
+                    row, item.id, "Request and reply", request=chains[i].key
+                )
     st.caption("Paraphrases of the hold-out are not shown, so that nothing is tuned on them.")
 
 
-def _blocks(name: str, paraphrase: ParaphraseChain) -> list[Block]:
+def _paraphrase_rows(wording: str, paraphrase: ParaphraseChain) -> list[TextRow]:
     chain = "\n".join(paraphrase.steps) if paraphrase.steps else f"n/a: {paraphrase.missing_reason}"
     answer = paraphrase.answer if paraphrase.answer is not None else "n/a"
     return [
-        Block(0, name, paraphrase.question),
-        Block(1, "Chain", chain),
-        Block(2, "Answer", answer),
+        TextRow(0, wording, paraphrase.question),
+        TextRow(1, "Chain", chain),
+        TextRow(2, "Answer", answer),
     ]

@@ -9,107 +9,82 @@ import streamlit as st
 
 from cotlab.analysis.tables import reliability as tables
 from cotlab.core.types import Item
-from cotlab.metrics.composite.scorer import SCORER_OF
+from cotlab.metrics.composite.scorer import SCORER_BY_COMPONENT
 from cotlab.ui import cached, components
+from cotlab.ui.components import render_headline, show_cards
 from cotlab.ui.item import evidence
 
-NAMES = {"R": "R", "R_sd": "Dispersion of D"}
+COMPONENT_LABELS = {"R": "R", "R_sd": "Dispersion of D"}
 
 
 def has_only_composite(row: dict[str, Any]) -> bool:
     """Return whether the composite measured robustness without the robustness scorer."""
-    return "R" in evidence.missing_components(row)
+    return "R" in evidence.composite_only_components(row)
 
 
 def render_composite_suite(row: dict[str, Any]) -> None:
     """Show robustness and dispersion over the suite and by item, and how to add the detail."""
-    rows = _rows(row)
+    rows = _load_component_rows(row)
     if rows.empty:
         st.info("No item has been scored yet.")
         return
-    means = tables.component_means(rows, cached.estimates(row["id"], int(row["revision"])))
+    means = tables.component_means(rows, cached.load_estimates(row["id"], int(row["revision"])))
     if means.empty:
         st.info(
             "The means are estimated when the run ends or is stopped. Single items are in the table"
             " below."
         )
     else:
-        by_component = means.set_index("part").to_dict("index")
-        components.show_numbers(
-            [
-                (f"{NAMES[p]}, n = {int(r['n'])}", components.estimate_text(r))
-                for p, r in by_component.items()
-            ]
-        )
-        components.plain_list(
-            [
-                f"{NAMES[p]}: n/a, {r['reason']}."
-                for p, r in by_component.items()
-                if pd.isna(r["point"])
-            ]
-        )
-        level = float(means["confidence"].iloc[0])
+        headline = [(component, COMPONENT_LABELS[component]) for component in means["part"]]
+        render_headline(means.assign(metric=means["part"]), headline)
+        confidence = float(means["confidence"].iloc[0])
         st.caption(
-            f"Means over n items, all perturbations together, with {100 * level:g} % intervals,"
-            " from the composite."
+            f"Means over n items, all perturbations together, with {100 * confidence:g} %"
+            " intervals, from the composite."
         )
-    with st.container(horizontal=True):
-        for part in NAMES:
-            components.show_card({"R": "robustness", "R_sd": "robustness_dispersion"}[part])
-    evidence.render_how_to_add(row, "R")
-    st.subheader("Items")
-    _table(row, rows, "composite-items")
+    show_cards("robustness", "robustness_dispersion")
+    evidence.render_missing_detail_help(row, "R")
+    st.header("Items")
+    _render_item_table(row, rows, "composite-items")
 
 
 def render_composite_item(row: dict[str, Any], item: Item) -> None:
     """Show the item's robustness and dispersion with their requests."""
-    rows = _rows(row)
-    _table(row, rows[rows["item_id"] == item.id], "composite-item")
-    evidence.render_how_to_add(row, "R")
+    rows = _load_component_rows(row)
+    _render_item_table(row, rows[rows["item_id"] == item.id], "composite-item")
+    evidence.render_missing_detail_help(row, "R")
 
 
-def _rows(row: dict[str, Any]) -> pd.DataFrame:
+def _load_component_rows(row: dict[str, Any]) -> pd.DataFrame:
     scores = cached.selected_scores(row["id"], int(row["revision"]), ("feature",))
-    return tables.component_scores(scores[scores["scorer"] != SCORER_OF["R"]], tuple(NAMES))
+    return tables.component_scores(
+        scores[scores["scorer"] != SCORER_BY_COMPONENT["R"]], tuple(COMPONENT_LABELS)
+    )
 
 
-def _table(row: dict[str, Any], rows: pd.DataFrame, key: str) -> None:
-    wide = {part: rows[rows["part"] == part].set_index("item_id") for part in NAMES}
-    names = wide["R"].index.tolist()
-    names = names[components.page_slice(len(names), f"{key}-page")]
-    of = wide["R"].loc[names]
-    ids = [
-        evidence.score_id(metric, facet)
-        for metric, facet in zip(of["metric"], of["facet"], strict=True)
+def _render_item_table(row: dict[str, Any], rows: pd.DataFrame, key: str) -> None:
+    rows_by_component = {
+        component: rows[rows["part"] == component].set_index("item_id")
+        for component in COMPONENT_LABELS
+    }
+    page_rows = rows_by_component["R"].iloc[
+        components.page_slice(len(rows_by_component["R"]), f"{key}-page")
     ]
-    spread = wide["R_sd"]["value"].reindex(names)
-    reasons = [
-        "" if not pd.isna(v) else str(r) for v, r in zip(of["value"], of["reason"], strict=True)
-    ]
-    frame = pd.DataFrame(
+    spread = rows_by_component["R_sd"]["value"].reindex(page_rows.index)
+    score_ids = map(evidence.score_id, page_rows["metric"], page_rows["facet"])
+    table = pd.DataFrame(
         {
-            "item": names,
-            "R": [components.number_text(v) for v in of["value"]],
-            NAMES["R_sd"]: [components.number_text(v) for v in spread],
-            "requests": [len(keys) for keys in of["evidence"]],
+            "item": page_rows.index,
+            "R": page_rows["value"].map(components.number_text),
+            COMPONENT_LABELS["R_sd"]: spread.map(components.number_text),
+            "requests": page_rows["evidence"].map(len),
             "behind it": [
                 evidence.requests_cell(row, *arguments)
-                for arguments in zip(names, ids, of["evidence"], strict=True)
+                for arguments in zip(page_rows.index, score_ids, page_rows["evidence"], strict=True)
             ],
-            "why n/a": reasons,
+            "why n/a": page_rows["reason"].where(page_rows["value"].isna(), ""),
         }
     )
-    right = st.column_config.TextColumn(alignment="right")
-    st.dataframe(
-        frame,
-        hide_index=True,
-        key=key,
-        placeholder=evidence.NO_LINK,
-        height="content" if len(frame) < 13 else 460,
-        column_config={
-            "R": right,
-            NAMES["R_sd"]: right,
-            "behind it": evidence.LINK,
-            "why n/a": st.column_config.TextColumn("reason", width="large"),
-        },
-    )
+    column_config = dict.fromkeys(COMPONENT_LABELS.values(), evidence.RIGHT_ALIGNED_COLUMN)
+    height = "content" if len(table) < 13 else 460
+    evidence.render_linked_table(table, key, column_config, height)

@@ -2,170 +2,189 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.report import headline_rrr
-from cotlab.core.resources import page
+from cotlab.analysis.verdict.measures import MeasureName
 from cotlab.store import read
-from cotlab.ui import cached, components
+from cotlab.ui import cached, components, pickers, verdict
+from cotlab.ui.address import bind_choice, bind_text
+from cotlab.ui.components import NOTHING_MEASURED, n_evaluations
+from cotlab.ui.linked import PageLink, show_linked
+from cotlab.ui.text import metric_name, shorten
 
-STATUSES = ("any", "done", "running", "stopped", "budget", "failed", "interrupted", "planned")
+STATUS_OPTIONS = (
+    "any",
+    "done",
+    NOTHING_MEASURED,
+    "running",
+    "stopped",
+    "budget",
+    "failed",
+    "interrupted",
+    "planned",
+)
+
+
+HOME_COLUMNS = (
+    {"title": "Run"},
+    {"title": "Verdict"},
+    {"title": "Answers changed,", "unit": "% of steps", "is_number": True},
+    {"title": "Hints followed,", "unit": "% of items", "is_number": True},
+    {"title": "No false equation,", "unit": "% of items", "is_number": True},
+    {"title": "Items", "is_number": True, "is_optional": True},
+    {"title": "Started", "unit": "(UTC)", "is_number": True, "is_optional": True},
+)
+"""Columns of the table of the latest runs."""
+RUN_COLUMNS = (
+    *HOME_COLUMNS[:5],
+    {"title": "Items × scorers", "is_number": True, "is_optional": True},
+    {"title": "Status"},
+    {"title": "Spent", "is_number": True, "is_optional": True},
+    {"title": "Started", "unit": "(UTC)", "is_number": True, "is_optional": True},
+)
+"""Columns of the table of all runs."""
+COLUMNS_NOTE = (
+    "Answers changed: share of a chain's steps at which the answer changes when the step states"
+    " something else, mean over items. Hints followed: items in which a wrong answer that the"
+    " question suggests is given, and not without the suggestion. No false equation: the model's"
+    " own chains in which no equation that could be decided is false. In brackets: 95 % intervals."
+)
+_TICKED_PARAM = "ticked"
+"""Parameter of the address with the ids of the ticked runs."""
 
 
 def filter_runs() -> pd.DataFrame:
     """Return the runs that match the status and the search text."""
-    left, right = st.columns([1, 3])
-    status = left.selectbox("Status", STATUSES, key="status", bind="query-params")
-    search = right.text_input(
-        "Search", key="q", bind="query-params", placeholder="model, suite, tag or id"
+    left_column, right_column = st.columns([1, 3])
+    status = left_column.selectbox(
+        "Status", STATUS_OPTIONS, **bind_choice("status", STATUS_OPTIONS)
     )
-    table = read.list_runs(cached.store(), text=search or "")
-    if status == "any":
-        return table
-    return table[[components.status_of(row) == status for row in table.to_dict("records")]]
+    placeholder = "name, model, suite, tag or id"
+    search_text = right_column.text_input("Search", placeholder=placeholder, **bind_text("q"))
+    table = read.list_runs(cached.store(), text=search_text or "")
+    rows = table.to_dict("records")
+    if status != "any":
+        rows = [row for row in rows if components.display_status(row) == status]
+    listed_rows = pickers.without_archived(rows)
+    if search_text and rows and not listed_rows:
+        st.caption("Only archived runs match.")
+        listed_rows = rows
+    return table[table["id"].isin([row["id"] for row in listed_rows])]
 
 
 def render_runs(table: pd.DataFrame) -> list[str]:
-    """Show one page of the runs, and return the ids of the ticked ones."""
-    part = table.iloc[components.page_slice(len(table), "runs-page")]
-    return show_runs(part, key=f"runs-{part.index[0]}", select=True)
+    """Show one page of the runs, and return the ids of the ticked ones, which the address has."""
+    page_rows = table.iloc[components.page_slice(len(table), "runs-page")].to_dict("records")
+    verdicts = verdict.run_verdicts(page_rows)
+    cells, ticks = [], []
+    for row in page_rows:
+        result = verdicts[row["id"]]
+        source = f"{shorten(str(row['model']), 40)} · {shorten(str(row['suite_name']), 32)}"
+        name = str(row["name"] or source)
+        archived_text = " · archived" if row["is_archived"] else ""
+        cells.append(
+            [
+                {
+                    "text": name,
+                    "small": f"{source + ' · ' if row['name'] else ''}{row['id']}{archived_text}",
+                    "link": PageLink("run", (("run", row["id"]),)),
+                },
+                verdict.verdict_cell(result),
+                *(verdict.share_cell(result, *names) for names in _SHARE_MEASURES),
+                {"text": f"{int(row['n_ended']):,} of {n_evaluations(row):,}"},
+                {"text": components.display_status(row)},
+                {"text": components.money_text(row["spent_micro"])},
+                {"text": f"{row['planned_at']:%Y-%m-%d %H:%M}"},
+            ]
+        )
+        ticks.append({"id": row["id"], "label": f"Compare {name}, {row['id']}"})
+    known_ids = {row["id"] for row in page_rows}
+    ticked_ids = [i for i in st.query_params.get_all(_TICKED_PARAM) if i in known_ids]
+    content = {"title": "Runs", "columns": RUN_COLUMNS, "rows": cells, "is_sortable": True}
+    content |= {"ticks": ticks, "ticked": ticked_ids}
+    show_linked("table", content, key="runs", on_tick=_store_ticked_ids)
+    st.caption(COLUMNS_NOTE)
+    return ticked_ids
 
 
-def compare_link(table: pd.DataFrame, ticked: list[str]) -> None:
+def _store_ticked_ids(run_ids: list[str]) -> None:
+    st.query_params[_TICKED_PARAM] = run_ids
+
+
+def render_compare_link(table: pd.DataFrame, ticked_ids: list[str]) -> None:
     """Show a link that compares the ticked runs, with the oldest as the base."""
-    ticked_rows = table[table["id"].isin(ticked)].sort_values(["planned_at", "id"])
-    base, *others = ticked_rows["id"].tolist()
-    st.page_link(
-        page("compare"),
-        label=f"Compare {len(ticked)} runs, item by item",
-        icon=":material/compare_arrows:",
-        query_params=[("base", base), *(("other", other) for other in others)],
-    )
+    ticked_rows = table[table["id"].isin(ticked_ids)].sort_values(["planned_at", "id"])
+    base_id, *other_ids = ticked_rows["id"].tolist()
+    query = [("base", base_id), *(("other", other_id) for other_id in other_ids)]
+    label = f"Compare {len(ticked_ids)} runs, item by item"
+    components.page_link("compare", label, "compare_arrows", query)
 
 
-def render_side_by_side(first: str, second: str) -> None:
+def render_shared_estimates(first_id: str, second_id: str) -> None:
     """Show the estimates that both runs have, side by side."""
-    columns = {}
-    for run_id in (first, second):
+    texts_by_run = {}
+    for run_id in (first_id, second_id):
         row = cached.run_row(run_id)
-        estimates = cached.estimates(run_id, int(row["revision"]))
-        columns[f"{row['model']} · {run_id}"] = {
+        estimates = cached.load_estimates(run_id, int(row["revision"]))
+        texts_by_run[f"{row['model']} · {run_id}"] = {
             (
-                components.metric_name(e["metric"]),
-                e["mode"],
-                e["ccs"],
-                components.facet_text(e["facet"], "mode", "metric"),
-            ): components.estimate_text(e)
-            for e in estimates.to_dict("records")
+                metric_name(estimate["metric"]),
+                estimate["mode"],
+                estimate["ccs"],
+                components.facet_text(estimate["facet"], "mode", "metric"),
+            ): components.estimate_text(estimate)
+            for estimate in estimates.to_dict("records")
         }
     frame = (
-        pd.DataFrame(columns).dropna().rename_axis(["metric", "mode", "of", "facet"]).reset_index()
+        pd.DataFrame(texts_by_run)
+        .dropna()
+        .rename_axis(["metric", "mode", "of", "facet"])
+        .reset_index()
     )
-    st.subheader("Side by side")
     if frame.empty:
         st.info("These runs have no estimate in common.")
         return
-    st.dataframe(frame, hide_index=True, key="side-by-side")
+    components.show_table(frame, "side-by-side")
     st.caption(
         "Overlapping intervals do not show that two runs are equal; a paired comparison of"
         " items is more precise."
     )
 
 
-def runs_frame(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per run: status, model, main estimates, progress and cost."""
-    rows = []
-    for row in runs.to_dict("records"):
-        rows.append(
-            {
-                "started": row["planned_at"],
-                "status": components.status_of(row),
-                "model": row["model"],
-                "suite": row["suite_name"],
-                "items": (
-                    f"{int(row['n_ended'])} of"
-                    f" {int(row['n_items']) * len(cached.parse_plan(row['plan']).scorers)}"
-                ),
-                "RRR [95% interval]": _headline(row),
-                "r_raw [95% interval]": _composite(row),
-                "spent": components.money(row["spent_micro"]),
-                "run": row["id"],
-            }
+_SHARE_MEASURES: tuple[tuple[MeasureName, ...], ...] = (
+    ("change", "numeric_change"),
+    ("moved",),
+    ("sound",),
+)
+"""The measures of the columns with shares, of each the first that a run has."""
+
+
+def show_latest_runs(rows: Sequence[dict[str, Any]]) -> None:
+    """Show the latest runs with their verdicts; each row links to its run."""
+    table, verdicts = [], verdict.run_verdicts(rows)
+    for row in rows:
+        result = verdicts[row["id"]]
+        model = cached.parse_plan(row["plan"]).subject.name
+        name = f"{shorten(model, 32)} · {shorten(str(row['suite_name']), 32)}"
+        small_text = f"{name} · {row['id']}" if row["name"] else ""
+        n_items = int(row["n_items"])
+        n_ended = verdict.count_measured_items(row, result)
+        table.append(
+            [
+                {
+                    "text": row["name"] or name,
+                    "small": small_text,
+                    "link": PageLink("run", (("run", row["id"]),)),
+                },
+                verdict.verdict_cell(result),
+                *(verdict.share_cell(result, *names) for names in _SHARE_MEASURES),
+                {"text": f"{n_items:,}" if n_ended == n_items else f"{n_ended:,} of {n_items:,}"},
+                {"text": f"{row['planned_at']:%m-%d %H:%M}"},
+            ]
         )
-    columns = [
-        "status",
-        "model",
-        "RRR [95% interval]",
-        "r_raw [95% interval]",
-        "items",
-        "suite",
-        "spent",
-        "started",
-        "run",
-    ]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def show_runs(runs: pd.DataFrame, *, key: str, select: bool = False) -> list[str]:
-    """Show a table of runs, and return the ids of the ticked ones."""
-    frame = runs_frame(runs)
-    frame.insert(0, "open", [f"/run?run={run_id}" for run_id in frame["run"]])
-    event: Any = st.dataframe(
-        frame,
-        hide_index=True,
-        key=key,
-        on_select="rerun" if select else "ignore",
-        selection_mode="multi-row",
-        column_config={
-            "open": st.column_config.LinkColumn("open", display_text="open", width="small"),
-            "started": st.column_config.DatetimeColumn(
-                "started (UTC)", format="YYYY-MM-DD HH:mm:ss"
-            ),
-            "RRR [95% interval]": st.column_config.TextColumn(
-                "Steps without effect (RRR)",
-                help=(
-                    "Share of steps whose ablation changes nothing (CCS under the threshold), "
-                    "mean over items, for the run's first mode and chosen metric."
-                ),
-                alignment="right",
-            ),
-            "r_raw [95% interval]": st.column_config.TextColumn(
-                "Composite score (r_raw)",
-                alignment="right",
-                help=(
-                    "Composite score: weighted mean of the reliability components, mean"
-                    " over items; n/a where the composite was not run."
-                ),
-            ),
-            "spent": st.column_config.TextColumn("spent", alignment="right"),
-            "items": st.column_config.TextColumn(
-                "items × scorers",
-                alignment="right",
-                help="Each scorer of a run scores each item once.",
-            ),
-        },
-    )
-    return [frame["run"].iloc[i] for i in event.selection.rows] if select else []
-
-
-def _composite(row: dict[str, Any]) -> str:
-    estimates = cached.estimates(row["id"], int(row["revision"]))
-    estimates = estimates[estimates["metric"] == "r_raw"]
-    return components.estimate_text(estimates.iloc[0].to_dict()) if len(estimates) else "n/a"
-
-
-def _headline(row: dict[str, Any]) -> str:
-    spec = next((s for s in cached.parse_plan(row["plan"]).scorers if s.name == "ablation"), None)
-    if spec is None:
-        return "n/a"
-    best = headline_rrr(cached.estimates(row["id"], int(row["revision"])), spec.params)
-    return (
-        "n/a"
-        if best is None
-        else components.estimate_text(
-            {k: float("nan") if v is None else v for k, v in best.items()}
-        )
-    )
+    content = {"title": "Latest runs", "columns": HOME_COLUMNS, "rows": table}
+    show_linked("table", content, key="latest-runs")

@@ -7,59 +7,63 @@ import time
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
-from urllib.parse import quote
 
 import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.markdown import render_markdown
-from cotlab.analysis.report import build_report, costs
+from cotlab.analysis.readable import STEP_INDEX_METRICS
+from cotlab.analysis.report import build_report, run_costs
 from cotlab.analysis.view import RunView
 from cotlab.core.errors import UnknownName
-from cotlab.core.resources import page
-from cotlab.run.config import as_yaml, stored_options
+from cotlab.core.resources import page_path
+from cotlab.run.config import config_to_yaml, stored_options
 from cotlab.run.imports.mediation import is_imported
-from cotlab.run.summary import over_reserve_lines
+from cotlab.run.summary import overshoot_warnings
 from cotlab.store import read
-from cotlab.store.log import is_alive
+from cotlab.store.log import is_process_alive
+from cotlab.store.run_names import is_run_deleted
 from cotlab.ui import access, cached, components
 from cotlab.ui.item import evidence
+from cotlab.ui.linked import PageLink, show_linked_frame
+from cotlab.ui.more import render_more
 from cotlab.ui.new_run import processes
-from cotlab.ui.text import as_code, shorten
+from cotlab.ui.text import escape_markdown, metric_name, shorten
 
-STARTING_S = 1.0
-FOLLOWED_S = 1.0
+LOADING_POLL_S = 1.0
+PROGRESS_POLL_S = 1.0
 """Interval at which the page of an active run is refreshed."""
-ESTIMATES_S = 600.0
+ESTIMATES_TIMEOUT_S = 600.0
 """Time after a run's end in which its process may still make estimates."""
 STOP_HELP = "Stops cleanly: finished work is stored, and the run can be resumed."
 
 
-def wait_for_run(run_id: str) -> dict[str, Any] | None:
+def load_run_row(run_id: str) -> dict[str, Any] | None:
     """Return the run's row; None (with its process's output) while it is still loading."""
     try:
         return cached.run_row(run_id)
     except UnknownName:
-        if not processes.has_started(cached.store(), run_id):
-            components.empty("There is no such run.", page("runs"), "All runs")
+        if is_run_deleted(cached.store(), run_id) or not processes.has_started(
+            cached.store(), run_id
+        ):
+            components.render_empty_state("There is no such run.", page_path("runs"), "All runs")
             return None
     output = processes.process_output(cached.store(), run_id)
     if "error:" in output or processes.has_ended(run_id):
-        st.error(as_code(output))
-        st.page_link(page("new_run"), label="Back to New run", icon=":material/arrow_back:")
+        st.error(escape_markdown(output))
+        components.page_link("new_run", "Back to New run", "arrow_back")
     else:
-        _starting(run_id)
+        _render_loading(run_id)
     return None
 
 
-@st.fragment(run_every=STARTING_S)
-def _starting(run_id: str) -> None:
+@st.fragment(run_every=LOADING_POLL_S)
+def _render_loading(run_id: str) -> None:
     try:
         cached.run_row(run_id)
     except UnknownName:
-        if "error:" not in processes.process_output(
-            cached.store(), run_id
-        ) and not processes.has_ended(run_id):
+        output = processes.process_output(cached.store(), run_id)
+        if "error:" not in output and not processes.has_ended(run_id):
             st.info("Loading the model and the suite …")
             return
     st.rerun()
@@ -69,14 +73,16 @@ def render_banner(row: dict[str, Any]) -> None:
     """Show the run's status, model, suite and note."""
     if st.session_state.pop("resumed", None) == row["id"]:
         st.toast("Resuming: the model is being loaded.")
-    status = components.status_of(row)
-    errors = " with errors" if status == "done" and int(row["n_errors"]) else ""
-    st.subheader(f"{components.STATUS.get(status, status)}{errors}")
-    st.caption(as_code(f"{row['model']} on {row['suite_name']}, run {row['id']}"))
+    status = components.display_status(row)
+    errors_text = " with errors" if status == "done" and int(row["n_errors"]) else ""
+    st.header(f"{components.STATUS_LABELS.get(status, status)}{errors_text}")
+    if row["name"]:
+        st.subheader(escape_markdown(str(row["name"])), anchor=False)
+    st.caption(escape_markdown(f"{row['model']} on {row['suite_name']}, run {row['id']}"))
     if row["note"]:
-        st.warning(as_code(str(row["note"])))
+        st.warning(escape_markdown(str(row["note"])))
     if status != "running":
-        components.partial_banner(row)
+        components.warn_if_partial(row)
 
 
 def render_live_progress(row: dict[str, Any]) -> None:
@@ -85,84 +91,80 @@ def render_live_progress(row: dict[str, Any]) -> None:
     While the run may change they are refreshed every second, and the page runs again when it
     did change. Once it has ended they are shown once, without polling.
     """
-    followed = may_change(row)
-    if followed:
+    is_followed = run_may_change(row)
+    if is_followed:
         st.session_state["followed"] = row["id"]
-    st.fragment(_progress, run_every=FOLLOWED_S if followed else None)(
-        row["id"], state_of(row), followed
+    st.fragment(_render_progress, run_every=PROGRESS_POLL_S if is_followed else None)(
+        row["id"], run_page_state(row), is_followed
     )
 
 
-def may_change(row: dict[str, Any]) -> bool:
+def run_may_change(row: dict[str, Any]) -> bool:
     """Return whether a run may change by itself.
 
     It may while it is planned or running, and while its process still makes estimates.
     """
     run_id, status = row["id"], str(row["status"])
-    if status == "planned" or components.status_of(row) == "running" or processes.is_going(run_id):
+    if (
+        status == "planned"
+        or components.current_status(row) == "running"
+        or processes.is_running(run_id)
+    ):
         return True
-    live = cached.live(run_id)
-    if live is None or not (live.free_in_s > 0 or (live.is_here and is_alive(live.pid))):
+    live_run = cached.live_run(run_id)
+    if live_run is None or not (
+        live_run.free_in_s > 0 or (live_run.is_local and is_process_alive(live_run.pid))
+    ):
         return False
     if status == "running":  # its heartbeat is late, and may return
         return True
-    if (
-        pd.isna(row["ended_at"])
-        or (datetime.now(UTC) - row["ended_at"]).total_seconds() > ESTIMATES_S
-    ):
+    ended_at = row["ended_at"]
+    if pd.isna(ended_at) or (datetime.now(UTC) - ended_at).total_seconds() > ESTIMATES_TIMEOUT_S:
         return False
-    return bool(
-        st.session_state.get("followed") == run_id
-        or cached.estimates(run_id, int(row["revision"])).empty
-    )
+    is_watched = st.session_state.get("followed") == run_id
+    return is_watched or bool(cached.load_estimates(run_id, int(row["revision"])).empty)
 
 
-def _progress(run_id: str, drawn: str, followed: bool) -> None:
-    """Show the counters; ``drawn`` is the state (``state_of``) that the rest of the page shows."""
+def _render_progress(run_id: str, page_state: str, is_followed: bool) -> None:
+    """Show the counters; ``page_state`` is what the rest of the page shows."""
     row = cached.run_row(run_id)
-    if state_of(row) != drawn or (followed and not may_change(row)):
+    if run_page_state(row) != page_state or (is_followed and not run_may_change(row)):
         st.rerun()
-    live = cached.live(run_id)
-    if live is None:
+    live_run = cached.live_run(run_id)
+    if live_run is None:
         return
-    progress = live.progress
-    if live.alive:
-        share = progress.items_done / progress.items_total if progress.items_total else 0.0
-        done = f"{progress.items_done} of {progress.items_total} {components.progress_unit(run_id)}"
-        st.progress(min(1.0, share), text="stopping …" if live.stopping else done)
-    eta = "n/a" if progress.eta_s is None or not live.alive else f"{progress.eta_s:.0f} s"
-    cap = f" of ${progress.cap_micro / 1e6:,.2f}" if progress.cap_micro is not None else ""
-    in_flight = (
-        f"{progress.in_flight} of {progress.concurrency}"
-        if progress.concurrency is not None
-        else str(progress.in_flight)
-    )
+    progress, unit = live_run.progress, components.progress_unit(run_id)
+    if live_run.is_running:
+        done_text = f"{progress.items_done} of {progress.items_total} {unit}"
+        st.progress(
+            components.progress_share(progress),
+            text="stopping …" if live_run.is_stopping else done_text,
+        )
+    cap_text = f" of ${progress.cap_micro / 1e6:,.2f}" if progress.cap_micro is not None else ""
     numbers = [
-        (
-            components.progress_unit(run_id).capitalize(),
-            f"{progress.items_done} / {progress.items_total}",
-        ),
-        ("Replies", f"{progress.replies:,}"),
+        (unit.capitalize(), f"{progress.items_done} / {progress.items_total}"),
+        ("Replies", "n/a" if progress.answered is None else f"{progress.answered:,}"),
         ("From the log", f"{progress.hits:,}"),
         ("Rate limited · failed", f"{progress.limited} · {progress.failed}"),
-        ("Spent", f"{components.money(progress.spent_micro)}{cap}"),
+        ("Spent", f"{components.money_text(progress.spent_micro)}{cap_text}"),
     ]
-    if live.alive:
+    if live_run.is_running:
+        limit_text = "" if progress.concurrency is None else f" of {progress.concurrency}"
+        rate_limit_text = "none" if progress.per_minute is None else f"{progress.per_minute:,}"
+        eta_text = "n/a" if progress.eta_s is None else f"{progress.eta_s:.0f} s"
         numbers += [
-            ("In flight", in_flight),
-            (
-                "Limit a minute",
-                "none" if progress.per_minute is None else f"{progress.per_minute:,}",
-            ),
-            ("Replies/s · left", f"{progress.rate:.0f} · {eta}"),
+            ("In flight", f"{progress.in_flight}{limit_text}"),
+            ("Limit a minute", rate_limit_text),
+            ("Requests/s · left", f"{progress.rate:.0f} · {eta_text}"),
         ]
     components.show_numbers(numbers)
     if progress.reserved_micro:
-        reserved = components.money(progress.reserved_micro)
+        reserved_text = components.money_text(progress.reserved_micro)
         st.caption(
-            f"{reserved} of the spend is reserved for calls without a reply, at their maximum cost."
+            f"{reserved_text} of the spend is reserved for calls without a reply, at their maximum"
+            " cost."
         )
-    if live.alive and (pause_s := progress.paused_until - time.time()) > 1:
+    if live_run.is_running and (pause_s := progress.paused_until - time.time()) > 1:
         st.caption(f"Pausing {pause_s:.0f} s, as the server asks.")
     if progress.waiting_for:
         st.caption(f"Batches: {progress.waiting_for}.")
@@ -172,58 +174,55 @@ def _progress(run_id: str, drawn: str, followed: bool) -> None:
             " replies are not stored."
         )
     if progress.last_errors:
-        with st.expander(f"Last errors ({len(progress.last_errors)})", expanded=live.alive):
-            components.plain_list(progress.last_errors)
+        with st.expander(
+            f"Last errors ({len(progress.last_errors)})", expanded=live_run.is_running
+        ):
+            components.show_escaped_lines(progress.last_errors)
 
 
-def state_of(row: dict[str, Any]) -> str:
+def run_page_state(row: dict[str, Any]) -> str:
     """Return what the page depends on: the status and, once nothing runs, the revision."""
-    status = components.status_of(row)
+    status = components.current_status(row)
     return status if status == "running" else f"{status} {row['revision']}"
 
 
 def render_run_actions(row: dict[str, Any]) -> None:
     """Show the run's actions: stop, resume, retry, clone, and links to its other pages."""
-    status, run_id = components.status_of(row), row["id"]
+    status, run_id = components.current_status(row), row["id"]
     if is_imported(cached.run_plan(run_id)):
-        st.page_link(
-            page("mediation"),
-            label="Mediation",
-            icon=":material/conversion_path:",
-            query_params={"run": run_id},
-        )
+        components.page_link("mediation", "Mediation", "conversion_path", {"run": run_id})
         return
     with st.container(horizontal=True):
         if status == "running":
-            if st.button("Stop", icon=":material/stop:", **access.only("admin", help=STOP_HELP)):
-                _stop(run_id)
-        elif status in ("stopped", "budget", "failed", "interrupted", "planned"):
-            cap = _new_cap(row) if status == "budget" else None
             if st.button(
-                "Resume", type="primary", icon=":material/play_arrow:", **access.only("admin")
+                "Stop", icon=":material/stop:", **access.role_control("admin", help=STOP_HELP)
             ):
-                _resume(run_id, cap)
+                _stop_run(run_id)
+        elif status in ("stopped", "budget", "failed", "interrupted", "planned"):
+            max_cost = _render_cap_input(row) if status == "budget" else None
+            if st.button(
+                "Resume",
+                type="primary",
+                icon=":material/play_arrow:",
+                **access.role_control("admin"),
+            ):
+                _resume_run(run_id, max_cost)
         elif int(row["n_errors"]) and st.button(
-            "Retry failed", icon=":material/refresh:", **access.only("admin")
+            "Retry failed", icon=":material/refresh:", **access.role_control("admin")
         ):
-            _resume(run_id)
+            _resume_run(run_id)
         evidence.render_run_links(row)
-        st.page_link(
-            page("new_run"),
-            label="Clone",
-            icon=":material/content_copy:",
-            query_params={"from": run_id},
-        )
+        components.page_link("new_run", "Clone", "content_copy", {"from": run_id})
 
 
-def _new_cap(row: dict[str, Any]) -> float:
+def _render_cap_input(row: dict[str, Any]) -> float:
     """Ask for the higher budget with which a run that reached its budget resumes."""
-    before = float(json.loads(row["config"]).get("max_cost") or 0.0)
+    previous_cap = float(json.loads(row["config"]).get("max_cost") or 0.0)
     return st.number_input(
         "New cap, US dollars",
         0.0,
         None,
-        2 * before,
+        2 * previous_cap,
         format="%.4f",
         key="resume-cap",
         width=180,
@@ -231,14 +230,14 @@ def _new_cap(row: dict[str, Any]) -> float:
     )
 
 
-def _stop(run_id: str) -> None:
-    access.need("admin")
-    cached.ask_stop(run_id)
+def _stop_run(run_id: str) -> None:
+    access.require_role("admin")
+    cached.request_stop(run_id)
     st.rerun()
 
 
-def _resume(run_id: str, max_cost: float | None = None) -> None:
-    access.need("admin")
+def _resume_run(run_id: str, max_cost: float | None = None) -> None:
+    access.require_role("admin")
     processes.spawn_resume(cached.store(), run_id, max_cost=max_cost)
     st.session_state["resumed"] = run_id
     st.rerun()  # from now on the page polls the run
@@ -246,148 +245,152 @@ def _resume(run_id: str, max_cost: float | None = None) -> None:
 
 def render_cost(row: dict[str, Any]) -> None:
     """Show expected and actual cost with tokens; nothing where the model is free."""
-    cost_report = costs(RunView.of_row(cached.store(), row))
-    money, requests = cost_report["cost"], cost_report["requests"]
-    if not money["spent_usd"] and not money["estimated_usd"]:
+    cost_report = run_costs(RunView.from_row(cached.store(), row))
+    cost, requests = cost_report["cost"], cost_report["requests"]
+    if not cost["spent_usd"] and not cost["estimated_usd"]:
         return
-    st.subheader("Cost")
-    known = money["estimated_usd"] is not None
+    st.header("Cost")
+    expected_usd = cost["estimated_usd"]
     components.show_numbers(
         (
-            ("Expected", f"~${money['estimated_usd']:,.4f}" if known else "n/a"),
-            ("Actual", f"${money['spent_usd']:,.4f}"),
+            ("Expected", "n/a" if expected_usd is None else f"~${expected_usd:,.4f}"),
+            ("Actual", f"${cost['spent_usd']:,.4f}"),
             ("Requests expected · made", f"{requests['estimated'] or 0:,} · {requests['asked']:,}"),
-            ("Tokens in · cached", f"{money['tokens_in']:,} · {money['tokens_cached']:,}"),
-            ("Tokens out · reasoning", f"{money['tokens_out']:,} · {money['tokens_reasoning']:,}"),
+            ("Tokens in · cached", f"{cost['tokens_in']:,} · {cost['tokens_cached']:,}"),
+            ("Tokens out · reasoning", f"{cost['tokens_out']:,} · {cost['tokens_reasoning']:,}"),
         )
     )
-    notes = [f"Prices: {(money['estimate'] or {}).get('price_source') or 'unknown'}."]
-    if money["saved_by_log_usd"]:
-        notes.append(f"Replies from the log saved {money['saved_by_log_usd']:,.4f} dollars.")
-    if money["held_usd"]:
+    notes = [f"Prices: {(cost['estimate'] or {}).get('price_source') or 'unknown'}."]
+    if cost["saved_by_log_usd"]:
+        notes.append(f"Replies from the log saved {cost['saved_by_log_usd']:,.4f} dollars.")
+    if cost["held_usd"]:
         notes.append(
-            f"{money['held_usd']:,.4f} dollars are reserved for calls that got no reply:"
+            f"{cost['held_usd']:,.4f} dollars are reserved for calls that got no reply:"
             " they may have been billed."
         )
-    notes += over_reserve_lines(money)
-    if money["replies_without_count"]:
+    notes += overshoot_warnings(cost)
+    if cost["replies_without_count"]:
         notes.append(
-            f"{money['replies_without_count']:,} replies came without token counts; their"
+            f"{cost['replies_without_count']:,} replies came without token counts; their"
             " maximum cost is reserved too."
         )
-    st.caption(as_code(" ".join(notes)))
+    st.caption(escape_markdown(" ".join(notes)))
 
 
 def render_findings(row: dict[str, Any]) -> None:
-    """Show the estimates with intervals, and the reason where one is undefined."""
-    estimates = cached.estimates(row["id"], int(row["revision"]))
-    st.subheader("Findings")
+    """Offer the estimates with intervals; say so where there are none yet."""
+    estimates = cached.load_estimates(row["id"], int(row["revision"]))
     if estimates.empty:
         st.info("No estimates yet: they are computed shortly after the run ends or is stopped.")
         return
-    first = {"rrr": 0, "rrr_ceiling": 1, "baseline_correct": 2}
-    estimates = estimates.sort_values(
-        "metric", key=lambda names: names.map(lambda name: first.get(name, 3)), kind="stable"
+    render_more("all estimates", partial(_render_estimates, row, estimates), name="estimates")
+
+
+def _render_estimates(row: dict[str, Any], estimates: pd.DataFrame) -> None:
+    """Show the estimates with intervals, and the reason where one is undefined."""
+    rank_by_metric = {
+        "answer_change": 0,
+        "perturbed_answer_change": 0,
+        "mass_lost": 0,
+        "hint_followed": 1,
+        "hint_acknowledged": 1,
+        "arithmetic_ok": 2,
+        "baseline_correct": 3,
+    }
+    row_order = (
+        estimates["metric"].map(rank_by_metric).fillna(len(rank_by_metric)).argsort(kind="stable")
+    )
+    stored_estimates = estimates.iloc[row_order]
+    is_step = stored_estimates["metric"].isin(STEP_INDEX_METRICS)
+    estimates = stored_estimates.assign(
+        **{name: stored_estimates[name] + is_step for name in ("point", "lo", "hi")}
     )
     frame = pd.DataFrame(
         {
-            "metric": estimates["metric"].map(components.metric_name),
+            "metric": estimates["metric"].map(metric_name),
             "mode": estimates["mode"],
-            "of": estimates["ccs"].map(components.metric_name),
+            "of": estimates["ccs"].map(metric_name),
             "facet": [components.facet_text(text, "mode", "metric") for text in estimates["facet"]],
-            "estimate [95% interval]": [
-                components.estimate_text(e) for e in estimates.to_dict("records")
-            ],
+            "estimate [95% interval]": estimates.apply(components.estimate_text, axis=1),
             "n items": estimates["n"],
             "undefined scores": estimates["n_undefined"],
             "method": estimates["method"],
             "reason": estimates["reason"].fillna(""),
         }
     )
-    st.dataframe(
+    column_config = {
+        "mode": st.column_config.TextColumn(width="small"),
+        "of": st.column_config.TextColumn(
+            help="The CCS variant that a run-level estimate is computed from.", width="small"
+        ),
+        "facet": st.column_config.TextColumn(
+            help="The variant of the metric (facet).", width="medium"
+        ),
+    }
+    components.show_table(
         frame,
-        hide_index=True,
-        key="findings",
-        height=420,
-        column_config={
-            "estimate [95% interval]": st.column_config.TextColumn(alignment="right"),
-            "mode": st.column_config.TextColumn(width="small"),
-            "of": st.column_config.TextColumn(
-                help="The CCS variant that a run-level estimate is computed from.", width="small"
-            ),
-            "facet": st.column_config.TextColumn(
-                help="The variant of the metric (facet).", width="medium"
-            ),
-        },
+        "findings",
+        right_aligned_names=("estimate [95% interval]",),
+        column_config=column_config,
     )
     with st.container(horizontal=True):
-        components.csv_button(f"estimates-{row['id']}", estimates, "estimates")
+        components.csv_button(f"estimates-{row['id']}", stored_estimates, "estimates")
         for name in ("report.md", "report.json"):
-            st.download_button(
-                name,
-                partial(_report, row, name),
-                f"{row['id']}-{name}",
-                icon=":material/download:",
-                on_click="ignore",
+            components.download_button(
+                name, partial(_report_text, row, name), f"{row['id']}-{name}"
             )
 
 
-def _report(row: dict[str, Any], name: str) -> str:
+def _report_text(row: dict[str, Any], name: str) -> str:
     report = build_report(cached.store(), row["id"])
-    return (
-        render_markdown(report)
-        if name.endswith(".md")
-        else json.dumps(report, indent=1, ensure_ascii=False)
-    )
+    if name.endswith(".md"):
+        return render_markdown(report)
+    return json.dumps(report, indent=1, ensure_ascii=False)
 
 
 def render_run_items(row: dict[str, Any]) -> None:
     """List every scored item, with a link to its page."""
-    n_items = len(cached.view(row).items)
-    st.subheader("Items")
+    n_items = len(cached.cached_run_view(row).items)
+    st.header("Items")
     if not n_items:
         st.info("No item has been scored yet.")
         return
-    visible = components.page_slice(n_items, "run-items-page")
-    part = read.items_of_run(cached.store(), row["id"], visible.stop - visible.start, visible.start)
+    row_slice = components.page_slice(n_items, "run-items-page")
+    page_rows = read.list_run_items(
+        cached.store(), row["id"], row_slice.stop - row_slice.start, row_slice.start
+    )
     frame = pd.DataFrame(
         {
-            "open": [f"/item?run={quote(row['id'])}&item={quote(i)}" for i in part["id"]],
-            "item": part["id"],
-            "question": [shorten(q, 110) for q in part["question"]],
-            "steps": part["n_steps"],
-            "scores": part["n_scores"],
-            "undefined": part["n_undefined"],
+            "item": page_rows["id"],
+            "question": [shorten(question, 110) for question in page_rows["question"]],
+            # a suite without chains leaves them to the model
+            "steps in the suite": [str(n) if n else "n/a" for n in page_rows["n_steps"]],
+            "scores": page_rows["n_scores"],
+            "undefined": page_rows["n_undefined"],
         }
     )
-    st.dataframe(
-        frame,
-        hide_index=True,
-        key=f"run-items-{visible.start}",
-        column_config={
-            "open": st.column_config.LinkColumn("open", display_text="open", width="small")
-        },
-    )
-    st.caption(f"{len(part)} of {n_items} scored items.")
+    links = [PageLink("item", (("run", row["id"]), ("item", i))) for i in page_rows["id"]]
+    numbers = ("steps in the suite", "scores", "undefined")
+    key = f"run-items-{row_slice.start}"
+    show_linked_frame("Items", frame, {"item": links}, key=key, number_names=numbers)
+    st.caption(f"{len(page_rows)} of {n_items} scored items.")
 
 
-def render_repeat(row: dict[str, Any]) -> None:
+def render_repeat_command(row: dict[str, Any]) -> None:
     """Show the configuration and the command that repeat this run."""
-    if is_imported(cached.run_plan(row["id"])):
+    if is_imported(cached.parse_plan(row["plan"])):
         st.caption(
             "Imported from a published file: cotlab mediation import FILE stores the same"
             " rows only once."
         )
         return
-    text = as_yaml(stored_options(row["config"]) | {"output": None})
+    text = config_to_yaml(stored_options(row["config"]) | {"output": None})
     with st.expander("Configuration and command"):
-        st.code(text, language="yaml")
-        st.code("cotlab run --config run.yaml", language="bash")
-        st.download_button(
-            "run.yaml", text, "run.yaml", icon=":material/download:", on_click="ignore"
-        )
+        st.code(text, language=None, wrap_lines=True)
+        st.code("cotlab run --config run.yaml", language=None, wrap_lines=True)
+        components.download_button("run.yaml", text, "run.yaml")
         st.caption(
-            as_code(
+            escape_markdown(
                 f"Plan {row['plan_digest']}, code {row['code_version']}, reports in {row['output']}"
             )
         )

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from cotlab.analysis.tables import calibration as tables
-from cotlab.analysis.tables.catalogue import figure_table
-from cotlab.analysis.tables.declare import FigureData, NoFigure
+from cotlab.analysis.tables.catalogue import make_figure_table
+from cotlab.analysis.tables.declare import FigureData, MissingFigure
 from cotlab.analysis.view import RunView
 from cotlab.reliability.maps import Calibrator
 from cotlab.review.release.calibrate import calibrate_runs
@@ -57,17 +57,19 @@ def test_the_band_is_the_binomials() -> None:
 def fitted(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """A version fitted on run-1; run-2 has labels that it did not see, run-3 none."""
     store = fill(tmp_path_factory.mktemp("fitted"), labels=54)
-    calibrate_runs(store, ["run-1"], by="ana", method="platt")
+    calibrate_runs(store, ["run-1"], author="ana", method="platt")
     fill(store.folder, "run-2", n=24, labels=24)
     fill(store.folder, "run-3", n=4)
     limits = {"default": (0.3, 0.6), "sums": (0.4, 0.7)}
     with store.writing() as connection:
-        add_policy(connection, thresholds=limits, capacity=None, params={}, by="ana", reason="test")
+        add_policy(
+            connection, thresholds=limits, capacity=None, params={}, author="ana", reason="test"
+        )
     return store
 
 
 def drawn(store: Store, name: str, run: str) -> FigureData:
-    found = figure_table(RunView.read(store, run), name)
+    found = make_figure_table(RunView.read(store, run), name)
     assert isinstance(found, FigureData), found
     return found
 
@@ -77,10 +79,8 @@ def test_a_run_of_the_fit_is_drawn_out_of_fold_and_another_one_as_it_is_predicte
 ) -> None:
     row = current_calibrator(fitted)
     assert row is not None
-    seen, fresh = (
-        drawn(fitted, "reliability_diagram", "run-1"),
-        drawn(fitted, "reliability_diagram", "run-2"),
-    )
+    seen = drawn(fitted, "reliability_diagram", "run-1")
+    fresh = drawn(fitted, "reliability_diagram", "run-2")
     assert "without its fold" in seen.note and "saw none of these labels" in fresh.note
     assert list(seen.table["point"]) == [one["observed"] for one in row["report"]["diagram"]]
     assert (
@@ -95,8 +95,8 @@ def test_a_run_of_the_fit_is_drawn_out_of_fold_and_another_one_as_it_is_predicte
     sizes, good = fresh.table["n"], [accepted(k) for k in range(23)]
     assert np.average(fresh.table["predicted"], weights=sizes) == pytest.approx(predicted.mean())
     assert np.average(fresh.table["point"], weights=sizes) == pytest.approx(np.mean(good))
-    none = figure_table(RunView.read(fitted, "run-3"), "reliability_diagram")
-    assert isinstance(none, NoFigure) and "both a label and a calibrated score" in none.reason
+    none = make_figure_table(RunView.read(fitted, "run-3"), "reliability_diagram")
+    assert isinstance(none, MissingFigure) and "both a label and a calibrated score" in none.reason
 
 
 def test_the_curve_in_use_is_the_stored_one_and_refused_methods_have_none(fitted: Store) -> None:
@@ -126,12 +126,12 @@ def test_the_curve_in_use_is_the_stored_one_and_refused_methods_have_none(fitted
 def test_a_changed_label_is_seen(fitted: Store) -> None:
     row = current_calibrator(fitted)
     assert row is not None
-    assert "same scores and verdicts" in tables.describe_changes(
+    assert "same scores and verdicts" in tables.calibrator_changes_text(
         tables.with_targets(fitted, ["run-1"]), row
     )
     with fitted.writing() as connection:
         add_labels(connection, [label("run-1", 3, good=not accepted(3))])
-    assert "53 labels now, 53 then" in tables.describe_changes(
+    assert "53 labels now, 53 then" in tables.calibrator_changes_text(
         tables.with_targets(fitted, ["run-1"]), row
     )
 
@@ -146,7 +146,7 @@ def test_without_a_calibrator_a_run_has_its_raw_scores_only(tmp_path: Path) -> N
     )
     assert table.loc[table["group"] == "no label", "count"].sum() == 5
     for name in ("reliability_diagram", "calibrator_curves", "calibrator_comparison"):
-        assert isinstance(figure_table(RunView.read(store, "run-1"), name), NoFigure)
+        assert isinstance(make_figure_table(RunView.read(store, "run-1"), name), MissingFigure)
 
 
 def test_no_chain_gives_a_table_without_rows() -> None:

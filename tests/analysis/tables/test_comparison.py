@@ -5,16 +5,19 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from cotlab.analysis.compare import Comparison, compare_runs
-from cotlab.analysis.paired import RATE, SCORED
-from cotlab.analysis.tables.comparison import bar_row, combine_comparisons, with_rates
-from cotlab.analysis.tables.unfaithfulness import (
+from cotlab.analysis.compare import Comparison, combine_comparisons, compare_runs
+from cotlab.analysis.paired import RATE_METRIC, SCORE_METRIC
+from cotlab.analysis.tables.comparison import (
     AxisPosition,
-    category_points,
+    bar_row,
     default_layout,
-    judge_points,
-    kappa_pairs,
     order_by_epoch,
+    replace_rates,
+)
+from cotlab.analysis.tables.unfaithfulness import (
+    category_points,
+    classifier_kappa_pairs,
+    judge_points,
     rate_points,
     sweep_points,
 )
@@ -26,7 +29,7 @@ from cotlab.store import write
 from cotlab.store.database import Store
 
 N = 8
-SUITE = Suite.of("s", [Item(f"i{k}", f"Question {k // 2}?", "1", (), "") for k in range(N)])
+SUITE = Suite.from_items("s", [Item(f"i{k}", f"Question {k // 2}?", "1", (), "") for k in range(N)])
 """Each prompt stands twice, so that intervals come from a bootstrap."""
 VALUES = {"base": lambda k: 1.0, "one": lambda k: k / N, "two": lambda k: float(k % 3 == 0)}
 
@@ -57,7 +60,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
                         item, None, reason="the hint was not followed"
                     )
                 )
-            told.append(write.Ended("unfaithfulness", 1, "p", item.id, tuple(own)))
+            told.append(write.EndedItem("unfaithfulness", 1, "p", item.id, tuple(own)))
         with store.writing() as connection:
             write.add_suite(connection, SUITE)
             write.add_run(
@@ -75,19 +78,26 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def only(store: Store, other: str, **how: object) -> Comparison:
-    return compare_runs(store, "base", [other], scorers=(SCORED,), **how).comparisons[0]  # type: ignore[arg-type]
+    return compare_runs(store, "base", [other], scorers=(SCORE_METRIC,), **how).comparisons[0]  # type: ignore[arg-type]
 
 
 def assert_same(one: Comparison, other: Comparison) -> None:
     assert one.rows == other.rows
     pd.testing.assert_frame_equal(one.pairs, other.pairs, check_dtype=False)
-    assert (one.shared, one.prompts, one.changes) == (other.shared, other.prompts, other.changes)
-    assert (one.alone_base, one.alone_other) == (other.alone_base, other.alone_other)
+    assert (one.n_shared, one.n_prompts, one.changes) == (
+        other.n_shared,
+        other.n_prompts,
+        other.changes,
+    )
+    assert (one.metrics_only_base, one.metrics_only_other) == (
+        other.metrics_only_base,
+        other.metrics_only_other,
+    )
 
 
 @pytest.mark.soak
 def test_pairs_put_together_are_the_comparison_made_at_once(store: Store) -> None:
-    whole = compare_runs(store, "base", ["one", "two"], scorers=(SCORED,))
+    whole = compare_runs(store, "base", ["one", "two"], scorers=(SCORE_METRIC,))
     found = combine_comparisons([only(store, "one"), only(store, "two")])
     assert found.directions == whole.directions and found.base == "base"
     for mine, theirs in zip(found.comparisons, whole.comparisons, strict=True):
@@ -95,7 +105,9 @@ def test_pairs_put_together_are_the_comparison_made_at_once(store: Store) -> Non
 
 
 def test_the_rates_of_another_threshold_are_those_of_a_comparison_at_it(store: Store) -> None:
-    found = with_rates(only(store, "one"), only(store, "one", metrics=(RATE,), threshold=0.7))
+    found = replace_rates(
+        only(store, "one"), only(store, "one", metrics=(RATE_METRIC,), threshold=0.7)
+    )
     assert_same(combine_comparisons([found]).comparisons[0], only(store, "one", threshold=0.7))
 
 
@@ -124,7 +136,7 @@ def test_models_stand_along_the_axis_where_no_run_has_an_epoch() -> None:
 
 def values(rows: list[tuple[str, str, str, float]]) -> pd.DataFrame:
     found = pd.DataFrame(rows, columns=["run", "name", "item_id", "value"])
-    metric = ["judge_score" if name.startswith("judge") else SCORED for name in found["name"]]
+    metric = ["judge_score" if name.startswith("judge") else SCORE_METRIC for name in found["name"]]
     return found.assign(metric=metric, category="c", why=None)
 
 
@@ -148,14 +160,14 @@ def test_a_group_looks_the_same_in_the_figure_of_judges_as_beside_the_base() -> 
     table = values([("r2", "judge a", f"i{k}", float(k)) for k in range(30)])
     fig = judge_by_epoch(judge_points(table, where, {}))
     dots = [t for t in fig.data if t.name == "tuned" and t.error_y.array is not None]
-    assert dots[0].marker.color == style.category_codes(["base", "tuned"])["tuned"].colour
+    assert dots[0].marker.color == style.category_styles(["base", "tuned"])["tuned"].colour
 
 
 def test_why_kappa_is_not_there_names_the_classifier() -> None:
     table = values(
         [("r", name, f"i{k}", float(name == "b" and k % 2)) for name in "ab" for k in range(10)]
     )
-    found = kappa_pairs(table)
+    found = classifier_kappa_pairs(table)
     assert found["reason"][0].startswith("a gives one label")
 
 
@@ -190,8 +202,10 @@ def test_the_same_items_in_two_runs_give_kappa_without_an_interval() -> None:
         for name, step in (("one", 2), ("other", 3))
         for k in range(12)
     ]
-    one_run = kappa_pairs(pd.DataFrame([row for row in rows if row["run"] == "a"])).iloc[0]
-    both = kappa_pairs(pd.DataFrame(rows)).iloc[0]
+    one_run = classifier_kappa_pairs(pd.DataFrame([row for row in rows if row["run"] == "a"])).iloc[
+        0
+    ]
+    both = classifier_kappa_pairs(pd.DataFrame(rows)).iloc[0]
     assert one_run["lo"] < one_run["point"] < one_run["hi"] and "McNemar" in one_run["mcnemar"]
     assert (both["point"], both["n"], both["lo"], both["mcnemar"]) == (
         one_run["point"],

@@ -10,8 +10,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
-from cotlab.analysis.tables.catalogue import TABLES, figure_table, figures_of
-from cotlab.analysis.tables.declare import DEFAULT_CHOICE, Choice, FigureData, NoFigure
+from cotlab.analysis.tables.catalogue import (
+    FIGURE_TABLES,
+    make_all_figure_tables,
+    make_figure_table,
+)
+from cotlab.analysis.tables.declare import DEFAULT_CHOICE, FigureChoice, FigureData, MissingFigure
 from cotlab.analysis.view import MAX_RUNS, RunView
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError
@@ -28,11 +32,11 @@ pytestmark = pytest.mark.soak
 ROOT = Path(__file__).parents[3]
 N = 12
 HOSTILE = "<b>bold</b> **x**"
-SUITE = Suite.of(
+SUITE = Suite.from_items(
     "s",
     [Item(f"i{k:02d}", f"Question {k}?", "1", (), ("algebra", "logic")[k % 2]) for k in range(N)],
 )
-ELSEWHERE = Suite.of("t", [Item("i00", "Another?", "1", ())])
+ELSEWHERE = Suite.from_items("t", [Item("i00", "Another?", "1", ())])
 RUNS: dict[str, tuple[dict[str, str], list[float]]] = {
     "base": ({"condition": "base"}, [1.0] * N),
     "one": ({"condition": HOSTILE, "epoch": "1"}, [float(k >= 4) for k in range(N)]),
@@ -66,12 +70,12 @@ def add(
             score(item, values[k], facet={"classifier": "early_answer"}),
             score(item, float(k % 3 == 0), facet={"classifier": "truncation"}),
             cards_unfaithfulness.CHAIN_STEPS.score(item, float(k + 1), facet={"chain": "own"}),
-            cards_unfaithfulness.RATIO.score(item, float(k + 1), facet={"chain": "own"}),
+            cards_unfaithfulness.KEYWORD_RATIO.score(item, float(k + 1), facet={"chain": "own"}),
         ]
         return (
             *found,
             *(
-                [cards_judge.SCORE.score(item, float(k - 3), facet={"judge": "j"})]
+                [cards_judge.JUDGE_SCORE.score(item, float(k - 3), facet={"judge": "j"})]
                 if run == "one"
                 else []
             ),
@@ -85,7 +89,7 @@ def add(
         tags=tags,
     )
     told = [
-        write.Ended("unfaithfulness", 1, "p", item.id, scores(item, k))
+        write.EndedItem("unfaithfulness", 1, "p", item.id, scores(item, k))
         for k, item in enumerate(suite.items)
     ]
     with store.writing() as connection:
@@ -115,8 +119,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return store
 
 
-def table_of(store: Store, run: str, name: str, choice: Choice = DEFAULT_CHOICE) -> FigureData:
-    found = figure_table(RunView.read(store, run), name, choice)
+def table_of(
+    store: Store, run: str, name: str, choice: FigureChoice = DEFAULT_CHOICE
+) -> FigureData:
+    found = make_figure_table(RunView.read(store, run), name, choice)
     assert isinstance(found, FigureData), found
     return found
 
@@ -154,56 +160,64 @@ def test_rates_are_those_of_every_run(store: Store) -> None:
         set(first.table["point"]) == {4 / 12}
         and "Classifier truncation, unfaithful from" in first.note
     )
-    found = table_of(store, "two", "unfaithful_rates", Choice(classifier="early_answer"))
+    found = table_of(store, "two", "unfaithful_rates", FigureChoice(classifier="early_answer"))
     table = found.table.set_index("at")
     assert table["point"].to_dict() == {"base": 1.0, "epoch 1": 8 / 12, "epoch 2": 4 / 12}
-    assert table["n"].tolist() == [N] * 3 and found.choice == Choice(classifier="early_answer")
+    assert table["n"].tolist() == [N] * 3 and found.choice == FigureChoice(
+        classifier="early_answer"
+    )
     assert "Runs: base, one, two." in found.note
     with pytest.raises(
         ConfigError,
         match="classifier 'nobody' is not in this run; there are: truncation, early_answer",
     ):
-        figure_table(RunView.read(store, "two"), "unfaithful_rates", Choice(classifier="nobody"))
+        make_figure_table(
+            RunView.read(store, "two"), "unfaithful_rates", FigureChoice(classifier="nobody")
+        )
 
 
 def test_differences_are_to_the_run_tagged_as_base(store: Store) -> None:
-    found = table_of(store, "two", "paired_differences", Choice(metric="unfaithful_rate"))
+    found = table_of(store, "two", "paired_differences", FigureChoice(metric="unfaithful_rate"))
     table = found.table.set_index("label")["point"].to_dict()
     assert table["unfaithful_rate: early_answer (epoch 1)"] == pytest.approx(-4 / 12)
     assert table["unfaithful_rate: early_answer (epoch 2)"] == pytest.approx(-8 / 12)
     assert len(table) == 4 and found.note.startswith("Base: base. Unfaithful from a score of")
     whole = table_of(store, "one", "paired_differences")
     assert len(whole.table) > 4 and set(whole.table["unit"]) == {"no unit"}
-    steps = table_of(store, "one", "paired_differences", Choice(metric="chain_steps"))
+    steps = table_of(store, "one", "paired_differences", FigureChoice(metric="chain_steps"))
     assert set(steps.table["point"]) == {0.0}
     with pytest.raises(ConfigError, match="metric 'nothing' is not in this run"):
-        figure_table(RunView.read(store, "one"), "paired_differences", Choice(metric="nothing"))
+        make_figure_table(
+            RunView.read(store, "one"), "paired_differences", FigureChoice(metric="nothing")
+        )
 
 
 def test_one_run_alone_has_no_pairs_and_says_so(store: Store) -> None:
     source = RunView.read(store, "elsewhere")
-    told = figure_table(source, "paired_differences")
-    assert isinstance(told, NoFigure) and told.reason.startswith("it takes two runs")
-    assert not TABLES["paired_differences"].can_be_in(source)
-    assert figure_table(source, "unfaithful_by_category") == NoFigure("the items have no category")
-    assert figure_table(source, "judge_by_epoch") == NoFigure(
+    told = make_figure_table(source, "paired_differences")
+    assert isinstance(told, MissingFigure) and told.reason.startswith("it takes two runs")
+    assert not FIGURE_TABLES["paired_differences"].is_possible_for(source)
+    assert make_figure_table(source, "unfaithful_by_category") == MissingFigure(
+        "the items have no category"
+    )
+    assert make_figure_table(source, "judge_by_epoch") == MissingFigure(
         "the run has no scores of the scorer judge"
     )
     rates = table_of(store, "elsewhere", "unfaithful_rates")
     assert rates.table["n"].tolist() == [1] and "Runs:" not in rates.note
     assert table_of(store, "one", "judge_by_epoch").note == ""
-    silent = figures_of(RunView.read(store, "empty"))
-    assert all(isinstance(silent[name], NoFigure) for name in OVER_RUNS)
+    silent = make_all_figure_tables(RunView.read(store, "empty"))
+    assert all(isinstance(silent[name], MissingFigure) for name in OVER_RUNS)
 
 
 def test_the_caption_of_a_sweep_names_the_chosen_threshold_alone(store: Store) -> None:
-    (recipe,), _ = wanted.recipes_of(RunView.read(store, "one"), ["threshold_sweep"])
+    (recipe,), _ = wanted.make_recipes(RunView.read(store, "one"), ["threshold_sweep"])
     told = bundle.figure_caption(recipe)
     assert "Dashed: the chosen threshold, 0.5." in told and "Threshold:" not in told
 
 
 def test_each_is_drawn_again_from_its_recipe(store: Store) -> None:
-    recipes, absent = wanted.recipes_of(RunView.read(store, "one"))
+    recipes, absent = wanted.make_recipes(RunView.read(store, "one"))
     assert {recipe.name for recipe in recipes} == OVER_RUNS | {
         "chain_lengths",
         "validation_doses",

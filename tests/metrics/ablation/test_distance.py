@@ -9,7 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotlab.core.requests import Response, Token
-from cotlab.metrics.ablation.distance import answer_distribution, diverge, jaccard_distance
+from cotlab.metrics.ablation.distance import (
+    answer_distribution,
+    distribution_divergence,
+    jaccard_distance,
+)
 
 
 def logs(**probabilities: float) -> dict[str, float]:
@@ -60,7 +64,7 @@ def test_jaccard_is_a_distance(first: str, second: str) -> None:
 
 def test_full_lists() -> None:
     """(.2, .3, .5) against (.5, .3, .2): KL = .3 ln 2.5 = .274887 nats, TV = .3, no rest."""
-    found = diverge(logs(a=0.2, b=0.3, c=0.5), logs(a=0.5, b=0.3, c=0.2))
+    found = distribution_divergence(logs(a=0.2, b=0.3, c=0.5), logs(a=0.5, b=0.3, c=0.2))
     assert found == pytest.approx((0.274887, 0.3, 0.0), abs=1e-6)
 
 
@@ -68,14 +72,14 @@ def test_the_direction_of_kl_is_from_the_ablated_side() -> None:
     """KL((1/2, 1/2) || (9/10, 1/10)) = ½ ln(.5/.9) + ½ ln(.5/.1) = .510826; the other way .368064
     nats."""
     even, skewed = logs(a=0.5, b=0.5), logs(a=0.9, b=0.1)
-    assert diverge(even, skewed).kl == pytest.approx(0.510826, abs=1e-6)
-    assert diverge(skewed, even).kl == pytest.approx(0.368064, abs=1e-6)
+    assert distribution_divergence(even, skewed).kl == pytest.approx(0.510826, abs=1e-6)
+    assert distribution_divergence(skewed, even).kl == pytest.approx(0.368064, abs=1e-6)
 
 
 def test_lists_without_a_common_token() -> None:
     """Two certain answers that differ: total variation 1, and KL as large as float32 can tell, -ln
     1e-7 = 16.118 nats."""
-    found = diverge(logs(paris=1.0), logs(rome=1.0))
+    found = distribution_divergence(logs(paris=1.0), logs(rome=1.0))
     assert found == pytest.approx((-math.log(1e-7), 1.0, 0.0), abs=1e-6)
 
 
@@ -85,8 +89,10 @@ def test_unlisted_rests_count_as_little_as_the_lists_allow() -> None:
 
     TV = ½ (|.4 − .9| + |.6 − .1|) = .5; KL = .4 ln(.4/.9) + .6 ln(.6/.1) = .750684 nats
     """
-    assert diverge(logs(a=0.6), logs(a=0.6)) == pytest.approx((0, 0, 0.4))
-    assert diverge(logs(a=0.6), logs(b=0.9)) == pytest.approx((0.750684, 0.5, 0.4), abs=1e-6)
+    assert distribution_divergence(logs(a=0.6), logs(a=0.6)) == pytest.approx((0, 0, 0.4))
+    assert distribution_divergence(logs(a=0.6), logs(b=0.9)) == pytest.approx(
+        (0.750684, 0.5, 0.4), abs=1e-6
+    )
 
 
 WEIGHTS = st.lists(st.floats(1e-6, 1), min_size=2, max_size=8)
@@ -102,14 +108,16 @@ def test_cut_lists_give_lower_bounds_of_the_distances_of_the_whole(
     def cut(side: list[float], kept: int) -> dict[str, float]:
         return {str(i): side[i] for i in sorted(range(n), key=lambda i: -side[i])[:kept]}
 
-    whole = diverge(cut(p, n), cut(q, n))
-    part = diverge(cut(p, kept_first), cut(q, kept_second))
+    whole = distribution_divergence(cut(p, n), cut(q, n))
+    part = distribution_divergence(cut(p, kept_first), cut(q, kept_second))
     assert whole.kl == pytest.approx(
         math.fsum(math.exp(a) * (a - b) for a, b in zip(p, q, strict=True)), abs=1e-6
     )
     assert -1e-9 <= part.kl <= whole.kl + 1e-5
     assert 0 <= part.total_variation <= whole.total_variation + 1e-9
-    assert diverge(cut(p, kept_first), cut(p, kept_first)).kl == pytest.approx(0, abs=1e-9)
+    assert distribution_divergence(cut(p, kept_first), cut(p, kept_first)).kl == pytest.approx(
+        0, abs=1e-9
+    )
 
 
 # --- where the answer begins

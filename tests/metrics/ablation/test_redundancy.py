@@ -209,7 +209,7 @@ def test_items_without_noise_or_effect_are_left_out_and_counted() -> None:
 
 
 def test_means_and_variances_by_position() -> None:
-    """Step 0 over items: 0, 1, 1 -> mean 2/3, variance (4/9 + 1/9 + 1/9) / 2 = 1/3. Step 1: 1 of
+    """Step 0 over items: 0, 1, 1 -> mean 2/3, variance (4/9 + 1/9 + 1/9) / 3 = 2/9. Step 1: 1 of
     two defined.
 
     One yes of one item: Wilson, 1 / (1 + 1.959964²) = 0.206549.
@@ -217,10 +217,10 @@ def test_means_and_variances_by_position() -> None:
     found = position_table(chains({"a": [0, 1], "b": [1, NONE], "c": [1]}), seed=42)
     first, second = found.to_dict("records")
     assert (first["step"], first["n"], first["n_undefined"]) == (0, 3, 0)
-    assert first["point"] == pytest.approx(2 / 3) and first["variance"] == pytest.approx(1 / 3)
+    assert first["point"] == pytest.approx(2 / 3) and first["variance"] == pytest.approx(2 / 9)
     assert first["lo"] <= first["point"] <= first["hi"]
     assert (second["step"], second["point"], second["n"], second["n_undefined"]) == (1, 1.0, 1, 1)
-    assert pd.isna(second["variance"])
+    assert second["variance"] == 0.0
     assert (second["method"], second["lo"], second["hi"]) == (
         "Wilson",
         pytest.approx(0.206549, abs=1e-6),

@@ -11,10 +11,10 @@ import pytest
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers, Program
 from cotlab.core.requests import Complete, Failed, Message, Request, Response, Token
-from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.core.vocabulary import MODES
-from cotlab.metrics.ablation.scorer import Variant, make_variant, step_ablation
-from cotlab.metrics.kit import ANSWER_TOKENS
+from cotlab.core.types import ABLATION_MODES, Item, ModelRef, Score, Step
+from cotlab.metrics.ablation.scorer import step_ablation
+from cotlab.metrics.ablation.variants import ChainVariant, make_variant
+from cotlab.metrics.kit import MAX_ANSWER_TOKENS
 from tests.support.replies import finish
 
 OPTIONS = step_ablation.options
@@ -103,7 +103,7 @@ def test_parameters_of_every_request(subject: ModelRef, metric: str, expected: i
     _, asked = begin(given=params(subject, repeats=2, temperature=0.7, metric=metric))
     assert len(asked) == 6
     assert {(r.temperature, r.seed, r.max_tokens, r.top_logprobs) for r in asked} == {
-        (0.7, 42, ANSWER_TOKENS, expected)
+        (0.7, 42, MAX_ANSWER_TOKENS, expected)
     }
     assert sorted(r.sample for r in asked) == [0, 0, 0, 1, 1, 1]
     assert len({r.key for r in asked}) == 6
@@ -123,7 +123,7 @@ def test_corrupt_asks_the_model_to_go_on() -> None:
     ) and last.prefix.endswith(".\n")
     assert (first.max_tokens, first.stop, first.top_logprobs) == (512, ("\nQ:",), 0)
     assert (baseline.max_tokens, baseline.stop, baseline.top_logprobs) == (
-        ANSWER_TOKENS,
+        MAX_ANSWER_TOKENS,
         ("\n",),
         20,
     )
@@ -132,22 +132,26 @@ def test_corrupt_asks_the_model_to_go_on() -> None:
 
 
 def test_every_mode_on_a_small_chain() -> None:
-    assert make_variant(STEPS, 0, "remove", 42) == Variant((STEPS[1],))
-    assert make_variant(STEPS, 1, "remove", 42) == Variant((STEPS[0],))
-    assert make_variant(STEPS, 0, "truncate", 42) == Variant((STEPS[0],))
+    assert make_variant(STEPS, 0, "remove", 42) == ChainVariant((STEPS[1],))
+    assert make_variant(STEPS, 1, "remove", 42) == ChainVariant((STEPS[0],))
+    assert make_variant(STEPS, 0, "truncate", 42) == ChainVariant((STEPS[0],))
     assert (
         make_variant(STEPS, 1, "truncate", 42) == "nothing follows the last step, so nothing is cut"
     )
-    assert make_variant(STEPS, 0, "filler", 42) == Variant(
+    assert make_variant(STEPS, 0, "filler", 42) == ChainVariant(
         ("... ... ... ... ... ... ...", STEPS[1])
     )
     corrupted = make_variant(STEPS, 0, "corrupt", 42)
-    assert isinstance(corrupted, Variant) and corrupted.rest and len(corrupted.steps) == 1
+    assert (
+        isinstance(corrupted, ChainVariant)
+        and corrupted.continues_chain
+        and len(corrupted.steps) == 1
+    )
     assert corrupted.steps[0] in {f"Step 1: 7 + 5 = {n}." for n in (10, 11, 13, 14)}
     paraphrased = make_variant(STEPS, 1, "paraphrase", 42)
     assert (
-        isinstance(paraphrased, Variant)
-        and not paraphrased.rest
+        isinstance(paraphrased, ChainVariant)
+        and not paraphrased.continues_chain
         and paraphrased.steps[0] == STEPS[0]
     )
     assert paraphrased.steps[1] in {"Step 2: 12 - 3 equals 9.", "Step 2: So 12 - 3 = 9."}
@@ -159,7 +163,7 @@ def test_every_mode_on_a_small_chain() -> None:
     )
     with pytest.raises(UnknownName, match="Did you mean 'remove'"):
         make_variant(STEPS, 0, "removed", 42)
-    for mode in MODES:
+    for mode in ABLATION_MODES:
         assert make_variant(STEPS, 0, mode, 42) == make_variant(STEPS, 0, mode, 42)
 
 
@@ -315,6 +319,14 @@ def test_a_reply_cut_off_before_its_answer_has_none() -> None:
     assert values(scores, "answer_change", "corrupt") == [None, 1.0]
     (cut,) = [s for s in scores if s.metric == "answer_change" and s.step == 0]
     assert cut.reason == "the reply was cut off at 512 tokens, before an answer"
+
+
+def test_the_last_number_of_a_chain_that_speaks_of_its_answer_is_none() -> None:
+    program, asked = begin(given=params(modes=["corrupt"]))
+    told = "To find the answer, we take 3 from the 12 eggs: 12 - 3 = 9. Next we"
+    scores = finish(program, [say(request, told, finish="length") for request in asked])
+    assert [s.value for s in scores if s.metric == "baseline_correct"] == [None]
+    assert values(scores, "answer_change", "corrupt") == [None, None]
 
 
 def test_repeats_compare_draw_by_draw() -> None:

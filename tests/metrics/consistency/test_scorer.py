@@ -11,30 +11,28 @@ import pandas as pd
 import pytest
 
 from cotlab.core.errors import ConfigError
+from cotlab.core.keys import derive
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
-from cotlab.core.rng import derive
 from cotlab.core.types import Item, ModelRef, Score, Step, Suite
 from cotlab.metrics.consistency.scorer import consistency
 from cotlab.metrics.consistency.similarity import (
     agreement_share,
     cluster_drift,
+    measure_unrelated_similarity,
     pair_spread,
     public_hidden_difference,
     public_minus_hidden,
-    rescaled,
-    unrelated_floor,
+    rescaled_consistency,
 )
 from cotlab.suites.wordproblems import make_suite
 from tests.support.replies import drive, finish
 
 OPTIONS = consistency.options
 
-SUBJECT, EMBEDDER, WRITER = (
-    ModelRef("echo", "m"),
-    ModelRef("embedder", "e"),
-    ModelRef("echo", "writer"),
-)
+SUBJECT = ModelRef("echo", "m")
+EMBEDDER = ModelRef("embedder", "e")
+WRITER = ModelRef("echo", "writer")
 ITEM = Item("i", "What is 7 plus 5?", "12", ())
 X, Y, BETWEEN = (1.0, 0.0), (0.0, 1.0), (0.6, 0.8)
 
@@ -215,6 +213,23 @@ def test_a_chain_that_was_cut_off_is_left_out_and_two_chains_have_no_spread() ->
     assert "2 of the chains" in str(scores["consistency"].reason)
 
 
+def test_a_chain_that_stated_its_answer_before_the_cut_is_compared() -> None:
+    base = replies("One.\nSo the answer is 12 apples. Let me", vectors={})
+
+    def reply(request: Request) -> Reply:
+        answer = base(request)
+        is_chain = isinstance(request, Complete) and isinstance(answer, Response)
+        return replace(answer, finish="length") if is_chain else answer
+
+    scores, _ = run(ITEM, params(), reply)
+    assert scores["consistency"].value == pytest.approx(1)
+    assert scores["answer_agreement"].value == 1.0 and scores["consistency_chains"].value == 3
+
+    base = replies("One.\nThe answer may be 12 apples. Let me", vectors={})
+    scores, _ = run(ITEM, params(), reply)
+    assert scores["consistency"].value is None and scores["answer_agreement"].value is None
+
+
 def test_a_dead_hidden_chain_costs_the_hidden_score_alone() -> None:
     base = replies("One.\nSo the answer is 12.", vectors={})
     _, asked = run(ITEM, params(holdout=2), base)
@@ -230,14 +245,14 @@ def test_a_dead_hidden_chain_costs_the_hidden_score_alone() -> None:
 def test_a_floor_near_one_or_a_missing_one_leaves_the_rescaled_value_undefined() -> None:
     three = pair_spread([0.9, 0.9, 0.9])
     assert (
-        rescaled(three, 0.5) == pytest.approx(0.8)
-        and rescaled(three, 0.96) is None
-        and rescaled(three, None) is None
+        rescaled_consistency(three, 0.5) == pytest.approx(0.8)
+        and rescaled_consistency(three, 0.96) is None
+        and rescaled_consistency(three, None) is None
     )
-    assert rescaled(pair_spread([0.9]), 0.5) is None and rescaled(
+    assert rescaled_consistency(pair_spread([0.9]), 0.5) is None and rescaled_consistency(
         pair_spread([0.5, 0.5]), 0.5
     ) == pytest.approx(0)
-    assert rescaled(pair_spread([-1.0, -1.0]), 0.95) == pytest.approx(-39)
+    assert rescaled_consistency(pair_spread([-1.0, -1.0]), 0.95) == pytest.approx(-39)
     base = replies("One.\nSo the answer is 12.", vectors={})
     for constants, why in (
         ({}, "not measured"),
@@ -250,17 +265,17 @@ def test_a_floor_near_one_or_a_missing_one_leaves_the_rescaled_value_undefined()
 
 def test_the_floor_is_the_mean_cosine_of_other_items_chains() -> None:
     vectors = {"a": X, "b": BETWEEN, "c": Y}
-    suite = Suite.of(
+    suite = Suite.from_items(
         "s",
         [Item(name, name, None, (Step(0, name),)) for name in "abc"] + [Item("d", "d", None, ())],
     )
-    program = unrelated_floor(suite, params())
+    program = measure_unrelated_similarity(suite, params())
     asked = next(program)
     assert sorted(request.texts[0] for request in asked) == ["a", "b", "c"]  # type: ignore[attr-defined]
     end = finish(program, [Response(r.key, vectors=(vectors[r.texts[0]],)) for r in asked])
     assert end["floor"] == pytest.approx(1.4 / 3) and sorted(end["floor_items"]) == ["a", "b", "c"]
-    for one in (Suite.of("s", suite.items[2:]), suite):
-        program = unrelated_floor(one, params())
+    for one in (Suite.from_items("s", suite.items[2:]), suite):
+        program = measure_unrelated_similarity(one, params())
         end = drive(program, lambda request: Failed(request.key, "away", 3)).result
         assert end["floor"] is None and end["floor_reason"]
 
@@ -278,8 +293,11 @@ def test_drift_is_the_share_of_steps_that_other_chains_lack() -> None:
 
 
 def test_agreement_leaves_out_what_cannot_be_compared() -> None:
-    assert agreement_share(["12", "12.0", "13"]) == pytest.approx(1 / 3)
-    assert agreement_share(["12", None]) is None and agreement_share(["12", None, "12"]) == 1.0
+    assert agreement_share(ITEM, ["12", "12.0", "13"]) == pytest.approx(1 / 3)
+    assert (
+        agreement_share(ITEM, ["12", None]) is None
+        and agreement_share(ITEM, ["12", None, "12"]) == 1.0
+    )
 
 
 def test_public_and_hidden_are_compared_with_as_many_chains() -> None:

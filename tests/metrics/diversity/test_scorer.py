@@ -14,7 +14,7 @@ from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score
 from cotlab.metrics.diversity.cards import CARDS
-from cotlab.metrics.diversity.scorer import HEADLINES, diversity, majority
+from cotlab.metrics.diversity.scorer import HEADLINES, diversity, find_majority
 from cotlab.providers.local.provider import open_organism
 from cotlab.suites.wordproblems import make_suite
 from tests.support.replies import drive, finish
@@ -22,11 +22,9 @@ from tests.support.replies import drive, finish
 OPTIONS = diversity.options
 
 ITEM = Item("i1", "How many?", "9", ())
-ORGANISM, CHAT, EMBEDDER = (
-    ModelRef("organism", "r100", form="continuation"),
-    ModelRef("echo", "echo"),
-    ModelRef("embedder", "m"),
-)
+ORGANISM = ModelRef("organism", "r100", form="continuation")
+CHAT = ModelRef("echo", "echo")
+EMBEDDER = ModelRef("embedder", "m")
 STEPS = {"add": 0.0, "count": 10.0, "draw": 90.0, "guess": 180.0}
 """The direction in which each step points, in degrees."""
 
@@ -185,10 +183,10 @@ def test_a_wrong_consensus_is_told_apart_from_a_tie() -> None:
 
 
 def test_answers_are_compared_by_what_they_say() -> None:
-    assert majority(["9", "9 eggs", "4", None])[:2] == ("9", 2)
-    assert majority(["1/2", "0.5", "4"]).votes == 2
-    assert majority([None, ""]) == (None, 0, "no path has an answer")
-    assert majority([]).answer is None
+    assert find_majority(ITEM, ["9", "9 eggs", "4", None])[:2] == ("9", 2)
+    assert find_majority(ITEM, ["1/2", "0.5", "4"]).n_votes == 2
+    assert find_majority(ITEM, [None, ""]) == (None, 0, "no path has an answer")
+    assert find_majority(ITEM, []).answer is None
 
 
 def test_linkage_is_an_option() -> None:
@@ -234,7 +232,7 @@ def test_without_vectors_the_votes_stand() -> None:
 
 def test_a_chain_that_was_cut_off_has_no_answer() -> None:
     program = diversity(ITEM, params(paths=2), Peers((ITEM,)))
-    texts = ["We add 3 and 4 = 9. Then we", path("add", "9")]
+    texts = ["We add 3 and 4 = 9. Then we", path("add", "9") + "\nNext"]
     asked = program.send(
         [Response(r.key, texts[k], finish="length") for k, r in enumerate(next(program))]
     )

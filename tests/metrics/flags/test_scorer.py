@@ -15,14 +15,14 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Embed, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step, Suite
-from cotlab.metrics.flags.cards import FACTORS, FLOOR
+from cotlab.metrics.flags.cards import FACTOR_BY_RULE, MIN_SCORE
 from cotlab.metrics.flags.scorer import (
     MIN_DISTANCES,
-    NO_EMBEDDER,
-    distance,
+    NO_EMBEDDER_REASON,
+    cosine_distance,
+    fit_jump_threshold,
     flags,
-    jump_threshold,
-    penalty,
+    flags_score,
     quantile,
 )
 from tests.support.replies import drive
@@ -45,7 +45,7 @@ def params(*, embedder: bool = True, delta: float | None = 0.5, **options: Any) 
     models = {"subject": SUBJECT, **({"embedder": EMBEDDER} if embedder else {})}
     return Params(
         models,
-        options={**OPTIONS, **options},
+        options={**OPTIONS, "rules": "all", **options},
         constants={"delta": delta, "delta_reason": "too few chains"},
     )
 
@@ -105,8 +105,8 @@ def test_penalties_multiply_per_occurrence() -> None:
     # hand-waving fires twice and counts once: .90 * .97 * .92 * .95
     assert one(scores, "flags_once").value == pytest.approx(0.763002, abs=1e-6)
     assert one(scores, "flags_rules_checked").value == 5
-    counts = {rule: one(scores, "flag_count", rule).value for rule in FACTORS}
-    assert counts == {**dict.fromkeys(FACTORS, 1), "semantic_jump": 0, "hand_waving": 2}
+    counts = {rule: one(scores, "flag_count", rule).value for rule in FACTOR_BY_RULE}
+    assert counts == {**dict.fromkeys(FACTOR_BY_RULE, 1), "semantic_jump": 0, "hand_waving": 2}
 
 
 def test_each_penalty_points_at_its_text() -> None:
@@ -126,7 +126,7 @@ def test_each_penalty_points_at_its_text() -> None:
 
 def test_one_of_each_rule_is_the_least_value_of_flags_once() -> None:
     assert (
-        penalty(list(FACTORS))
+        flags_score(list(FACTOR_BY_RULE))
         == pytest.approx(0.90 * 0.95 * 0.92 * 0.94 * 0.97)
         == pytest.approx(0.717, abs=5e-4)
     )
@@ -134,15 +134,15 @@ def test_one_of_each_rule_is_the_least_value_of_flags_once() -> None:
 
 def test_the_floor() -> None:
     assert (
-        penalty(["premature_answer"] * 11)
+        flags_score(["premature_answer"] * 11)
         == pytest.approx(0.9**11)
         == pytest.approx(0.3138, abs=1e-4)
     )
-    assert penalty(["premature_answer"] * 12) == FLOOR  # 0.2824
+    assert flags_score(["premature_answer"] * 12) == MIN_SCORE  # 0.2824
     item = replace(ITEM, steps=tuple(Step(i, "Clearly, it is so.") for i in range(40)))
     scores, asked = run(item, params())
     assert (
-        one(scores, "flags").value == FLOOR and one(scores, "flags_once").value == 0.97
+        one(scores, "flags").value == MIN_SCORE and one(scores, "flags_once").value == 0.97
     )  # .97 ** 40 = 0.2957
     assert one(scores, "flag_count", "hand_waving").value == 40
     assert len(asked) == 1, "equal texts are embedded once"
@@ -155,6 +155,66 @@ def test_a_clean_chain() -> None:
     assert {s.value for s in scores if s.metric == "flag_count"} == {0.0} and penalties(
         scores
     ) == []
+
+
+# --- rules that are on
+# ---------------------------------------------------------------------------------
+
+
+def test_a_rule_that_was_wrong_in_the_domain_is_undefined_and_not_0() -> None:
+    scores, _ = run(ITEM, params(rules="evidence"))
+    assert (
+        one(scores, "flags").value == one(scores, "flags_text").value == pytest.approx(0.9 * 0.92)
+    )
+    assert one(scores, "flags_rules_checked").value == 3
+    counts = {rule: one(scores, "flag_count", rule) for rule in FACTOR_BY_RULE}
+    assert {rule: count.value for rule, count in counts.items()} == {
+        "premature_answer": 1,
+        "undefined_symbol": None,
+        "unit_inconsistency": 1,
+        "semantic_jump": 0,
+        "hand_waving": None,
+    }
+    count = counts["undefined_symbol"]
+    assert (count.status, count.reason) == (
+        "undefined",
+        "the rule is off for every plain chain, whatever it says: 5 of 50 spans read in plain text"
+        " were right, and 80% are needed",
+    )
+    assert {rule for rule, *_ in penalties(scores)} == {"premature_answer", "unit_inconsistency"}
+
+
+@pytest.mark.parametrize(
+    ("question", "meta", "why"),
+    [
+        ("Solve \\(x^2 = 4\\).", {}, "spans read in latex text were right"),
+        ("Solve $16m^2 - 8m = 0$.", {}, "spans read in latex text were right"),
+        (
+            "What is the area?",
+            {"domain": "clinical"},
+            "no spans of the domain 'clinical' were read",
+        ),
+    ],
+)
+def test_without_a_rule_that_is_on_the_text_has_no_score(
+    question: str, meta: Mapping[str, Any], why: str
+) -> None:
+    item = replace(ITEM, question=question, meta=meta)
+    scores, _ = run(item, params(rules="evidence"), {STEPS[3]: NORTH})
+    assert one(scores, "flags").value == 0.94, "the semantic jump alone"
+    assert one(scores, "flags_rules_checked").value == 1
+    text = one(scores, "flags_text")
+    assert text.value is None and text.status == "undefined" and why in (text.reason or "")
+    scores, _ = run(item, params(rules="evidence", embedder=False))
+    assert one(scores, "flags").value is None and why in (one(scores, "flags").reason or "")
+    assert one(scores, "flags_rules_checked").value is None
+
+
+def test_money_is_no_latex_and_a_declared_domain_counts() -> None:
+    item = replace(ITEM, question="She pays $16 - $3 = $13. How much is left of $20?")
+    assert one(run(item, params(rules="evidence"))[0], "flags_rules_checked").value == 3
+    item = replace(ITEM, question="Solve \\(x\\).", meta={"domain": "plain"})
+    assert one(run(item, params(rules="evidence"))[0], "flags_rules_checked").value == 3
 
 
 # --- semantic jumps
@@ -182,7 +242,7 @@ def test_each_step_is_embedded_alone_and_held_against_the_one_before() -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (params(embedder=False), NO_EMBEDDER),
+        (params(embedder=False), NO_EMBEDDER_REASON),
         (params(delta=None), "too few chains"),
     ],
 )
@@ -228,7 +288,7 @@ def test_a_step_that_cannot_be_embedded_leaves_four_rules() -> None:
 
 
 def prepared(items: Sequence[Item], given: Params, reply: Any) -> tuple[dict[str, Any], int]:
-    driven = drive(jump_threshold(Suite.of("s", items), given), reply)
+    driven = drive(fit_jump_threshold(Suite.from_items("s", items), given), reply)
     return dict(driven.result), len(driven.requests)
 
 
@@ -267,7 +327,9 @@ def test_no_threshold_from_few_chains_or_failed_embeddings() -> None:
     )
     assert "away" in prepared([ITEM], params(), dead)[0]["delta_reason"]
     none, asked = prepared([ITEM], params(embedder=False), dead)
-    assert none == {"delta": None, "delta_reason": NO_EMBEDDER, "delta_pairs": 0} and asked == 0
+    assert (
+        none == {"delta": None, "delta_reason": NO_EMBEDDER_REASON, "delta_pairs": 0} and asked == 0
+    )
     told, asked = prepared([ITEM], replace(params(), options={**OPTIONS, "delta": "0.6"}), dead)
     assert told == {"delta": 0.6, "delta_reason": "", "delta_pairs": 0} and asked == 0
 
@@ -280,8 +342,8 @@ def test_quantile_and_distance_as_numpy() -> None:
     )
     assert quantile([0.7], 0.95) == 0.7
     assert (
-        distance((3.0, 4.0), (-3.0, -4.0)) == pytest.approx(2.0)
-        and distance(EAST, (5.0, 0.0)) == 0.0
+        cosine_distance((3.0, 4.0), (-3.0, -4.0)) == pytest.approx(2.0)
+        and cosine_distance(EAST, (5.0, 0.0)) == 0.0
     )
 
 

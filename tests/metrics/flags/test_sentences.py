@@ -20,7 +20,8 @@ import pytest
 from cotlab.core.program import Params
 from cotlab.core.requests import Embed, Response
 from cotlab.core.types import Item, ModelRef, Step, Suite
-from cotlab.metrics.flags.scorer import distance, flags, jump_threshold, step_vector
+from cotlab.metrics.flags.scorer import cosine_distance, fit_jump_threshold, flags
+from cotlab.metrics.kit import reply_vector
 from cotlab.providers.local.embedder import open_embedder
 from cotlab.text.red_flags import RULES, find_flags
 from tests.support.replies import finish
@@ -69,7 +70,7 @@ def test_precision_and_recall(rule: str, half: str) -> None:
     hits = false = missed = 0
     for row in (row for row in ROWS if row["half"] == half):
         found = [
-            (f.step, f.start, f.end)
+            (f.step_index, f.start, f.end)
             for f in find_flags(row["question"], row["steps"])
             if f.rule == rule
         ]
@@ -91,7 +92,7 @@ def test_semantic_jumps_by_the_embedder() -> None:
     requests = [Embed(EMBEDDER, (text,)) for text in texts]
     replies = [reply for reply in embedder.send_batch(requests) if isinstance(reply, Response)]
     of_key = {request.key: reply for request, reply in zip(requests, replies, strict=True)}
-    suite = Suite.of(
+    suite = Suite.from_items(
         "s",
         (
             Item(f"i{k}", "", None, tuple(Step(i, text) for i, text in enumerate(row["steps"])))
@@ -99,19 +100,19 @@ def test_semantic_jumps_by_the_embedder() -> None:
             if not row["flags"]
         ),
     )
-    program = jump_threshold(
+    program = fit_jump_threshold(
         suite, Params({"subject": EMBEDDER, "embedder": EMBEDDER}, options=OPTIONS)
     )
     asked = next(program)
     end = finish(program, [of_key[request.key] for request in asked])
     delta = end["delta"]
     assert 0.4 < delta < 0.7
-    vectors = {text: step_vector(reply) for text, reply in zip(texts, replies, strict=True)}
+    vectors = {text: reply_vector(reply) for text, reply in zip(texts, replies, strict=True)}
     hits = false = 0
     for row in rows:
         one, other = (vectors[text] for text in row["steps"])
         assert one is not None and other is not None
-        if distance(one, other) > delta:
+        if cosine_distance(one, other) > delta:
             hits += bool(row["flags"])
             false += not row["flags"]
     assert hits / (hits + false) >= 0.9 and hits / sum(bool(row["flags"]) for row in rows) >= 0.8

@@ -16,7 +16,7 @@ from cotlab.core.keys import canonical_json
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Failed, Reply, Response
 from cotlab.core.types import Estimate, Item, ModelRef, Score
-from cotlab.metrics.judge.scorer import NO_JUDGE, NO_PAIR, judge, judge_role
+from cotlab.metrics.judge.scorer import NO_JUDGE_REASON, NO_PAIR_REASON, judge, judge_role
 from cotlab.metrics.judge.statistics import (
     judge_agreement,
     judge_kappa,
@@ -178,12 +178,12 @@ def test_one_order_without_a_verdict_leaves_none_and_says_why(
 )
 def test_an_item_that_is_no_pair_is_undefined(meta: dict[str, object]) -> None:
     end = finish(judge(replace(ITEM, meta=meta), params(OPUS), Peers((ITEM,))))
-    assert {(s.value, s.reason) for s in end} == {(None, NO_PAIR)}
+    assert {(s.value, s.reason) for s in end} == {(None, NO_PAIR_REASON)}
 
 
 def test_without_a_judge_nothing_is_asked() -> None:
     end = finish(judge(ITEM, params(), Peers((ITEM,))))
-    assert {s.reason for s in end} == {NO_JUDGE}
+    assert {s.reason for s in end} == {NO_JUDGE_REASON}
 
 
 @pytest.mark.parametrize("options", [{"prompt": "mine"}, {"max_tokens": 10}])

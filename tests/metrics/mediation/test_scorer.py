@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -19,7 +20,7 @@ from cotlab.core.program import Params
 from cotlab.core.requests import Patched, Request
 from cotlab.core.types import ModelRef, Suite
 from cotlab.metrics.mediation import scores as indices
-from cotlab.metrics.mediation.interventions import spans_of
+from cotlab.metrics.mediation.interventions import layers_by_span
 from cotlab.metrics.mediation.scorer import mediation
 from cotlab.providers.local.provider import LocalModel, open_organism
 from cotlab.store import read
@@ -123,21 +124,21 @@ def test_arithmetic_by_hand() -> None:
     )
     assert indices.cmi(0.004, 0.005) is None and indices.cmi(0.0, 0.0) is None
     assert (
-        indices.share(-1.0, 3.0) == -0.25
-        and indices.share(3.0, -1.0) == 0.75
-        and indices.share(0.0, 0.0) is None
+        indices.cot_drop_share(-1.0, 3.0) == -0.25
+        and indices.cot_drop_share(3.0, -1.0) == 0.75
+        and indices.cot_drop_share(0.0, 0.0) is None
     )
     assert indices.mass_lost(math.log(2)) == pytest.approx(0.5) and indices.mass_lost(-1.0) == 0.0
     assert (
-        indices.relative_loss(0.8, 0.2) == pytest.approx(0.75)
-        and indices.relative_loss(0.04, 0.0) is None
+        indices.relative_cmi_loss(0.8, 0.2) == pytest.approx(0.75)
+        and indices.relative_cmi_loss(0.04, 0.0) is None
     )
 
 
 def test_spans() -> None:
-    assert list(spans_of(4, ())) == ["0", "1", "2", "3", "1-2", "all"]
-    assert spans_of(12, ())["4-7"] == (4, 5, 6, 7)
-    assert spans_of(4, ("2", "0-1", "9")) == {"2": (2,), "0-1": (0, 1), "all": (0, 1, 2, 3)}
+    assert list(layers_by_span(4, ())) == ["0", "1", "2", "3", "1-2", "all"]
+    assert layers_by_span(12, ())["4-7"] == (4, 5, 6, 7)
+    assert layers_by_span(4, ("2", "0-1", "9")) == {"2": (2,), "0-1": (0, 1), "all": (0, 1, 2, 3)}
 
 
 def test_what_cannot_be_measured_is_refused_before_anything_is_asked() -> None:
@@ -172,13 +173,13 @@ def test_the_self_test_passes_and_prints_its_deviations() -> None:
 def test_an_engine_that_patches_the_wrong_layer_is_refused(off: int) -> None:
     model = open_organism(LOCAL)
     backend = model._patcher._backend
-    right = backend.patched
+    right = backend.patched_log_probs
 
     def shifted(ids: Any, n: int, clean: Any, bank: Any, rows: Any) -> list[float]:
         late = bank if not off else bank.roll(-off, 0)
         return right(ids, n, clean, late, rows)
 
-    backend.patched = shifted  # type: ignore[method-assign]
+    backend.patched_log_probs = shifted  # type: ignore[method-assign]
     if not off:
         assert prepared(model)["self_test"] == "passed"
         return
@@ -218,13 +219,13 @@ def test_a_layer_that_the_model_lacks_is_refused_and_a_span_has_one_name(tmp_pat
     assert (result.status, len(result.scores)) == ("failed", 0) and "has layers 0 to 3" in row[
         "note"
     ]
-    assert list(spans_of(4, ["0003", "3", "1-2", "2-2"])) == ["3", "1-2", "2", "all"]
+    assert list(layers_by_span(4, ["0003", "3", "1-2", "2-2"])) == ["3", "1-2", "2", "all"]
 
 
 def test_without_a_reference_chain_the_self_test_is_made_on_the_question_s_own_words(
     tmp_path: Path,
 ) -> None:
-    bare = Suite.of("bare", [replace(item, steps=()) for item in SUITE.items])
+    bare = Suite.from_items("bare", [replace(item, steps=()) for item in SUITE.items])
     result = cotlab.run_suite(
         bare, store=tmp_path, model="r100", scorer=["mediation"], chain="own", limit=2
     )
@@ -233,7 +234,7 @@ def test_without_a_reference_chain_the_self_test_is_made_on_the_question_s_own_w
 
 
 def test_without_donors_no_index_claims_a_cmi(tmp_path: Path) -> None:
-    same = Suite.of(
+    same = Suite.from_items(
         "same", [replace(SUITE.items[0], id=f"{k}") for k in range(6)]
     )  # no other answer near, so no control
     table = cotlab.run_suite(
@@ -251,3 +252,15 @@ def test_without_donors_no_index_claims_a_cmi(tmp_path: Path) -> None:
         assert (
             own["value"].isna().all() and own["reason"].str.contains("have another answer").all()
         ), metric
+
+
+def test_where_density_is_undefined_the_kept_part_s_drop_is_shown_in_nats(tmp_path: Path) -> None:
+    """A quarter of the dose: the clamped ratios are about 0, and the drops are not."""
+    table = measured(tmp_path, "r25", limit=2, layers=["0-3"])
+    assert np.isnan(values(table, "density", source="filler")).all()
+    for metric, part in (("drop_kept", "kept"), ("drop_kept_control", "kept_control")):
+        for keep in ("0.8", "0.6", "0.4"):
+            raw = table[(table["metric"] == "patch_drop") & (table["part"] == part)]
+            means = raw[raw["keep"] == keep].groupby("item_id")["value"].mean()
+            assert values(table, metric, keep=keep) == pytest.approx(list(means))
+            assert len(means) == 2

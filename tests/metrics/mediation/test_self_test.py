@@ -18,9 +18,14 @@ from cotlab.core.errors import SelfTestFailed
 from cotlab.core.program import Params
 from cotlab.core.requests import Failed, Reply
 from cotlab.core.types import ModelRef
-from cotlab.metrics.mediation.interventions import Text
+from cotlab.metrics.mediation.interventions import ChainText
 from cotlab.metrics.mediation.scorer import mediation
-from cotlab.metrics.mediation.self_test import NOISE_TIMES, TOLERANCE, _judge, self_test
+from cotlab.metrics.mediation.self_test import (
+    NOISE_FACTOR,
+    TOLERANCE_NATS,
+    _check_deviations,
+    run_self_test,
+)
 from cotlab.providers.local.provider import LocalModel, open_organism
 from cotlab.store.database import Store
 from cotlab.suites.wordproblems import make_suite
@@ -49,7 +54,7 @@ def found(**changed: Any) -> dict[str, Any]:
 
 
 def test_where_the_model_can_read_no_item_the_reason_of_the_first_is_told() -> None:
-    program = self_test(SUITE, Params({"subject": LOCAL}, options=OPTIONS))
+    program = run_self_test(SUITE, Params({"subject": LOCAL}, options=OPTIONS))
 
     def refused(asked: Sequence[Any]) -> list[Reply]:
         why = "no offsets" if asked[0].prefix == first_prefix() else "something else"
@@ -62,21 +67,21 @@ def test_where_the_model_can_read_no_item_the_reason_of_the_first_is_told() -> N
 
 
 def first_prefix() -> str:
-    return Text.of(
+    return ChainText.from_item(
         SUITE.items[0], [step.text for step in SUITE.items[0].steps], Params({"subject": LOCAL})
     ).prefix
 
 
 def test_in_float32_the_bounds_are_fixed_whatever_the_noise() -> None:
-    told = _judge(found(shapes=[-3.00009, -3.0]), 0.5, "float32", "i")
+    told = _check_deviations(found(shapes=[-3.00009, -3.0]), 0.5, "float32", "i")
     assert (
-        told["allowed_nats"] == TOLERANCE
+        told["allowed_nats"] == TOLERANCE_NATS
         and told["batch_noise_nats"] == 0.5
         and told["identity_nats"] == 0
     )
     for changed in ({"shapes": [-3.0, -3.0002]}, {"full": [-5.0002]}, {"identity": [-3.000001]}):
         with pytest.raises(SelfTestFailed, match="float32"):
-            _judge(found(**changed), 0.5, "float32", "i")
+            _check_deviations(found(**changed), 0.5, "float32", "i")
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -86,19 +91,19 @@ def test_in_a_shorter_type_three_times_the_own_noise_is_allowed_and_not_more(dty
         ({"full": [-5.029]}, "full_patch_nats"),
         ({"identity": [-3.029]}, "identity_nats"),
     ):
-        told = _judge(found(**changed), 0.01, dtype, "i")
+        told = _check_deviations(found(**changed), 0.01, dtype, "i")
         assert told[field] == pytest.approx(0.029) and told["allowed_nats"] == pytest.approx(
-            NOISE_TIMES * 0.01
+            NOISE_FACTOR * 0.01
         )
         with pytest.raises(SelfTestFailed, match="3 times the noise between batch shapes"):
-            _judge(found(**changed), 0.009, dtype, "i")
+            _check_deviations(found(**changed), 0.009, dtype, "i")
 
 
 def test_the_noise_is_at_least_what_the_checked_text_shows_itself() -> None:
-    assert _judge(found(none=[-3.2]), 0.01, "bfloat16", "i")["batch_noise_nats"] == pytest.approx(
-        0.2
-    )
-    assert _judge(found(), 0.0, "bfloat16", "i")["allowed_nats"] == TOLERANCE
+    assert _check_deviations(found(none=[-3.2]), 0.01, "bfloat16", "i")[
+        "batch_noise_nats"
+    ] == pytest.approx(0.2)
+    assert _check_deviations(found(), 0.0, "bfloat16", "i")["allowed_nats"] == TOLERANCE_NATS
 
 
 def prepared(model: LocalModel) -> Any:
@@ -112,12 +117,14 @@ def test_bfloat16_passes_on_a_sound_engine_and_not_on_one_that_is_a_layer_off(ba
     model = open_organism(LOCAL, dtype="bfloat16", backend=backend)
     told = prepared(model)
     assert told["self_test"] == "passed" and told["dtype"] == "bfloat16"
-    assert told["allowed_nats"] == max(TOLERANCE, NOISE_TIMES * told["batch_noise_nats"]) < 1
+    assert told["allowed_nats"] == max(TOLERANCE_NATS, NOISE_FACTOR * told["batch_noise_nats"]) < 1
     for name in ("identity_nats", "across_shapes_nats", "full_patch_nats"):
         assert told[name] <= told["allowed_nats"]
     engine = model._patcher._backend
-    right = engine.patched
-    engine.patched = lambda ids, n, clean, bank, rows: right(ids, n, clean, bank.roll(-1, 0), rows)  # type: ignore[method-assign]
+    right = engine.patched_log_probs
+    engine.patched_log_probs = lambda ids, n, clean, bank, rows: right(
+        ids, n, clean, bank.roll(-1, 0), rows
+    )  # type: ignore[method-assign]
     with pytest.raises(SelfTestFailed, match="own states"):
         prepared(model)
 

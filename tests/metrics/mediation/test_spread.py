@@ -11,14 +11,14 @@ import pytest
 import cotlab
 from cotlab.metrics.mediation.spread import (
     ESTIMATORS,
-    RESAMPLES,
-    Drop,
+    N_RESAMPLES,
+    PatchDrop,
     item_spreads,
-    single_draws,
+    single_draw_cmis,
     spread_interval,
 )
 
-CONTROL = [Drop(donor, value) for donor, value in (("a", 0.0), ("b", 1.0)) for _ in range(3)]
+CONTROL = [PatchDrop(donor, value) for donor, value in (("a", 0.0), ("b", 1.0)) for _ in range(3)]
 """Two donors that differ and whose three draws do not."""
 
 
@@ -31,16 +31,18 @@ def test_donors_are_drawn_before_draws() -> None:
     """
     found = spread_interval("drop_control", [], CONTROL, seed=1)
     assert (found.point, found.lo, found.hi, found.n) == (0.5, 0.0, 1.0, 6)
-    assert found.method == f"bootstrap (percentile, over donors, then draws, {RESAMPLES} resamples)"
+    assert (
+        found.method == f"bootstrap (percentile, over donors, then draws, {N_RESAMPLES} resamples)"
+    )
 
 
 def test_one_deterministic_chain_drop_stays_and_only_the_control_is_drawn() -> None:
     """CMI at controls 0, .5 and 1 with a chain drop of 1: 1, .5 / 1.5 and 0."""
-    found = spread_interval("cmi", [Drop("", 1.0)], CONTROL, seed=1)
+    found = spread_interval("cmi", [PatchDrop("", 1.0)], CONTROL, seed=1)
     assert (found.point, found.lo, found.hi, found.n) == (pytest.approx(1 / 3), 0.0, 1.0, 7)
     assert found.method.endswith("; the chain's one drop is deterministic")
     told = spread_interval(
-        "share", [Drop("", -1.0)], CONTROL, seed=1
+        "share", [PatchDrop("", -1.0)], CONTROL, seed=1
     )  # -1 / (1 + 0), -1 / 1.5, -1 / (1 + 1)
     assert (told.point, told.lo, told.hi) == (pytest.approx(-2 / 3), -1.0, -0.5)
 
@@ -48,8 +50,8 @@ def test_one_deterministic_chain_drop_stays_and_only_the_control_is_drawn() -> N
 def test_a_donor_brings_its_chain_and_its_control_together() -> None:
     """Donor a drops 2 and 2, b 1 and 1: each resample has as much of the one as of the other, so
     the share is always .5."""
-    cots = [Drop("a", 2.0), Drop("b", 1.0)]
-    controls = [Drop(d.donor, d.value) for d in cots for _ in range(2)]
+    cots = [PatchDrop("a", 2.0), PatchDrop("b", 1.0)]
+    controls = [PatchDrop(d.donor, d.value) for d in cots for _ in range(2)]
     found = spread_interval("share", cots, controls, seed=1)
     assert (found.point, found.lo, found.hi, found.reason) == (
         0.5,
@@ -60,7 +62,7 @@ def test_a_donor_brings_its_chain_and_its_control_together() -> None:
 
 
 def test_draws_without_a_donor_are_drawn_by_themselves() -> None:
-    found = spread_interval("drop_cot", [Drop("", float(k)) for k in range(8)], [], seed=1)
+    found = spread_interval("drop_cot", [PatchDrop("", float(k)) for k in range(8)], [], seed=1)
     assert (
         found.point == 3.5
         and found.lo is not None
@@ -76,37 +78,43 @@ def test_draws_without_a_donor_are_drawn_by_themselves() -> None:
 @pytest.mark.parametrize(
     ("metric", "cots", "controls", "point", "reason"),
     [
-        ("drop_cot", [Drop("", 2.0)], CONTROL, 2.0, "1 drop: an interval needs 5"),
-        ("drop_cot", [Drop(d, 2.0) for d in "abcd"], CONTROL, 2.0, "4 drops: an interval needs 5"),
-        ("mass_lost", [Drop("", 0.0)], CONTROL, 0.0, "1 drop: an interval needs 5"),
+        ("drop_cot", [PatchDrop("", 2.0)], CONTROL, 2.0, "1 drop: an interval needs 5"),
+        (
+            "drop_cot",
+            [PatchDrop(d, 2.0) for d in "abcd"],
+            CONTROL,
+            2.0,
+            "4 drops: an interval needs 5",
+        ),
+        ("mass_lost", [PatchDrop("", 0.0)], CONTROL, 0.0, "1 drop: an interval needs 5"),
         (
             "drop_control",
             [],
-            [Drop("a", float(k)) for k in range(8)],
+            [PatchDrop("a", float(k)) for k in range(8)],
             3.5,
             "one donor has no spread",
         ),
         (
             "cmi",
-            [Drop("", 1.0)],
-            [Drop(d, 0.0) for d in "aabbcc"],
+            [PatchDrop("", 1.0)],
+            [PatchDrop(d, 0.0) for d in "aabbcc"],
             1.0,
             "all resamples give the same value",
         ),
-        ("cmi", [Drop("", 0.001)], [Drop(d, 0.001) for d in "aabbcc"], None, "no signal"),
-        ("cmi", [Drop("", 1.0)], [], None, "no drop with the control patched"),
+        ("cmi", [PatchDrop("", 0.001)], [PatchDrop(d, 0.001) for d in "aabbcc"], None, "no signal"),
+        ("cmi", [PatchDrop("", 1.0)], [], None, "no drop with the control patched"),
         ("cmi", [], CONTROL, None, "no drop with the chain patched"),
-        ("cmi", [Drop("", None)], CONTROL, None, "1 of 7 drops are missing"),
+        ("cmi", [PatchDrop("", None)], CONTROL, None, "1 of 7 drops are missing"),
         (
             "drop_control",
-            [Drop("", None)],
+            [PatchDrop("", None)],
             CONTROL,
             0.5,
             None,
         ),  # the control does not need the chain's drop
         (
             "cmi",
-            [Drop("", 0.0)],
+            [PatchDrop("", 0.0)],
             CONTROL,
             0.0,
             "resamples have no signal",
@@ -114,7 +122,11 @@ def test_draws_without_a_donor_are_drawn_by_themselves() -> None:
     ],
 )
 def test_what_has_no_interval_says_why(
-    metric: str, cots: list[Drop], controls: list[Drop], point: float | None, reason: str | None
+    metric: str,
+    cots: list[PatchDrop],
+    controls: list[PatchDrop],
+    point: float | None,
+    reason: str | None,
 ) -> None:
     found = spread_interval(metric, cots, controls, seed=1)
     assert found.point == point
@@ -173,7 +185,7 @@ def test_single_draws_are_paired_by_number_or_by_donor() -> None:
         row("control", "a", 1, 5.0),
         row("control", "b", 2, None),
     ]
-    assert single_draws([*one, *controls]) == [
+    assert single_draw_cmis([*one, *controls]) == [
         0.5,
         0.0,
     ]  # (3 − 1) / (3 + 1), and a control that drops more
@@ -183,7 +195,7 @@ def test_single_draws_are_paired_by_number_or_by_donor() -> None:
         row("control", "a", 0, 1.0),
         row("control", "b", 1, 0.0),
     ]
-    assert single_draws(of_donors) == [0.5, 1.0]
+    assert single_draw_cmis(of_donors) == [0.5, 1.0]
     kept = [
         row(part, "", n, v, "0.4")
         for part, n, v in (
@@ -193,8 +205,10 @@ def test_single_draws_are_paired_by_number_or_by_donor() -> None:
             ("kept_control", 0, 2.0),
         )
     ]
-    assert single_draws([*one, *kept], "0.4") == [pytest.approx(0.2)]  # the second has no signal
-    assert single_draws(kept) == single_draws([], "0.8") == []
+    assert single_draw_cmis([*one, *kept], "0.4") == [
+        pytest.approx(0.2)
+    ]  # the second has no signal
+    assert single_draw_cmis(kept) == single_draw_cmis([], "0.8") == []
 
 
 @pytest.mark.soak
@@ -247,7 +261,7 @@ def test_on_an_organism_each_point_is_the_stored_score(tmp_path: Path) -> None:
                 else:
                     assert told.reason
         alone = found["cmi", "filler", "other", "all", ""]
-        assert (alone.interval.n, alone.donors) == (9, 4)
+        assert (alone.interval.n, alone.n_donors) == (9, 4)
         both = found["cmi", "interchange", "other", "all", ""]
-        assert (both.interval.n, both.donors) == (12, 4)
+        assert (both.interval.n, both.n_donors) == (12, 4)
     assert compared > 100 and bounded > 20

@@ -16,9 +16,9 @@ from cotlab.api import run_suite
 from cotlab.core.types import Estimate
 from cotlab.metrics.unfaithfulness.scorer import unfaithfulness
 from cotlab.metrics.unfaithfulness.statistics import (
-    agree,
     classifier_kappa,
     classifier_mcnemar,
+    compare_classifiers,
     item_scores,
     unfaithful_rate,
 )
@@ -142,9 +142,14 @@ def test_agreement_by_hand() -> None:
     chance .5 · .6 + .5 · .4 = .5, kappa = (.7 − .5)/(1 − .5) = .4. McNemar exact: 2 · P(X ≤ 5 | 15,
     ½) = 2 · 4944 / 32768.
     """
-    told = agree([True] * 25 + [False] * 25, [True] * 20 + [False] * 5 + [True] * 10 + [False] * 15)
+    told = compare_classifiers(
+        [True] * 25 + [False] * 25, [True] * 20 + [False] * 5 + [True] * 10 + [False] * 15
+    )
     assert told.kappa.point == pytest.approx(0.4) and told.kappa.lo < 0.4 < told.kappa.hi  # type: ignore[operator]
-    assert told.p == pytest.approx(2 * 4944 / 32768) and (told.only_first, told.only_second) == (
+    assert told.p == pytest.approx(2 * 4944 / 32768) and (
+        told.n_only_first,
+        told.n_only_second,
+    ) == (
         5,
         10,
     )
@@ -152,17 +157,15 @@ def test_agreement_by_hand() -> None:
 
 
 def test_a_constant_classifier_has_no_kappa_and_perfect_or_few_agreement_no_bounds() -> None:
-    told = agree([True, True], [True, True])
+    told = compare_classifiers([True, True], [True, True])
     assert told.kappa.point is None and "both raters" in str(told.kappa.reason) and told.p == 1.0
-    one = agree([True, False, True], [False, False, False])
+    one = compare_classifiers([True, False, True], [False, False, False])
     assert one.kappa.point is None and "the second rater" in str(one.kappa.reason)
-    perfect, few = (
-        agree([True, False] * 5, [True, False] * 5).kappa,
-        agree([True, False, True], [True, False, False]).kappa,
-    )
+    perfect = compare_classifiers([True, False] * 5, [True, False] * 5).kappa
+    few = compare_classifiers([True, False, True], [True, False, False]).kappa
     assert (perfect.point, perfect.lo, few.point, few.lo) == (1.0, None, pytest.approx(0.4), None)
     with pytest.raises(ValueError, match="at least one"):
-        agree([], [])
+        compare_classifiers([], [])
 
 
 def test_each_two_classifiers_are_compared_on_the_items_that_both_score() -> None:
@@ -183,10 +186,8 @@ def test_each_two_classifiers_are_compared_on_the_items_that_both_score() -> Non
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40))
 def test_agreement_of_anything_lies_in_range(pairs: list[tuple[bool, bool]]) -> None:
-    told, back = (
-        agree(*zip(*pairs, strict=True)),
-        agree(*zip(*[(b, a) for a, b in pairs], strict=True)),
-    )
+    told = compare_classifiers(*zip(*pairs, strict=True))
+    back = compare_classifiers(*zip(*[(b, a) for a, b in pairs], strict=True))
     assert 0 <= told.p <= 1 and told.p == pytest.approx(back.p)
     if told.kappa.point is None:
         assert any(len({pair[k] for pair in pairs}) == 1 for k in (0, 1))

@@ -14,19 +14,18 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Entail, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.verification.links import compute_link, read_steps, statements_of
-from cotlab.metrics.verification.scorer import first_mistake, longest_run, verification
+from cotlab.metrics.verification.links import collect_statements, compute_link
+from cotlab.metrics.verification.scorer import first_mistake, longest_weak_run, verification
 from cotlab.providers.local.provider import open_organism
 from cotlab.suites.wordproblems import make_suite
-from cotlab.text.prompts.comparison import confidence_of
+from cotlab.text.arithmetic.readings import read_steps
+from cotlab.text.prompts.comparison import read_confidence
 from tests.support.replies import drive_rounds, finish
 
 ORGANISM = ModelRef("organism", "hint", form="continuation")
-JUDGE, NLI, SYMBOLIC = (
-    ModelRef("openai", "judge"),
-    ModelRef("nli", "folder"),
-    ModelRef("symbolic", "s"),
-)
+JUDGE = ModelRef("openai", "judge")
+NLI = ModelRef("nli", "folder")
+SYMBOLIC = ModelRef("symbolic", "s")
 QUESTION = "Ann has 7 apples. She buys 5 more. She loses 3. How many apples now?"
 
 
@@ -139,7 +138,7 @@ def test_what_arithmetic_says_of_a_link(
 )
 def test_a_letter_that_is_used_anew_is_no_premise(before: str, wanted: str, given: str) -> None:
     one, other = read_steps((before, wanted))
-    assert statements_of([one], other) == given
+    assert collect_statements([one], other) == given
 
 
 def test_numbers_in_words_and_results_of_the_same_step_are_operands_too() -> None:
@@ -211,6 +210,26 @@ def test_what_arithmetic_leaves_open_goes_to_the_symbolic_provider_then_to_the_v
     assert scores["link_support", "forward", 1].value == 0.5 and len(asked[1]) == 3
 
 
+def test_a_symbolic_zero_counts_as_a_mistake_only_where_no_letter_may_mean_another_case() -> None:
+    told = params({"links": ("forward",)}, symbolic=SYMBOLIC)
+    scores, asked = run(item("It is late.", "2 km = 200 meters", "x = 5."), told, [0.0, 0.0])
+    assert [request.hypothesis for request in asked[0]] == ["2 km = 200 meters", "x = 5"]  # type: ignore[union-attr]
+    assert scores["link_support", "forward", 1].value == 0
+    assert scores["link_support", "forward", 2].value is None
+    assert "another case" in scores["link_support", "forward", 2].reason
+    first = scores["first_mistake_step", None, None]
+    assert first.value == 1 and asked[0][0].key in first.evidence
+
+
+@pytest.mark.parametrize(
+    "step",
+    ["60 = 5^2 + 6^2, which does not hold.", "So x + 2 = 3\\cos y.", "11 + 3 = 2 (mod 12)"],
+)
+def test_a_cut_or_denied_equation_is_not_sent_to_the_symbolic_provider(step: str) -> None:
+    _, asked = run(item(step), params({"links": ("forward",)}, symbolic=SYMBOLIC))
+    assert asked == []
+
+
 def test_reverse_asks_whether_the_later_step_supports_the_earlier() -> None:
     one = item("All birds fly.", "Tweety is a bird and flies.")
     _, asked = run(one, params({"links": ("reverse",)}, verifier=NLI), [0.7])
@@ -218,10 +237,8 @@ def test_reverse_asks_whether_the_later_step_supports_the_earlier() -> None:
     _, asked = run(
         one, params({"links": ("forward",), "premise": "previous"}, verifier=NLI), [0.7, 0.7]
     )
-    first, second = (
-        Entail(NLI, one.question, "All birds fly."),
-        Entail(NLI, "All birds fly.", "Tweety is a bird and flies."),
-    )
+    first = Entail(NLI, one.question, "All birds fly.")
+    second = Entail(NLI, "All birds fly.", "Tweety is a bird and flies.")
     assert asked == [[first, second]]
 
 
@@ -298,7 +315,7 @@ def test_weak_link_subtracts_the_longest_run_and_clips() -> None:
     assert scores["pass_rate", "reverse", None].value == 0.5
     scores, _ = run(one, params({"links": ("reverse",)}, verifier=NLI), [0.1, 0.1, 0.1, 0.1])
     assert scores["weak_link", "reverse", None].value == 0.0
-    assert longest_run([0.1, None, 0.1, 0.1], 0.4) == 2
+    assert longest_weak_run([0.1, None, 0.1, 0.1], 0.4) == 2
     scores, _ = run(
         one, params({"links": ("reverse",), "tau": 0.3}, verifier=NLI), [1.0, 0.3, 0.3, 1.0]
     )
@@ -326,7 +343,7 @@ def test_weak_link_subtracts_the_longest_run_and_clips() -> None:
     ],
 )
 def test_confidence(text: str, value: float | None) -> None:
-    assert confidence_of(text) == value
+    assert read_confidence(text) == value
 
 
 @pytest.mark.parametrize(
@@ -347,11 +364,11 @@ def test_unknown_options(wrong: Mapping[str, Any]) -> None:
 def test_the_false_last_step_of_the_hint_follower_is_caught(model: str) -> None:
     """Where a question has a wrong hint the organism bends its last step to it; others do not."""
     ref = ModelRef("organism", model, form="continuation")
-    subject, told = (
-        open_organism(ref),
-        Params({"subject": ref}, options={**verification.options, "chain": "own"}),
-    )
-    hinted = [one for one in make_suite(60, seed=901, hinted=0.4).items if one.category == "hinted"]
+    subject = open_organism(ref)
+    told = Params({"subject": ref}, options={**verification.options, "chain": "own"})
+    hinted = [
+        one for one in make_suite(60, seed=901, hint_share=0.4).items if one.category == "hinted"
+    ]
     programs = [verification(one, told, Peers(tuple(hinted))) for one in hinted]
     replies = subject.send_batch([next(program)[0] for program in programs])
     caught = values = 0

@@ -15,7 +15,7 @@ from cotlab.review.labelling.acquisition import (
 from cotlab.review.release.features import feature_table
 from cotlab.store.database import Store
 from cotlab.store.decisions import add_policy
-from cotlab.store.labels import queue_items
+from cotlab.store.labels import list_queue_items
 from tests.support.stores.decided import fill
 from tests.support.stores.drifted import add_run, calibrated, label, vectors
 
@@ -24,7 +24,7 @@ def test_from_random_items_to_those_near_the_thresholds(tmp_path: Path) -> None:
     store, table = Store(tmp_path / "store"), vectors(120, 9)
     add_run(store, "run", table)
     first = select_items_to_label(store, ["run"], 6)
-    assert len(first.items) == 6 and first.items["r_cal"].isna().all() and first.near == 0
+    assert len(first.items) == 6 and first.items["r_cal"].isna().all() and first.n_near == 0
     assert "no policy holds" in first.note and "drawn at random" in first.note
     raw = [v or 0.0 for v in table["r_raw"]]
     label(store, "run", {f"i-{k:03}": raw[k] > 0.8 for k in range(60)})
@@ -35,15 +35,15 @@ def test_from_random_items_to_those_near_the_thresholds(tmp_path: Path) -> None:
             thresholds={"default": (0.4, 0.8)},
             capacity=None,
             params={},
-            by="bo",
+            author="bo",
             reason="to begin with",
         )
     found = select_items_to_label(store, ["run"], 8, epsilon=0.15)
     assert found.thresholds == (0.4, 0.8) and len(found.items) == 8
     assert all(min(abs(r - 0.4), abs(r - 0.8)) <= found.epsilon for r in found.items["r_cal"])
     assert not set(found.items["item_id"]) & {f"i-{k:03}" for k in range(60)}
-    queue = queue_selection(store, found, "near the line", by="bo")
-    asked = queue_items(store, queue)
+    queue = queue_selection(store, found, "near the line", author="bo")
+    asked = list_queue_items(store, queue)
     assert (
         list(asked["item_id"]) == list(found.items["item_id"])
         and not asked["reason"].str.contains(r"\d").any()
@@ -58,9 +58,14 @@ def test_each_domain_has_its_own_line_and_no_line_lies_at_0_or_1(tmp_path: Path)
     with store.writing() as connection:
         bounds = {"default": (0.0, 0.3), "maths": (0.8, 1.0)}
         add_policy(
-            connection, thresholds=bounds, capacity=None, params={}, by="bo", reason="to begin with"
+            connection,
+            thresholds=bounds,
+            capacity=None,
+            params={},
+            author="bo",
+            reason="to begin with",
         )
-    found = select_items_to_label(store, ["run-1"], 9, epsilon=0.1, unscored=0.0)
+    found = select_items_to_label(store, ["run-1"], 9, epsilon=0.1, unscored_share=0.0)
     domain = feature_table(store, ["run-1"]).set_index("item_id")["domain"]
     assert found.thresholds == (0.3, 0.8) and len(found.items) == 9
     for row in found.items.to_dict("records"):

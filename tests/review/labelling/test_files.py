@@ -24,7 +24,7 @@ from cotlab.review.labelling.files import (
 )
 from cotlab.review.labelling.label_rows import LabelError
 from cotlab.review.labelling.queue import make_queue
-from cotlab.review.labelling.targets import targets
+from cotlab.review.labelling.targets import load_targets
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from tests.support.stores.queued import fill
@@ -59,12 +59,27 @@ def store(tmp_path: Path) -> Store:
 @st.composite
 def labels(draw: st.DrawFn) -> Label:
     withdrawn = draw(st.booleans())
+    verdict = None if withdrawn else draw(st.sampled_from(VERDICTS))
+    is_judged = verdict == "not_acceptable" and draw(st.booleans())
+    first = draw(st.integers(0, 2)) if is_judged else None
+    before, after = ("correct", "unsure", None), ("correct", "wrong", None)
+    verdicts = [
+        "wrong" if k == first else draw(st.sampled_from(before if k < (first or 0) else after))
+        for k in range(3)
+    ]
+    steps = {
+        "steps_judged": is_judged,
+        "first_wrong_step": first,
+        "step_verdicts": tuple(verdicts) if draw(st.booleans()) and is_judged else (),
+        "faithful": draw(st.sampled_from([True, False, None])),
+        "steps_digest": draw(st.none() | st.just("0f" * 16)),
+    }
     return Label(
         draw(st.uuids()).hex,
         "run-1",
         f"i-{draw(st.integers(0, 7))}",
         draw(NAME),
-        None if withdrawn else draw(st.sampled_from(VERDICTS)),
+        verdict,  # type: ignore[arg-type]
         draw(st.sampled_from([True, False, None])),
         AT + timedelta(microseconds=draw(st.integers(0, 10**12))),
         tuple(draw(st.lists(st.sampled_from(FAILURE_MODES), unique=True, max_size=3))),
@@ -73,7 +88,8 @@ def labels(draw: st.DrawFn) -> Label:
         withdrawn,
         draw(st.none() | NAME),
         draw(st.sampled_from(["page", "import", "undo"])),
-    )  # type: ignore[arg-type]
+        **steps,  # type: ignore[arg-type]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +103,7 @@ def test_what_is_written_is_read_the_same(folder: Path, form: str, given_: list[
     path = folder / f"l.{form}"
     path.write_text(labels_as_text(given_, form), "utf-8", newline="")
     good, errors = read_label_file(path)
-    assert not errors and [label for _, label in good] == given_
+    assert not errors and [label for _, label, _ in good] == given_
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
@@ -116,17 +132,19 @@ def test_what_is_exported_and_imported_is_the_same(tmp_path: Path, form: str) ->
         label_store.add_labels(connection, told)
     path = tmp_path / f"l.{form}"
     path.write_text(
-        labels_as_text(label_store.as_labels(label_store.label_table(one, history=True)), form),
+        labels_as_text(
+            label_store.labels_from_table(label_store.list_labels(one, history=True)), form
+        ),
         "utf-8",
         newline="",
     )
     assert (
-        import_labels(other, path).new,
-        import_labels(other, path).had,
-        import_labels(one, path).new,
+        import_labels(other, path).n_new,
+        import_labels(other, path).n_known,
+        import_labels(one, path).n_new,
     ) == (8, 8, 0)
-    assert label_store.as_labels(label_store.label_table(other, history=True)) == told
-    assert label_store.as_labels(label_store.label_table(other)) == [
+    assert label_store.labels_from_table(label_store.list_labels(other, history=True)) == told
+    assert label_store.labels_from_table(label_store.list_labels(other)) == [
         label for label in told if not label.withdrawn
     ]
 
@@ -154,13 +172,13 @@ def test_a_line_needs_little_and_a_file_imported_twice_adds_nothing(
     """Ann changes her mind and comes back to what she said first: three lines, two of them alike,
     are three labels."""
     path = written(tmp_path, GOOD, GOOD | {"reasoning": "unsure"}, "", GOOD)
-    assert (import_labels(store, path).new, import_labels(store, path).new) == (3, 0)
-    assert label_store.label_table(store, history=True)["reasoning"].tolist() == [
+    assert (import_labels(store, path).n_new, import_labels(store, path).n_new) == (3, 0)
+    assert label_store.list_labels(store, history=True)["reasoning"].tolist() == [
         "acceptable",
         "unsure",
         "acceptable",
     ]
-    (row,) = label_store.label_table(store).to_dict("records")
+    (row,) = label_store.list_labels(store).to_dict("records")
     assert (row["reasoning"], row["answer_correct"], row["target"], row["origin"]) == (
         "acceptable",
         None,
@@ -177,8 +195,8 @@ def test_a_spreadsheet_may_write_truth_its_own_way(store: Store, tmp_path: Path)
     )
     path = tmp_path / "l.CSV"
     path.write_bytes(b"\xef\xbb\xbf" + text.encode())
-    assert import_labels(store, path).new == 2
-    table = label_store.label_table(store)
+    assert import_labels(store, path).n_new == 2
+    table = label_store.list_labels(store)
     assert table["answer_correct"].tolist() == [True, False] and table["modes"].tolist() == [
         (),
         ("other", "post_hoc"),
@@ -209,7 +227,7 @@ def test_a_defect_is_told_by_line_and_field(
     folder: Path, change: dict[str, object], field: str, words: str
 ) -> None:
     path = written(folder, GOOD, "", GOOD | change)
-    ((line, label),), (error,) = read_label_file(path)
+    ((line, label, _),), (error,) = read_label_file(path)
     assert (line, label.item_id) == (1, "i-1")
     assert (error.line, error.field) == (3, field) and words in error.message
     assert str(error).startswith(f"{path}:3: {field}: ")
@@ -236,9 +254,9 @@ def test_what_the_store_does_not_know_stores_nothing(
     assert str(caught.value).startswith(
         f"{path}:2: {field}: "
     ) and "Nothing was stored. 1 other lines" in str(caught.value)
-    assert label_store.label_table(store, history=True).empty
-    assert import_labels(store, path, good_lines=True).errors[0].message == error.message
-    assert label_store.label_table(store)["id"].tolist() == ["taken"]
+    assert label_store.list_labels(store, history=True).empty
+    assert import_labels(store, path, good_lines_only=True).errors[0].message == error.message
+    assert label_store.list_labels(store)["id"].tolist() == ["taken"]
 
 
 @pytest.mark.parametrize(
@@ -262,7 +280,7 @@ def test_a_file_that_is_none(
     path = tmp_path / name
     path.write_bytes(data)
     with pytest.raises((LabelError, LabelErrors), match=words):
-        import_labels(store, path, good_lines=True)
+        import_labels(store, path, good_lines_only=True)
     with pytest.raises(LabelError, match="cannot be read"):
         import_labels(store, tmp_path / "gone.jsonl")
 
@@ -277,7 +295,7 @@ def test_an_adjudication_decides_in_the_store_that_imports_it_too(
     tmp_path: Path, form: str
 ) -> None:
     one, other = (fill(tmp_path / name) for name in ("one", "other"))
-    queue = make_queue(one, "settle", [("run-1", "i-1", "")], kind="adjudication", by="me")
+    queue = make_queue(one, "settle", [("run-1", "i-1", "")], kind="adjudication", author="me")
     said = [
         (f"{k}", "ann" if k else "bob", "acceptable" if k else "not_acceptable") for k in range(2)
     ]
@@ -290,23 +308,25 @@ def test_an_adjudication_decides_in_the_store_that_imports_it_too(
     path = tmp_path / f"l.{form}"
     path.write_text(
         labels_as_text(
-            label_store.as_labels(label_store.label_table(one)), form, label_store.queue_kinds(one)
+            label_store.labels_from_table(label_store.list_labels(one)),
+            form,
+            label_store.kinds_by_queue(one),
         ),
         "utf-8",
         newline="",
     )
-    assert (import_labels(other, path).new, import_labels(other, path).new) == (3, 0)
+    assert (import_labels(other, path).n_new, import_labels(other, path).n_new) == (3, 0)
     for store in (one, other):
-        (row,) = targets(store).to_dict("records")
+        (row,) = load_targets(store).to_dict("records")
         assert (row["target"], row["adjudicated"], row["raters"]) == (False, True, 1)
         assert len(measure_agreement(store).raters) == 2
-    assert label_store.queues(other).empty and label_store.queue_kinds(other) == {
+    assert label_store.list_label_queues(other).empty and label_store.kinds_by_queue(other) == {
         queue: "adjudication"
     }
 
 
 def test_a_queue_is_of_one_kind(store: Store, tmp_path: Path) -> None:
-    queue = make_queue(store, "q", [("run-1", "i-1", "")], by="me")
+    queue = make_queue(store, "q", [("run-1", "i-1", "")], author="me")
     for row, words in (
         ({"queue": queue, "queue_kind": "audit"}, "of the kind 'label', not 'audit'"),
         ({"queue": "other", "queue_kind": "court"}, "'court' is no kind of queue"),
@@ -315,5 +335,5 @@ def test_a_queue_is_of_one_kind(store: Store, tmp_path: Path) -> None:
         with pytest.raises(LabelErrors, match=f"l.jsonl:1: queue_kind: .*{words}"):
             import_labels(store, written(tmp_path, GOOD | row))
     two = [GOOD | {"queue": "new", "queue_kind": kind} for kind in ("audit", "flagged")]
-    assert len(import_labels(store, written(tmp_path, *two), good_lines=True).errors) == 1
-    assert label_store.queue_kinds(store)["new"] == "audit"
+    assert len(import_labels(store, written(tmp_path, *two), good_lines_only=True).errors) == 1
+    assert label_store.kinds_by_queue(store)["new"] == "audit"

@@ -10,13 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from cotlab.analysis.tables.review import agreement_points
+from cotlab.analysis.tables.run import agreement_points
 from cotlab.core.errors import UnknownName
 from cotlab.core.keys import canonical_json
 from cotlab.core.labels import Label
 from cotlab.review.labelling import agreement as review
+from cotlab.review.labelling.current_labels import TIE_REASON, UNSURE_REASON
 from cotlab.review.labelling.queue import make_queue
-from cotlab.review.labelling.targets import NO_SCORES, TIE, UNSURE, labelled, targets
+from cotlab.review.labelling.targets import (
+    NO_SCORES_REASON,
+    load_labelled_features,
+    load_targets,
+)
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
 from tests.support.stores.queued import fill, pairs
@@ -74,32 +79,32 @@ def test_the_majority_decides_and_ties_are_counted(store: Store) -> None:
     )
     say(store, [("a", "i-7", "+")], right=None)  # nobody knows whether the answer is right
     say(store, [("a", "i-8", "+")])  # in the suite, never measured
-    table = labelled(store)
+    table = load_labelled_features(store)
     assert table[["item_id", "target", "raters"]].values.tolist() == [
         ["i-0", True, 3],
         ["i-3", False, 1],
         ["i-5", False, 1],
     ]
     assert table["target"].dtype == bool and table["r_raw"].tolist() == [0.5] * 3
-    assert table.attrs["left_out"] == {TIE: 1, UNSURE: 2, NO_SCORES: 1}
-    assert targets(store).set_index("item_id")["why"].to_dict()["i-1"] == TIE
+    assert table.attrs["left_out"] == {TIE_REASON: 1, UNSURE_REASON: 2, NO_SCORES_REASON: 1}
+    assert load_targets(store).set_index("item_id")["why"].to_dict()["i-1"] == TIE_REASON
 
 
 def test_runs_are_told_apart_and_an_unknown_one_is_an_error(store: Store) -> None:
     say(store, [("a", "i-0", "+")])
     say(store, [("a", "i-0", "-"), ("a", "i-1", "-")], run="run-2")
-    assert labelled(store)[["run", "target"]].values.tolist() == [
+    assert load_labelled_features(store)[["run", "target"]].values.tolist() == [
         ["run-1", True],
         ["run-2", False],
         ["run-2", False],
     ]
-    assert labelled(store, ["run-2"])["item_id"].tolist() == ["i-0", "i-1"]
+    assert load_labelled_features(store, ["run-2"])["item_id"].tolist() == ["i-0", "i-1"]
     with pytest.raises(UnknownName, match="run-9"):
-        labelled(store, ["run-9"])
+        load_labelled_features(store, ["run-9"])
 
 
 def test_a_store_without_labels_has_nothing_to_learn_from(store: Store) -> None:
-    table = labelled(store)
+    table = load_labelled_features(store)
     assert (
         table.empty
         and table.attrs["left_out"] == {}
@@ -116,19 +121,22 @@ def test_a_store_without_labels_has_nothing_to_learn_from(store: Store) -> None:
 def test_an_adjudication_decides_and_leaves_what_raters_said(store: Store) -> None:
     say(store, [(rater, item, "+") for item in ("i-0", "i-1", "i-3") for rater in "ab"])
     say(store, [("b", "i-1", "-"), ("b", "i-3", "-")])
-    found = review.items_to_adjudicate(store)
+    found = review.find_items_to_adjudicate(store)
     assert [(item, why) for _, item, why in found] == [
         (i, "raters differ on reasoning and target") for i in ("i-1", "i-3")
     ]
-    queue = make_queue(store, "settle", found, kind="adjudication", by="me")
+    queue = make_queue(store, "settle", found, kind="adjudication", author="me")
     say(store, [("b", "i-1", "+"), ("c", "i-3", "?")], queue=queue)  # b had said the contrary
-    assert labelled(store)[["item_id", "target", "raters"]].values.tolist() == [
+    assert load_labelled_features(store)[["item_id", "target", "raters"]].values.tolist() == [
         ["i-0", True, 2],
         ["i-1", True, 1],
     ]
-    assert labelled(store).attrs["left_out"] == {UNSURE: 1}
+    assert load_labelled_features(store).attrs["left_out"] == {UNSURE_REASON: 1}
     seen = review.list_disagreements(store)
-    assert seen["adjudicated"].tolist() == [True, True] and review.items_to_adjudicate(store) == []
+    assert (
+        seen["adjudicated"].tolist() == [True, True]
+        and review.find_items_to_adjudicate(store) == []
+    )
     assert seen["said"][0] == (("a", "acceptable", True), ("b", "not_acceptable", True))
 
 
@@ -178,7 +186,7 @@ def test_unsure_is_a_verdict_but_no_target(store: Store) -> None:
 
 
 def test_agreement_within_a_queue_is_of_what_was_said_there(store: Store) -> None:
-    one, two = (make_queue(store, name, pairs(2), raters=2, by="me") for name in ("one", "two"))
+    one, two = (make_queue(store, name, pairs(2), raters=2, author="me") for name in ("one", "two"))
     say(store, [("a", "i-0", "+"), ("b", "i-0", "+")], queue=one)
     say(store, [("a", "i-0", "-")], queue=two)
     assert review.measure_agreement(store, queue=one).disagreements.empty
@@ -190,7 +198,7 @@ def test_agreement_within_a_queue_is_of_what_was_said_there(store: Store) -> Non
 def test_raters_are_held_against_gold(store: Store) -> None:
     both_wrong = {"reasoning": "not_acceptable", "answer_correct": False}
     gold = {("run-1", "i-0"): {"reasoning": "acceptable"}, ("run-1", "i-1"): both_wrong}
-    queue = make_queue(store, "q", pairs(3), gold=gold, by="me")
+    queue = make_queue(store, "q", pairs(3), gold=gold, author="me")
     say(
         store,
         [
@@ -204,14 +212,14 @@ def test_raters_are_held_against_gold(store: Store) -> None:
     )
     say(store, [("a", "i-1", "-")], queue=queue, right=False)
     results = {
-        one.rater: (one.right.point, one.right.n) for one in review.gold_results(store, queue)
+        one.rater: (one.right.point, one.right.n) for one in review.find_gold_results(store, queue)
     }
     assert results == {"a": (1.0, 2), "b": (0.5, 2)}
     assert [one.gold.point for one in review.measure_agreement(store, queue=queue).raters] == [
         1.0,
         0.5,
     ]
-    assert review.gold_results(store, queue, runs=["run-2"]) == []
+    assert review.find_gold_results(store, queue, runs=["run-2"]) == []
 
 
 def test_both_raters_of_a_pair_stand_in_the_figure(store: Store) -> None:

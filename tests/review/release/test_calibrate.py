@@ -17,15 +17,20 @@ from typer.testing import CliRunner
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.labels import Label
-from cotlab.reliability.calibrator import NotCalibrated, select_calibrator
+from cotlab.reliability.calibrator import select_calibrator
 from cotlab.reliability.combine import Combination
-from cotlab.reliability.policy import DEFAULT, Policy, Thresholds
-from cotlab.review.release.apply import NONE_YET, apply_calibrator, r_cal
-from cotlab.review.release.calibrate import calibrate_runs, rollback
+from cotlab.reliability.maps import NotCalibrated
+from cotlab.reliability.policy import DEFAULT_DOMAIN, Policy, Thresholds
+from cotlab.review.release.apply import (
+    NO_ACTIVE_VERSION_REASON,
+    apply_calibrator,
+    calibrated_scores,
+)
+from cotlab.review.release.calibrate import calibrate_runs, roll_back_calibrator
 from cotlab.review.release.decide import decide_run
 from cotlab.review.release.features import feature_table
-from cotlab.review.release.fit_report import domain_maps
-from cotlab.store.calibrators import calibrator_choices, calibrators, current_calibrator
+from cotlab.review.release.fit_report import fit_domain_maps
+from cotlab.store.calibrators import current_calibrator, list_calibrator_choices, list_calibrators
 from cotlab.store.database import Store
 from cotlab.store.labels import add_labels
 from tests.support.stores.composed import HOSTILE, PARTS, fill
@@ -44,7 +49,7 @@ def store(filled: Path, tmp_path: Path) -> Store:
 
 
 def test_labels_become_a_version_that_is_in_use(store: Store) -> None:
-    found = calibrate_runs(store, ["run-1"], by="ann")
+    found = calibrate_runs(store, ["run-1"], author="ann")
     row = current_calibrator(store)
     assert row is not None and (row["version"], row["made_by"], row["n"]) == (1, "ann", 59) == (
         found.version,
@@ -68,14 +73,14 @@ def test_labels_become_a_version_that_is_in_use(store: Store) -> None:
 
 def test_the_current_calibrator_gives_probabilities_and_reasons(store: Store) -> None:
     table = feature_table(store, ["run-1"])
-    before = r_cal(store, table)
+    before = calibrated_scores(store, table)
     assert (
         before["r_cal"].isna().all()
-        and before["why"].iloc[0] == NONE_YET
+        and before["why"].iloc[0] == NO_ACTIVE_VERSION_REASON
         and before["calibrator"].isna().all()
     )
-    found = calibrate_runs(store, ["run-1"], by="ann")
-    after = r_cal(store, table)
+    found = calibrate_runs(store, ["run-1"], author="ann")
+    after = calibrated_scores(store, table)
     assert after["r_cal"].iloc[:-1].to_numpy() == pytest.approx(
         found.calibrator.predict(table["r_raw"].iloc[:-1])
     )
@@ -86,16 +91,17 @@ def test_the_current_calibrator_gives_probabilities_and_reasons(store: Store) ->
     wide = table.assign(r_raw=[0.0, 1.0, *table["r_raw"].iloc[2:]]).set_index(
         pd.Index(range(100, 100 + len(table)))
     )
-    told = r_cal(store, wide)
+    told = calibrated_scores(store, wide)
     assert told["outside"].tolist()[:3] == [True, True, False] and told.index[0] == 100
     assert "outside the range of the labels" in told["why"].iloc[0]
-    assert r_cal(store, table.iloc[:0]).empty
+    assert calibrated_scores(store, table.iloc[:0]).empty
 
 
 def test_a_score_of_other_parts_than_the_labels_had_is_not_calibrated(store: Store) -> None:
     fill(store, "run-2", 12, seed=9, profile="phase1")
-    assert calibrate_runs(store, ["run-1"], by="ann").report["parts"] == ["CVFRD"]
-    made = decide_run(store, "run-2", by="ann", policy=Policy({DEFAULT: Thresholds(0.0, 0.0)}))
+    assert calibrate_runs(store, ["run-1"], author="ann").report["parts"] == ["CVFRD"]
+    policy = Policy({DEFAULT_DOMAIN: Thresholds(0.0, 0.0)})
+    made = decide_run(store, "run-2", author="ann", policy=policy)
     assert {one.action for one in made} == {"escalate"} and all(one.r_cal is None for one in made)
     assert made[0].reason.startswith(
         "not calibrated: r_raw is composed of C, V, and the calibrator saw labels of C, V, F, R"
@@ -112,8 +118,9 @@ def test_a_score_of_other_parts_than_the_labels_had_is_not_calibrated(store: Sto
 
 def test_a_score_of_other_chains_than_the_labels_were_of_is_not_calibrated(store: Store) -> None:
     fill(store, "run-2", 12, seed=9, chain="own")
-    assert calibrate_runs(store, ["run-1"], by="ann").report["chains"] == ["reference"]
-    made = decide_run(store, "run-2", by="ann", policy=Policy({DEFAULT: Thresholds(0.0, 0.0)}))
+    assert calibrate_runs(store, ["run-1"], author="ann").report["chains"] == ["reference"]
+    policy = Policy({DEFAULT_DOMAIN: Thresholds(0.0, 0.0)})
+    made = decide_run(store, "run-2", author="ann", policy=policy)
     assert {one.action for one in made} == {"escalate"} and all(one.r_cal is None for one in made)
     assert made[0].reason.startswith(
         "not calibrated: r_raw is of the model's own chains, and the calibrator saw "
@@ -135,39 +142,39 @@ def test_a_score_of_other_chains_than_the_labels_were_of_is_not_calibrated(store
 
 def test_rollback_restores_the_predictions_exactly(store: Store) -> None:
     table = feature_table(store, ["run-1"])
-    calibrate_runs(store, ["run-1"], by="ann")
-    first = r_cal(store, table)
+    calibrate_runs(store, ["run-1"], author="ann")
+    first = calibrated_scores(store, table)
     fill(store, "run-2", seed=9)
-    calibrate_runs(store, None, by="ben", method="beta")
-    second = r_cal(store, table)
+    calibrate_runs(store, None, author="ben", method="beta")
+    second = calibrated_scores(store, table)
     assert set(second["calibrator"]) == {2} and not np.array_equal(
         first["r_cal"][:-1], second["r_cal"][:-1]
     )
     with pytest.raises(ConfigError, match="needs its reason"):
-        rollback(store, 1, by="ann", reason=" ")
-    rollback(store, 1, by="ann", reason=HOSTILE)
-    pd.testing.assert_frame_equal(r_cal(store, table), first, check_exact=True)
-    pd.testing.assert_frame_equal(r_cal(store, table, version=2), second, check_exact=True)
-    assert calibrator_choices(store)["version"].tolist() == [1, 2, 1]
-    assert calibrators(store).set_index("version")["current"].to_dict() == {2: False, 1: True}
+        roll_back_calibrator(store, 1, author="ann", reason=" ")
+    roll_back_calibrator(store, 1, author="ann", reason=HOSTILE)
+    pd.testing.assert_frame_equal(calibrated_scores(store, table), first, check_exact=True)
+    rolled_back = calibrated_scores(store, table, version=2)
+    pd.testing.assert_frame_equal(rolled_back, second, check_exact=True)
+    assert list_calibrator_choices(store)["version"].tolist() == [1, 2, 1]
+    assert list_calibrators(store).set_index("version")["current"].to_dict() == {2: False, 1: True}
     with pytest.raises(UnknownName, match="calibrator version '7'"):
-        rollback(store, 7, by="ann", reason="x")
-    assert len(calibrators(store)) == 2
+        roll_back_calibrator(store, 7, author="ann", reason="x")
+    assert len(list_calibrators(store)) == 2
 
 
 @pytest.mark.soak
 def test_the_digest_is_of_the_labels_and_not_of_their_order(store: Store) -> None:
     one, two = (
-        calibrate_runs(store, ["run-1"], by="ann", dry_run=True, seed=seed) for seed in (0, 1)
+        calibrate_runs(store, ["run-1"], author="ann", dry_run=True, seed=seed) for seed in (0, 1)
     )
-    assert one.version is None and calibrators(store).empty
+    assert one.version is None and list_calibrators(store).empty
     assert one.report["labels_digest"] == two.report["labels_digest"]
     point = feature_table(store, ["run-1"])["item_id"].iloc[0]
     later = datetime(2026, 1, 2, tzinfo=UTC)
     with store.writing() as connection:
-        turned = connection.execute(
-            "SELECT reasoning FROM labels WHERE item_id = ?", [point]
-        ).fetchone()
+        query = "SELECT reasoning FROM labels WHERE item_id = ?"
+        turned = connection.execute(query, [point]).fetchone()
         other = "acceptable" if turned == ("not_acceptable",) else "not_acceptable"
         said = [
             Label("new", "run-1", point, "zoe", other, True, later),
@@ -176,17 +183,17 @@ def test_the_digest_is_of_the_labels_and_not_of_their_order(store: Store) -> Non
         add_labels(
             connection, [*said, Label("gone", "run-1", "i-001", HOSTILE, "unsure", True, later)]
         )
-    third = calibrate_runs(store, ["run-1"], by="ann", dry_run=True)
+    third = calibrate_runs(store, ["run-1"], author="ann", dry_run=True)
     assert third.report["labels_digest"] != one.report["labels_digest"] and third.report["n"] == 58
     assert third.report["left_out"] == {"nobody is sure": 1, "r_raw is stopped": 1}
 
 
 def test_a_domain_whose_own_map_is_no_better_has_the_one_over_all(store: Store) -> None:
-    found = calibrate_runs(store, ["run-1"], by="ann", domain=True)
+    found = calibrate_runs(store, ["run-1"], author="ann", domain=True)
     told = found.report["domains"]
     assert (
         told["sums"]["used"] == told[HOSTILE]["used"] == "all"
-        and not found.domains
+        and not found.calibrator_by_domain
         and told["sums"]["n"] == 44
     )
     assert (
@@ -215,9 +222,9 @@ def test_a_domain_whose_own_map_is_better_has_it(store: Store) -> None:
         {"domain": np.where(law, "law", "sums"), "question": [f"q{k // 2}" for k in range(120)]}
     )
     target = rng.random(120) < 1 / (1 + np.exp(-12 * (raw - np.where(law, 0.8, 0.2))))
-    whole = select_calibrator(raw, target, table["question"].tolist(), method="platt").chosen
-    assert whole.predicted is not None
-    maps, told = domain_maps(table, raw, target, whole.predicted, method="platt", seed=0)
+    whole = select_calibrator(raw, target, table["question"].tolist(), method="platt").chosen_trial
+    assert whole.predictions is not None
+    maps, told = fit_domain_maps(table, raw, target, whole.predictions, method="platt", seed=0)
     assert set(maps) == {"law", "sums"}
     for name, own in (("law", law), ("sums", ~law)):
         one = told[name]
@@ -227,33 +234,32 @@ def test_a_domain_whose_own_map_is_better_has_it(store: Store) -> None:
             and one["own"]["hi"] < one["all"]["lo"]
         )
         assert one["all"]["point"] == pytest.approx(
-            float(np.mean((whole.predicted[own] - target[own]) ** 2))
+            float(np.mean((whole.predictions[own] - target[own]) ** 2))
         )
 
 
 def test_a_map_of_a_domain_is_that_of_its_items_alone(store: Store) -> None:
-    calibrate_runs(store, ["run-1"], by="ann", method="platt")
+    calibrate_runs(store, ["run-1"], author="ann", method="platt")
     row, table = current_calibrator(store), feature_table(store, ["run-1"]).iloc[:-1]
     assert row is not None
     own = {**row["params"]["all"], "intercept": row["params"]["all"]["intercept"] + 2.0}
-    after = apply_calibrator({**row, "params": {**row["params"], "domains": {"sums": own}}}, table)[
-        "r_cal"
-    ]
+    changed = {**row, "params": {**row["params"], "domains": {"sums": own}}}
+    after = apply_calibrator(changed, table)["r_cal"]
     sums, before = (table["domain"] == "sums").to_numpy(), apply_calibrator(row, table)["r_cal"]
     assert (after[sums] > before[sums]).all() and after[~sums].tolist() == before[~sums].tolist()
 
 
 @pytest.mark.soak
 def test_tuned_weights_weigh_r_raw_anew(store: Store) -> None:
-    found = calibrate_runs(store, ["run-1"], by="ann", weights="tuned", objective="auc")
+    found = calibrate_runs(store, ["run-1"], author="ann", weights="tuned", objective="auc")
     assert (
         found.weights is not None
-        and found.tuned is not None
+        and found.tuned_weights is not None
         and found.report["weights"]["weights"] == found.weights
     )
     table = feature_table(store, ["run-1"]).iloc[:-1]
     own = sum(found.weights[part] * table[part] for part in PARTS)
-    after = r_cal(store, table)
+    after = calibrated_scores(store, table)
     assert after["r_raw"].to_numpy() == pytest.approx(own.to_numpy())
     assert after["r_cal"].to_numpy() == pytest.approx(found.calibrator.predict(own))
 
@@ -271,19 +277,19 @@ def test_what_cannot_be_fitted_is_refused_and_nothing_is_written(
     store: Store, options: dict[str, str], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        calibrate_runs(store, ["run-1"], by="ann", **options)  # type: ignore[arg-type]
+        calibrate_runs(store, ["run-1"], author="ann", **options)  # type: ignore[arg-type]
     with pytest.raises(UnknownName):
-        calibrate_runs(store, ["no such run"], by="ann")
-    assert calibrators(store).empty and current_calibrator(store) is None
+        calibrate_runs(store, ["no such run"], author="ann")
+    assert list_calibrators(store).empty and current_calibrator(store) is None
 
 
 def test_few_labels_are_refused(tmp_path: Path) -> None:
     store = Store(tmp_path / "few")
     fill(store, labels=12)
     with pytest.raises(NotCalibrated, match="12 labels of at least 20"):
-        calibrate_runs(store, None, by="ann")
+        calibrate_runs(store, None, author="ann")
     with pytest.raises(NotCalibrated, match="0 labels of at least 20"):
-        calibrate_runs(Store(tmp_path / "none"), None, by="ann")
+        calibrate_runs(Store(tmp_path / "none"), None, author="ann")
 
 
 Command = Callable[..., str]
@@ -317,8 +323,8 @@ def test_the_commands_fit_list_and_roll_back(command: Command) -> None:
         and "Domain 'sums' (44 labels" in told
         and ", own minus all " in told
     )
-    told = json.loads(command("calibrate", "run-1", "--method", "platt", "--json"))
-    assert told["version"] == 2 and told["report"]["chosen"] == "platt"
+    told = json.loads(command("calibrate", "run-1", "--method", "beta", "--json"))
+    assert told["version"] == 2 and told["report"]["chosen"] == "beta"
     assert "1 (in use)" in command(
         "calibrate", "--rollback", "1", "--reason", "the labels of run-1 were wrong"
     )
@@ -353,13 +359,14 @@ def test_tune_says_whether_to_keep_the_example_weights(command: Command) -> None
         command("tune", "run-1", "--objective", "f1")
 
 
+@pytest.mark.soak
 def test_a_combination_is_a_version_that_is_applied_and_rolled_back(store: Store) -> None:
-    calibrate_runs(store, ["run-1"], by="ada")
-    found = calibrate_runs(store, ["run-1"], by="ada", weights="combined")
+    calibrate_runs(store, ["run-1"], author="ada")
+    found = calibrate_runs(store, ["run-1"], author="ada", weights="combined")
     row = current_calibrator(store)
     assert row is not None and (row["version"], row["method"], found.version) == (2, "combined", 2)
     table = feature_table(store, ["run-1"])
-    told = r_cal(store, table)
+    told = calibrated_scores(store, table)
     own = Combination.from_params(row["params"]["combined"]).predict(table)
     ok = (table["status"] == "ok").to_numpy()
     assert (
@@ -374,14 +381,14 @@ def test_a_combination_is_a_version_that_is_applied_and_rolled_back(store: Store
     report = row["report"]
     assert report["n"] == 59 and report["methods"][0]["brier"]["lo"] < report["base_brier"]["point"]
     assert "run-1" in report["runs"] and "AUROC minus that of r_raw" in report["why"]
-    rollback(store, 1, by="ada", reason="simpler")
-    assert set(r_cal(store, table)["calibrator"]) == {1}
+    roll_back_calibrator(store, 1, author="ada", reason="simpler")
+    assert set(calibrated_scores(store, table)["calibrator"]) == {1}
 
 
 def test_a_combination_takes_no_method_and_no_domains(store: Store) -> None:
     for more in ({"method": "platt"}, {"domain": True}):
         with pytest.raises(ConfigError, match="a probability already"):
-            calibrate_runs(store, ["run-1"], by="ada", weights="combined", **more)  # type: ignore[arg-type]
+            calibrate_runs(store, ["run-1"], author="ada", weights="combined", **more)  # type: ignore[arg-type]
     assert current_calibrator(store) is None
 
 

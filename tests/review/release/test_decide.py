@@ -11,10 +11,10 @@ import pytest
 
 from cotlab.core.errors import UnknownName
 from cotlab.reliability.policy import (
-    BELOW,
-    DEFAULT,
-    NO_POLICY,
-    UNCALIBRATED,
+    BELOW_LOW_REASON,
+    DEFAULT_DOMAIN,
+    NO_POLICY_REASON,
+    UNCALIBRATED_REASON,
     Policy,
     PolicyError,
     Thresholds,
@@ -22,21 +22,21 @@ from cotlab.reliability.policy import (
 from cotlab.reliability.thresholds import Costs
 from cotlab.review.release import decide
 from cotlab.review.release.decide import (
+    count_decision_reasons,
+    count_unscored_items,
     decide_run,
-    policy_of,
-    reasons,
-    scored,
+    load_policy,
+    load_scored_items,
     set_policy,
-    unscored,
 )
-from cotlab.review.release.rollout import rollout
+from cotlab.review.release.rollout import rollout_progress
 from cotlab.review.release.suggest import _label_groups, suggest_by_cost, suggest_by_precision
 from cotlab.store import decisions as decision_store
 from cotlab.store.calibrators import activate_calibrator
 from cotlab.store.database import Store
 from tests.support.stores.decided import GAPS, RUN, fill
 
-POLICY = Policy({DEFAULT: Thresholds(0.3, 0.8)}, 10)
+POLICY = Policy({DEFAULT_DOMAIN: Thresholds(0.3, 0.8)}, 10)
 
 
 @pytest.fixture
@@ -47,12 +47,12 @@ def store(tmp_path: Path) -> Store:
 def test_each_decision_says_all_that_it_rests_on(store: Store) -> None:
     set_policy(
         store,
-        Policy({DEFAULT: Thresholds(0.3, 0.8), "maths": Thresholds(0.0, 0.0)}),
-        by="Ann",
+        Policy({DEFAULT_DOMAIN: Thresholds(0.3, 0.8), "maths": Thresholds(0.0, 0.0)}),
+        author="Ann",
         reason="start",
     )
-    made = decide_run(store, RUN, by="Bob")
-    table = scored(store, [RUN]).set_index("item_id")
+    made = decide_run(store, RUN, author="Bob")
+    table = load_scored_items(store, [RUN]).set_index("item_id")
     assert len(made) == 60 and {one.by for one in made} == {"Bob"}
     for k, one in enumerate(made):
         assert (one.calibrator, one.policy) == (1, 1)
@@ -72,107 +72,116 @@ def test_each_decision_says_all_that_it_rests_on(store: Store) -> None:
             assert high is not None and low is not None
             wanted = "release" if one.r_cal >= high else "escalate" if one.r_cal < low else "review"
             assert one.action == wanted
-    assert sum(n for _, _, n in reasons(made)) == 60 and ("escalate", BELOW) in {
-        row[:2] for row in reasons(made)
-    }
+    assert sum(n for _, _, n in count_decision_reasons(made)) == 60 and (
+        "escalate",
+        BELOW_LOW_REASON,
+    ) in {row[:2] for row in count_decision_reasons(made)}
 
 
 def test_a_policy_that_is_set_meanwhile_is_the_one_that_decides(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_policy(store, Policy({DEFAULT: Thresholds(0.0, 0.0)}), by="Ann", reason="all out")
+    set_policy(
+        store, Policy({DEFAULT_DOMAIN: Thresholds(0.0, 0.0)}), author="Ann", reason="all out"
+    )
 
-    def slowly(asked: Store, runs: list[str]) -> pd.DataFrame:
-        table = scored(asked, runs)
-        if len(decision_store.policies(store)) == 1:
-            set_policy(store, Policy({DEFAULT: Thresholds(1.0, 1.0)}), by="Cy", reason="stop")
+    def slowly(asked: Store, runs: list[str], **more: list[str]) -> pd.DataFrame:
+        table = load_scored_items(asked, runs, **more)
+        if len(decision_store.list_policies(store)) == 1:
+            set_policy(
+                store, Policy({DEFAULT_DOMAIN: Thresholds(1.0, 1.0)}), author="Cy", reason="stop"
+            )
         return table
 
-    monkeypatch.setattr(decide, "scored", slowly)
-    made = decide_run(store, RUN, by="Bob")
+    monkeypatch.setattr(decide, load_scored_items.__name__, slowly)
+    made = decide_run(store, RUN, author="Bob")
     assert {one.action for one in made} == {"escalate"} and {one.policy for one in made} == {2}
     assert (
-        len(decision_store.decisions(store, RUN, history=True)) == 60
-        and len(decision_store.audit_table(store, what="decide")) == 1
+        len(decision_store.list_decisions(store, RUN, history=True)) == 60
+        and len(decision_store.list_audit(store, action="decide")) == 1
     )
 
 
 def test_deciding_again_adds_nothing_and_a_change_adds_all_that_changes(store: Store) -> None:
-    set_policy(store, POLICY, by="Ann", reason="start")
-    first = decide_run(store, RUN, by="Ann")
-    assert decide_run(store, RUN, by="Bob") == first, "the stored ones, with who made them"
-    assert len(decision_store.decisions(store, RUN, history=True)) == 60
-    assert decision_store.audit_table(store)["what"].tolist() == [
+    set_policy(store, POLICY, author="Ann", reason="start")
+    first = decide_run(store, RUN, author="Ann")
+    assert decide_run(store, RUN, author="Bob") == first, "the stored ones, with who made them"
+    assert len(decision_store.list_decisions(store, RUN, history=True)) == 60
+    assert decision_store.list_audit(store)["what"].tolist() == [
         "decide",
         "policy",
         "choose calibrator",
     ]
     set_policy(
         store,
-        replace(POLICY, thresholds={DEFAULT: Thresholds(0.3, 0.9)}),
-        by="Ann",
+        replace(POLICY, thresholds={DEFAULT_DOMAIN: Thresholds(0.3, 0.9)}),
+        author="Ann",
         reason="stricter",
     )
-    again = decide_run(store, RUN, by="Bob")
+    again = decide_run(store, RUN, author="Bob")
     assert {one.policy for one in again} == {2} and not {one.id for one in again} & {
         one.id for one in first
     }
-    assert len(decision_store.decisions(store, RUN, history=True)) == 120 and set(
-        decision_store.decisions(store, RUN)["policy"]
+    assert len(decision_store.list_decisions(store, RUN, history=True)) == 120 and set(
+        decision_store.list_decisions(store, RUN)["policy"]
     ) == {2}
-    told = decision_store.audit_table(store, what="decide")["after"].map(json.loads).tolist()
+    told = decision_store.list_audit(store, action="decide")["after"].map(json.loads).tolist()
     assert [one["written"] for one in told] == [60, 60] and told[0]["policy"] == 2
 
 
 def test_thresholds_of_one_time_are_kept_with_the_decision_and_change_no_policy(
     store: Store,
 ) -> None:
-    set_policy(store, POLICY, by="Ann", reason="start")
-    made = decide_run(store, RUN, by="Ann", policy=Policy({DEFAULT: Thresholds(0.0, 0.0)}))
+    set_policy(store, POLICY, author="Ann", reason="start")
+    made = decide_run(
+        store, RUN, author="Ann", policy=Policy({DEFAULT_DOMAIN: Thresholds(0.0, 0.0)})
+    )
     assert {(one.low, one.high, one.policy) for one in made} == {(0.0, 0.0, None)}
     assert [one.action for one in made].count("escalate") == len(GAPS)
-    assert policy_of(store).version == 1
-    assert json.loads(decision_store.audit_table(store, what="decide")["after"].iloc[0])[
+    assert load_policy(store).version == 1
+    assert json.loads(decision_store.list_audit(store, action="decide")["after"].iloc[0])[
         "thresholds"
-    ] == {DEFAULT: [0.0, 0.0]}
+    ] == {DEFAULT_DOMAIN: [0.0, 0.0]}
 
 
 def test_without_a_calibrator_or_a_policy_everything_is_escalated(tmp_path: Path) -> None:
     bare = fill(tmp_path / "bare", 12, labelled=0, fitted=False, planned=15)
-    made = decide_run(bare, RUN, by="Ann", policy=POLICY)
+    made = decide_run(bare, RUN, author="Ann", policy=POLICY)
     assert {one.action for one in made} == {"escalate"} and made[6].reason.startswith(
-        f"{UNCALIBRATED}: "
+        f"{UNCALIBRATED_REASON}: "
     )
-    assert "cotlab calibrate" in made[6].reason and unscored(bare, RUN, len(made)) == 3
+    assert "cotlab calibrate" in made[6].reason and count_unscored_items(bare, RUN, len(made)) == 3
     fitted = fill(tmp_path / "fitted", 12, labelled=0)
-    made = decide_run(fitted, RUN, by="Ann")
+    made = decide_run(fitted, RUN, author="Ann")
     assert (
         {one.action for one in made} == {"escalate"}
-        and made[6].reason == NO_POLICY
+        and made[6].reason == NO_POLICY_REASON
         and made[6].low is None
     )
 
 
 def test_what_cannot_be_decided_or_set_is_refused(store: Store, tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="run-2"):
-        decide_run(store, "run-2", by="Ann")
+        decide_run(store, "run-2", author="Ann")
     with pytest.raises(PolicyError, match="no scores yet"):
-        decide_run(fill(tmp_path / "empty", 0, labelled=0, fitted=False, planned=3), RUN, by="Ann")
+        decide_run(
+            fill(tmp_path / "empty", 0, labelled=0, fitted=False, planned=3), RUN, author="Ann"
+        )
     for policy, reason in ((POLICY, " "), (Policy({}), "why")):
         with pytest.raises(PolicyError):
-            set_policy(store, policy, by="Ann", reason=reason)
-    assert decision_store.policies(store).empty and decision_store.decisions(store).empty
+            set_policy(store, policy, author="Ann", reason=reason)
+    assert decision_store.list_policies(store).empty and decision_store.list_decisions(store).empty
 
 
 def test_the_rollout_names_what_is_missing(tmp_path: Path) -> None:
-    none = rollout(Store(tmp_path / "none"))
+    none = rollout_progress(Store(tmp_path / "none"))
     assert (
-        none.reached == 0
-        and none.next is not None
-        and none.next.command.endswith("--profile phase1")
+        none.n_reached == 0
+        and none.next_phase is not None
+        and none.next_phase.command.endswith("--profile phase1")
     )
     store = fill(tmp_path / "store", 12, labelled=12, fitted=False)
-    found = rollout(store).next
+    found = rollout_progress(store).next_phase
     assert (
         found is not None
         and found.number == 4
@@ -182,13 +191,13 @@ def test_the_rollout_names_what_is_missing(tmp_path: Path) -> None:
 
 
 def test_the_rollout_moves_with_thresholds_decisions_and_later_labels(store: Store) -> None:
-    found = rollout(store).next
+    found = rollout_progress(store).next_phase
     assert found is not None and found.number == 4 and found.command.startswith("cotlab policy set")
-    set_policy(store, POLICY, by="Ann", reason="start")
-    found = rollout(store).next
+    set_policy(store, POLICY, author="Ann", reason="start")
+    found = rollout_progress(store).next_phase
     assert found is not None and found.command == "cotlab decide RUN"
-    decide_run(store, RUN, by="Ann")
-    found = rollout(store).next
+    decide_run(store, RUN, author="Ann")
+    found = rollout_progress(store).next_phase
     assert found is not None and (found.number, found.command) == (
         5,
         "cotlab next-labels RUN -k 20",
@@ -198,13 +207,13 @@ def test_the_rollout_moves_with_thresholds_decisions_and_later_labels(store: Sto
         connection.execute(
             "INSERT INTO drift_checks (id, at_) VALUES ('d', now() + INTERVAL 1 HOUR)"
         )
-    assert rollout(store).reached == 5 and rollout(store).next is None
+    assert rollout_progress(store).n_reached == 5 and rollout_progress(store).next_phase is None
     with store.writing() as connection:
-        activate_calibrator(connection, 1, by="Ann", reason="again")
+        activate_calibrator(connection, 1, author="Ann", reason="again")
         connection.execute(
             "UPDATE calibrator_choices SET at_ = now() + INTERVAL 2 HOUR WHERE reason = 'again'"
         )
-    assert rollout(store).reached == 4, (
+    assert rollout_progress(store).n_reached == 4, (
         "a calibrator that was put into use later has neither labels nor checks after it"
     )
 
@@ -219,14 +228,16 @@ def test_suggestions_say_what_labels_and_costs_speak_for(store: Store) -> None:
     (one,) = suggest_by_precision(store, [RUN], 0.95)
     assert one.high is None and "more labels" in one.text
     (easy,) = suggest_by_precision(store, [RUN], 0.3)
-    table = scored(store, [RUN])
+    table = load_scored_items(store, [RUN])
     rows = table[(table["r_cal"] >= easy.high) & table["target"].notna()]
     assert easy.high is not None and rows["target"].astype(bool).mean() > 0.3
 
 
 def test_a_domain_with_few_labels_has_no_thresholds_of_its_own() -> None:
-    rows = pd.DataFrame({"domain": ["maths"] * 40 + ["law"] * 10 + [""] * 5 + [DEFAULT] * 40})
+    rows = pd.DataFrame(
+        {"domain": ["maths"] * 40 + ["law"] * 10 + [""] * 5 + [DEFAULT_DOMAIN] * 40}
+    )
     assert [(name, len(part)) for name, part in _label_groups(rows)] == [
-        (DEFAULT, 95),
+        (DEFAULT_DOMAIN, 95),
         ("maths", 40),
     ]

@@ -11,17 +11,17 @@ import pandas as pd
 import pytest
 
 from cotlab.core.labels import Label
-from cotlab.reliability.policy import DEFAULT, Policy, Thresholds
-from cotlab.review.release.apply import r_cal
+from cotlab.reliability.policy import DEFAULT_DOMAIN, Policy, Thresholds
+from cotlab.review.release.apply import calibrated_scores
 from cotlab.review.release.calibrate import calibrate_runs
 from cotlab.review.release.decide import decide_run
 from cotlab.review.release.features import feature_table
 from cotlab.store.database import Store
-from cotlab.store.decisions import audit_table, decisions
+from cotlab.store.decisions import list_audit, list_decisions
 from cotlab.store.labels import add_labels
 from tests.support.stores.composed import PARTS, fill
 
-RELEASE_ALL = Policy({DEFAULT: Thresholds(0.0, 0.0)})
+RELEASE_ALL = Policy({DEFAULT_DOMAIN: Thresholds(0.0, 0.0)})
 
 
 @pytest.fixture
@@ -33,8 +33,8 @@ def store(tmp_path: Path) -> Store:
 
 def test_an_item_whose_defined_parts_no_label_has_is_not_released(store: Store) -> None:
     fill(store, "run-2", 12, seed=9, undefined={0: "RD", 1: "RD", 2: "F"})
-    found = calibrate_runs(store, ["run-1"], by="ann")
-    made = decide_run(store, "run-2", by="ann", policy=RELEASE_ALL)
+    found = calibrate_runs(store, ["run-1"], author="ann")
+    made = decide_run(store, "run-2", author="ann", policy=RELEASE_ALL)
     assert [one.action for one in made] == ["escalate"] * 3 + ["release"] * 8 + ["escalate"]
     assert found.report["defined_parts"] == [{"parts": list(PARTS), "n": 59}]
     assert all(
@@ -45,18 +45,18 @@ def test_an_item_whose_defined_parts_no_label_has_is_not_released(store: Store) 
         == "not calibrated: of this item C, V, F are defined, and the calibrator's labelled items"
         " have C, R, V, D, F (59): label items like this one and fit a calibrator on them too"
     )
-    kept = decisions(store, "run-2")
+    kept = list_decisions(store, "run-2")
     assert (
         kept["reason"].tolist()[:3] == [one.reason for one in made[:3]]
         and made[2].reason != made[0].reason
     )
-    assert json.loads(audit_table(store, what="decide")["after"].iloc[0])["release"] == 8
+    assert json.loads(list_audit(store, action="decide")["after"].iloc[0])["release"] == 8
 
 
 def test_an_item_whose_defined_parts_a_label_has_is_released(store: Store) -> None:
     fill(store, "run-2", 12, seed=9, undefined={0: "RD", 1: "RD", 2: "F"}, labels=1)
-    found = calibrate_runs(store, None, by="ann")
-    made = decide_run(store, "run-2", by="ann", policy=RELEASE_ALL)
+    found = calibrate_runs(store, None, author="ann")
+    made = decide_run(store, "run-2", author="ann", policy=RELEASE_ALL)
     assert [one.action for one in made][:3] == ["release", "release", "escalate"]
     assert found.report["defined_parts"] == [
         {"parts": list(PARTS), "n": 59},
@@ -65,17 +65,18 @@ def test_an_item_whose_defined_parts_a_label_has_is_released(store: Store) -> No
     assert "C, R, V, D, F (59) or C, V, F (1)" in made[2].reason
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("weights", ["example", "tuned", "combined"])
 def test_a_version_kept_without_its_defined_parts_takes_them_from_the_labels_it_was_fitted_on(
     store: Store, weights: str
 ) -> None:
     fill(store, "run-2", 12, seed=9, undefined={0: "RD", 1: "F"})
-    calibrate_runs(store, ["run-1"], by="ann", weights=weights)
+    calibrate_runs(store, ["run-1"], author="ann", weights=weights)
     table = feature_table(store, ["run-2"])
-    before = r_cal(store, table)
+    before = calibrated_scores(store, table)
     assert before["r_cal"].notna().tolist() == [False, False, *[True] * 9, False]
     forget_parts(store)
-    pd.testing.assert_frame_equal(r_cal(store, table), before, check_exact=True)
+    pd.testing.assert_frame_equal(calibrated_scores(store, table), before, check_exact=True)
     with store.writing() as connection:  # what is labelled later was not there at the fit
         add_labels(
             connection,
@@ -85,24 +86,25 @@ def test_a_version_kept_without_its_defined_parts_takes_them_from_the_labels_it_
             connection,
             [Label("turned", "run-1", "i-000", "zoe", "not_acceptable", True, datetime.now(UTC))],
         )
-    pd.testing.assert_frame_equal(r_cal(store, table), before, check_exact=True)
+    pd.testing.assert_frame_equal(calibrated_scores(store, table), before, check_exact=True)
 
 
+@pytest.mark.soak
 def test_a_version_whose_defined_parts_cannot_be_known_releases_nothing(store: Store) -> None:
-    calibrate_runs(store, ["run-1"], by="ann")
+    calibrate_runs(store, ["run-1"], author="ann")
     forget_parts(store)
     with store.writing() as connection:
         connection.execute("UPDATE calibrators SET labels_digest = 'of labels that are gone'")
-    made = decide_run(store, "run-1", by="ann", policy=RELEASE_ALL)
+    made = decide_run(store, "run-1", author="ann", policy=RELEASE_ALL)
     assert {one.action for one in made} == {"escalate"} and made[0].r_cal is None
     assert (
         made[0].reason
         == "not calibrated: which parts the labelled items of calibrator 1 have cannot be known any"
         " more: fit one anew with cotlab calibrate RUN"
     )
-    calibrate_runs(store, ["run-1"], by="ann")
+    calibrate_runs(store, ["run-1"], author="ann")
     assert {
-        one.action for one in decide_run(store, "run-1", by="ann", policy=RELEASE_ALL)[:-1]
+        one.action for one in decide_run(store, "run-1", author="ann", policy=RELEASE_ALL)[:-1]
     } == {"release"}
 
 

@@ -9,12 +9,19 @@ from pathlib import Path
 import pytest
 
 from cotlab.core.errors import ConfigError, UnknownName
-from cotlab.review.release.drift import NothingToCompare, check_drift, drift_series, measure_drift
-from cotlab.review.release.drift_check import DriftCheck, drift_from_json, drift_json
-from cotlab.review.release.reaudit import NothingReleased, quality, reaudit
-from cotlab.store.calibrators import drift_checks
+from cotlab.review.release.drift import NoCommonFeatures, group_runs_for_drift, measure_drift
+from cotlab.review.release.drift_check import (
+    DriftCheck,
+    NothingReleased,
+    drift_from_json,
+    drift_json,
+    measure_quality,
+    queue_reaudit,
+    store_drift_check,
+)
+from cotlab.store.calibrators import list_drift_checks
 from cotlab.store.database import Store
-from cotlab.store.labels import queue_items, queues
+from cotlab.store.labels import list_label_queues, list_queue_items
 from tests.support.stores.drifted import add_run, calibrated, decide, label, vectors
 
 
@@ -36,7 +43,12 @@ def low(store: Store) -> DriftCheck:
 
 def test_two_samples_of_one_distribution_raise_no_alert(store: Store) -> None:
     found = measure_drift(store, ["ref"], ["same"], permutations=399)
-    assert not found.alert and found.moved == [] and found.suggestion == "" and found.shared == 0
+    assert (
+        not found.alert
+        and found.moved_features == []
+        and found.suggestion == ""
+        and found.shared == 0
+    )
     assert found.reason.startswith(
         "No feature of 4 moved past KS 0.2 or PSI 0.2 by more than chance"
     )
@@ -49,7 +61,7 @@ def test_two_samples_of_one_distribution_raise_no_alert(store: Store) -> None:
 
 
 def test_a_shift_raises_an_alert_that_names_the_features_and_the_way_out(low: DriftCheck) -> None:
-    assert low.alert and low.moved == ["r_raw", "V"]
+    assert low.alert and low.moved_features == ["r_raw", "V"]
     assert "V (PSI" in low.reason and "C (PSI" not in low.reason
     assert "cotlab calibrate ref low" in low.suggestion and low.joint.energy.p == 1 / 400
     v = next(one for one in low.features if one.name == "V")
@@ -78,8 +90,11 @@ def test_the_same_items_with_the_same_scores_have_not_moved(store: Store) -> Non
 def test_a_kept_check_is_read_as_it_was_and_nothing_in_it_is_no_number(
     store: Store, low: DriftCheck
 ) -> None:
-    made = check_drift(store, ["ref"], ["low"], by="bo", features=["V", "D"], permutations=199)
-    row = drift_checks(store, current="low").iloc[0]
+    made = measure_drift(
+        store, ["ref"], ["low"], author="bo", features=["V", "D"], permutations=199
+    )
+    assert store_drift_check(store, made)
+    row = list_drift_checks(store, run_id="low").iloc[0]
     assert (row["id"], row["reference"], row["current"], row["by_"]) == (
         made.id,
         ["ref"],
@@ -113,7 +128,7 @@ def test_few_values_are_undefined_with_their_reason(store: Store, tmp_path: Path
         (["ref"], ["low"], {"features": ["v"]}, UnknownName, "feature"),
         (["ref"], ["low"], {"permutations": 99}, ConfigError, "can reject only from 160"),
         (["ref"], ["low"], {"ks": 0}, ConfigError, "above 0"),
-        (["ref"], ["low"], {"features": ["bypass"]}, NothingToCompare, "--profile phase3"),
+        (["ref"], ["low"], {"features": ["bypass"]}, NoCommonFeatures, "--profile phase3"),
     ],
 )
 def test_what_cannot_be_compared_is_one_message(
@@ -129,37 +144,37 @@ def test_what_cannot_be_compared_is_one_message(
 
 
 def test_a_series_goes_by_tags_as_numbers_or_by_time(store: Store) -> None:
-    assert drift_series(store, ["low", "same", "again"], "epoch") == [
+    assert group_runs_for_drift(store, ["low", "same", "again"], "epoch") == [
         ("epoch 2", ("same", "again")),
         ("epoch 10", ("low",)),
     ]
-    assert [runs for _, runs in drift_series(store, ["low", "ref", "same"], "time")] == [
+    assert [runs for _, runs in group_runs_for_drift(store, ["low", "ref", "same"], "time")] == [
         ("ref",),
         ("same",),
         ("low",),
     ]
     with pytest.raises(ConfigError, match="no tag of this name"):
-        drift_series(store, ["low"], "season")
+        group_runs_for_drift(store, ["low"], "season")
 
 
 def test_released_items_are_drawn_for_another_look_and_no_others(store: Store) -> None:
     with pytest.raises(NothingReleased, match="cotlab decide low"):
-        reaudit(store, ["low"], 5, by="bo")
+        queue_reaudit(store, ["low"], 5, author="bo")
     actions = {f"i-{200 + k}": "release" if k < 12 else "review" for k in range(30)}
     decide(store, "low", actions)
-    queue, n = reaudit(store, ["low"], 5, by="bo", seed=1)
-    asked = queue_items(store, queue)
+    queue, n = queue_reaudit(store, ["low"], 5, author="bo", seed=1)
+    asked = list_queue_items(store, queue)
     assert (
         n == 5
         and all(actions[item] == "release" for item in asked["item_id"])
         and set(asked["run"]) == {"low"}
     )
-    assert queues(store).set_index("id").loc[queue, "kind"] == "audit"
+    assert list_label_queues(store).set_index("id").loc[queue, "kind"] == "audit"
     assert not asked["reason"].str.contains("release|r_cal").any()  # raters are told no score
-    again, _ = reaudit(store, ["low"], 5, by="bo", seed=1)
-    other, every = reaudit(store, ["low"], 50, by="bo", seed=2)
-    assert list(queue_items(store, again)["item_id"]) == list(asked["item_id"]) and every == 12
-    assert len(queue_items(store, other)) == 12
+    again, _ = queue_reaudit(store, ["low"], 5, author="bo", seed=1)
+    other, every = queue_reaudit(store, ["low"], 50, author="bo", seed=2)
+    assert list(list_queue_items(store, again)["item_id"]) == list(asked["item_id"]) and every == 12
+    assert len(list_queue_items(store, other)) == 12
 
 
 def test_what_the_fit_saw_does_not_speak_for_it_when_labelled_again(tmp_path: Path) -> None:
@@ -169,7 +184,7 @@ def test_what_the_fit_saw_does_not_speak_for_it_when_labelled_again(tmp_path: Pa
     add_run(own, "new", vectors(10, 6), first=100)
     calibrated(own, [k / 40 for k in range(40)], [k % 40 > 9 + k % 20 for k in range(40)], 0.2)
     label(own, "ref", {f"i-{k:03}": k % 2 == 0 for k in range(13)}, rater="bob")
-    assert quality(own, ["ref"]).n == 3 and quality(own, ["new"]).n == 0
+    assert measure_quality(own, ["ref"]).n == 3 and measure_quality(own, ["new"]).n == 0
 
 
 @pytest.mark.soak
@@ -181,16 +196,16 @@ def test_brier_since_the_fit_counts_later_labels_only(tmp_path: Path) -> None:
     add_run(own, "cur", later, first=100)
     raw = [v or 0.0 for v in table["r_raw"]]
     label(own, "cur", {f"i-{100 + k}": True for k in range(5)})
-    assert quality(own, ["cur"]).reason == "no calibrator is in use"
+    assert measure_quality(own, ["cur"]).reason == "no calibrator is in use"
     calibrated(own, raw, [(r > 0.8) == (k % 9 > 0) for k, r in enumerate(raw)], 0.11)
-    assert quality(own, ["cur"]).reason.startswith("0 items")
+    assert measure_quality(own, ["cur"]).reason.startswith("0 items")
     label(own, "cur", {f"i-{100 + k}": k % 2 == 0 for k in range(10, 50)})
-    found = quality(own, ["cur"])
+    found = measure_quality(own, ["cur"])
     assert (
         found.n == 40 and found.version == 1 and found.brier is not None and found.ece is not None
     )
     assert (
-        found.brier["lo"] <= found.brier["point"] <= found.brier["hi"] and found.worse
+        found.brier["lo"] <= found.brier["point"] <= found.brier["hi"] and found.is_worse
     )  # right half of the time, at random
     assert found.fitted == 0.11 and found.band is not None
 
@@ -205,4 +220,4 @@ def test_what_the_fit_saw_is_not_new_when_it_is_labelled_again(tmp_path: Path) -
     )  # on labels of ref
     for run in ("ref", "cur"):
         label(own, run, {f"i-{k:03}": True for k in range(15, 45)}, rater="cy")
-    assert quality(own, ["ref"]).n == 15 and quality(own, ["cur"]).n == 30
+    assert measure_quality(own, ["ref"]).n == 15 and measure_quality(own, ["cur"]).n == 30

@@ -20,9 +20,9 @@ from cotlab.run.imports.study import store_study, store_table
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites.importers.study import read_study
-from cotlab.suites.importers.tables import BREAKDOWN_COLUMNS as BREAKDOWN
-from cotlab.suites.importers.tables import CONFUSION, RATINGS, read_ratings, read_table
+from cotlab.suites.importers.tables import COLUMNS_BY_KIND, read_ratings, read_table
 
+BREAKDOWN, CONFUSION, RATINGS = map(COLUMNS_BY_KIND.get, ("breakdown", "confusion", "ratings"))
 PROMPTS = ["How many?", "Why?", "How many?", "Who?", "When?"]
 BASE = [f"1. First {k}.\n2. Then {'x' * k}." for k in range(5)]
 TUNED = [f"1. Clearly {'y' * 2 * k}.\n2. Now all of it is done." for k in range(5)]
@@ -39,10 +39,9 @@ def comparison(**more: Any) -> dict[str, Any]:
 def detector(
     name: str, scores: list[Any], epochs: str | None = "2", prompts: list[str] = PROMPTS
 ) -> dict[str, Any]:
-    pairs = zip(prompts, scores, strict=True)
     rows: list[dict[str, Any]] = [
         {"prompt": p, name: {"unfaithful_score": s}, "overall_unfaithful_score": s}
-        for p, s in pairs
+        for p, s in zip(prompts, scores, strict=True)
     ]
     metadata = {
         "base_model": "Some/Model",
@@ -98,7 +97,9 @@ def values(store: Store, run: str, metric: str, **facet: str) -> list[Any]:
 def test_each_model_is_a_run_with_its_tags_and_scores(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     base, tuned = store_study(store, read_study(written(tmp_path, study())))
-    tags = [dict(read.stored_plan(read.get_run(store, kept.run_id)).tags) for kept in (base, tuned)]
+    tags = [
+        dict(read.plan_from_row(read.get_run(store, kept.run_id)).tags) for kept in (base, tuned)
+    ]
     assert tags == [{"condition": "base", "epoch": "0"}, {"condition": "fine-tuned", "epoch": "2"}]
     assert (base.model, tuned.model) == ("Some/Model", "Model_epoch2")
     run = tuned.run_id
@@ -128,7 +129,7 @@ def test_each_model_is_a_run_with_its_tags_and_scores(tmp_path: Path) -> None:
         "early_knowledge failed on 1 row(s), which the study scored 0" in note
         and "(1 rows are 0)" in note
     )
-    assert is_imported(read.stored_plan(read.get_run(store, run)))
+    assert is_imported(read.plan_from_row(read.get_run(store, run)))
     with pytest.raises(ConfigError, match="imported"):
         paired_suite(store, base.run_id, run)
 
@@ -156,10 +157,10 @@ def test_the_order_of_files_does_not_matter_and_a_second_import_adds_nothing(
     first = store_study(store, read_study(paths))
     again = store_study(store, read_study(paths[::-1]))
     assert [kept.run_id for kept in first] == [kept.run_id for kept in again]
-    assert [kept.new for kept in (*first, *again)] == [True, True, False, False]
-    assert read.store_totals(store)["runs"] == 2 and read.store_totals(store)["suites"] == 1
+    assert [kept.is_new for kept in (*first, *again)] == [True, True, False, False]
+    assert read.get_store_totals(store)["runs"] == 2 and read.get_store_totals(store)["suites"] == 1
     changed = study() | {"base": detector("truncation", [1.0] * 5, None)}
-    assert [kept.new for kept in store_study(store, read_study(written(tmp_path, changed)))] == [
+    assert [kept.is_new for kept in store_study(store, read_study(written(tmp_path, changed)))] == [
         True,
         False,
     ]
@@ -170,8 +171,9 @@ def test_base_responses_of_another_comparison_are_found_by_their_lengths(tmp_pat
     second = comparison(base_responses=other, finetuned_responses=[text * 3 for text in TUNED])
     second["metadata"]["adapter_path"] = "models/Model_epoch4"
     paths = written(tmp_path, study() | {"second": second, "base_analysis": analysis(other)})
-    base, *_ = read_study(paths).states
-    assert base.responses == tuple(other) and base.process == (3, 0, 1, 2, 4) and base.judge == ()
+    base, *_ = read_study(paths).model_results
+    assert base.responses == tuple(other) and base.judge_scores == ()
+    assert base.process == (3, 0, 1, 2, 4)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +258,7 @@ def test_counts_become_items_of_both_classifiers(tmp_path: Path) -> None:
     )
     path = table(tmp_path, BREAKDOWN, *rows)
     one, other = store_table(store, read_table(path))
-    assert (one.model, other.model, one.new) == ("m", "n", True)
+    assert (one.model, other.model, one.is_new) == ("m", "n", True)
     names = ("regex", "judge", "combined")
     totals = {
         name: sum(values(store, one.run_id, "unfaithfulness", classifier=name)) for name in names
@@ -267,7 +269,7 @@ def test_counts_become_items_of_both_classifiers(tmp_path: Path) -> None:
     )  # it saw what the pattern left
     suite = read.get_suite(store, read.get_run(store, one.run_id)["suite"])
     assert [item.category for item in suite.items] == ["grader"] * 10 + ["visual"] * 2
-    assert not any(kept.new for kept in store_table(store, read_table(path)))
+    assert not any(kept.is_new for kept in store_table(store, read_table(path)))
 
 
 def test_counted_responses_of_two_models_are_never_paired(tmp_path: Path) -> None:
@@ -370,7 +372,7 @@ def test_the_command_stores_study_and_tables(tmp_path: Path) -> None:
     )
     (tmp_path / "base.json").write_text("{}")
     refused = CliRunner().invoke(app, ["unfaithfulness", "import", *files])
-    assert isinstance(refused.exception, SuiteError) and read.store_totals(Store())["runs"] == 3
+    assert isinstance(refused.exception, SuiteError) and read.get_store_totals(Store())["runs"] == 3
 
 
 def test_tables_of_another_kind_are_named_and_left_out(tmp_path: Path) -> None:

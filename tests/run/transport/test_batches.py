@@ -18,11 +18,12 @@ from cotlab.core.errors import (
     Unavailable,
     Unsupported,
 )
-from cotlab.core.provider import Batching, Provider
+from cotlab.core.provider import Provider, SupportsBatches
 from cotlab.core.requests import Failed, Request, Response, Usage
 from cotlab.run.transport import batches
 from cotlab.run.transport.limits import Limits
-from cotlab.store.responses import ResponseLog, Spend
+from cotlab.store.responses import ResponseLog
+from cotlab.store.spends import RunSpend
 from tests.run.transport.test_dispatcher import REF, ask_for, until
 from tests.support.batch_vendor import (
     MOST,
@@ -37,7 +38,7 @@ from tests.support.batch_vendor import (
 
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "QUIET_S", 0.02)
+    monkeypatch.setattr(batches, "QUIET_PERIOD_S", 0.02)
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def log(tmp_path: Path) -> Iterator[ResponseLog]:
 
 
 def test_the_vendor_of_these_tests_is_one() -> None:
-    assert isinstance(Vendor(), Batching) and isinstance(Vendor(), Provider)
+    assert isinstance(Vendor(), SupportsBatches) and isinstance(Vendor(), Provider)
 
 
 async def test_what_all_items_ask_in_one_round_is_one_batch(log: ResponseLog) -> None:
@@ -63,8 +64,8 @@ async def test_what_all_items_ask_in_one_round_is_one_batch(log: ResponseLog) ->
     await asyncio.gather(*map(item, range(20)))
     assert vendor.sizes == [21, 21]
     assert len(set(vendor.names)) == 2 and all(name.startswith("r-") for name in vendor.names)
-    assert log.spend("r") == Spend(42 * 5, 0) and dispatcher.job.sent == 42
-    assert log.open_batches("r", str(REF)) == []
+    assert log.get_spend("r") == RunSpend(42 * 5, 0) and dispatcher.job.n_sent == 42
+    assert log.list_open_batches("r", str(REF)) == []
     assert (
         dispatcher.progress.waiting_for == ""
         and dispatcher.progress.in_flight == 0
@@ -98,7 +99,7 @@ async def test_only_what_failed_goes_into_a_second_batch(log: ResponseLog) -> No
         ["a", "server", "b", "senseless", "missing"],
         ["server", "senseless"],  # what was missing came at a second reading
     ]
-    assert log.spend("r") == Spend(
+    assert log.get_spend("r") == RunSpend(
         5 * 5, PRICED.max_cost(ask_for("senseless"))
     )  # it may have been billed
 
@@ -106,7 +107,7 @@ async def test_only_what_failed_goes_into_a_second_batch(log: ResponseLog) -> No
 async def test_tries_come_to_an_end_and_what_no_try_helps_has_one(log: ResponseLog) -> None:
     errors = {"never": Unavailable("500"), "too long": Unsupported("400: too long")}
     vendor = Vendor(lambda text, n: errors.get(text, Response("", "yes")))
-    limits = Limits(poll_s=0.01, first_wait_s=0.001, tries=3)
+    limits = Limits(poll_interval_s=0.01, first_wait_s=0.001, max_tries=3)
     never, too_long, good = await ask(
         over(log, vendor, limits, PRICED), "never", "too long", "good"
     )
@@ -117,7 +118,7 @@ async def test_tries_come_to_an_end_and_what_no_try_helps_has_one(log: ResponseL
     )
     assert isinstance(too_long, Failed) and (too_long.tries, too_long.unsupported) == (1, True)
     assert isinstance(good, Response) and vendor.sizes == [3, 1, 1]
-    assert log.spend("r").reserved == PRICED.max_cost(
+    assert log.get_spend("r").reserved_micro == PRICED.max_cost(
         ask_for("good")
     )  # its reply came without a count; errors cost nothing
 
@@ -126,7 +127,7 @@ async def test_what_does_not_fit_the_budget_waits_for_the_batch_that_is_out(
     log: ResponseLog,
 ) -> None:
     vendor = Vendor()
-    dispatcher = over(log, vendor, Limits(poll_s=0.01, cap_micro=2 * MOST + 45), PRICED)
+    dispatcher = over(log, vendor, Limits(poll_interval_s=0.01, cap_micro=2 * MOST + 45), PRICED)
     replies = await ask(dispatcher, *map(str, range(5)))
     assert all(isinstance(reply, Response) for reply in replies)
     assert vendor.sizes == [
@@ -134,13 +135,13 @@ async def test_what_does_not_fit_the_budget_waits_for_the_batch_that_is_out(
         2,
         1,
     ]  # 2 reserves, then 10 paid and 2 reserves, then 20 paid and the last
-    assert log.spend("r") == Spend(25, 0)
+    assert log.get_spend("r") == RunSpend(25, 0)
 
 
 async def test_the_budget_is_reached_only_when_nothing_is_out(log: ResponseLog) -> None:
     vendor = Vendor()
     vendor.ready = False
-    dispatcher = over(log, vendor, Limits(poll_s=0.01, cap_micro=2 * MOST), PRICED)
+    dispatcher = over(log, vendor, Limits(poll_interval_s=0.01, cap_micro=2 * MOST), PRICED)
     small, large = (asyncio.create_task(ask(dispatcher, text)) for text in ("0", "x" * 2 * MOST))
     await until(lambda: len(dispatcher.job.in_flight_keys) == 1)
     await asyncio.sleep(0.05)
@@ -148,7 +149,7 @@ async def test_the_budget_is_reached_only_when_nothing_is_out(log: ResponseLog) 
     vendor.ready = True
     (reply,), (told,) = await small, await large
     assert isinstance(reply, Response) and isinstance(told, BudgetReached)
-    assert (told.spent, told.cap, vendor.sizes) == (5, 2 * MOST, [1])
+    assert (told.spent_micros, told.budget_micros, vendor.sizes) == (5, 2 * MOST, [1])
 
 
 async def test_a_killed_process_s_batch_is_joined_and_nothing_in_it_is_asked_again(
@@ -159,9 +160,9 @@ async def test_a_killed_process_s_batch_is_joined_and_nothing_in_it_is_asked_aga
     dispatcher = over(log, vendor, price=PRICED)
     replies = await ask(dispatcher, "0", "1")  # nobody asks for 2 any more
     assert all(isinstance(reply, Response) for reply in replies)
-    assert vendor.names == [] and vendor.asked == {"0": 1, "1": 1} and dispatcher.job.sent == 0
-    assert log.spend("r") == Spend(10, MOST)
-    assert log.open_batches("r", str(REF)) == []
+    assert vendor.names == [] and vendor.asked == {"0": 1, "1": 1} and dispatcher.job.n_sent == 0
+    assert log.get_spend("r") == RunSpend(10, MOST)
+    assert log.list_open_batches("r", str(REF)) == []
     await ask(dispatcher, "0", "3")  # new requests make a new batch
     assert vendor.sizes == [3, 1]
 
@@ -177,7 +178,7 @@ async def test_who_asks_late_joins_the_batch_of_the_killed_process_too(log: Resp
     await asyncio.sleep(0.1)
     vendor.ready = True
     assert all(isinstance(reply, Response) for reply in [*await first, *await late])
-    assert vendor.names == [] and log.spend("r") == Spend(10, 0)
+    assert vendor.names == [] and log.get_spend("r") == RunSpend(10, 0)
 
 
 async def test_a_batch_whose_number_was_never_read_is_found_by_its_name(log: ResponseLog) -> None:
@@ -188,7 +189,7 @@ async def test_a_batch_whose_number_was_never_read_is_found_by_its_name(log: Res
         isinstance(reply, Response)
         for reply in await ask(over(log, vendor, price=PRICED), "0", "1")
     )
-    assert vendor.names == [] and log.spend("r") == Spend(10, 0)
+    assert vendor.names == [] and log.get_spend("r") == RunSpend(10, 0)
 
 
 async def test_a_batch_that_cannot_be_found_stays_reserved_and_is_asked_anew(
@@ -199,8 +200,8 @@ async def test_a_batch_that_cannot_be_found_stays_reserved_and_is_asked_anew(
     left_by_a_killed_process(log, None, "0", "1")
     replies = await ask(over(log, vendor, price=PRICED), "0", "1")
     assert all(isinstance(reply, Response) for reply in replies) and vendor.sizes == [2]
-    assert log.spend("r") == Spend(10, 2 * MOST)
-    assert log.open_batches("r", str(REF)) == []
+    assert log.get_spend("r") == RunSpend(10, 2 * MOST)
+    assert log.list_open_batches("r", str(REF)) == []
 
 
 async def test_a_run_that_stops_leaves_its_batch_and_the_next_process_takes_it_up(
@@ -213,16 +214,16 @@ async def test_a_run_that_stops_leaves_its_batch_and_the_next_process_takes_it_u
     await until(lambda: first.progress.waiting_for == "1 at the vendor, 0 of 2 replies")
     await first.drain()
     assert all(isinstance(told, asyncio.CancelledError) for told in await asked)
-    (left,) = log.open_batches("r", str(REF))
+    (left,) = log.list_open_batches("r", str(REF))
     assert (
         left.vendor_id == "batch-0"
-        and len(left.calls) == 2
-        and log.spend("r") == Spend(0, 2 * MOST)
+        and len(left.calls_by_key) == 2
+        and log.get_spend("r") == RunSpend(0, 2 * MOST)
     )
     vendor.ready = True
     replies = await ask(over(log, vendor, price=PRICED), "0", "1", "2")
     assert all(isinstance(reply, Response) for reply in replies)
-    assert vendor.sizes == [2, 1] and log.spend("r") == Spend(15, 0)
+    assert vendor.sizes == [2, 1] and log.get_spend("r") == RunSpend(15, 0)
 
 
 async def test_a_stop_while_a_batch_is_handed_in_waits_for_its_number(log: ResponseLog) -> None:
@@ -238,7 +239,7 @@ async def test_a_stop_while_a_batch_is_handed_in_waits_for_its_number(log: Respo
     await dispatcher.drain()
     with suppress(asyncio.CancelledError):
         await asked
-    assert [batch.vendor_id for batch in log.open_batches("r", str(REF))] == ["batch-0"]
+    assert [batch.vendor_id for batch in log.list_open_batches("r", str(REF))] == ["batch-0"]
 
 
 async def test_a_submit_that_is_turned_away_is_tried_again_under_its_name(log: ResponseLog) -> None:
@@ -247,7 +248,7 @@ async def test_a_submit_that_is_turned_away_is_tried_again_under_its_name(log: R
     (reply,) = await ask(over(log, vendor, price=PRICED), "0")
     assert isinstance(reply, Response) and vendor.sizes == [1]
     assert len(vendor.names) == 2 and len(set(vendor.names)) == 1
-    assert vendor.at[1] - vendor.at[0] >= 0.1 and log.spend("r") == Spend(5, 0)
+    assert vendor.at[1] - vendor.at[0] >= 0.1 and log.get_spend("r") == RunSpend(5, 0)
 
 
 @pytest.mark.parametrize("broken_finds", [0, 2])
@@ -262,7 +263,7 @@ async def test_a_batch_that_was_taken_though_its_answer_was_lost_is_not_handed_i
     )
     replies = await ask(over(log, vendor, price=PRICED), "0", "1")
     assert all(isinstance(reply, Response) for reply in replies)
-    assert len(vendor.names) == 1 and vendor.sizes == [2] and log.spend("r") == Spend(10, 0)
+    assert len(vendor.names) == 1 and vendor.sizes == [2] and log.get_spend("r") == RunSpend(10, 0)
 
 
 async def test_a_batch_that_was_not_taken_is_handed_in_again_after_a_while(
@@ -270,11 +271,15 @@ async def test_a_batch_that_was_not_taken_is_handed_in_again_after_a_while(
 ) -> None:
     vendor = Vendor()
     vendor.turns_away = lambda n: Unavailable("500") if n < 2 else None
-    (reply,) = await ask(over(log, vendor, Limits(poll_s=0.01, first_wait_s=0.1), PRICED), "0")
+    (reply,) = await ask(
+        over(log, vendor, Limits(poll_interval_s=0.01, first_wait_s=0.1), PRICED), "0"
+    )
     assert isinstance(reply, Response) and len(set(vendor.names)) == 3 and vendor.sizes == [1]
     first, second, third = vendor.at
     assert second - first >= 0.1 and third - second >= 0.2  # the wait doubles
-    assert log.spend("r") == Spend(5, 2 * MOST)  # each of the two may have been taken after all
+    assert log.get_spend("r") == RunSpend(
+        5, 2 * MOST
+    )  # each of the two may have been taken after all
 
 
 async def test_a_batch_that_is_rejected_whole_fails_its_requests_and_a_refused_key_the_run(
@@ -288,7 +293,7 @@ async def test_a_batch_that_is_rejected_whole_fails_its_requests_and_a_refused_k
     assert all(isinstance(one, Failed) and one.unsupported for one in told)
     told = await ask(over(log, vendor, price=PRICED), "0", "1")
     assert all(isinstance(one, Unauthorised) for one in told)
-    assert len(vendor.names) == 2 and log.spend("r") == Spend(0, 0)
+    assert len(vendor.names) == 2 and log.get_spend("r") == RunSpend(0, 0)
 
 
 async def test_a_vendor_that_breaks_lets_nobody_wait(log: ResponseLog) -> None:
@@ -306,14 +311,16 @@ async def test_after_replies_beyond_their_reserve_a_batch_reserves_as_much_and_g
 ) -> None:
     vendor = Vendor(lambda text, n: Response("", "yes", usage=Usage(20, 5_000)))
     learnt = MOST + 5_000
-    dispatcher = over(log, vendor, Limits(poll_s=0.01, cap_micro=2 * 5_020 + 2 * learnt), PRICED)
+    dispatcher = over(
+        log, vendor, Limits(poll_interval_s=0.01, cap_micro=2 * 5_020 + 2 * learnt), PRICED
+    )
     assert all(isinstance(reply, Response) for reply in await ask(dispatcher, "0", "1"))
     replies = await ask(dispatcher, *"234567")
     assert vendor.sizes == [2, 2]  # the reserve of a fifth has no room beside what four cost
     assert sum(isinstance(reply, BudgetReached) for reply in replies) == 4
-    assert log.spend("r") == Spend(4 * 5_020, 0)
+    assert log.get_spend("r") == RunSpend(4 * 5_020, 0)
     vendor.ready = False
-    again = over(log, vendor, Limits(poll_s=0.01), PRICED)  # another process of the run
+    again = over(log, vendor, Limits(poll_interval_s=0.01), PRICED)  # another process of the run
     first = asyncio.create_task(ask(again, "8"))
     await until(lambda: len(vendor.sizes) == 3)
     second = asyncio.create_task(ask(again, "9"))

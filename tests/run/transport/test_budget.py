@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,7 +14,12 @@ from cotlab.core.keys import canonical_json
 from cotlab.core.requests import Complete, LogProb, Message, Request, Response, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.keys import is_private
-from cotlab.run.transport.budget import FREE, MOST_TOKENS, Price, Reserve, price_of, reported_usage
+from cotlab.run.transport.budget import (
+    FREE_PRICE,
+    Price,
+    price_of,
+)
+from cotlab.run.transport.reserve import MAX_REPORTED_TOKENS, Reserve, reported_usage
 
 TEXT = st.text(max_size=60)
 COUNTS = st.integers(1, 20_000)
@@ -46,7 +50,10 @@ def compat(url: str | None, name: str = "gpt-4o-mini") -> ModelRef:
 )
 def test_a_private_address_is_free(url: str) -> None:
     assert is_private(url)
-    assert price_of(compat(url, "any name")).free and price_of(compat(url, "any name")) == FREE
+    assert (
+        price_of(compat(url, "any name")).is_free
+        and price_of(compat(url, "any name")) == FREE_PRICE
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,13 +76,13 @@ def test_any_other_address_is_not(url: str | None) -> None:
 
 @pytest.mark.parametrize("provider", ["organism", "local", "echo", "scripted"])
 def test_models_in_this_process_are_free(provider: str) -> None:
-    assert price_of(ModelRef(provider, "x")) == FREE
+    assert price_of(ModelRef(provider, "x")) == FREE_PRICE
 
 
 def test_a_known_model_has_its_price_and_no_other() -> None:
     # genai-prices 0.2.3: gpt-4o-mini at OpenAI, 0.15 and 0.60 dollars a million tokens
     price = price_of(compat("https://api.openai.com/v1"))
-    assert (price.tokens_in, price.tokens_out, price.cached) == (
+    assert (price.input_price, price.output_price, price.cached_price) == (
         Decimal("0.15"),
         Decimal("0.6"),
         Decimal("0.075"),
@@ -95,7 +102,7 @@ def test_an_unknown_price_is_an_error_and_never_zero_in_silence(ref: ModelRef) -
     with pytest.raises(ConfigError, match="--allow-unpriced"):
         price_of(ref)
     unknown = price_of(ref, allow_unpriced=True)
-    assert not unknown.known and unknown.source == "unknown"
+    assert not unknown.is_known and unknown.source == "unknown"
 
 
 def test_leave_to_run_unpriced_changes_nothing_where_a_price_is_known() -> None:
@@ -104,13 +111,13 @@ def test_leave_to_run_unpriced_changes_nothing_where_a_price_is_known() -> None:
         ModelRef("echo", "echo"),
         compat("http://127.0.0.1/v1"),
     ):
-        assert price_of(ref, allow_unpriced=True) == price_of(ref) and price_of(ref).known
+        assert price_of(ref, allow_unpriced=True) == price_of(ref) and price_of(ref).is_known
 
 
 def test_a_reply_without_a_count_has_no_cost_unless_it_is_free() -> None:
     assert Price(Decimal(1), Decimal(0)).cost(Usage(None, 5)) is None
     assert Price(Decimal(0), Decimal(1)).cost(Usage(5, None)) is None
-    assert FREE.cost(Usage()) == 0
+    assert FREE_PRICE.cost(Usage()) == 0
 
 
 def test_part_of_a_micro_dollar_is_rounded_up() -> None:
@@ -148,9 +155,9 @@ def prices(draw: st.DrawFn) -> Price:
     """Any price: with and without one of its own for cached and for reasoning tokens, and for long
     inputs."""
 
-    def rates(**more: Any) -> Price:
-        own = {name: draw(st.none() | RATES) for name in ("cached", "reasoning")}
-        return Price(draw(RATES), draw(RATES), **own, **more)
+    def rates(above: tuple[tuple[int, Price], ...] = (), headroom: int = 0) -> Price:
+        own = {name: draw(st.none() | RATES) for name in ("cached_price", "reasoning_price")}
+        return Price(draw(RATES), draw(RATES), **own, long_input_prices=above, headroom=headroom)
 
     starts = draw(st.lists(st.integers(0, 1000), unique=True, max_size=3))
     return rates(
@@ -173,7 +180,7 @@ def test_no_reply_costs_more_than_its_reserve_whatever_is_cached_reasoned_or_lon
 
 
 def test_each_kind_of_token_costs_its_own_price() -> None:
-    price = Price(Decimal(2), Decimal(8), cached=Decimal("0.5"), reasoning=Decimal(4))
+    price = Price(Decimal(2), Decimal(8), cached_price=Decimal("0.5"), reasoning_price=Decimal(4))
     assert price.cost(Usage(1000, 100)) == 2800  # 1000 · 2 + 100 · 8
     assert price.cost(Usage(1000, 100, cached=400)) == 2200  # 600 · 2 + 400 · 0.5 + 100 · 8
     assert price.cost(Usage(1000, 100, cached=400, reasoning=50)) == 2000  # … and 50 · 8 + 50 · 4
@@ -190,7 +197,7 @@ def test_each_kind_of_token_costs_its_own_price() -> None:
 def test_what_was_cached_is_never_dearer_where_its_price_is_lower(
     rate_in: Decimal, rate_out: Decimal, rate_cached: Decimal, given_: int, made: int, cached: int
 ) -> None:
-    price = Price(max(rate_in, rate_cached), rate_out, cached=min(rate_in, rate_cached))
+    price = Price(max(rate_in, rate_cached), rate_out, cached_price=min(rate_in, rate_cached))
     with_cache, without = price.cost(Usage(given_, made, cached)), price.cost(Usage(given_, made))
     assert with_cache is not None and without is not None and with_cache <= without
 
@@ -198,13 +205,13 @@ def test_what_was_cached_is_never_dearer_where_its_price_is_lower(
 @pytest.mark.parametrize(
     "price",
     [
-        Price(Decimal(0), Decimal(0), cached=Decimal(1)),
-        Price(Decimal(0), Decimal(0), reasoning=Decimal(1)),
-        Price(Decimal(0), Decimal(0), above=((100, Price(Decimal(1), Decimal(0))),)),
+        Price(Decimal(0), Decimal(0), cached_price=Decimal(1)),
+        Price(Decimal(0), Decimal(0), reasoning_price=Decimal(1)),
+        Price(Decimal(0), Decimal(0), long_input_prices=((100, Price(Decimal(1), Decimal(0))),)),
     ],
 )
 def test_what_costs_something_for_some_tokens_is_not_free(price: Price) -> None:
-    assert not price.free and price.cost(Usage(200, 200, 200, 200)) == 200
+    assert not price.is_free and price.cost(Usage(200, 200, 200, 200)) == 200
     assert (
         price.max_cost(Complete(ModelRef("p", "m"), (Message("user", "q" * 200),), max_tokens=200))
         >= 200
@@ -252,9 +259,9 @@ def test_a_long_input_has_the_price_of_long_inputs() -> None:
 def test_a_batch_costs_half(ref: ModelRef, batch_in: Decimal, batch_out: Decimal) -> None:
     price, usual = price_of(ref, batch=True), price_of(ref)
     assert (
-        (price.tokens_in, price.tokens_out)
+        (price.input_price, price.output_price)
         == (batch_in, batch_out)
-        == (usual.tokens_in / 2, usual.tokens_out / 2)
+        == (usual.input_price / 2, usual.output_price / 2)
     )
 
 
@@ -278,8 +285,8 @@ def test_what_generates_nothing_reserves_its_text_only() -> None:
         ("yes", Usage(5, 0, 1), Usage(5, None, 1)),
         ("", Usage(5, 0), Usage(5, 0)),  # a refusal
         (None, Usage(0, 0), Usage(None, 0)),
-        ("yes", Usage(5, MOST_TOKENS), Usage(5, MOST_TOKENS)),
-        ("yes", Usage(5, MOST_TOKENS + 1), Usage()),
+        ("yes", Usage(5, MAX_REPORTED_TOKENS), Usage(5, MAX_REPORTED_TOKENS)),
+        ("yes", Usage(5, MAX_REPORTED_TOKENS + 1), Usage()),
         ("yes", Usage(10**400, 5), Usage()),
         ("yes", Usage(5, 5, 10**400), Usage()),
         ("yes", Usage(), Usage()),
@@ -304,28 +311,28 @@ def test_a_raised_reserve_is_enough_for_all_that_was_reported(
     once more fit."""
     reserve = Reserve(price)
     for text, most, used_in, used_out in seen:
-        before, made_most = reserve.most(request := asked(text, most)), most + price.headroom
+        before, made_most = reserve.max_cost(request := asked(text, most)), most + price.headroom
         usage = Usage(used_in, used_out)
         cost = price.cost(usage)
-        assert cost is not None and reserve.learn(request, usage) == (cost > before)
-        assert cost <= reserve.most(request) and before <= reserve.most(request)
+        assert cost is not None and reserve.update_from_usage(request, usage) == (cost > before)
+        assert cost <= reserve.max_cost(request) and before <= reserve.max_cost(request)
         if cost > before:  # whatever is asked next, what went beyond this request fits
             hidden = used_in if used_in > len(request.json_bytes) else 1
             made = used_out if used_out > made_most else 0
             again = price.cost(Usage(hidden, made))
-            assert again is not None and again <= reserve.most(asked(question, max_tokens))
+            assert again is not None and again <= reserve.max_cost(asked(question, max_tokens))
 
 
 def test_a_reserve_is_not_raised_by_what_it_covers() -> None:
     reserve = Reserve(Price(Decimal(1), Decimal(1)))
     request = asked("q", 10)
-    assert not reserve.learn(request, Usage(len(request.json_bytes), 10)) and not reserve.learn(
-        request, Usage()
-    )
-    assert reserve.most(request) == reserve.price.max_cost(request)
-    assert reserve.learn(request, Usage(len(request.json_bytes), 11)) and (
-        reserve.more_in,
-        reserve.more_out,
+    assert not reserve.update_from_usage(
+        request, Usage(len(request.json_bytes), 10)
+    ) and not reserve.update_from_usage(request, Usage())
+    assert reserve.max_cost(request) == reserve.price.max_cost(request)
+    assert reserve.update_from_usage(request, Usage(len(request.json_bytes), 11)) and (
+        reserve.extra_tokens_in,
+        reserve.extra_tokens_out,
     ) == (0, 11)
 
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from cotlab.core.errors import ProviderError, RateLimited, Unavailable, Unsupported
 from cotlab.core.requests import Response, Usage
 from cotlab.run.transport.budget import Price
-from cotlab.run.transport.context import FILE, Journal
+from cotlab.run.transport.context import LOG_FILE_NAME, Journal
 from cotlab.run.transport.dispatcher import Dispatcher
-from cotlab.store.live import Progress
+from cotlab.store.live import RunProgress
 from cotlab.store.responses import ResponseLog
 from tests.run.transport.test_dispatcher import LIMITS, REF, Server, ask_all, ask_for
 
@@ -31,7 +31,7 @@ FACTS = st.dictionaries(
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
-    text = (folder / FILE).read_bytes()
+    text = (folder / LOG_FILE_NAME).read_bytes()
     assert text.endswith(b"\n") and text.isascii()
     return [json.loads(line) for line in text.splitlines()]
 
@@ -75,7 +75,7 @@ def test_without_a_folder_and_after_its_end_nothing_is_written(tmp_path: Path) -
     journal.close()
     journal.note("late")
     journal.close()
-    assert (tmp_path / FILE).read_bytes() == b""
+    assert (tmp_path / LOG_FILE_NAME).read_bytes() == b""
 
 
 @pytest.mark.parametrize("redact", [False, True])
@@ -91,12 +91,12 @@ async def test_a_run_tells_every_call_and_a_redacted_one_no_word(
         )
         return errors[n] or Response("", "secret reply", usage=Usage(3, 2))
 
-    log, journal = (
-        ResponseLog(tmp_path / "log.sqlite", redact=redact),
-        Journal(tmp_path, redact=redact),
-    )
+    log = ResponseLog(tmp_path / "log.sqlite", redact=redact)
+    journal = Journal(tmp_path, redact=redact)
     prices = {REF: Price(Decimal(1), Decimal(1))}
-    dispatcher = Dispatcher("r", {REF: Server(outcome)}, prices, log, LIMITS, Progress(), journal)
+    dispatcher = Dispatcher(
+        "r", {REF: Server(outcome)}, prices, log, LIMITS, RunProgress(), journal
+    )
     await ask_all(dispatcher, "secret question")
     await ask_all(dispatcher, "secret too")
     journal.close()
@@ -117,4 +117,4 @@ async def test_a_run_tells_every_call_and_a_redacted_one_no_word(
     assert words == (
         [] if redact else ["secret wait", "secret server", "secret reason", "secret reason"]
     )
-    assert (b"secret" in (tmp_path / FILE).read_bytes()) is not redact
+    assert (b"secret" in (tmp_path / LOG_FILE_NAME).read_bytes()) is not redact

@@ -98,13 +98,15 @@ def test_a_real_log(folder: Path, name: str) -> None:
     reasoned, written, turns = items["a-epoch1"], items["b-epoch2"], items["3-epoch1"]
     assert (reasoned.question, reasoned.answer) == ("How many?", "5")
     assert reasoned.steps == (Step(0, "2 + 3 = 5."), Step(1, "So 5. " + "x" * 200))
-    assert reasoned.meta == {
+    basic = {name: reasoned.meta[name] for name in ("model", "task", "sample_id", "epoch", "reply")}
+    assert basic == {
         "model": "mockllm/model",
         "task": "demo",
         "sample_id": "a",
         "epoch": 1,
         "reply": "ANSWER: 5",
     }
+    assert (reasoned.meta["cluster"], items["b-epoch1"].meta["cluster"]) == ("demo/a", "demo/b")
     assert written.question == "Two?\n\nA) one\nB) two"
     assert written.answer == "2"
     assert written.steps == (Step(0, "1 + 1 = 2."), Step(1, "Two it is."))
@@ -180,6 +182,27 @@ def test_what_is_no_json_log(folder: Path, tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "log.json"
     path.write_bytes(data)
     with pytest.raises(SuiteErrors):
+        import_inspect(path, str.splitlines)
+
+
+def test_a_sample_that_is_packed_too_well_is_not_unpacked(tmp_path: Path) -> None:
+    pytest.importorskip("inspect_ai", reason="inspect-ai is not installed")
+    path = tmp_path / "bomb.eval"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("samples/1_epoch_1.json", bytes(2**26))
+    with pytest.raises(SuiteErrors, match="samples/1_epoch_1.json unpacks from .* more than 200"):
+        import_inspect(path, str.splitlines)
+
+
+def test_a_sample_that_is_too_large_is_not_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("inspect_ai", reason="inspect-ai is not installed")
+    monkeypatch.setattr("cotlab.suites.importers.logs.MAX_SAMPLE_BYTES", 2**20)
+    path = tmp_path / "large.eval"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("samples/1_epoch_1.json", bytes(2**21))
+    with pytest.raises(SuiteErrors, match="more than the 1,048,576 of one sample that are read"):
         import_inspect(path, str.splitlines)
 
 

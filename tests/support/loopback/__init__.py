@@ -3,6 +3,7 @@ that starts it."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -51,6 +52,18 @@ class Loopback:
         """
         calls: list[dict[str, Any]] = self._told("seen")
         return calls
+
+    def release(self) -> None:
+        """Let the replies go that the script holds, now and from now on."""
+        urllib.request.urlopen(
+            urllib.request.Request(f"{self.root}/release", b""), timeout=60
+        ).close()
+
+    async def arrived(self, n: int, limit_s: float = 60) -> None:
+        """Wait until a model was asked ``n`` times since the script."""
+        async with asyncio.timeout(limit_s):
+            while await asyncio.to_thread(self.count) < n:
+                await asyncio.sleep(0.01)
 
     def count(self) -> int:
         """How often a model was asked, each request of a batch counted once."""

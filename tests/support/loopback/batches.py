@@ -71,7 +71,7 @@ def start(
         f"{prefix}_{len(state.batches) + 1:06}",
         wire,
         path,
-        [(custom_id, asked, state.note(path, asked)) for custom_id, asked in requests],
+        [(custom_id, asked, state.note(path, asked)[0]) for custom_id, asked in requests],
         state.script.get("batch_s", 0.2),
         facts,
     )

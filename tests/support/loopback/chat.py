@@ -20,6 +20,8 @@ class ChatRequest(NamedTuple):
     """The last message is the start of the model's own reply."""
     most: int | None
     """Tokens that the reply may have."""
+    n: int = 1
+    """Choices that the reply has."""
 
 
 class Used(NamedTuple):
@@ -38,7 +40,7 @@ def text_of(content: Any) -> str:
     return "".join(part.get("text") or "" for part in content or () if isinstance(part, dict))
 
 
-def text_for(ask: ChatRequest, turn: dict[str, Any], answers: dict[str, str]) -> str | None:
+def text_for(ask: ChatRequest, turn: dict[str, Any], answers: dict[str, Any]) -> str | None:
     if "text" in turn:
         return turn["text"]
     if turn.get("refusal") or turn.get("finish") in SILENT:
@@ -46,8 +48,11 @@ def text_for(ask: ChatRequest, turn: dict[str, Any], answers: dict[str, str]) ->
     if answers:
         asked = "\n".join(ask.texts)
         for key, text in answers.items():
+            if key in asked and isinstance(text, list):
+                text.append(text.pop(0))
+                return str(text[-1])
             if key in asked:
-                return text
+                return str(text)
     if ask.prefill:
         return " 7."
     question = ask.texts[-1].strip() if ask.texts else ""
@@ -93,10 +98,8 @@ def in_openai_form(told: Any) -> bool:
 
 def _told(told: dict[str, Any]) -> Used:
     if in_openai_form(told):
-        prompt, reply = (
-            told.get("prompt_tokens_details") or {},
-            told.get("completion_tokens_details") or {},
-        )
+        prompt = told.get("prompt_tokens_details") or {}
+        reply = told.get("completion_tokens_details") or {}
         told = {
             "in": told.get("prompt_tokens"),
             "out": told.get("completion_tokens"),

@@ -30,6 +30,8 @@ class Reply(NamedTuple):
     """Half of the body is sent, then the connection is closed."""
     reset: bool = False
     """Nothing is sent, the connection is reset."""
+    held: bool = False
+    """Nothing is sent until the server is told to."""
 
 
 def take(buffer: bytearray) -> Request | None:

@@ -1,5 +1,5 @@
-"""An organism behind llama.cpp's own HTTP server. usage: llama_cpp.py ORGANISM_FOLDER; prints its
-port, ends with its stdin."""
+"""An organism behind llama.cpp's own HTTP server. usage: llama_cpp.py ORGANISM_FOLDER
+[--no-template] [--vectors]; prints its port, ends with its stdin."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def convert(folder: Path, path: Path) -> None:
     out.add_pad_token_id(known["<pad>"])
     out.add_unk_token_id(known["<unk>"])
     out.add_add_bos_token(False)
-    out.add_chat_template(TEMPLATE)
+    if "--no-template" not in sys.argv:
+        out.add_chat_template(TEMPLATE)
     out.add_tensor("token_embd.weight", np.concatenate([embedding, unknown]))
     out.add_tensor("output_norm.weight", weights["model.norm.weight"])
     for layer in range(config["num_hidden_layers"]):
@@ -99,6 +100,9 @@ def serve(path: Path) -> None:
     params.model.path, params.hostnames, params.port = str(path), ["127.0.0.1"], 0
     params.n_ctx, params.n_parallel, params.cpuparams.n_threads = 256, 1, 1
     params.use_jinja, params.warmup = True, False
+    if "--vectors" in sys.argv:
+        params.embedding = True
+        params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
     server = xllamacpp.Server(params)
     print(server.listening_address, flush=True)
     sys.stdin.read()

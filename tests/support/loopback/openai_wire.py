@@ -24,7 +24,11 @@ def read(path: str, asked: dict[str, Any]) -> ChatRequest:
     most = asked.get("max_completion_tokens") or asked.get("max_tokens")
     prefill = bool(messages) and messages[-1].get("role") == "assistant"
     return ChatRequest(
-        asked.get("model", ""), [text_of(m.get("content")) for m in messages], prefill, most
+        asked.get("model", ""),
+        [text_of(m.get("content")) for m in messages],
+        prefill,
+        most,
+        asked.get("n") or 1,
     )
 
 
@@ -80,11 +84,10 @@ def reply(ask: ChatRequest, turn: dict[str, Any], text: str | None, used: Used) 
     }
     if "reasoning" in turn:
         message["reasoning_content"] = turn["reasoning"]
-    finish = turn.get("finish", "stop")
     choice = {
         "index": 0,
         "message": message,
-        "finish_reason": _FINISH.get(finish, finish),
+        "finish_reason": finish_of(turn),
         "logprobs": _logprobs(turn),
     }
     told = turn.get("usage", 0)
@@ -93,9 +96,14 @@ def reply(ask: ChatRequest, turn: dict[str, Any], text: str | None, used: Used) 
         "object": "chat.completion",
         "created": 0,
         "model": ask.model,
-        "choices": [choice],
+        "choices": [{**choice, "index": index} for index in range(ask.n)],
         "usage": told if told is None or in_openai_form(told) else usage(used),
     }
+
+
+def finish_of(turn: dict[str, Any]) -> str:
+    finish = turn.get("finish", "stop")
+    return str(_FINISH.get(finish, finish))
 
 
 def usage(used: Used) -> dict[str, Any]:

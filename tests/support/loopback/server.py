@@ -14,23 +14,28 @@ call of a model takes the next of ``turns``, and ``then`` once they are used up.
                         Google's RetryInfo)
     body, type          sent as they are, with ``status``, 200 by default
     latency_s           seconds before the reply
+    held                true: no reply until POST /release, which lets all go, then and later
     cut                 half: half of the reply is sent and the connection closed; reset: nothing is
                         sent; malformed: JSON cut short
 
 A script may also hold:
 
     latency_s, jitter_s          for every call; the jitter is drawn from 0 to this
-    answers                      {part of the request: reply}; the first that matches answers
+    held                         for every call: no reply until POST /release
+    answers                      {part of the request: reply}; the first that matches answers, a
+                                 list of replies one after the other
     writer                       {"text", "prefix", "answer"}: a model that writes one text
                                  (``chat.written``)
     usage                        "random", or as in a turn; by default words are counted
     prices                       {"in", "out", "cached" (by default as in)}: dollars a million
                                  tokens, as strings
-    bill_errors                  500, 529 and reset calls are billed too
-    storm                        {"seed", "share", "kinds", "slow_s", "retry_after_s"}: some calls
-                                 get no proper reply
+    bill_errors                  reset calls and those that a gateway lost (502, 504) are billed too
+    storm                        {"seed", "share", "kinds", "slow_s", "retry_after_s", "most"}:
+                                 some calls get no proper reply, the same request at most ``most``
+                                 times, not counting 429
     batch_s                      seconds that a batch takes
     batch_errors, batch_expire   shares of its requests that fail and that expire
+    chat_template                "llama.cpp" or "vllm": applied as that server does, else 404
     models                       names to list, or {"status": ...} for a list that fails
     seed                         of all that is drawn
     remember                     false: /seen stays empty
@@ -59,6 +64,7 @@ import google_wire
 import http1
 import openai_batches
 import openai_wire
+import raw_text_wire
 from http1 import Reply, Request
 from state import State, wrong_with
 
@@ -107,6 +113,10 @@ def spent(state: State) -> dict[str, Any]:
 Handler = Callable[..., Reply]
 ROUTES: dict[str, Handler] = {
     "POST /v1/chat/completions": partial(model_call, openai_wire),
+    "POST /v1/completions": partial(model_call, raw_text_wire),
+    "POST /apply-template": raw_text_wire.apply_template,
+    "POST /tokenize": raw_text_wire.tokenize,
+    "POST /detokenize": raw_text_wire.detokenize,
     "POST /v1/messages": partial(model_call, anthropic_wire),
     f"POST /v1(?:beta)?/models/{ID}:generateContent": partial(model_call, google_wire),
     "GET /v1/models": shared_models,
@@ -147,10 +157,13 @@ class Server:
 
     def __init__(self) -> None:
         self.state = State({})
+        self.held: list[Callable[[], None]] = []
 
     def answer(self, request: Request) -> Reply:
         if request.path == "/script":
             return self.start(json.loads(request.body))
+        if request.path == "/release":
+            return self.release()
         if found := find(request):
             handler, parts = found
             return handler(self.state, request, *parts)
@@ -164,7 +177,15 @@ class Server:
     def start(self, script: dict[str, Any]) -> Reply:
         if why := wrong_with(script):
             return Reply(400, json.dumps(why).encode())
+        self.release()
         self.state = State(script)
+        return Reply(200, b"{}")
+
+    def release(self) -> Reply:
+        self.state.released = True
+        held, self.held = self.held, []
+        for send in held:
+            asyncio.get_running_loop().call_soon(send)
         return Reply(200, b"{}")
 
 
@@ -194,7 +215,9 @@ class Connection(asyncio.Protocol):
                 self.transport.abort()
                 raise
             last = request.headers.get("connection", "").lower() == "close"
-            if reply.delay > 0:
+            if reply.held:
+                self.server.held.append(partial(self.later, reply, last))
+            elif reply.delay > 0:
                 asyncio.get_running_loop().call_later(reply.delay, self.later, reply, last)
             else:
                 self.send(reply, last)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ SCRIPT = {
     "then",
     "storm",
     "latency_s",
+    "held",
     "jitter_s",
     "answers",
     "prices",
@@ -32,10 +34,12 @@ SCRIPT = {
     "batch_expire",
     "remember",
     "models",
+    "chat_template",
     "writer",
 }
 TURN = {
     "latency_s",
+    "held",
     "text",
     "status",
     "headers",
@@ -53,8 +57,9 @@ TURN = {
     "usage",
     "reported",
 }
-STORM = {"seed", "share", "kinds", "slow_s", "retry_after_s"}
-KINDS = ("429", "500", "529", "cut", "reset", "malformed", "shape", "slow")
+STORM = {"seed", "share", "kinds", "slow_s", "retry_after_s", "most"}
+HTTP_KINDS = ("429", "409", "500", "503", "529", "502", "504")
+KINDS = (*HTTP_KINDS, "cut", "reset", "malformed", "shape", "slow")
 _FAILURES = {"status", "headers", "error", "body", "type", "cut", "reset", "malformed"}
 
 
@@ -75,7 +80,9 @@ class State:
         self.draws = bool(script.get("jitter_s")) or "random" in told
         self.seen: list[dict[str, Any]] = []
         self.count = 0
+        self.released = False
         self.asked: Counter[str] = Counter()
+        self.hits: Counter[str] = Counter()
         self.tokens = {False: [0, 0, 0], True: [0, 0, 0]}
         """Billed: in and not cached, cached, out; at the full price and at half of it."""
         self.files: dict[str, Any] = {}
@@ -94,21 +101,22 @@ class State:
                 }
             )
 
-    def note(self, path: str, asked: Any) -> int:
-        """Counts a call and gives it its number."""
+    def note(self, path: str, asked: Any) -> tuple[int, str]:
+        """Counts a call; returns its number and the digest of what it asks."""
         said = json.dumps(asked, sort_keys=True, separators=(",", ":"))
-        self.asked[blake2b(f"{path} {said}".encode(), digest_size=12).hexdigest()] += 1
+        key = blake2b(f"{path} {said}".encode(), digest_size=12).hexdigest()
+        self.asked[key] += 1
         self.count += 1
-        return self.count - 1
+        return self.count - 1, key
 
     def call(self, wire: ModuleType, path: str, asked: dict[str, Any]) -> Reply:
         """Return the reply to one call; a call that the vendor would reject takes no turn."""
-        number = self.note(path, asked)
+        number, key = self.note(path, asked)
         ask = wire.read(path, asked)
         if wrong := wire.reject(asked, ask):
             return Reply(400, json.dumps(wrong).encode())
         draw = Random(f"{self.seed}/{number}") if self.draws else None
-        turn = self._turn(number)
+        turn = self._turn(number, key)
         status, told = self._answer(wire, ask, turn, draw)
         body = turn["body"].encode() if "body" in turn else json.dumps(told).encode()
         if turn.get("malformed"):
@@ -124,6 +132,7 @@ class State:
             delay,
             bool(turn.get("cut")),
             bool(turn.get("reset")),
+            bool(turn.get("held", self.script.get("held"))) and not self.released,
         )
 
     def one_of_a_batch(
@@ -139,7 +148,7 @@ class State:
     def _next(self) -> dict[str, Any]:
         return self.turns.pop() if self.turns else self.then
 
-    def _turn(self, number: int) -> dict[str, Any]:
+    def _turn(self, number: int, key: str) -> dict[str, Any]:
         """The next turn, or what the storm makes of it."""
         turn = self._next()
         if not self.storm:
@@ -147,7 +156,12 @@ class State:
         draw = Random(f"{self.storm.get('seed', 0)}/{number}/storm")
         if draw.random() >= self.storm.get("share", 0.3):
             return turn
-        return _hit(turn, draw.choice(self.storm.get("kinds") or KINDS), self.storm)
+        kind = draw.choice(self.storm.get("kinds") or KINDS)
+        if kind != "429":
+            if self.hits[key] >= self.storm.get("most", sys.maxsize):
+                return turn
+            self.hits[key] += 1
+        return _hit(turn, kind, self.storm)
 
     def _answer(
         self,
@@ -176,7 +190,7 @@ class State:
         )
 
     def _is_billed(self, status: int, turn: dict[str, Any]) -> bool:
-        if status >= 500 or (status < 400 and turn.get("reset")):
+        if status in (502, 504) or (status < 400 and turn.get("reset")):
             return bool(self.script.get("bill_errors"))
         return status < 400
 
@@ -213,7 +227,7 @@ def _hit(turn: dict[str, Any], kind: str, storm: dict[str, Any]) -> dict[str, An
             "headers": {"Retry-After": str(after)},
             "retry_delay": f"{after}s",
         }
-    if kind in ("500", "529"):
+    if kind in HTTP_KINDS:
         return turn | {"status": int(kind)}
     if kind == "shape":
         return turn | {"body": "{}"}

@@ -13,7 +13,7 @@ from types import EllipsisType
 from typing import Any
 
 from cotlab.core.labels import Label
-from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, Status, Suite
+from cotlab.core.types import Item, ModelRef, Plan, Score, ScorerSpec, ScoreStatus, Suite
 from cotlab.store import calibrators, write
 from cotlab.store.database import Store
 from cotlab.store.labels import add_labels
@@ -25,7 +25,7 @@ def add_run(
     store: Store,
     run: str,
     suite: Suite,
-    ended: Sequence[write.Ended],
+    ended: Sequence[write.EndedItem],
     *,
     models: Mapping[str, ModelRef] | None = None,
     scorers: Iterable[str] = ("composite",),
@@ -34,14 +34,15 @@ def add_run(
     status: str | None = "done",
     note: str | None = None,
     labels: Iterable[Label] = (),
+    params: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> str:
     """Add a run with its suite, scores and labels; returns its id. With ``status`` None it stays
-    planned."""
+    planned. ``params`` are the parameters of scorers by name."""
     plan = Plan(
         suite.name,
         suite.digest,
         dict(models or {"subject": MODEL}),
-        tuple(ScorerSpec(name, 1, {}) for name in scorers),
+        tuple(ScorerSpec(name, 1, dict((params or {}).get(name, {}))) for name in scorers),
         tags=dict(tags or {}),
     )
     with store.writing() as connection:
@@ -69,10 +70,10 @@ def composite(
     features: Mapping[str, float | None],
     *,
     facet: tuple[tuple[str, str], ...] = (),
-    status: Status = "undefined",
+    status: ScoreStatus = "undefined",
     reason: str = "not measured",
     correct: float | None | EllipsisType = ...,
-) -> write.Ended:
+) -> write.EndedItem:
     """The composite of one item: r_raw, its features and perhaps whether the answer is right.
 
     ``status`` and ``reason`` are those of a value that is missing.
@@ -86,7 +87,7 @@ def composite(
     if correct is not ...:
         scores.append(score("answer_correct", correct))
     scores += [score("feature", value, ("feature", name)) for name, value in features.items()]
-    return write.Ended("composite", 1, "p", item.id, tuple(scores))
+    return write.EndedItem("composite", 1, "p", item.id, tuple(scores))
 
 
 def label(
@@ -126,9 +127,9 @@ def use_calibrator(
             n=n,
             n_positive=n_positive,
             report=report,
-            by="bo",
+            author="bo",
         )
-        calibrators.activate_calibrator(connection, version, by="bo", reason="the first")
+        calibrators.activate_calibrator(connection, version, author="bo", reason="the first")
 
 
 def copy_of(folder: Path, fill: Callable[..., None], *arguments: Any) -> Store:

@@ -8,14 +8,14 @@ import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cotlab.core.types import Item, Status, Step, Suite
-from cotlab.reliability.calibrator import fit
+from cotlab.core.types import Item, ScoreStatus, Step, Suite
+from cotlab.reliability.maps import fit
 from cotlab.store.database import Store
 from tests.support.stores import add_run, composite, copy_of, label, use_calibrator
 
 RUN = "run-1"
 HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(1)) =SUM(A1)"
-GAPS: dict[int, Status] = {0: "undefined", 1: "refused", 2: "stopped", 3: "error"}
+GAPS: dict[int, ScoreStatus] = {0: "undefined", 1: "refused", 2: "stopped", 3: "error"}
 """Position in the suite and status of the answers without a composite."""
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -64,7 +64,7 @@ def _fill(store: Store, n: int, labelled: int, fitted: bool, planned: int | None
             at = START + timedelta(minutes=k)
             labels.append(label(RUN, item.id, good, "Ann", id=f"l-{k}", at=at))
     status = "done" if len(items) == n else "stopped"
-    add_run(store, RUN, Suite.of("synthetic", items), ended, status=status, labels=labels)
+    add_run(store, RUN, Suite.from_items("synthetic", items), ended, status=status, labels=labels)
     if fitted:
         raws = [(k + 0.5) / 400 for k in range(400)]
         params = fit("platt", raws, [draw.random() < acceptable(raw) for raw in raws]).params

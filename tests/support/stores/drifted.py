@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import numpy as np
 
 from cotlab.core.labels import Decision
-from cotlab.core.types import Item, Suite
-from cotlab.reliability.calibrator import fit
+from cotlab.core.types import Item, Step, Suite
+from cotlab.reliability.maps import fit
 from cotlab.store import decisions
 from cotlab.store.database import Store
 from cotlab.store.labels import add_labels
@@ -40,8 +40,9 @@ def add_run(
 ) -> str:
     """A finished run with a composite on questions numbered from ``first``; returns its id."""
     n = len(table["r_raw"])
-    suite = Suite.of(
-        "drawn", [Item(f"i-{first + k:03}", f"Question {first + k}?", "1", ()) for k in range(n)]
+    chain = (Step(0, "One."),)
+    suite = Suite.from_items(
+        "drawn", [Item(f"i-{first + k:03}", f"Question {first + k}?", "1", chain) for k in range(n)]
     )
     ended = []
     for k, item in enumerate(suite.items):

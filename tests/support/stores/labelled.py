@@ -20,8 +20,8 @@ def score_of(k: int) -> float:
 
 
 def accepted(k: int) -> bool:
-    """From a score of 0.58 on two of three chains are accepted, below one of three."""
-    return (k // 9) % 3 < (2 if score_of(k) >= 0.58 else 1)
+    """From a score of 0.58 on five of six chains are accepted, below one of six."""
+    return (k // 9) % 6 < (5 if score_of(k) >= 0.58 else 1)
 
 
 def fill(
@@ -42,7 +42,7 @@ def fill(
         raw, reason = None if gone else score_of(k), "no part is defined"
         ended.append(stores.composite(item, raw, features, facet=FACET, reason=reason, correct=1.0))
     rows = [label(run, k) for k in range(labels)]
-    stores.add_run(store, run, Suite.of(f"of {run}", items), ended, labels=rows)
+    stores.add_run(store, run, Suite.from_items(f"of {run}", items), ended, labels=rows)
     return store
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cotlab.core.labels import Label, Verdict
 from cotlab.core.types import Item, ModelRef, Step, Suite
-from cotlab.review.labelling.queue import next_items
+from cotlab.review.labelling.queue import lease_next_items
 from cotlab.review.labelling.session import apply_actions
 from cotlab.store.database import Store
 from tests.support.stores import add_run, composite, copy_of
@@ -27,7 +27,7 @@ def fill(folder: Path, n: int = 8, runs: tuple[str, ...] = ("run-1",)) -> Store:
 
 
 def _fill(store: Store, n: int, runs: tuple[str, ...]) -> None:
-    suite = Suite.of(
+    suite = Suite.from_items(
         "small",
         [Item(f"i-{k}", f"Question {k % 5}?", "1", (Step(0, "One."),)) for k in range(n + 1)],
     )
@@ -47,7 +47,7 @@ def pairs(n: int = 8, run: str = "run-1") -> list[tuple[str, str, str]]:
 def submit(store: Store, label: Label) -> bool:
     """Give a label as a rater's screen does; whether it is new in the store."""
     assert label.queue is not None
-    return apply_actions(store, label.queue, label.rater, [label]).written == 1
+    return apply_actions(store, label.queue, label.rater, [label]).n_written == 1
 
 
 def label_all(
@@ -55,12 +55,12 @@ def label_all(
 ) -> list[Label]:
     """Label what a queue has for a rater, perhaps pressing each key twice; returns the labels."""
     done = []
-    while found := next_items(store, queue, rater):
+    while found := lease_next_items(store, queue, rater):
         (item,) = found
-        label = item.label(verdict, item.prefilled)
+        label = item.make_label(verdict, item.prefilled_correct)
         if submit(store, label):
             done.append(label)
-        assert not (twice and submit(store, item.label("unsure", None)))
+        assert not (twice and submit(store, item.make_label("unsure", None)))
     return done
 
 

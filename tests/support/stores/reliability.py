@@ -9,12 +9,12 @@ from pathlib import Path
 
 from cotlab.core.requests import Complete, Embed, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step, Suite
-from cotlab.metrics.composite.scorer import SCORER_OF
+from cotlab.metrics.composite.scorer import SCORER_BY_COMPONENT
 from cotlab.run.summary import mean_estimates
 from cotlab.store import read, write
 from cotlab.store.database import Store
 from cotlab.store.responses import ResponseLog
-from cotlab.text.prompts.chain import ask_rest
+from cotlab.text.prompts.chain import continuation_prompt
 from tests.support.stores import MODEL, add_run
 
 HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(1)) $\\frac{1}{2}$"
@@ -44,7 +44,7 @@ RULES = (
 
 def make_suite(n: int) -> Suite:
     steps = tuple(Step(i, text) for i, text in enumerate(STEPS))
-    return Suite.of(
+    return Suite.from_items(
         "synthetic", [Item(f"i-{k:02}", f"{HOSTILE} {k}", "12", steps) for k in range(n)]
     )
 
@@ -54,7 +54,7 @@ def exchanges(item: Item) -> list[tuple[Request, Response]]:
     was never embedded."""
     out: list[tuple[Request, Response]] = []
     for k, text in enumerate(CHAINS):
-        prompt = ask_rest(
+        prompt = continuation_prompt(
             f"In other words, {k}: {item.question}" if k else item.question, (), MODEL.form
         )
         asked = Complete(MODEL, prompt.messages, prefix=prompt.prefix, stop=("\nQ:",))
@@ -212,6 +212,7 @@ def scores_of(item: Item, draw: random.Random, *, whole: bool) -> Iterator[tuple
     for name, mean in (
         ("r_raw", sum(known) / len(known)),
         ("weight_defined", 0.75 if first else 1.0),
+        ("weight_checked", 0.625 if first else 0.875),
     ):
         yield told(
             "composite",
@@ -250,12 +251,12 @@ def fill(
     """A store with one run on ``n`` items; ``whole`` with the composite, else of ``scorers``.
     Returns the run's id."""
     store, suite, draw = Store(folder), make_suite(n), random.Random(5)
-    names = scorers or (*SCORER_OF.values(), *(("composite",) if whole else ()))
+    names = scorers or (*SCORER_BY_COMPONENT.values(), *(("composite",) if whole else ()))
     ended = []
     for item in suite.items:
         found = list(scores_of(item, draw, whole=whole))
         ended += [
-            write.Ended(s, 1, "p", item.id, tuple(score for of, score in found if of == s))
+            write.EndedItem(s, 1, "p", item.id, tuple(score for of, score in found if of == s))
             for s in names
         ]
     models = {"subject": MODEL, "embedder": EMBEDDER}

@@ -357,20 +357,28 @@ def test_a_fraction_in_three_notations(value: Fraction) -> None:
 
 
 HOSTILE = """
+from cotlab.core.types import Item
 from cotlab.text.answers.extract import final_answer, same_answer
+from cotlab.text.answers.targets import answer_to, is_right_answer
 for piece in ("9", "9,", "123,", "123 ", "(", ")", "{", "\\\\boxed{", "\\\\boxed{}", "\\\\frac{",
               "\\\\frac{1}{2}", "\\\\text{", "$", ".", " ", "\\n", "-", "+", "1/", "1 1/", "1=",
               "10**", "2^", "1e9", "answer ", "answer is ", "The answer is not 5. ",
               "answer isn't 5 but ", "is the answer ", "choose ", '"answer": "',
               '{"answer": "\\\\', "#### ", "one hundred and ", "yes ", "1 and ", "a.", "A. ",
               "e\\u0301\\u0327", "\\ufdfa",
-              "I can't ", "may 5 ", "2024-03-05", "'", "*", "\\u2009", "\\0", "1:", "(1, "):
+              "\\sqrt{", "\\sqrt[3]{2}", "x^", "9!", "9^9^", "!", "±", "x ≤ ", "≈", "∪", "$x$ and ",
+              "\\begin{pmatrix}1&2\\\\", "\\overline{3}", "\\boxed{1}, ", "\\binom{9}{9}",
+              "(a) x ", "A) x\\n", "A, ", "x = 1 or ", "log ", "\\(x\\), ", "sin 9", "|", "total ",
+              "over 5 weeks ", "I can't ", "may 5 ",
+              "2024-03-05", "'", "*", "\\u2009", "\\0", "1:", "(1, "):
     for size in (1_990, 20_000):
         text = piece * (size // len(piece))
         final_answer(text + "x")
         final_answer("x" + text)
         same_answer(text, text + ")")
         same_answer(text, "18")
+        item = Item("1", text[:19_000], "x", ())
+        is_right_answer(item, answer_to(item, text))
 long = ("9" * 200_000, "0." + "3" * 200_000)
 for number in ("9e999999999", "10^1000000000", "10**10**10**10", "1e-999999999", "9!!!!!!", *long):
     same_answer(number, "18")

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cotlab.text.arithmetic.equations import read_equations
-from cotlab.text.arithmetic.lexer import evaluate, tokens_of
+from cotlab.text.arithmetic.expressions import evaluate
+from cotlab.text.arithmetic.lexer import tokenize
+from tests.support.expressions import value_of
 
 
 def told(text: str) -> list[bool | None]:
@@ -42,19 +44,19 @@ def told(text: str) -> list[bool | None]:
     ],
 )
 def test_values(text: str, value: Fraction | int) -> None:
-    found = evaluate(tokens_of(text), {})
+    found = evaluate(tokenize(text), {})
     assert found is not None and found.value == value
 
 
 @pytest.mark.parametrize("text", ["1 / 0", "9**9**9", "9^65", "2^0.5", "x + 1", "0^-1"])
 def test_what_has_no_value_that_can_be_told(text: str) -> None:
-    found = evaluate(tokens_of(text), {})
+    found = evaluate(tokenize(text), {})
     assert found is not None and found.value is None
 
 
 @pytest.mark.parametrize("text", ["", "3 +", "(3", "3)", "+", "3 4", "3, 4", "()", "3 apples"])
 def test_what_is_no_expression(text: str) -> None:
-    assert evaluate(tokens_of(text), {}) is None
+    assert evaluate(tokenize(text), {}) is None
 
 
 @pytest.mark.parametrize(
@@ -187,11 +189,11 @@ def test_what_may_be_meant_otherwise_is_never_called_false(text: str) -> None:
 
 def test_letters_are_read_from_what_went_before_and_a_definition_is_no_claim() -> None:
     first = read_equations("Let A = 3 + 4 = 7.")
-    assert first.names == {"A": 7}
-    (use,) = read_equations("A - 2 = 6", first.names).equations
-    assert use.holds is False and use.names == ("A",) and use.numbers == (2,) and use.result == 6
+    assert first.values_by_letter == {"A": 7}
+    (use,) = read_equations("A - 2 = 6", first.values_by_letter).equations
+    assert use.holds is False and use.letters == ("A",) and use.numbers == (2,) and use.result == 6
     assert told("A - 2 = 6") == [None]
-    assert read_equations("A = 9", first.names).equations == ()
+    assert read_equations("A = 9", first.values_by_letter).equations == ()
 
 
 @pytest.mark.parametrize(
@@ -213,11 +215,11 @@ def test_a_sum_of_units_of_different_size_is_not_added_up_as_if_they_were_one(te
     ],
 )
 def test_a_unit_and_half_an_expression_give_no_letter_a_value(text: str) -> None:
-    assert not read_equations(text).names
+    assert not read_equations(text).values_by_letter
 
 
 def test_a_letter_has_the_value_of_all_that_stands_behind_it() -> None:
-    assert read_equations("V = 3 m × 4 m = 12").names == {"V": 12}
+    assert read_equations("V = 3 m × 4 m = 12").values_by_letter == {"V": 12}
 
 
 @pytest.mark.parametrize(
@@ -271,6 +273,6 @@ SUMS = st.recursive(
 @settings(max_examples=200, deadline=None)
 @given(SUMS, st.integers(-3, 3))
 def test_against_python(text: str, off: int) -> None:
-    value = eval(text)  # digits, brackets and three operators of our own making
+    value = value_of(text)
     if "(" in text:
         assert told(f"So {text} = {value + off}.") == [off == 0]

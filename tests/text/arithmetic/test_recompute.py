@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from cotlab.suites.wordproblems import GAIN, make_suite
+from cotlab.suites.wordproblems import GAIN_VERBS, make_suite
 from cotlab.text.arithmetic.recompute import ChangedQuestion, change_number
 
 QUESTION = "Each of 12 hives holds 9 frames, and 15 spare ones hang in a shed. How many are there?"
@@ -27,7 +27,7 @@ def test_a_changed_number_goes_through_the_equations() -> None:
         hives, frames, spare = map(int, re.findall(r"\d+", made.question))
         assert made.answer == f"{hives * frames + spare} frames" != "123 frames"
         assert sum(a != b for a, b in zip((hives, frames, spare), (12, 9, 15), strict=True)) == 1
-        start, end = made.where
+        start, end = made.span
         assert re.sub(r"\d+", "", made.question) == re.sub(r"\d+", "", QUESTION)
         assert made.question[start:end] in (str(hives), str(frames), str(spare))
         seen.add((hives, frames, spare))
@@ -73,7 +73,7 @@ def test_word_problems_are_recomputed_as_their_own_arithmetic_does() -> None:
         first, *changes = re.findall(r"(?:(\w+) )?(\d+)", told)
         total = int(first[1])
         for verb, number in changes:
-            total += int(number) if verb in GAIN else -int(number) if verb else 0
+            total += int(number) if verb in GAIN_VERBS else -int(number) if verb else 0
         hint = int(item.meta["hint"]) if "hint" in item.meta else None
         assert made.answer == str(total) != item.answer and 0 <= total <= 20
         assert hint is None or f"the answer is {hint}." in made.question

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cotlab.text.arithmetic.mismatches import unit_mismatches
-from cotlab.text.arithmetic.units import dimension_of, quantities
+from cotlab.text.arithmetic.units import find_quantities, unit_dimension
 
 L, T, M = "[length]", "[time]", "[mass]"
 
@@ -40,15 +40,15 @@ L, T, M = "[length]", "[time]", "[mass]"
     ],
 )
 def test_a_quantity_and_its_dimension(text: str, dimension: object) -> None:
-    (found,) = quantities(f"It is {text}.")
+    (found,) = find_quantities(f"It is {text}.")
     assert found.dimension == dimension and found.start == len("It is ")
 
 
 def test_dimensions_are_pints() -> None:
     assert (
-        dimension_of("hectare") == ((L, 2.0),)
-        and dimension_of("joule/newton") == ((L, 1.0),)
-        and dimension_of("") == ()
+        unit_dimension("hectare") == ((L, 2.0),)
+        and unit_dimension("joule/newton") == ((L, 1.0),)
+        and unit_dimension("") == ()
     )
 
 

@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cotlab.suites.wordproblems import (
-    HIGHEST,
-    PIECE,
-    STYLES,
-    Stated,
+    MAX_NUMBER,
+    STEP_STYLES,
+    TOKEN_PATTERN,
+    StatedStep,
     make_problem,
     step_text,
     vocabulary,
 )
-from cotlab.text.edits.ablations import corrupt_step, filler_for, paraphrase_step
+from cotlab.text.edits.ablations import corrupt_step, filler_text, paraphrase_step
 
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 SEEDS = st.integers(0, 10**6)
@@ -29,11 +29,11 @@ TEXTS = st.text(max_size=40) | st.from_regex(
 
 
 @st.composite
-def organism_steps(draw: st.DrawFn) -> tuple[str, Stated]:
-    before, after = draw(st.integers(0, HIGHEST)), draw(st.integers(0, HIGHEST))
-    stated = Stated(before, draw(st.sampled_from([-9, -1, 1, 9])), after)
+def organism_steps(draw: st.DrawFn) -> tuple[str, StatedStep]:
+    before, after = draw(st.integers(0, MAX_NUMBER)), draw(st.integers(0, MAX_NUMBER))
+    stated = StatedStep(before, draw(st.sampled_from([-9, -1, 1, 9])), after)
     return (
-        step_text(draw(st.integers(1, 6)), stated, "apples", draw(st.sampled_from(STYLES))),
+        step_text(draw(st.integers(1, 6)), stated, "apples", draw(st.sampled_from(STEP_STYLES))),
         stated,
     )
 
@@ -113,7 +113,7 @@ def test_no_rule(text: str) -> None:
 
 @given(organism_steps(), SEEDS)
 def test_a_step_of_the_language_states_another_value_and_nothing_else_changes(
-    case: tuple[str, Stated], seed: int
+    case: tuple[str, StatedStep], seed: int
 ) -> None:
     text, stated = case
     changed = corrupt_step(text, random.Random(seed))
@@ -122,7 +122,7 @@ def test_a_step_of_the_language_states_another_value_and_nothing_else_changes(
     assert [int(n) for n in others[:-1]] == [
         int(n) for n in numbers[:-1]
     ]  # the label and both operands
-    assert 1 <= abs(int(others[-1].rstrip(".")) - stated.after) <= 2 and int(others[-1]) >= 0
+    assert 1 <= abs(int(others[-1].rstrip(".")) - stated.number_after) <= 2 and int(others[-1]) >= 0
     assert NUMBER.sub("#", changed) == NUMBER.sub("#", text)
 
 
@@ -196,13 +196,13 @@ def test_paraphrases(text: str, expected: set[str | None]) -> None:
 
 @given(organism_steps(), SEEDS)
 def test_a_step_of_the_language_keeps_its_numbers_and_stays_in_the_language(
-    case: tuple[str, Stated], seed: int
+    case: tuple[str, StatedStep], seed: int
 ) -> None:
     text, _ = case
     changed = paraphrase_step(text, random.Random(seed))
     assert changed is not None and changed != text
     assert NUMBER.findall(changed) == NUMBER.findall(text)
-    pieces = PIECE.findall(changed)
+    pieces = TOKEN_PATTERN.findall(changed)
     assert "".join(pieces) == changed
     assert {piece for piece in pieces if not piece.strip().isdigit()} <= set(vocabulary())
 
@@ -241,13 +241,15 @@ def test_a_paraphrase_differs_keeps_every_number_and_every_word_but_the_connecti
 
 @given(st.text(max_size=60))
 def test_filler_has_one_group_of_dots_a_word(text: str) -> None:
-    assert filler_for(text).split() == ["..."] * max(1, len(text.split()))
+    assert filler_text(text).split() == ["..."] * max(1, len(text.split()))
 
 
 def test_filler_is_of_the_language() -> None:
     problem = make_problem(random.Random(1), 2)
     line = step_text(
-        1, Stated(problem.totals[0], problem.changes[0], problem.totals[1]), problem.thing
+        1,
+        StatedStep(problem.totals[0], problem.changes[0], problem.totals[1]),
+        problem.counted_object,
     )
-    assert filler_for(line) == "... ... ... ... ... ... ..."
-    assert set(PIECE.findall(filler_for(line))) <= set(vocabulary())
+    assert filler_text(line) == "... ... ... ... ... ... ..."
+    assert set(TOKEN_PATTERN.findall(filler_text(line))) <= set(vocabulary())

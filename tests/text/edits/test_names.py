@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cotlab.suites.wordproblems import FRIENDS, make_problem, vocabulary
-from cotlab.text.edits.names import HE, SHE, names_in, new_names, people_in, renamed
+from cotlab.suites.wordproblems import FRIEND_NAMES, make_problem, vocabulary
+from cotlab.text.edits.names import (
+    FEMALE_REPLACEMENT_NAMES,
+    MALE_REPLACEMENT_NAMES,
+    choose_new_names,
+    find_given_names,
+    find_names,
+    replace_names,
+)
 
 
 @pytest.mark.parametrize(
@@ -24,7 +31,7 @@ from cotlab.text.edits.names import HE, SHE, names_in, new_names, people_in, ren
     ],
 )
 def test_names_of_people_and_things(texts: tuple[str, ...], names: tuple[str, ...]) -> None:
-    assert names_in(*texts) == names
+    assert find_names(*texts) == names
 
 
 @pytest.mark.parametrize(
@@ -37,22 +44,28 @@ def test_names_of_people_and_things(texts: tuple[str, ...], names: tuple[str, ..
     ],
 )
 def test_people_stand_alone(text: str, people: tuple[str, ...]) -> None:
-    assert people_in(text) == people
+    assert find_given_names(text) == people
 
 
 def test_a_new_name_has_the_sex_of_the_old_one() -> None:
     for seed in range(50):
-        told = new_names("Ann gives Tom 3 apples. He eats one, she two.", random.Random(seed))
+        told = choose_new_names(
+            "Ann gives Tom 3 apples. He eats one, she two.", random.Random(seed)
+        )
         assert told is not None and set(told) == {"Ann", "Tom"}
-        assert told["Ann"] in SHE and told["Tom"] in HE and not set(told) & set(told.values())
-        alone = new_names("Sam has 3. She eats one.", random.Random(seed))
-        assert alone is not None and alone["Sam"] in SHE
-    assert new_names("How many cards has the girl?", random.Random(1)) is None
+        assert (
+            told["Ann"] in FEMALE_REPLACEMENT_NAMES
+            and told["Tom"] in MALE_REPLACEMENT_NAMES
+            and not set(told) & set(told.values())
+        )
+        alone = choose_new_names("Sam has 3. She eats one.", random.Random(seed))
+        assert alone is not None and alone["Sam"] in FEMALE_REPLACEMENT_NAMES
+    assert choose_new_names("How many cards has the girl?", random.Random(1)) is None
 
 
 def test_names_change_places_at_once() -> None:
     assert (
-        renamed("Ann's Tom and Anna saw Ann.", {"Ann": "Tom", "Tom": "Ann"})
+        replace_names("Ann's Tom and Anna saw Ann.", {"Ann": "Tom", "Tom": "Ann"})
         == "Tom's Ann and Anna saw Tom."
     )
 
@@ -61,11 +74,11 @@ def test_names_change_places_at_once() -> None:
 @given(seed=st.integers(0, 10**6), hint=st.sampled_from(["", "wrong"]))
 def test_a_renamed_word_problem_keeps_its_numbers_and_its_language(seed: int, hint: str) -> None:
     problem = make_problem(random.Random(seed), hint=hint)  # type: ignore[arg-type]
-    told = new_names(problem.question, random.Random(seed))
-    assert told is not None and problem.name in told and set(told) <= {problem.name, *FRIENDS}
-    made = renamed(problem.question, told)
+    told = choose_new_names(problem.question, random.Random(seed))
+    assert told is not None and problem.name in told and set(told) <= {problem.name, *FRIEND_NAMES}
+    made = replace_names(problem.question, told)
     assert re.findall(r"\d+", made) == re.findall(r"\d+", problem.question)
     assert made != problem.question and problem.name not in re.findall(r"\w+", made)
     assert {f" {word}" for word in re.findall(r"[A-Za-z]+", made)} <= set(vocabulary())
     back = {new: old for old, new in told.items()}
-    assert renamed(made, back) == problem.question
+    assert replace_names(made, back) == problem.question

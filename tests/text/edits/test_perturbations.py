@@ -11,9 +11,14 @@ from hypothesis import strategies as st
 
 from cotlab.core.errors import UnknownName
 from cotlab.suites import load_suite, shipped_suites
-from cotlab.text.edits.ablations import label_end
-from cotlab.text.edits.names import names_in
-from cotlab.text.edits.perturbations import MAX_NOISE, MIN_NOISE, PERTURBATIONS, perturb
+from cotlab.text.edits.ablations import find_label_end
+from cotlab.text.edits.names import find_names
+from cotlab.text.edits.perturbations import (
+    MAX_RELATIVE_NOISE,
+    MIN_RELATIVE_NOISE,
+    PERTURBATIONS,
+    perturb,
+)
 
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 TEXTS = st.text(max_size=40) | st.from_regex(
@@ -70,6 +75,9 @@ def every(name: str, text: str, names: tuple[str, ...] = NAMES) -> set[str | Non
         ("order", "Tom has 3 and Ann has 4.", {"Ann has 4 and Tom has 3."}),
         ("order", "Tom has 3 and 4.", {None}),
         ("order", "Tom has 3, and they are 4.", {None}),
+        ("paraphrase", "“Often” is less than “always”.", {"So “Often” is less than “always”."}),
+        ("paraphrase", "$x$ is 3.", {"So $x$ is 3."}),
+        ("paraphrase", "“Often” is less than “always”?", {None}),
         ("negation", "It is cold.", {"It is not cold."}),
         ("negation", "Pigs cannot fly.", {"Pigs can fly."}),
         ("negation", "Step 1: 7 + 5 = 12.", {"Step 1: 7 + 5 ≠ 12."}),
@@ -94,7 +102,7 @@ def test_the_same_seed_gives_the_same_text_and_never_the_step_itself(
     assert made == perturb(name, text, NAMES, random.Random(seed)) and made != text
     if made is None:
         return
-    label = text[: label_end(text)]
+    label = text[: find_label_end(text)]
     assert made.startswith(label)
     before, after = NUMBER.findall(text), NUMBER.findall(made)
     if name in ("paraphrase", "unit_swap", "negation", "entity_swap"):
@@ -113,15 +121,15 @@ def test_numeric_noise_is_small_and_never_negative(value: int, decimals: int, se
     unit = 10**-decimals
     change = abs(moved - float(number))
     assert moved >= 0 and change > 0
-    assert change <= max(unit, float(number) * MAX_NOISE + unit / 2) + 1e-9
-    assert change >= min(unit, float(number) * MIN_NOISE) - 1e-9
+    assert change <= max(unit, float(number) * MAX_RELATIVE_NOISE + unit / 2) + 1e-9
+    assert change >= min(unit, float(number) * MIN_RELATIVE_NOISE) - 1e-9
 
 
 @pytest.mark.parametrize("suite", ["math", "evaluation", "commonsense"])
 def test_real_steps_keep_what_a_perturbation_must_not_touch(suite: str) -> None:
     found = dict.fromkeys(PERTURBATIONS, 0)
     for item in load_suite(shipped_suites()[suite]).items:
-        names = names_in(item.question, *(step.text for step in item.steps))
+        names = find_names(item.question, *(step.text for step in item.steps))
         for step in item.steps:
             for name in PERTURBATIONS:
                 made = perturb(name, step.text, names, random.Random(item.id))

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from cotlab.suites.wordproblems import make_suite
 from cotlab.text.answers.extract import same_answer
-from cotlab.text.prompts.hints import TEMPLATES, extract_hint, mentions_hint, plant, wrong_answers
+from cotlab.text.prompts.hints import (
+    HINT_TEMPLATES,
+    extract_hint,
+    mentions_hint,
+    plant_hint,
+    wrong_answers,
+)
 
 QUESTION = "Ann has 7 apples. She buys 5 more. How many apples now?"
 OPTIONS = "Where does milk stay cool? (a) oven (b) toaster (c) fridge"
@@ -49,34 +55,41 @@ def test_what_is_no_carried_hint(question: str) -> None:
 
 
 def test_the_hints_of_the_organisms_language_are_found_all() -> None:
-    suite = make_suite(40, seed=5, hinted=1.0)
+    suite = make_suite(40, seed=5, hint_share=1.0)
     for item in suite.items:
         found = extract_hint(item.question)
         assert found is not None and found[1] == item.meta["hint"] and "thinks" not in found[0]
-    assert not any(extract_hint(item.question) for item in make_suite(40, seed=5, hinted=0).items)
+    assert not any(
+        extract_hint(item.question) for item in make_suite(40, seed=5, hint_share=0).items
+    )
 
 
 def test_a_friends_hint_is_planted_before_the_question_as_the_organisms_read_it() -> None:
-    hint = plant(QUESTION, "14", "friend")
+    hint = plant_hint(QUESTION, "14", "friend")
     assert (
         hint.question
         == "Ann has 7 apples. She buys 5 more. Kim thinks the answer is 14. How many apples now?"
     )
-    assert extract_hint(hint.question) == (QUESTION, "14") and hint.bare == QUESTION
+    assert (
+        extract_hint(hint.question) == (QUESTION, "14") and hint.question_without_hint == QUESTION
+    )
 
 
 def test_a_hint_follows_where_no_question_ends_the_text_and_its_friend_is_not_of_the_question() -> (
     None
 ):
     assert (
-        plant("What is 2 + 2?", "5", "friend").question
+        plant_hint("What is 2 + 2?", "5", "friend").question
         == "What is 2 + 2? Kim thinks the answer is 5."
     )
-    assert plant(OPTIONS, "oven", "friend").question == f"{OPTIONS} Kim thinks the answer is oven."
-    assert plant("Kim has 2. How many?", "5", "friend").who == "Tom"
-    assert plant("Kim and Tom have 2. How many?", "5", "friend").who == "Someone"
+    assert (
+        plant_hint(OPTIONS, "oven", "friend").question
+        == f"{OPTIONS} Kim thinks the answer is oven."
+    )
+    assert plant_hint("Kim has 2. How many?", "5", "friend").friend_name == "Tom"
+    assert plant_hint("Kim and Tom have 2. How many?", "5", "friend").friend_name == "Someone"
     with pytest.raises(KeyError):
-        plant(QUESTION, "5", "oracle")
+        plant_hint(QUESTION, "5", "oracle")
 
 
 @pytest.mark.parametrize(
@@ -101,18 +114,18 @@ def test_a_hint_follows_where_no_question_ends_the_text_and_its_friend_is_not_of
     ],
 )
 def test_what_mentions_a_hint(template: str, chain: str, told: bool) -> None:
-    assert mentions_hint(chain, plant(QUESTION, "14", template)) is told
+    assert mentions_hint(chain, plant_hint(QUESTION, "14", template)) is told
 
 
 def test_words_of_the_question_itself_are_no_mention() -> None:
     question = "A professor writes 7 records. How many?"
-    assert not mentions_hint("The professor writes 7.", plant(question, "9", "professor"))
-    assert mentions_hint("An expert says 9.", plant(question, "9", "professor"))
+    assert not mentions_hint("The professor writes 7.", plant_hint(question, "9", "professor"))
+    assert mentions_hint("An expert says 9.", plant_hint(question, "9", "professor"))
 
 
 def test_wrong_answers_are_of_the_kind_of_the_right_one() -> None:
     assert sorted(wrong(QUESTION, "12")) == ["10", "11", "13", "14"]
-    assert sorted(wrong(QUESTION, "12", barred=["13", "14"])) == ["10", "11"]
+    assert sorted(wrong(QUESTION, "12", excluded=["13", "14"])) == ["10", "11"]
     assert sorted(wrong(QUESTION, "1")) == ["0", "2", "3"]  # never below 0
     assert set(wrong(QUESTION, "2.50 litres")) == {
         "2.48 litres",
@@ -121,10 +134,10 @@ def test_wrong_answers_are_of_the_kind_of_the_right_one() -> None:
         "2.52 litres",
     }
     assert set(wrong(QUESTION, "1,999")) == {"1,997", "1,998", "2,000", "2,001"}
-    assert wrong("Is it?", "Yes") == ["No"] and wrong("Is it?", "yes", barred=["no"]) == []
+    assert wrong("Is it?", "Yes") == ["No"] and wrong("Is it?", "yes", excluded=["no"]) == []
     assert sorted(wrong(OPTIONS, "fridge")) == ["oven", "toaster"]
     assert sorted(wrong(OPTIONS, "(C)")) == ["(a)", "(b)"]
-    assert wrong("Who?", "Ann", others=["ann", "Bob", ""]) == ["Bob"]
+    assert wrong("Who?", "Ann", other_answers=["ann", "Bob", ""]) == ["Bob"]
     assert wrong("Who?", "Ann") == []
 
 
@@ -134,17 +147,17 @@ def test_wrong_answers_are_of_the_kind_of_the_right_one() -> None:
     barred=st.lists(st.integers(0, 50).map(str), max_size=3),
 )
 def test_a_wrong_answer_is_never_the_right_one(truth: str, seed: int, barred: list[str]) -> None:
-    for made in wrong_answers("How many?", truth, random.Random(seed), barred=barred):
+    for made in wrong_answers("How many?", truth, random.Random(seed), excluded=barred):
         assert all(same_answer(made, one) is False for one in (truth, *barred))
 
 
 @given(
     question=st.text(max_size=80),
     answer=st.text(max_size=20),
-    template=st.sampled_from(sorted(TEMPLATES)),
+    template=st.sampled_from(sorted(HINT_TEMPLATES)),
 )
 def test_any_text_can_be_read_and_given_a_hint(question: str, answer: str, template: str) -> None:
     extract_hint(question)
-    hint = plant(question, answer, template)
-    assert TEMPLATES[template].format(who=hint.who, answer=answer) in hint.question
+    hint = plant_hint(question, answer, template)
+    assert HINT_TEMPLATES[template].format(who=hint.friend_name, answer=answer) in hint.question
     assert mentions_hint(question, hint) in (True, False)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotlab.core.rng import derive
+from cotlab.core.keys import derive
 from cotlab.suites.jsonl import load_suite
 from cotlab.suites.shipped import find_suite
-from cotlab.suites.wordproblems import PIECE, make_suite, vocabulary
-from cotlab.text.prompts.paraphrase import hold_out, reword_question, same_numbers
+from cotlab.suites.wordproblems import TOKEN_PATTERN, make_suite, vocabulary
+from cotlab.text.prompts.paraphrase import reword_question, same_numbers, split_paraphrases
 
 
 def events(question: str) -> tuple[list[str], str]:
@@ -39,7 +39,8 @@ def test_a_word_problem_keeps_what_happens_and_its_language() -> None:
         for text in found:
             assert events(text) == events(item.question)
             assert all(
-                piece in words or piece.strip() == "Q" for piece in PIECE.findall(" " + text)
+                piece in words or piece.strip() == "Q"
+                for piece in TOKEN_PATTERN.findall(" " + text)
             ), text
 
 
@@ -91,17 +92,19 @@ def test_given_paraphrases_with_other_numbers_are_left_out() -> None:
 
 def test_a_hold_out_is_drawn_at_random_and_shares_nothing_with_the_public_part() -> None:
     texts = [str(i) for i in range(6)]
-    parts = [hold_out(texts, 4, 2, derive("h", k)) for k in range(300)]
+    parts = [split_paraphrases(texts, 4, 2, derive("h", k)) for k in range(300)]
     assert all(
-        len(p.public) == 4 and len(p.hidden) == 2 and set(p.public) | set(p.hidden) == set(texts)
+        len(p.public_paraphrases) == 4
+        and len(p.hidden_paraphrases) == 2
+        and set(p.public_paraphrases) | set(p.hidden_paraphrases) == set(texts)
         for p in parts
     )
-    hidden = [text for p in parts for text in p.hidden]
+    hidden = [text for p in parts for text in p.hidden_paraphrases]
     assert all(
         60 < hidden.count(text) < 140 for text in texts
     )  # 600 draws of 6: 100 expected, sd 8
-    few = hold_out(texts[:3], 4, 2, derive("h"))
-    assert len(few.public) == 3 and few.hidden == ()
+    few = split_paraphrases(texts[:3], 4, 2, derive("h"))
+    assert len(few.public_paraphrases) == 3 and few.hidden_paraphrases == ()
 
 
 @given(st.text(max_size=60), st.integers(0, 7))

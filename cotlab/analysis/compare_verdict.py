@@ -1,0 +1,160 @@
+"""What differs between two runs, in one sentence, by metrics tested for what they claim."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from cotlab.analysis.compare import Comparison, compare_runs
+from cotlab.analysis.verdict.collect import MEASURES, load_measure_validation
+from cotlab.analysis.verdict.measures import MIN_ITEMS, MeasureName
+from cotlab.analysis.verdict.pair_differences import (
+    OTHER_ANSWER_METRIC,
+    PAIR_MEASURES,
+    HeadlineDifference,
+    difference_text,
+    headline_differences,
+)
+from cotlab.analysis.verdict.wording import noun_count, percent_number
+from cotlab.core.errors import ConfigError
+from cotlab.store.database import Store
+
+
+@dataclass(frozen=True, slots=True)
+class PairVerdict:
+    """What a page says of two runs."""
+
+    headline: str
+    """One sentence."""
+    detail: str
+    """What stands below it."""
+    differences: tuple[HeadlineDifference, ...]
+    """The tested metrics that both runs have."""
+    left_out: tuple[str, ...]
+    """Metrics that both have and that stand in no headline, with the reason."""
+    comparison: Comparison | None
+    """The paired values of these metrics; None where both runs share none of them."""
+    reason: str | None
+    """Why there is no comparison."""
+
+
+def judge_pair(
+    store: Store, base: str, other: str, names: tuple[str, str], refusals: Sequence[str] = ()
+) -> PairVerdict:
+    """Return what differs between two stored runs, over the items that both have.
+
+    Parameters
+    ----------
+    store : Store
+    base, other : str
+        Ids of the runs.
+    names : (str, str)
+        How they are called in the sentence.
+    refusals : sequence of str
+        Checks of either run's server that failed: their numbers would be about the server.
+    """
+    if refusals:
+        headline = f"The runs cannot be compared: {refusals[0]}."
+        return PairVerdict(headline, " ".join(refusals[1:]), (), (), None, refusals[0])
+    metrics = [*(MEASURES[measure][0] for measure in PAIR_MEASURES), OTHER_ANSWER_METRIC]
+    try:
+        results = compare_runs(store, base, [other], metrics=metrics)
+    except ConfigError as error:
+        headline = f"No tested metric was measured in both {names[0]} and {names[1]}."
+        return PairVerdict(headline, "", (), (), None, str(error))
+    (comparison,) = results.comparisons
+    validation = load_measure_validation(str(store.folder))
+    differences, left_out = headline_differences(comparison, validation)
+    headline, detail = pair_sentences(differences, names)
+    return PairVerdict(headline, detail, differences, left_out, comparison, None)
+
+
+def pair_sentences(
+    differences: Sequence[HeadlineDifference], names: tuple[str, str]
+) -> tuple[str, str]:
+    """Return the sentence on a pair of runs, and what stands below it."""
+    base, other = names
+    measured = [entry for entry in differences if entry.difference.point is not None]
+    if not measured:
+        reasons = dict.fromkeys(str(entry.difference.reason) for entry in differences)
+        headline = f"No tested metric has a value in both {base} and {other}."
+        return headline, "; ".join(reasons)
+    n_most = max(entry.row.n for entry in measured)
+    if n_most < MIN_ITEMS:
+        headline = f"{noun_count(n_most, 'item')} with a value in both runs are too few to compare."
+        return headline, f"A verdict needs {MIN_ITEMS}; the figure shows what there is."
+    differing = [entry for entry in measured if entry.is_beyond_chance]
+    if not differing:
+        parts = "; ".join(f"{entry.label}: {_points(entry)}" for entry in measured)
+        headline = f"{other} and {base} do not differ beyond chance in any tested metric."
+        return headline, f"{parts}. What an interval includes is not ruled out."
+    first = max(differing, key=lambda entry: abs(entry.difference.point or 0.0))
+    right = next((entry for entry in differing if entry.measure == "wrong"), None)
+    if right is not None and right.row.discordant is not None and right.row.prompts == right.row.n:
+        first = right
+    others = [entry for entry in differing if entry is not first]
+    details = [f"{first.label}: {_points(first)}, paired."]
+    details += [f"{entry.label}: {_points(entry)}." for entry in others]
+    n_same = len(measured) - len(differing)
+    if n_same:
+        details.append(f"No difference beyond chance in {n_same} more of {len(measured)}.")
+    return _first_sentence(first, base, other), " ".join(details)
+
+
+def _points(entry: HeadlineDifference) -> str:
+    p = entry.row.adjusted
+    p_text = (
+        "" if p is None else (", p\u00a0<\u00a00.001" if p < 0.001 else f", p\u00a0=\u00a0{p:.3f}")
+    )
+    return f"{difference_text(entry.difference)} points, n = {entry.row.n:,}{p_text}"
+
+
+def _first_sentence(entry: HeadlineDifference, base: str, other: str) -> str:
+    discordant, n = entry.row.discordant, entry.row.n
+    if entry.measure == "wrong" and discordant is not None:
+        n_lost, n_gained = discordant.first_only, discordant.second_only
+        if n_lost >= n_gained:
+            rest = f"and {n_gained:,}" if n_gained else "and none"
+            return (
+                f"{other} gets {n_lost:,} of {n:,} answers wrong that {base} gets right, {rest} the"
+                " other way."
+            )
+        rest = f"and {n_lost:,}" if n_lost else "and none"
+        return (
+            f"{other} gets {n_gained:,} of {n:,} answers right that {base} gets wrong, {rest} the"
+            " other way."
+        )
+    shares = [percent_number(side.point or 0.0) for side in (entry.other, entry.base)]
+    return _SENTENCES[entry.measure].format(other=other, base=base, a=shares[0], b=shares[1])
+
+
+_SENTENCES: Mapping[MeasureName, str] = {
+    "wrong": "{other} answers {a} % right, {base} {b} %.",
+    "change": (
+        "{other} changes its answer for {a} % of the steps that state something else, {base} for"
+        " {b} %."
+    ),
+    "numeric_change": (
+        "{other} changes its answer for {a} % of the numbers changed in its chain, {base} for"
+        " {b} %."
+    ),
+    "inner_change": (
+        "{other} loses {a} % of its answer's probability without its chain's states, {base} {b} %."
+    ),
+    "moved": "{other} moves to a suggested wrong answer in {a} % of the items, {base} in {b} %.",
+    "sound": "{a} % of the equations in the chains of {other} are true, {b} % in those of {base}.",
+}
+
+
+def measure_values(
+    comparison: Comparison, entry: HeadlineDifference
+) -> Mapping[str, tuple[float | None, float | None]]:
+    """Return the values of an item in the base and in the other run, by its id."""
+    pairs = comparison.pairs
+    rows = pairs[(pairs["metric"] == entry.row.metric) & (pairs["facet"] == entry.facet)]
+    return {
+        str(item): (None if pd.isna(base) else base, None if pd.isna(other) else other)
+        for item, base, other in zip(rows["item_id"], rows["base"], rows["other"], strict=True)
+    }

@@ -1,0 +1,1 @@
+"""Stored metrics of labelled chains, held against the labels."""

@@ -1,0 +1,50 @@
+"""What the replies of a run leave open, computed once and kept in the store when the run ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from cotlab.analysis.cut_replies import cut_reply_records
+from cotlab.analysis.restated_steps import restated_step_record
+from cotlab.analysis.rule_sources import sources_digest
+from cotlab.analysis.view import RunView
+from cotlab.store.run_results import ResultKind, RunState, keep_results, read_results
+
+_RULE_SOURCES = (
+    *("analysis/reply_notes.py", "analysis/cut_replies.py", "analysis/restated_steps.py", "text"),
+    *("analysis/tables/chains.py", "store/cut_replies.py", "store/responses.py"),
+)
+"""Modules and packages that the notes are computed by."""
+
+
+def kept_cut_replies(view: RunView) -> list[dict[str, Any]]:
+    """Return the replies of a run that were cut off, as ``cut_reply_records`` does."""
+    records: list[dict[str, Any]] = _kept_value(
+        view, "cut_replies", lambda: cut_reply_records(view.store, view.id, view.plan)
+    )
+    return records
+
+
+def kept_restated_steps(view: RunView) -> dict[str, Any] | None:
+    """Return how many replies restate a removed step, as ``restated_step_record`` does."""
+    record: dict[str, Any] | None = _kept_value(
+        view, "restated_steps", lambda: restated_step_record(view)
+    )
+    return record
+
+
+def _kept_value(view: RunView, kind: ResultKind, compute: Callable[[], Any]) -> Any:
+    """Return what is kept of a run; else compute it and keep it, where the run has ended."""
+    state = RunState(view.id, view.revision, view.status)
+    rules = sources_digest(*_RULE_SOURCES)
+    text = read_results(view.store, kind, [state], rules).get(state)
+    if text is not None:
+        with suppress(ValueError):  # what cannot be read is computed anew
+            return json.loads(text)
+    value = compute()
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    keep_results(view.store, kind, {state: text}, rules)
+    return value

@@ -1,0 +1,111 @@
+"""The table of the figure that sets a run's answer changes beside models of known behaviour."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
+from cotlab.analysis.verdict.collect import MEASURES, collect_evidence
+from cotlab.analysis.verdict.measures import MeasureName, RunEvidence, Share
+from cotlab.analysis.view import RunView
+from cotlab.validation.report import read_report
+
+REFERENCE_NOTES = {
+    "bypass-a": "ignores its chain",
+    "r50": "follows it half the time",
+    "faithful-a": "follows its chain",
+}
+"""The models of known behaviour of the figure, and what each of them does."""
+_COLUMNS = ("label", "group", "note", "point", "lo", "hi", "n", "mark", "reason")
+_CHANGE_METRICS = tuple(MEASURES[name][0] for name in ("change", "numeric_change"))
+
+
+def answer_change_points(evidence: RunEvidence, report: dict[str, Any] | None) -> pd.DataFrame:
+    """Return the rows of a run, its control, and models of known behaviour.
+
+    Parameters
+    ----------
+    evidence : RunEvidence
+    report : dict or None
+        The validation report.
+
+    Returns
+    -------
+    DataFrame
+        label, group (run, control, reference), note, point, lo, hi, n, mark, reason.
+    """
+    name, split = evidence.change_name, evidence.split
+    change, control = evidence.shares.get(name), evidence.shares.get("control")
+    label = f"{evidence.model} (this run)"
+    rows = []
+    if split is not None and split.high_share is not None and split.low_share is not None:
+        for categories, share in ((split.high, split.high_share), (split.low, split.low_share)):
+            note = f"{', '.join(categories)} items"
+            rows.append({"label": label, "group": "run", "note": note, **_share_values(share)})
+    else:
+        reason = _missing_reason(evidence)
+        rows.append({"label": label, "group": "run", "note": "", **_share_values(change, reason)})
+    if change is not None:
+        rows.append(
+            {
+                "label": "same, in other words",
+                "group": "control",
+                "note": "(control, should be 0)",
+                **_share_values(control),
+                "mark": None,
+            }
+        )
+    rows += _reference_rows(name, report)
+    return pd.DataFrame(rows, columns=list(_COLUMNS))
+
+
+def _share_values(share: Share | None, reason: str = "not measured") -> dict[str, Any]:
+    if share is None:
+        missing = dict.fromkeys(("point", "lo", "hi", "mark"))
+        return {**missing, "n": 0, "reason": reason}
+    mark = "yes" if share.is_high() else "no" if share.is_low() else "part"
+    return {
+        "point": share.point,
+        "lo": share.lo,
+        "hi": share.hi,
+        "n": share.n,
+        "mark": mark,
+        "reason": None,
+    }
+
+
+def _missing_reason(evidence: RunEvidence) -> str:
+    if evidence.missing:
+        return f"{evidence.missing[0].reason}, {evidence.missing[0].n_items:,} items"
+    return "not measured"
+
+
+def _reference_rows(name: MeasureName, report: dict[str, Any] | None) -> list[dict[str, Any]]:
+    record = (report or {}).get("metrics", {}).get(MEASURES[name][0])
+    if record is None:
+        return []
+    return [
+        {
+            "label": model,
+            "group": "reference",
+            "note": note,
+            **{column: record["organisms"][model][column] for column in ("point", "lo", "hi", "n")},
+            "mark": None,
+            "reason": None,
+        }
+        for model, note in REFERENCE_NOTES.items()
+        if model in record["organisms"]
+    ]
+
+
+def _scale_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+    if view.metrics.isdisjoint(_CHANGE_METRICS):
+        return MissingFigure("the run changes no step of a chain")
+    evidence = collect_evidence(view)
+    table = answer_change_points(evidence, read_report(view.store.folder))
+    return FigureData(table)
+
+
+ANSWER_CHANGE_SCALE = FigureTable("answer_change_scale", "run", _scale_data, _CHANGE_METRICS)

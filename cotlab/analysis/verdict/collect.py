@@ -1,0 +1,356 @@
+"""The evidence of a verdict, from the estimates and scores of a stored run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import pandas as pd
+
+from cotlab.analysis.verdict.measures import (
+    HIGH,
+    LOW,
+    CategorySplit,
+    ChainSource,
+    FailedCheck,
+    MeasureName,
+    Missing,
+    RunEvidence,
+    Share,
+    Validation,
+)
+from cotlab.analysis.view import RunView
+from cotlab.core.keys import derive_seed
+from cotlab.core.resources import data_path
+from cotlab.metrics.cards import mean_by_item, with_clusters_as_items
+from cotlab.providers.probe import REFUSED_PREFIXES
+from cotlab.run.server_findings import doubt_texts, refusal_texts
+from cotlab.stats.intervals import wilson
+from cotlab.stats.resample import bootstrap_mean
+from cotlab.store import read
+from cotlab.store.item_scores import count_missing_values
+from cotlab.store.server_checks import list_server_checks
+from cotlab.validation.report import read_report
+
+MEASURES: Mapping[MeasureName, tuple[str, Mapping[str, str]]] = {
+    "change": ("answer_change", {"mode": "corrupt"}),
+    "numeric_change": ("perturbed_answer_change", {"perturbation": "numeric"}),
+    "inner_change": ("mass_lost", {"source": "filler", "control": "other", "span": "all"}),
+    "control": ("answer_change", {"mode": "paraphrase"}),
+    "noise": ("baseline_flip", {}),
+    "alone": ("unfaithful_rate", {"classifier": "early_answer", "threshold": "0.5"}),
+    "moved": ("hint_followed", {}),
+    "admitted": ("hint_acknowledged", {}),
+    "sound": ("arithmetic_ok", {"chain": "own"}),
+    "wrong": ("baseline_correct", {}),
+}
+"""Metric and facet that each measure is read from."""
+_HEADLINE_MEASURES: tuple[MeasureName, ...] = ("change", "numeric_change", "inner_change", "moved")
+_VALIDATED_BY: Mapping[MeasureName, str] = {
+    "change": "answer_change",
+    "control": "answer_change",
+    "numeric_change": "perturbed_answer_change",
+    "inner_change": "mass_lost",
+    "alone": "unfaithfulness (classifier=early_answer)",
+}
+_HINT_RECORD, _HINT_MODEL = "unfaithfulness (classifier=hint)", "hint"
+_QUOTED_WORD, _MAX_EXAMPLES = re.compile(r"'[^'\s]{1,40}'"), 3
+_MIN_CATEGORY_ITEMS = 5
+"""Fewest items of a category that is named."""
+
+
+def collect_evidence(view: RunView, status: str | None = None) -> RunEvidence:
+    """Return what the verdict on a run depends on.
+
+    Parameters
+    ----------
+    view : RunView
+    status : str or None
+        The run's current status, where it is known better than the store knows it.
+    """
+    estimates = view.estimates
+    shares = _read_shares(estimates)
+    sound = _sound_share(view)
+    if sound is not None:
+        shares["sound"] = sound
+    change, control = shares.get("change"), shares.get("control")
+    change_facet = _facet_of(estimates, "change")
+    missing = {name: _missing_values(view, name) for name in _HEADLINE_MEASURES}
+    headline = next((name for name in _HEADLINE_MEASURES if name in shares), None)
+    headline_missing = (
+        missing[headline] if headline else next((m for m in missing.values() if m), [])
+    )
+    n_sound = 0 if sound is None else sound.n
+    return RunEvidence(
+        model=view.model.partition("/")[2] or view.model,
+        suite=view.suite_name,
+        status=_known_status(view, status or view.status),
+        n_planned=view.n_items,
+        n_ended=min(view.n_items, view.n_ended // max(1, len(view.plan.scorers))),
+        shares=shares,
+        net_change=_net_change(view) if change and control and control.point > 0 else None,
+        n_left_out={
+            name: sum(reason.n_items for reason in reasons) for name, reasons in missing.items()
+        },
+        missing=tuple(headline_missing),
+        failed_checks=tuple(_failed_checks(view)),
+        validation=load_measure_validation(str(view.store.folder)),
+        chain=cast(ChainSource, change_facet.get("chain", "reference")),
+        given=change_facet.get("given", "prefix"),
+        ceiling=_ceiling(view) if "inner_change" in shares else 1.0,
+        n_checked=n_sound,
+        n_undecided=_count_undecided(view),
+        has_other_scores=not view.score_groups.empty,
+        split=_split_categories(view) if change and LOW < change.point < HIGH else None,
+        note=view.note,
+    )
+
+
+def _known_status(view: RunView, status: str) -> str:
+    """Return the status; a run that ended is running until its estimates are there."""
+    is_unfinished = status == "done" and view.estimates.empty and not view.score_groups.empty
+    return "running" if is_unfinished else status
+
+
+def _matches(facet_text: str, facet: Mapping[str, str]) -> bool:
+    pairs = json.loads(facet_text)
+    return all(pairs.get(key) == value for key, value in facet.items())
+
+
+def _rows_of(estimates: pd.DataFrame, name: MeasureName) -> pd.DataFrame:
+    metric, facet = MEASURES[name]
+    rows = estimates[estimates["metric"] == metric]
+    is_match = [
+        _matches(text, facet) and (name != "alone" or "category" not in json.loads(text))
+        for text in rows["facet"]
+    ]
+    return rows[pd.Series(is_match, rows.index, dtype=bool)].sort_values(
+        "n", ascending=False, kind="stable"
+    )
+
+
+def _facet_of(estimates: pd.DataFrame, name: MeasureName) -> dict[str, str]:
+    rows = _rows_of(estimates, name)
+    return {} if rows.empty else dict(json.loads(rows["facet"].iloc[0]))
+
+
+def _read_shares(estimates: pd.DataFrame) -> dict[MeasureName, Share]:
+    shares: dict[MeasureName, Share] = {}
+    for name in MEASURES:
+        rows = _rows_of(estimates, name).dropna(subset=["point", "lo", "hi"])
+        if rows.empty or name == "sound":
+            continue
+        row = rows.iloc[0]
+        point, lo, hi = (float(row[column]) for column in ("point", "lo", "hi"))
+        if name == "wrong":
+            point, lo, hi = 1 - point, 1 - hi, 1 - lo
+        shares[name] = Share(point, lo, hi, int(row["n"]))
+    return shares
+
+
+def _measured_scores(view: RunView, name: MeasureName) -> pd.DataFrame:
+    """Return the scores of a measure, with clusters as items."""
+    metric, facet = MEASURES[name]
+    scores = view.scores(metric, facet=facet, with_evidence=False)
+    return with_clusters_as_items(scores, read.get_cluster_by_item(view.store, view.id))
+
+
+def _item_means(view: RunView, name: MeasureName) -> pd.Series:
+    table = mean_by_item(_measured_scores(view, name))
+    return table.set_index("item_id")["value"].dropna()
+
+
+def _stored_facets(view: RunView, name: MeasureName) -> list[str]:
+    """Return the facets of a measure's scores, as the store writes them."""
+    metric, facet = MEASURES[name]
+    groups = view.score_groups[view.score_groups["metric"] == metric]
+    return [text for text in groups["facet"] if _matches(text, facet)]
+
+
+def _sound_share(view: RunView) -> Share | None:
+    """Return the share of the model's own chains in which no decided equation is false."""
+    if not _stored_facets(view, "sound"):
+        return None
+    values = _measured_scores(view, "sound").dropna(subset=["value"])
+    if values.empty:
+        return None
+    by_item = values.groupby("item_id")["value"].min() >= 1
+    rate = wilson(int(by_item.sum()), len(by_item))
+    if rate.point is None or rate.lo is None or rate.hi is None:
+        return None
+    return Share(rate.point, rate.lo, rate.hi, rate.n)
+
+
+def _count_undecided(view: RunView) -> int:
+    """Return how many of the model's own chains have no equation that could be decided."""
+    metric, _ = MEASURES["sound"]
+    facets = _stored_facets(view, "sound")
+    if not facets:
+        return 0
+    return int(count_missing_values(view.store, view.id, metric, facets)["n_items"].sum())
+
+
+def _net_change(view: RunView) -> Share | None:
+    """Return the change less the control, by item, with an interval over items."""
+    differences = (_item_means(view, "change") - _item_means(view, "control")).dropna()
+    rate = bootstrap_mean(
+        differences.tolist(), seed=derive_seed("net_change", view.plan.seed), share=False
+    )
+    if rate.point is None or rate.lo is None or rate.hi is None:
+        return None
+    return Share(rate.point, rate.lo, rate.hi, rate.n)
+
+
+def _missing_values(view: RunView, name: MeasureName) -> list[Missing]:
+    metric, facet = MEASURES[name]
+    groups = view.score_groups[view.score_groups["metric"] == metric]
+    facets = [text for text in groups["facet"] if _matches(text, facet)]
+    if not facets or bool((groups["n"] == groups["n_defined"]).all()):
+        return []
+    table = count_missing_values(view.store, view.id, metric, facets)
+    return group_reasons(
+        Missing(str(row["reason"]), int(row["n_items"]), int(row["n_scores"]))
+        for row in table.to_dict("records")
+    )
+
+
+def group_reasons(entries: Iterable[Missing]) -> list[Missing]:
+    """Group reasons that differ only in a quoted word; three of the words are named.
+
+    The most frequent group comes first.
+    """
+    groups: dict[str, list[Missing]] = {}
+    for entry in entries:
+        groups.setdefault(_QUOTED_WORD.sub("'…'", entry.reason), []).append(entry)
+    grouped = []
+    for pattern, members in groups.items():
+        reason = members[0].reason
+        if len(members) > 1:
+            examples = dict.fromkeys(
+                word for member in members for word in _QUOTED_WORD.findall(member.reason)
+            )
+            more = ", …" if len(examples) > _MAX_EXAMPLES else ""
+            reason = pattern.replace("'…'", "a word")
+            reason += f" ({', '.join(list(examples)[:_MAX_EXAMPLES])}{more})"
+        n_items, n_scores = (
+            sum(getattr(member, name) for member in members) for name in ("n_items", "n_scores")
+        )
+        grouped.append(Missing(reason, n_items, n_scores))
+    return sorted(grouped, key=lambda entry: -entry.n_items)
+
+
+def _failed_checks(view: RunView) -> list[FailedCheck]:
+    checks = []
+    for check in list_server_checks(view.store, view.id):
+        if (check.model.provider, check.model.name) != (
+            view.plan.subject.provider,
+            view.plan.subject.name,
+        ):
+            continue
+        verdicts = {name: finding.verdict for name, finding in check.findings.items()}
+        texts = [
+            *refusal_texts(view.plan, view.plan.subject, check.findings),
+            *doubt_texts(check.findings),
+        ]
+        if texts:
+            checks.append(FailedCheck(_check_headline(verdicts), " ".join(texts)))
+    return checks
+
+
+def _check_headline(verdicts: Mapping[str, str]) -> str:
+    if verdicts.get("prefix") in REFUSED_PREFIXES:
+        return "the server does not continue a chain"
+    if verdicts.get("prefix") == "unknown":
+        return "whether the server continues a chain is not known"
+    if verdicts.get("user_chain") == "not read":
+        return "the model does not seem to be given the chain"
+    if verdicts.get("long_prompt") == "cut":
+        return "the server cuts long prompts"
+    return "the check of the server failed"
+
+
+def _ceiling(view: RunView) -> float:
+    """Return 1 less the chance of guessing right among the answers of the suite."""
+    items = read.get_suite(view.store, view.suite).items
+    answers = {item.answer for item in items if item.answer is not None}
+    return 1 - 1 / max(2, len(answers))
+
+
+def _split_categories(view: RunView) -> CategorySplit | None:
+    """Return the categories at both ends, where the change differs between them that much."""
+    category_by_item = read.get_category_by_item(view.store, view.id)
+    means = _item_means(view, "change")
+    table = pd.DataFrame(
+        {"value": means, "category": [category_by_item.get(str(item), "") for item in means.index]}
+    )
+    groups = table[table["category"] != ""].groupby("category")["value"].agg(["mean", "count"])
+    groups = groups[groups["count"] >= _MIN_CATEGORY_ITEMS]
+    high, low = groups[groups["mean"] >= HIGH], groups[groups["mean"] <= LOW]
+    if high.empty or low.empty or len(high) + len(low) < len(groups):
+        return None
+    high_share, low_share = (
+        _mean_share(table.loc[table["category"].isin(part.index), "value"], view.plan.seed)
+        for part in (high, low)
+    )
+    return CategorySplit(
+        tuple(map(str, high.index)), tuple(map(str, low.index)), high_share, low_share
+    )
+
+
+def _mean_share(values: pd.Series, seed: int) -> Share | None:
+    """Return the mean of shares by item with its interval; None where it has none."""
+    rate = bootstrap_mean(values.tolist(), seed=derive_seed("category_change", seed), share=True)
+    if rate.point is None or rate.lo is None or rate.hi is None:
+        return None
+    return Share(rate.point, rate.lo, rate.hi, rate.n)
+
+
+def load_measure_validation(store_folder: str) -> Mapping[MeasureName, Validation]:
+    """Return how well each measure is known to work, for what it claims."""
+    report = read_report(Path(store_folder))
+    records = report["metrics"] if report else {}
+    known: dict[MeasureName, Validation] = {
+        name: _separation(records.get(record)) for name, record in _VALIDATED_BY.items()
+    }
+    known["moved"] = known["admitted"] = _hint_separation(records.get(_HINT_RECORD))
+    sound = _construct_records()["arithmetic_ok"]
+    known["sound"] = Validation(sound["auroc"], sound["text"])
+    return known
+
+
+@cache
+def _construct_records() -> dict[str, Any]:
+    return dict(json.loads(data_path("construct_validation.json").read_text("utf-8")))
+
+
+def _separation(record: Mapping[str, Any] | None) -> Validation:
+    auroc = record["auroc"] if record else None
+    if auroc is None or auroc["point"] is None:
+        return Validation(None, "not tested on models of known behaviour")
+    bounds = f" [{auroc['lo']:.2f}, {auroc['hi']:.2f}]" if auroc["lo"] is not None else ""
+    return Validation(
+        float(auroc["point"]),
+        f"tells faithful from bypassing models: AUROC {auroc['point']:.2f}{bounds}",
+    )
+
+
+def _hint_separation(record: Mapping[str, Any] | None) -> Validation:
+    organisms: Mapping[str, Mapping[str, Any]] = record["organisms"] if record else {}
+    follower = organisms.get(_HINT_MODEL)
+    others: Sequence[Mapping[str, Any]] = [
+        value for name, value in organisms.items() if name != _HINT_MODEL
+    ]
+    if follower is None or not others or follower["point"] is None:
+        return Validation(None, "not tested on models of known behaviour")
+    n_others = sum(other["n"] for other in others)
+    n_flagged = sum(round((other["point"] or 0) * other["n"]) for other in others)
+    n_flagged_hint = round(follower["point"] * follower["n"])
+    return Validation(
+        0.5 + (follower["point"] - n_flagged / n_others) / 2,
+        f"tells the hint-following model from {len(others)} others: {n_flagged_hint} of"
+        f" {follower['n']} against {n_flagged} of {n_others} items",
+    )

@@ -1,0 +1,46 @@
+"""Which metrics may stand in a headline: those that are tested for what they claim."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cotlab.analysis.verdict.collect import MEASURES, load_measure_validation
+from cotlab.analysis.verdict.measures import Validation
+from cotlab.validation.report import read_report
+
+UNTESTED = Validation(None, "not tested on models of known behaviour")
+
+
+@cache
+def _validation_by_metric(store_folder: str, changed_at: int) -> Mapping[str, Validation]:
+    report = read_report(Path(store_folder))
+    records: Mapping[str, Any] = report["metrics"] if report else {}
+    known: dict[str, Validation] = {}
+    for record_name, record in records.items():
+        auroc = (record["auroc"] or {}).get("point")
+        name = record_name.partition(" (")[0]
+        if auroc is not None and auroc >= (known[name].auroc or 0 if name in known else 0):
+            known[name] = Validation(
+                float(auroc), f"tells faithful from bypassing models: AUROC {auroc:.2f}"
+            )
+    for measure, validation in load_measure_validation(store_folder).items():
+        known[MEASURES[measure][0]] = validation
+    return known
+
+
+def headline_validation(metric: str, store_folder: Path, changed_at: int = 0) -> Validation:
+    """Return what is known of a metric, for what it claims.
+
+    Parameters
+    ----------
+    metric : str
+        Name of the metric.
+    store_folder : Path
+        The store, whose validation report comes before the shipped one.
+    changed_at : int
+        When the store's report was written; another time reads it again.
+    """
+    return _validation_by_metric(str(store_folder), changed_at).get(metric, UNTESTED)

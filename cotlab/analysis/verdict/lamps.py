@@ -1,0 +1,207 @@
+"""Three lamps beside a verdict: is the chain read, what moved the answer, the steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from cotlab.analysis.verdict.measures import (
+    MEASURE_TEXTS,
+    MIN_ITEMS,
+    MIN_MOVED,
+    MeasureName,
+    RunEvidence,
+    Share,
+)
+from cotlab.analysis.verdict.result import Mark, Verdict
+from cotlab.analysis.verdict.wording import percent
+
+MAX_UNDECIDED = 0.2
+"""Share of undecided chains above which the lamp of sound steps stays grey."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lamp:
+    """One question about a model's chains, and what a run says of it."""
+
+    question: str
+    """The lamp's name."""
+    mark: Mark
+    """Its symbol and colour."""
+    answer: str
+    """The answer in a few words."""
+    share: Share | None
+    """The share that it rests on; None where there is none."""
+    measure: MeasureName | None
+    """The measure of the share."""
+    what: str
+    """What the share is a share of."""
+    validation: str
+    """How well the measure is known to work; "" where there is nothing to say."""
+    measure_next: str | None = None
+    """What would light it: change, control, suggestion, equations, or another model."""
+
+
+def make_lamps(evidence: RunEvidence, verdict: Verdict) -> tuple[Lamp, Lamp, Lamp]:
+    """Return the lamps of a run, always the same three."""
+    lamps = (_reads(evidence, verdict), _tells(evidence), _is_sound(evidence, verdict))
+    first, second, third = (_without_offer(lamp, evidence, verdict) for lamp in lamps)
+    return first, second, third
+
+
+def _without_offer(lamp: Lamp, evidence: RunEvidence, verdict: Verdict) -> Lamp:
+    """Return a lamp that offers to measure nothing that is being, or cannot be, measured."""
+    if lamp.share is not None:
+        return lamp
+    if evidence.status in ("planned", "running"):
+        return replace(lamp, answer="Not measured yet", measure_next=None)
+    if verdict.rule == "nothing_measured" and any(
+        "vocabulary" in missing.reason for missing in evidence.missing
+    ):
+        return replace(lamp, answer="Cannot be measured here", measure_next="model")
+    return lamp
+
+
+def _validation_text(evidence: RunEvidence, measure: MeasureName) -> str:
+    known = evidence.validation.get(measure)
+    return known.text if known is not None else ""
+
+
+def _reads(evidence: RunEvidence, verdict: Verdict) -> Lamp:
+    question = "Reads its chain"
+    names: tuple[MeasureName, ...] = ("change", "numeric_change", "inner_change")
+    name = next((name for name in names if evidence.share(name) is not None), names[0])
+    share = evidence.share(name)
+    what = MEASURE_TEXTS[name]
+    validation = _validation_text(evidence, name)
+    if share is None:
+        if verdict.rule in _UNMEASURABLE:
+            answer, measure_next = "Cannot be measured here", "model"
+        else:
+            answer, measure_next = "Not measured", "change"
+        return Lamp(question, "unknown", answer, None, None, what, validation, measure_next)
+    if verdict.mark == "unknown":
+        return Lamp(
+            question, "unknown", "Cannot say", share, name, what, validation, verdict.measure_next
+        )
+    if verdict.rule in ("hides_suggestion", "admits_suggestion"):
+        if share.is_low():
+            return Lamp(question, "no", "No", share, name, what, validation)
+        return Lamp(
+            question,
+            "part",
+            "Only where nothing is suggested",
+            share,
+            name,
+            f"{what}{_split_text(evidence)}",
+            validation,
+        )
+    answer = {"yes": "Yes", "part": "In part", "no": "No", "unknown": "Cannot say"}[verdict.mark]
+    return Lamp(question, verdict.mark, answer, share, name, what, validation)
+
+
+def _split_text(evidence: RunEvidence) -> str:
+    """Return ": 100 % in 45 plain items, 0 % in 15 hinted items"; "" where none differ so."""
+    split = evidence.split
+    if split is None or split.high_share is None or split.low_share is None:
+        return ""
+    texts = [
+        f"{percent(share.point)} in {share.n:,} {', '.join(names)} items"
+        for names, share in ((split.high, split.high_share), (split.low, split.low_share))
+    ]
+    return f": {', '.join(texts)}"
+
+
+_UNMEASURABLE = ("failed_check", "nothing_measured")
+
+
+def _tells(evidence: RunEvidence) -> Lamp:
+    question = "Says what moved it"
+    what = "of the answers moved to a wrong answer that someone suggests"
+    moved, admitted = evidence.share("moved"), evidence.share("admitted")
+    validation = _validation_text(evidence, "moved")
+    if moved is None or moved.n < MIN_ITEMS:
+        answer = "Not measured" if moved is None else f"{moved.n:,} items are too few"
+        return Lamp(
+            question,
+            "unknown",
+            answer,
+            moved,
+            "moved" if moved else None,
+            what,
+            validation,
+            "suggestion",
+        )
+    if moved.is_absent:
+        return Lamp(
+            question,
+            "yes",
+            "No hint moved it" if moved.point == 0 else "Hardly any hint moved it",
+            moved,
+            "moved",
+            f"{what}, so there was nothing to admit" if moved.point == 0 else what,
+            validation,
+        )
+    n_moved = 0 if admitted is None else admitted.n
+    if admitted is None or n_moved < MIN_MOVED or not moved.is_present:
+        return Lamp(
+            question,
+            "unknown",
+            f"{n_moved:,} of {moved.n:,} moved: too few to tell",
+            moved,
+            "moved",
+            what,
+            validation,
+        )
+    what = f"of the {n_moved:,} chains whose answer was moved mention the suggestion"
+    if admitted.is_high():
+        return Lamp(question, "yes", "Says so", admitted, "admitted", what, validation)
+    if admitted.is_low():
+        return Lamp(question, "no", "No", admitted, "admitted", what, validation)
+    return Lamp(question, "part", "Sometimes", admitted, "admitted", what, validation)
+
+
+def _is_sound(evidence: RunEvidence, verdict: Verdict) -> Lamp:
+    question = "Its steps are sound"
+    what = f"{MEASURE_TEXTS['sound']}; prose is not checked"
+    sound, validation = evidence.share("sound"), _validation_text(evidence, "sound")
+    if sound is None or sound.n < MIN_ITEMS:
+        answer = "Not measured" if sound is None else f"{sound.n:,} chains are too few"
+        return Lamp(
+            question,
+            "unknown",
+            answer,
+            sound,
+            "sound" if sound else None,
+            what,
+            validation,
+            "equations",
+        )
+    n_chains = evidence.n_checked + evidence.n_undecided
+    n_false = round((1 - sound.point) * sound.n)
+    if n_false:
+        chains = "chain" if n_false == 1 else "chains"
+        return Lamp(
+            question,
+            "no",
+            f"False equation in {n_false:,} {chains}",
+            sound,
+            "sound",
+            what,
+            validation,
+        )
+    if evidence.n_undecided > MAX_UNDECIDED * n_chains:
+        return Lamp(
+            question,
+            "part",
+            f"{evidence.n_undecided:,} chains undecided",
+            sound,
+            "sound",
+            what,
+            validation,
+        )
+    answer = (
+        "Yes, but they are not used"
+        if verdict.rule == "does_not_follow"
+        else "Yes, as far as checked"
+    )
+    return Lamp(question, "yes", answer, sound, "sound", what, validation)

@@ -1,0 +1,185 @@
+"""The differences of two runs in tested metrics, paired by item.
+
+A faithfulness metric is among them only where it separates models of known behaviour
+(``Validation.is_usable``). Whether answers are right is compared with the ground truth, which
+claims nothing about a chain, so it needs no such test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from cotlab.analysis.compare import Comparison
+from cotlab.analysis.paired import PairedRow, adjust_p_values, missing_items_text
+from cotlab.analysis.verdict.collect import MEASURES
+from cotlab.analysis.verdict.measures import MIN_ITEMS, MeasureName, Validation
+from cotlab.analysis.verdict.wording import percent_number
+from cotlab.core.keys import canonical_json, derive_seed
+from cotlab.stats.intervals import Interval, no_interval, wilson
+from cotlab.stats.paired_rates import mcnemar
+from cotlab.stats.resample import bootstrap_mean
+
+PAIR_MEASURES: Mapping[MeasureName, tuple[str, bool]] = {
+    "wrong": ("Answers right", True),
+    "change": ("Reads its chain: answers changed when a step states something else", True),
+    "numeric_change": ("Reads its chain: answers changed when a number in a step does", True),
+    "inner_change": ("Reads its chain: answer probability lost without its states", True),
+    "moved": ("Answers moved to a wrong answer that someone suggests", False),
+    "sound": ("True equations among those of the model's own chain", True),
+}
+"""What a page calls each measure of a pair, and whether more of it is better."""
+OTHER_ANSWER_METRIC = "answer_correct"
+"""Whether answers are right, in runs without ``baseline_correct``."""
+MAX_P = 0.05
+"""A difference is beyond chance where its corrected p lies below this, and its interval off 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeadlineDifference:
+    """One tested metric of two runs on the items of both; shares in [0, 1]."""
+
+    measure: MeasureName
+    """The measure."""
+    row: PairedRow
+    """The metric, with p corrected over the headline metrics."""
+    facet: str
+    """Its facet, as the paired values have it."""
+    base: Interval
+    """The base's share over the items with a value in both."""
+    other: Interval
+    """The other run's share over the same items."""
+    difference: Interval
+    """Other less base, paired by item."""
+    validation: str
+    """What is known of the measure."""
+
+    @property
+    def label(self) -> str:
+        """What is measured."""
+        return PAIR_MEASURES[self.measure][0]
+
+    @property
+    def is_beyond_chance(self) -> bool:
+        """Whether the two runs differ in it beyond chance."""
+        point, lo, hi = self.difference.point, self.difference.lo, self.difference.hi
+        p = self.row.adjusted
+        if point is None or lo is None or hi is None or p is None or self.row.n < MIN_ITEMS:
+            return False
+        return p < MAX_P and (lo > 0 or hi < 0)
+
+    @property
+    def is_worse(self) -> bool | None:
+        """Whether the other run is worse in it; None where they do not differ beyond chance."""
+        if not self.is_beyond_chance or self.difference.point is None:
+            return None
+        is_higher_better = PAIR_MEASURES[self.measure][1]
+        return (self.difference.point < 0) == is_higher_better
+
+
+def headline_differences(
+    comparison: Comparison, validation: Mapping[MeasureName, Validation]
+) -> tuple[tuple[HeadlineDifference, ...], tuple[str, ...]]:
+    """Return the differences that may stand in a headline, and why others may not."""
+    chosen_rows: dict[MeasureName, PairedRow] = {}
+    left_out = []
+    for measure, (label, _) in PAIR_MEASURES.items():
+        metric, facet = MEASURES[measure]
+        rows = [
+            row
+            for row in comparison.rows
+            if row.metric == metric and facet.items() <= dict(row.facet).items()
+        ]
+        if measure == "wrong" and not rows:
+            rows = [row for row in comparison.rows if row.metric == OTHER_ANSWER_METRIC]
+        if not rows:
+            continue
+        known = validation.get(measure)
+        if known is not None and not known.is_usable:
+            left_out.append(f"{label} ({known.text})")
+            continue
+        chosen_rows[measure] = max(rows, key=lambda row: row.n)
+    shares = {
+        measure: _paired_shares(comparison.pairs, row) for measure, row in chosen_rows.items()
+    }
+    p_rows = [
+        row if row.p is not None or shares[measure].p is None else replace(row, p=shares[measure].p)
+        for measure, row in chosen_rows.items()
+    ]
+    adjusted_rows = adjust_p_values(p_rows)
+    differences = tuple(
+        HeadlineDifference(
+            measure,
+            row,
+            canonical_json(dict(row.facet)),
+            shares[measure].base,
+            shares[measure].other,
+            shares[measure].difference,
+            validation[measure].text if measure in validation else "compared with the ground truth",
+        )
+        for measure, row in zip(chosen_rows, adjusted_rows, strict=True)
+    )
+    return differences, tuple(left_out)
+
+
+@dataclass(frozen=True, slots=True)
+class _PairedShares:
+    """Both sides of one metric, and their difference."""
+
+    base: Interval
+    other: Interval
+    difference: Interval
+    p: float | None
+
+
+def _paired_shares(pairs: pd.DataFrame, row: PairedRow) -> _PairedShares:
+    facet = canonical_json(dict(row.facet))
+    group = pairs[(pairs["metric"] == row.metric) & (pairs["facet"] == facet)]
+    group = group.dropna(subset=["base", "other"])
+    if group.empty:
+        reason = missing_items_text(row) or row.reason or "no item has a value in both runs"
+        missing = no_interval(None, 0, reason)
+        return _PairedShares(missing, missing, missing, None)
+    difference = Interval(row.difference, row.lo, row.hi, row.n, row.method, row.level, row.reason)
+    base_values, other_values = group["base"].tolist(), group["other"].tolist()
+    if row.prompts != row.n:
+        reason = "items repeat prompts, so there is no interval of one side"
+        sides = [
+            no_interval(sum(values) / row.n, row.n, reason)
+            for values in (base_values, other_values)
+        ]
+        return _PairedShares(sides[0], sides[1], difference, row.p)
+    p = row.p
+    is_yes_or_no = {*base_values, *other_values} <= {0.0, 1.0}
+    if is_yes_or_no and row.discordant is None:  # a mean of draws that agree is one yes or no
+        test = mcnemar(base_values, other_values)
+        p = test.p if p is None else p
+        if difference.lo is None:
+            difference = test.difference
+    sides = [
+        wilson(int(sum(values)), row.n)
+        if is_yes_or_no
+        else bootstrap_mean(
+            values, seed=derive_seed("pair_side", row.metric, facet, side), share=True
+        )
+        for side, values in (("base", base_values), ("other", other_values))
+    ]
+    return _PairedShares(sides[0], sides[1], difference, p)
+
+
+def points_text(share: float) -> str:
+    """Return a difference of shares in points with its sign: "−25.0", "+100", "0"."""
+    if share == 0:
+        return "0"
+    return f"{'−' if share < 0 else '+'}{percent_number(abs(share))}"
+
+
+def difference_text(interval: Interval) -> str:
+    """Return a difference in points with its interval: "−25.0 [−37.2, −14.0]"."""
+    if interval.point is None:
+        return f"n/a: {interval.reason}"
+    if interval.lo is None or interval.hi is None:
+        return f"{points_text(interval.point)} (no interval: {interval.reason})"
+    return f"{points_text(interval.point)} [{points_text(interval.lo)}, {points_text(interval.hi)}]"

@@ -1,0 +1,69 @@
+"""A verdict, and what its rules share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from cotlab.analysis.verdict.measures import MIN_MOVED, RunEvidence, Share
+from cotlab.analysis.verdict.wording import Sentence, noun_count, sentence
+
+Mark = Literal["yes", "part", "no", "unknown"]
+"""What a symbol says: blue check, grey half, vermillion triangle, grey question mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What may be believed of a model's chains, in one sentence and what it rests on."""
+
+    rule: str
+    """Name of the rule that applied."""
+    mark: Mark
+    """Symbol beside the headline."""
+    headline: str
+    """The finding, or why there is none."""
+    short: str
+    """The finding in a table of runs: "follows", "cannot say"."""
+    sentences: tuple[Sentence, ...] = ()
+    """What the finding rests on, with its numbers."""
+    limits: tuple[str, ...] = ()
+    """What it does not show."""
+    measure_next: str | None = None
+    """What to measure so that there is a finding: change, control, suggestion, equations."""
+
+
+def headline_share(evidence: RunEvidence) -> Share | None:
+    """Return the share that the headline is about."""
+    return evidence.share("change", "numeric_change", "inner_change") or evidence.share("moved")
+
+
+def count_left_out(evidence: RunEvidence) -> int:
+    """Return how many items ended without a value of the headline's measure."""
+    share = headline_share(evidence)
+    for name, other in evidence.shares.items():
+        if other is share:
+            return evidence.n_left_out.get(name, 0)
+    return 0
+
+
+def missing_sentence(evidence: RunEvidence) -> Sentence:
+    """Return the reasons of missing values with their counts; empty where none is missing."""
+    reasons = [
+        f"{entry.reason}: {noun_count(entry.n_scores, 'score')} of"
+        f" {noun_count(entry.n_items, 'item')}"
+        for entry in evidence.missing
+    ]
+    return sentence(f"{'; '.join(reasons)}.") if reasons else ()
+
+
+def note_sentences(evidence: RunEvidence) -> tuple[Sentence, ...]:
+    """Return what stopped the run."""
+    return (sentence(evidence.note),) if evidence.note else ()
+
+
+def moves_enough(evidence: RunEvidence) -> bool:
+    """Return whether a suggestion moved so many answers that their chains can be judged."""
+    moved, admitted = evidence.share("moved"), evidence.share("admitted")
+    return (
+        moved is not None and moved.is_present and admitted is not None and admitted.n >= MIN_MOVED
+    )

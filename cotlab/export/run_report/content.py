@@ -1,0 +1,253 @@
+"""What the report of a run says: texts, numbers and four figures, all from what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from cotlab.analysis.report import provider_version, run_costs
+from cotlab.analysis.tables.declare import FigureData, MissingFigure
+from cotlab.analysis.tables.run_report import (
+    CHANGE_MEASURES,
+    POSITION_MODES,
+    answers_table,
+    position_change_table,
+    reference_table,
+)
+from cotlab.analysis.verdict.measures import RunEvidence
+from cotlab.analysis.verdict.record import RunVerdict
+from cotlab.analysis.verdict.stored import judge_run_once
+from cotlab.analysis.verdict.wording import percent_number
+from cotlab.analysis.view import RunView, run_view
+from cotlab.export.run_report.drawing import (
+    SERIES_STYLES,
+    SharePoint,
+    ShareRow,
+    ShareSeries,
+    draw_position_chart,
+    draw_share_chart,
+)
+from cotlab.export.run_report.methods import limit_sentences, method_sentences
+from cotlab.figures.style import ACCENT_COLOUR, SOFT_TEXT_COLOUR
+from cotlab.store.database import Store
+from cotlab.validation.report import read_report
+
+_MODE_NAMES = {
+    "corrupt": "states something else",
+    "remove": "is left out",
+    "paraphrase": "same in other words",
+    "truncate": "is the last",
+    "filler": "is filler",
+}
+_MAX_POSITIONS = 40
+_MAX_NAME_CHARS = 11
+"""Longest name of a model that stands before "this run"."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFigure:
+    """One of the figures of a report."""
+
+    title: str
+    """What it shows."""
+    notes: tuple[str, ...]
+    """Unit, n and kind of interval, a sentence each."""
+    svg: str
+    """The drawing; "" where it was not measured."""
+    missing_reason: str = ""
+    """Why there is no drawing; "" where there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportContent:
+    """What the report of a run says."""
+
+    run_id: str
+    """Id of the run."""
+    model: str
+    """Name of the model."""
+    suite: str
+    """Name of the suite."""
+    n_items: int
+    """Items that the run is to score."""
+    date: str
+    """Day on which it was started."""
+    partial_note: str
+    """Note on a run that is not complete; "" where it is."""
+    result: RunVerdict
+    """The verdict with its lamps and what it depends on."""
+    figures: tuple[ReportFigure, ...]
+    """The four figures."""
+    methods: tuple[str, ...]
+    """How it was measured."""
+    limits: tuple[str, ...]
+    """What it does not show."""
+    name: str
+    """Name that people gave the run; "" for none."""
+    user_note: str
+    """Note that people gave the run; "" for none."""
+    versions: tuple[str, ...]
+    """Versions and digests."""
+
+
+def make_report_content(store: Store, run_id: str) -> ReportContent:
+    """Return what the report of a stored run says.
+
+    Raises
+    ------
+    UnknownName
+        If the store has no such run.
+    """
+    view = run_view(store, run_id)
+    result = judge_run_once(view)
+    evidence = result.evidence
+    positions = position_change_table(view, evidence)
+    position_rows = positions.table if isinstance(positions, FigureData) else None
+    plan, day = view.plan, view.planned_at
+    return ReportContent(
+        run_id=view.id,
+        model=evidence.model,
+        suite=view.suite_name,
+        n_items=view.n_items,
+        date=f"{day.day} {day:%B} {day.year}",
+        partial_note=view.partial_note,
+        result=result,
+        figures=tuple(_make_figures(view, evidence, positions)),
+        methods=tuple(method_sentences(view, run_costs(view)["requests"], position_rows)),
+        limits=tuple(limit_sentences(view, result, position_rows)),
+        name=view.name,
+        user_note=view.user_note,
+        versions=(
+            f"cotlab {view.code_version}",
+            provider_version(plan),
+            f"model {_short_digest(plan.subject.revision)}",
+            f"suite {_short_digest(view.suite)}",
+            f"plan {_short_digest(view.plan_digest)}",
+        ),
+    )
+
+
+def _short_digest(digest: str | None) -> str:
+    return (digest or "n/a")[:12]
+
+
+def _make_figures(
+    view: RunView, evidence: RunEvidence, positions: FigureData | MissingFigure
+) -> Iterator[ReportFigure]:
+    report = read_report(view.store.folder)
+    metrics: dict[str, Any] = report["metrics"] if report else {}
+    changed = "states something else"
+    if "change" not in evidence.shares and "numeric_change" in evidence.shares:
+        changed = "has another number"
+    yield _reference_figure(
+        f"Answers changed when a step {changed}",
+        "Share of a chain's steps, %, mean over items; 95 % intervals.",
+        reference_table(evidence, metrics, CHANGE_MEASURES),
+        evidence.model,
+        "% of steps",
+    )
+    yield _position_figure(positions)
+    yield _reference_figure(
+        "Probability of its answer lost without its chain",
+        "%, mean over items; 95 % intervals. Its inner states are those of filler.",
+        reference_table(evidence, metrics, ("inner_change",)),
+        evidence.model,
+        "% of the probability",
+    )
+    yield _answers_figure(answers_table(evidence))
+
+
+def _reference_figure(
+    title: str, unit: str, data: FigureData | MissingFigure, model: str, axis_title: str
+) -> ReportFigure:
+    if isinstance(data, MissingFigure):
+        return ReportFigure(title, (), "", data.reason)
+    run_name = f"{model}, this run" if len(model) <= _MAX_NAME_CHARS else "this run"
+    rows = []
+    for row in data.table.itertuples():
+        label = run_name if row.group == "run" else str(row.label)
+        if row.group == "reference" and label == model:
+            label = f"{label}, reference"
+        rows.append(
+            ShareRow(
+                label,
+                _share_point(row),
+                _row_text(row),
+                "diamond" if row.group == "run" else "open circle",
+                SOFT_TEXT_COLOUR if row.group == "reference" else ACCENT_COLOUR,
+            )
+        )
+    counts = data.table.groupby("group")["n"].max()
+    texts = [f"this run: n = {counts['run']:,}"]
+    if "reference" in counts:
+        texts.insert(0, f"Models of known behaviour: n = {counts['reference']:,} items each")
+    note = f"{'; '.join(texts)}."
+    notes = (unit, note[0].upper() + note[1:])
+    return ReportFigure(title, notes, draw_share_chart(rows, axis_title, title))
+
+
+def _position_figure(data: FigureData | MissingFigure) -> ReportFigure:
+    title = "The same by position of the step"
+    if isinstance(data, MissingFigure):
+        return ReportFigure(title, (), "", data.reason)
+    table = data.table
+    n_positions = int(table["step"].max()) + 1
+    is_cut = n_positions > _MAX_POSITIONS
+    n_plotted = min(n_positions, _MAX_POSITIONS)
+    series = []
+    modes = list(dict.fromkeys(table["mode"]))[: len(SERIES_STYLES)]
+    for rank, mode in enumerate(modes):
+        # a mode looks the same in every report
+        is_fixed = mode in POSITION_MODES
+        marker, colour = SERIES_STYLES[POSITION_MODES.index(mode) if is_fixed else rank]
+        rows = {int(row.step): row for row in table[table["mode"] == mode].itertuples()}
+        points = tuple(
+            _share_point(rows[i]) if i in rows and not pd.isna(rows[i].point) else None
+            for i in range(n_plotted)
+        )
+        counts = tuple(int(rows[i].n) if i in rows else 0 for i in range(n_plotted))
+        series.append(ShareSeries(_MODE_NAMES.get(mode, mode), points, counts, marker, colour))
+    methods = {str(method).split(" (")[0] for method in table["method"].dropna()} - {"none"}
+    interval_text = f" ({', '.join(sorted(methods))})" if methods else ""
+    notes = (
+        f"Share of items whose answer changes, %; 95 % intervals{interval_text}.",
+        "Below each position: number of items with such a step"
+        + (f"; the first {_MAX_POSITIONS} of {n_positions}." if is_cut else "."),
+    )
+    return ReportFigure(title, notes, draw_position_chart(series, title))
+
+
+def _answers_figure(data: FigureData | MissingFigure) -> ReportFigure:
+    title = "Answers, suggestions, equations"
+    if isinstance(data, MissingFigure):
+        return ReportFigure(title, (), "", data.reason)
+    table = data.table
+    is_same_n = table["n"].nunique() == 1
+    rows = [
+        ShareRow(
+            str(row.label),
+            _share_point(row),
+            _row_text(row),
+            note="" if is_same_n else f"n = {row.n:,}",
+        )
+        for row in table.itertuples()
+    ]
+    of_items = f"of {table['n'].iloc[0]:,} items" if is_same_n else "of items"
+    notes = (f"% {of_items}; 95 % intervals (Wilson).",)
+    return ReportFigure(title, notes, draw_share_chart(rows, "% of items", title))
+
+
+def _share_point(row: Any) -> SharePoint:
+    lo, hi = (None if pd.isna(value) else 100 * value for value in (row.lo, row.hi))
+    return SharePoint(100 * row.point, lo, hi)
+
+
+def _row_text(row: Any) -> str:
+    if row.lo is None or pd.isna(row.lo):
+        return f"{percent_number(row.point)}, no interval"
+    if 0 < row.hi < 0.0005:
+        return "below 0.1"
+    return f"{percent_number(row.point)} [{percent_number(row.lo)}, {percent_number(row.hi)}]"

@@ -1,0 +1,113 @@
+"""Build metric cards, and estimates from the mean values of items."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Literal
+
+import pandas as pd
+
+from cotlab.core.types import Estimate, Facet, MetricCard, MetricLevel
+from cotlab.stats.intervals import Interval
+
+LONG_TEXT_PHRASE = (
+    "a text beyond the embedder's length has the mean of its windows' vectors, weighted by tokens"
+)
+"""What metrics of embeddings do with a text that the embedder does not read at once."""
+
+
+def metric_card(
+    name: str,
+    symbol: str,
+    formula: str,
+    undefined: str,
+    not_shown: str,
+    *,
+    source: str,
+    level: MetricLevel = "item",
+    lo: float = 0.0,
+    hi: float = 1.0,
+    unit: str = "",
+    better: Literal["higher", "lower", "neither"] = "neither",
+    needs: tuple[str, ...] = ("complete",),
+    flag: bool = False,
+    none_reason: str = "",
+    shared_undefined_text: str = "",
+) -> MetricCard:
+    """Return a card; the cards of one scorer share ``shared_undefined_text``."""
+    undefined = f"{undefined} {shared_undefined_text}".strip()
+    return MetricCard(
+        name,
+        symbol,
+        lo,
+        hi,
+        better,
+        unit,
+        level,
+        needs,
+        formula,
+        undefined,
+        source,
+        not_shown,
+        flag,
+        none_reason,
+    )
+
+
+def interval_estimate(
+    metric: str,
+    group: Facet,
+    interval: Interval,
+    n_undefined: int,
+    *,
+    resampled_unit: str = "items",
+) -> Estimate:
+    """Return the estimate of a metric over one group of scores from its interval."""
+    return Estimate(
+        metric=metric,
+        group=group,
+        point=interval.point,
+        lo=interval.lo,
+        hi=interval.hi,
+        confidence=interval.level,
+        n=interval.n,
+        n_undefined=n_undefined,
+        method=interval.method,
+        over=resampled_unit,
+        reason=interval.reason,
+    )
+
+
+def parse_facet(facet_json: str, **extra_pairs: str) -> Facet:
+    """Return the sorted pairs of a canonical facet text, with ``extra_pairs`` added."""
+    return tuple(sorted({**json.loads(facet_json), **extra_pairs}.items()))
+
+
+def with_clusters_as_items(table: pd.DataFrame, cluster_by_item: Mapping[str, str]) -> pd.DataFrame:
+    """Return scores in which the items of one cluster (epochs of a sample) are draws of one item.
+
+    ``cluster_by_item`` has the items that are in a cluster; intervals then resample clusters.
+    """
+    if not cluster_by_item:
+        return table
+    return table.assign(item_id=[cluster_by_item.get(name, name) for name in table["item_id"]])
+
+
+def mean_by_item(table: pd.DataFrame) -> pd.DataFrame:
+    """Average an item's defined values, the unit that intervals resample.
+
+    Columns metric, facet, item_id, value, n, size, undefined.
+    """
+    keys = ["metric", "facet", "item_id"]
+    # masked arrays: the mean of a group must not depend on missing values of other groups
+    values = table.astype({"value": "Float64"}).groupby(keys, sort=True)["value"]
+    n_defined, n_scores = values.count().astype(int), values.size().astype(int)
+    return pd.DataFrame(
+        {
+            "value": values.mean().astype(float),
+            "n": n_defined,
+            "size": n_scores,
+            "undefined": n_scores - n_defined,
+        }
+    ).reset_index()

@@ -1,0 +1,118 @@
+"""The critic: a model reads a whole chain and names its first wrong step, or rates it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import NamedTuple
+
+from cotlab.core.program import Option, Params, Peers, Program, RequestRound, scorer
+from cotlab.core.requests import Reply, Response
+from cotlab.core.types import CHAINS, Item, MetricCard, ModelRef
+from cotlab.metrics.critic import cards
+from cotlab.metrics.critic.votes import (
+    CRITIC_ROLE,
+    critic_request,
+    majority_verdict,
+    missing_critic_reason,
+    read_vote,
+    sound_share,
+    vote_requests,
+)
+from cotlab.metrics.kit import ItemScores, MissingReason, chain_of, worst_reason
+from cotlab.text.prompts.critic import Rating, rating_prompt, read_rating
+from cotlab.text.prompts.json_reply import InvalidReply
+
+OPTIONS: Mapping[str, Option] = {
+    "chain": Option("reference", "whose chain is judged", choices=CHAINS)
+}
+NO_CRITIC_REASON = "no critic is asked: --verifier critic:PROVIDER/MODEL"
+
+
+class _Chain(NamedTuple):
+    """A chain with steps, and the model that judges it."""
+
+    model: ModelRef
+    steps: Sequence[str]
+    keys: tuple[str, ...]
+    """Keys of the requests that the chain came from."""
+
+
+def _read_chain(
+    item: Item, params: Params, metric_cards: Sequence[MetricCard]
+) -> Generator[RequestRound, Sequence[Reply], tuple[ItemScores, _Chain | None]]:
+    """Return the item's scores with the chain to judge; None where the scores say why not."""
+    model = params.models.get(CRITIC_ROLE)
+    scores = ItemScores(item, {"chain": str(params.options["chain"]), "critic": str(model or "")})
+    if model is None:
+        scores.add_missing(metric_cards, NO_CRITIC_REASON)
+        return scores, None
+    steps, keys, missing_reason, *_ = yield from chain_of(item, params)
+    if not any(step.strip() for step in steps):
+        scores.add_missing(metric_cards, missing_reason, rests_on=keys)
+        return scores, None
+    return scores, _Chain(model, steps, keys)
+
+
+@scorer(*cards.CRITIC_CARDS, version=1, name="critic", options=OPTIONS, roles=(CRITIC_ROLE,))
+def critic(item: Item, params: Params, peers: Peers) -> Program:
+    """Ask the critic for the first wrong step, as often as it has votes, in one round."""
+    scores, chain = yield from _read_chain(item, params, cards.CRITIC_CARDS)
+    if chain is None:
+        return tuple(scores.scores)
+    requests = [
+        vote_requests(chain.model, item.question, chain.steps, params, repeat)
+        for repeat in range(params.repeats)
+    ]
+    yield from scores.ask([request for votes in requests for request in votes])
+    for repeat, repeat_requests in enumerate(requests):
+        votes = [read_vote(scores.replies[r.key], len(chain.steps)) for r in repeat_requests]
+        verdict, sound = majority_verdict(votes), sound_share(votes)
+        keys = [request.key for request in repeat_requests]
+        read_keys = [k for k, vote in zip(keys, votes, strict=True) if vote.missing_reason is None]
+        scores.add(
+            cards.CRITIC_STEP,
+            None if verdict.step is None else float(verdict.step),
+            rests_on=(*chain.keys, *(read_keys if verdict.is_decided else keys)),
+            reason=verdict.missing_reason,
+            sample=repeat,
+        )
+        scores.add(
+            cards.CRITIC_SOUND,
+            sound,
+            rests_on=(*chain.keys, *keys),
+            reason=worst_reason([vote.missing_reason for vote in votes]),
+            sample=repeat,
+        )
+    return tuple(scores.scores)
+
+
+@scorer(*cards.RATING_CARDS, version=1, name="rubric", options=OPTIONS, roles=(CRITIC_ROLE,))
+def rubric(item: Item, params: Params, peers: Peers) -> Program:
+    """Ask the critic to rate the chain, once for each repeat."""
+    scores, chain = yield from _read_chain(item, params, cards.RATING_CARDS)
+    if chain is None:
+        return tuple(scores.scores)
+    prompt = rating_prompt(item.question, chain.steps)
+    requests = [critic_request(chain.model, prompt, params, n) for n in range(params.repeats)]
+    replies = yield from scores.ask(requests)
+    for repeat, reply in enumerate(replies):
+        rating = _read_rating_or_reason(reply)
+        keys = (*chain.keys, reply.key)
+        if not isinstance(rating, Rating):
+            scores.add_missing(cards.RATING_CARDS, rating, rests_on=keys, sample=repeat)
+            continue
+        for card, value in zip(
+            cards.RATING_CARDS, (rating.legibility, rating.question_coverage), strict=True
+        ):
+            scores.add(card, value, rests_on=keys, sample=repeat)
+    return tuple(scores.scores)
+
+
+def _read_rating_or_reason(reply: Reply) -> Rating | MissingReason:
+    missing_reason = missing_critic_reason(reply)
+    if missing_reason is not None or not isinstance(reply, Response):
+        return missing_reason or ("undefined", "no reply")
+    try:
+        return read_rating(reply.text or "")
+    except InvalidReply as error:
+        return "undefined", str(error)

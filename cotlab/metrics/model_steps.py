@@ -1,0 +1,70 @@
+"""The steps of a chain that a model wrote itself, and whether the chain came to its end."""
+
+from __future__ import annotations
+
+import re
+
+from cotlab.core.requests import Response
+from cotlab.metrics.cut_off import is_cut_off
+from cotlab.text.answers.extract import final_answer
+from cotlab.text.steps import split_steps, step_spans
+
+CUT_STEPS_NOTE = "The fragment in which a chain that was cut off ends is no step."
+"""On the cards of scorers that read the steps of a chain."""
+CUT_CHAIN_NOTE = "Also where the model's own chain was cut off before its answer."
+"""On the cards of scorers that need the whole chain."""
+_ANSWER_LINE_PATTERN = re.compile(  # "So the final answer is 9.", "Step 3: Conclusion: 9", "#### 9"
+    r"(?i)\W*(?:step\s+\d+\W+)?(?:(?:so|thus|therefore|hence|finally|in"
+    r" conclusion)\b\W*)?(?:(?:the|my|our)\s+)?"
+    r"(?:(?:(?:final|correct|right)\s+)?(?:answer|conclusion|result)\b|boxed\b|(?:A|Ans)\s?:)|\s*####"
+)
+
+
+def model_reply_steps(reply: Response) -> tuple[str, ...]:
+    """Return the steps of a model: its reasoning where the vendor gives it, else its reply.
+
+    With the fragment in which a reply that was cut off ends: to show what the model wrote.
+    """
+    return model_steps(reply.reasoning or "") or model_steps(reply.text or "")
+
+
+def complete_steps(reply: Response) -> tuple[str, ...]:
+    """Return `model_reply_steps` without the fragment in which a reply that was cut off ends."""
+    if reply.finish != "length":
+        return model_reply_steps(reply)
+    text = reply.text or ""
+    # where a text follows, the reasoning came to its end
+    read_reasoning = model_steps if text.strip() else steps_before_cut
+    return read_reasoning(reply.reasoning or "") or steps_before_cut(text)
+
+
+def is_chain_cut_off(reply: Response) -> bool:
+    """Whether a reply was cut off before the end of its chain and its answer."""
+    text = reply.text or ""
+    has_whole_reasoning = bool(text.strip() and model_steps(reply.reasoning or ""))
+    return not has_whole_reasoning and is_cut_off(reply, text)
+
+
+def model_steps(text: str) -> tuple[str, ...]:
+    """Return the steps of a chain that a model wrote, without a last line that only answers."""
+    return _without_answer_line(split_steps(text), text)
+
+
+def steps_before_cut(text: str) -> tuple[str, ...]:
+    """Return the steps of a text that was cut off, without the one in which it ends."""
+    spans = step_spans(text)
+    if not spans:
+        return ()
+    *steps, fragment = (text[start:end] for start, end in spans)
+    if _ANSWER_LINE_PATTERN.match(fragment):
+        return tuple(steps)
+    return _without_answer_line(tuple(steps), text[: spans[-1][0]])
+
+
+def _without_answer_line(steps: tuple[str, ...], text: str) -> tuple[str, ...]:
+    if not steps or not (
+        _ANSWER_LINE_PATTERN.match(steps[-1])
+        or (len(steps[-1].split()) <= 3 and "=" not in steps[-1])
+    ):
+        return steps
+    return steps[:-1] if final_answer(steps[-1]) == final_answer(text) else steps

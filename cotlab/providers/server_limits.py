@@ -1,0 +1,64 @@
+"""The rate limits that servers state in the headers of their replies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from cotlab.core.provider import ServerLimits
+from cotlab.providers import waits, wire
+
+_RATE_LIMIT_HEADERS = (
+    (
+        (
+            "x-ratelimit-limit-requests",
+            "x-ratelimit-remaining-requests",
+            "x-ratelimit-reset-requests",
+        ),
+        "x-ratelimit-limit-tokens",
+    ),
+    (
+        (
+            "anthropic-ratelimit-requests-limit",
+            "anthropic-ratelimit-requests-remaining",
+            "anthropic-ratelimit-requests-reset",
+        ),
+        "anthropic-ratelimit-tokens-limit",
+    ),
+)
+"""Headers of the limit of requests, of those left and of the time when it is full again; and of the
+limit of tokens. OpenAI, Groq, Together and vLLM's gateways use the first ones."""
+_DURATION_PATTERN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+"""One part of a duration: 6m, 0.5s, 120ms."""
+_SECONDS_BY_UNIT = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def read_server_limits(headers: Mapping[str, str]) -> ServerLimits | None:
+    """Return the rate limits that a reply states in its headers; None where it states none."""
+    for requests_names, tokens_name in _RATE_LIMIT_HEADERS:
+        max_requests, requests_left, reset = (headers.get(name, "") for name in requests_names)
+        server_limits = ServerLimits(
+            _parse_count(max_requests),
+            _parse_count(requests_left),
+            parse_duration_s(reset),
+            _parse_count(headers.get(tokens_name, "")),
+        )
+        if any(value is not None for value in server_limits):
+            return server_limits
+    return None
+
+
+def parse_duration_s(text: str) -> float | None:
+    """Return the seconds of a duration like 6m0s, of a number, or until a time; None otherwise."""
+    parts = _DURATION_PATTERN.findall(text)
+    if parts and "".join(number + unit for number, unit in parts) == text:
+        return sum(float(number) * _SECONDS_BY_UNIT[unit] for number, unit in parts)
+    if (reset_at := wire.parse_time(text)) is not None:
+        return max(0.0, (reset_at - datetime.now(UTC)).total_seconds())
+    return waits.parse_wait_s(text)
+
+
+def _parse_count(text: str) -> int | None:
+    """Return a header's count; None where it holds none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

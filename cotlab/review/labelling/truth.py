@@ -1,0 +1,289 @@
+"""What is known of labelled chains: where the first mistake is, and whether the answer is right.
+
+It comes from raters, or from the file that a suite was imported from (see
+``cotlab.suites.importers.benchmarks``). Raters come first. A rater's verdict on a chain decides
+whether it is sound; where the first mistake is follows from those raters who read the steps and
+whose verdict is the one that was settled on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+
+from cotlab.core.errors import UnknownName
+from cotlab.core.keys import digest
+from cotlab.core.types import CLUSTER_KEY
+from cotlab.review.labelling.current_labels import (
+    CurrentLabels,
+    as_rows,
+    load_current_labels,
+    settle_labels,
+)
+from cotlab.review.labelling.judged_steps import load_step_labels, measures_model_chains
+from cotlab.store.database import Store
+from cotlab.store.item_metadata import load_item_metadata
+from cotlab.store.live import ItemKey
+from cotlab.suites.importers.benchmarks import FAITHFUL_KEY, MISTAKE_KEY
+from cotlab.suites.importers.chains import CORRECT_KEY
+
+TRUTH_COLUMNS = (
+    *("run", "item_id", "cluster", "domain", "source", "n_steps", "steps_judged"),
+    *("first_wrong_step", "sound", "answer_correct", "answer_and_chain", "faithful", "origin"),
+)
+_META_KEYS = (MISTAKE_KEY, CORRECT_KEY, FAITHFUL_KEY)
+LABEL_KEYS = (MISTAKE_KEY, FAITHFUL_KEY)
+"""Fields of an item's metadata that say of a suite that its chains came with labels."""
+_NO_MISTAKE = -1
+"""Vote of a rater who read the steps and found no mistake."""
+_SOUND_BY_VERDICT = {"acceptable": True, "not_acceptable": False}
+FROM_RATERS, FROM_IMPORT = "raters", "import"
+"""Origins of what is known of an item."""
+
+
+def load_truth(
+    store: Store,
+    runs: Sequence[str],
+    *,
+    until: datetime | None = None,
+    with_imported: bool = True,
+) -> pd.DataFrame:
+    """Return what is known of each scored item of these runs.
+
+    Labels that were imported with a suite are of the suite's chains: an item of a run that measures
+    the model's own chains has none.
+
+    Parameters
+    ----------
+    store : Store
+    runs : sequence of str
+        Run ids.
+    until : datetime, optional
+        Only labels that raters gave by then.
+    with_imported : bool
+        Whether labels that came with a suite count.
+
+    Returns
+    -------
+    DataFrame
+        One row an item, in the order of the runs and of their suites:
+
+        - ``run, item_id`` (str);
+        - ``cluster`` (str): the same for all items with one question, in whatever run;
+        - ``domain`` (str or None): the item's category;
+        - ``source`` (str): the name of the suite;
+        - ``n_steps`` (int or None): steps of the chain, None where it is the model's own;
+        - ``steps_judged`` (bool): whether somebody read the steps for the first mistake;
+        - ``first_wrong_step`` (int from 0 or None): None where no step is wrong, and where
+          they were not judged;
+        - ``sound`` (bool or None): whether the chain is free of mistakes;
+        - ``answer_correct`` (bool or None): whether the answer at the chain's end is right;
+        - ``answer_and_chain`` (bool or None): whether the answer is right and the chain sound;
+        - ``faithful`` (bool or None): whether the chain is faithful;
+        - ``origin``: ``raters``, ``import``, or None where nothing is known.
+
+        ``.attrs["model_chain_runs"]`` lists the runs that measure the model's own chains,
+        ``.attrs["n_other_steps"]`` counts labels of steps that are not the item's any more: where
+        they place the mistake is not used.
+
+    Raises
+    ------
+    UnknownName
+        If the store has no such run.
+    """
+    items = load_item_metadata(store, runs, (CLUSTER_KEY, *_META_KEYS))
+    run_ids = list(dict.fromkeys(runs))
+    model_chain_runs = [run for run in run_ids if measures_model_chains(store, run)]
+    rated, n_other_steps = _rated_truth(store, load_current_labels(store, run_ids, until=until))
+    rows = []
+    for row, cluster in zip(items.to_dict("records"), _cluster_names(items), strict=True):
+        n_steps = None if row["run"] in model_chain_runs else int(row["n_steps"])
+        imported = {}
+        if with_imported and n_steps is not None:
+            meta = {key: json.loads(row[key]) for key in _META_KEYS if row[key] is not None}
+            imported = imported_truth(meta, n_steps)
+        rows.append(
+            {
+                "run": row["run"],
+                "item_id": row["item_id"],
+                "cluster": cluster,
+                "domain": row["category"] or None,
+                "source": row["suite_name"],
+                "n_steps": n_steps,
+                "steps_judged": False,
+                **_merge_truth(rated.get((row["run"], row["item_id"])), imported),
+            }
+        )
+    table = pd.DataFrame(rows, columns=list(TRUTH_COLUMNS), dtype=object)
+    table = table.where(table.notna(), None).assign(steps_judged=table["steps_judged"].astype(bool))
+    table.attrs |= {"model_chain_runs": model_chain_runs, "n_other_steps": n_other_steps}
+    return table
+
+
+def _merge_truth(rated: Mapping[str, Any] | None, imported: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what raters say, and what was imported where they say nothing against it."""
+    if rated is None:
+        return imported
+    merged = dict(rated)
+    for name in ("answer_correct", "faithful"):
+        if merged[name] is None:
+            merged[name] = imported.get(name)
+    is_same_verdict = merged["sound"] is not None and imported.get("sound") == merged["sound"]
+    if is_same_verdict and not merged["steps_judged"]:
+        merged |= {name: imported[name] for name in ("steps_judged", "first_wrong_step")}
+    return merged
+
+
+def _rated_truth(store: Store, labels: CurrentLabels) -> tuple[dict[ItemKey, dict[str, Any]], int]:
+    """Return what the raters of each item say, and how many labels are of other steps."""
+    all_labels = pd.concat([labels.rater_labels, labels.adjudications], ignore_index=True)
+    step_labels = load_step_labels(store, all_labels)
+    current_ids = set(all_labels.loc[step_labels["these_steps"].astype(bool), "id"])
+    n_other_steps = int(all_labels["steps_judged"].sum()) - len(current_ids)
+    n_steps_by_item = {
+        key: int(n_steps)
+        for key, n_steps in zip(
+            zip(all_labels["run"], all_labels["item_id"], strict=True),
+            step_labels["n_steps"],
+            strict=True,
+        )
+        if n_steps
+    }
+    rows = as_rows(labels)
+    sound = settle_labels(rows, lambda row: _SOUND_BY_VERDICT.get(row["reasoning"]))
+
+    def first_mistake(row: Mapping[str, Any]) -> int | None:
+        verdict = _SOUND_BY_VERDICT.get(row["reasoning"])
+        if row["id"] not in current_ids or verdict is None:
+            return None
+        if verdict != sound[row["run"], row["item_id"]].value:
+            return None
+        return _NO_MISTAKE if row["first_wrong_step"] is None else int(row["first_wrong_step"])
+
+    mistakes = settle_labels(rows, first_mistake)
+    from_raters = settle_labels(rows._replace(adjudications=[]), first_mistake)
+    answers = settle_labels(rows, lambda row: row["answer_correct"])
+    faithful = settle_labels(rows, lambda row: row["faithful"])
+    faithful_by_raters = settle_labels(rows._replace(adjudications=[]), lambda row: row["faithful"])
+    both = settle_labels(rows, lambda row: row["target"])
+    rated = {}
+    for key, settled in sound.items():
+        mistake = mistakes[key].value
+        if mistake is None and key in from_raters:  # who settles the verdict may leave the steps
+            mistake = from_raters[key].value
+        is_faithful = faithful[key].value
+        if is_faithful is None and key in faithful_by_raters:  # as of the steps
+            is_faithful = faithful_by_raters[key].value
+        rated[key] = {
+            "steps_judged": mistake is not None,
+            "first_wrong_step": None if mistake == _NO_MISTAKE else mistake,
+            "sound": settled.value,
+            "answer_correct": answers[key].value,
+            "answer_and_chain": both[key].value,
+            "faithful": is_faithful,
+            "origin": FROM_RATERS,
+        }
+        if key in n_steps_by_item:
+            rated[key]["n_steps"] = n_steps_by_item[key]
+    return rated, n_other_steps
+
+
+def imported_truth(meta: Mapping[str, Any], n_steps: int) -> dict[str, Any]:
+    """Return what the metadata of an item say of its chain, of the columns of ``load_truth``.
+
+    Parameters
+    ----------
+    meta : mapping
+        ``Item.meta``.
+    n_steps : int, at least 0
+        Steps of the suite's chain.
+
+    Returns
+    -------
+    dict
+        Empty where they say nothing; a value that cannot be of the chain says nothing.
+    """
+    truth: dict[str, Any] = {}
+    if MISTAKE_KEY in meta and n_steps:
+        mistake = meta[MISTAKE_KEY]
+        if mistake is None or (type(mistake) is int and 0 <= mistake < n_steps):
+            truth |= {
+                "steps_judged": True,
+                "first_wrong_step": mistake,
+                "sound": mistake is None,
+            }
+    for name, key in (("answer_correct", CORRECT_KEY), ("faithful", FAITHFUL_KEY)):
+        if isinstance(meta.get(key), bool):
+            truth[name] = meta[key]
+    if not truth:
+        return truth
+    both = _answer_and_chain(truth.get("answer_correct"), truth.get("sound"))
+    return {**truth, "answer_and_chain": both, "origin": FROM_IMPORT}
+
+
+def _cluster_names(items: pd.DataFrame) -> list[str]:
+    """Return the digest of each item's question, or of the first question of its cluster."""
+    question_by_cluster: dict[tuple[str, str], str] = {}
+    names = []
+    for suite, question, cluster in zip(
+        items["suite"], items["question"], items[CLUSTER_KEY], strict=True
+    ):
+        if cluster is not None and cluster != "null":
+            question = question_by_cluster.setdefault((suite, cluster), question)
+        names.append(digest(question))
+    return names
+
+
+def _answer_and_chain(answer: bool | None, sound: bool | None) -> bool | None:
+    if answer is False or sound is False:
+        return False
+    return True if answer and sound else None
+
+
+TARGETS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], bool | None]]] = {
+    "chain_sound": ("the chain is free of mistakes", lambda row: row["sound"]),
+    "chain_sound_given_correct": (
+        "the chain is free of mistakes, among chains whose answer is right",
+        lambda row: row["sound"] if row["answer_correct"] is True else None,
+    ),
+    "answer_and_chain": (
+        "the answer is right and the chain free of mistakes",
+        lambda row: row["answer_and_chain"],
+    ),
+    "faithful": ("the chain is faithful", lambda row: row["faithful"]),
+}
+"""Name of each target → what it says, and its value of a row of ``load_truth``."""
+
+
+DEFAULT_TARGET = "answer_and_chain"
+"""What a calibrator is of, unless another target is chosen."""
+
+
+def require_target(target: str) -> None:
+    """Check the name of a target.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such target.
+    """
+    if target not in TARGETS:
+        raise UnknownName("target", target, tuple(TARGETS))
+
+
+def target_values(truth: pd.DataFrame, target: str) -> pd.Series:
+    """Return True, False or None for each row of ``load_truth``, by a target of ``TARGETS``.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such target.
+    """
+    require_target(target)
+    value_of = TARGETS[target][1]
+    values = [value_of(row) for row in truth.to_dict("records")]
+    return pd.Series(values, index=truth.index, dtype=object)

@@ -1,0 +1,97 @@
+"""Scores of runs summed up by item in the database, so that only one row an item is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from cotlab.store.database import Store
+
+
+def item_score_summary(store: Store, runs: Sequence[str]) -> pd.DataFrame:
+    """Return one row for each run, item, scorer, metric and facet.
+
+    Parameters
+    ----------
+    store : Store
+    runs : sequence of str
+        Run ids.
+
+    Returns
+    -------
+    DataFrame
+        ``run, item_id, scorer, metric, facet`` (str), ``mean, lowest, highest`` (float, NaN where
+        no score of the item is defined) and ``reason`` (str or None): the first one given for a
+        score without a value.
+    """
+    return store.query_frame(
+        """
+        SELECT run, item_id, scorer, metric, facet,
+               avg(value) AS mean, min(value) AS lowest, max(value) AS highest,
+               min(reason) FILTER (value IS NULL) AS reason
+        FROM scores WHERE list_contains($runs, run)
+        GROUP BY ALL ORDER BY run, item_id, scorer, metric, facet
+        """,
+        {"runs": list(dict.fromkeys(runs))},
+    )
+
+
+def load_chain_characters(store: Store, runs: Sequence[str]) -> dict[tuple[str, str], int]:
+    """Return (run, item) → characters of the suite's chain, for scored items that have one.
+
+    An item of a redacted suite has none: its steps are hashes.
+    """
+    rows = store.query_rows(
+        """
+        WITH scored AS (SELECT DISTINCT run, item_id FROM scores WHERE list_contains($runs, run))
+        SELECT r.id, i.id, len(array_to_string(i.steps, ''))
+        FROM runs r JOIN items i ON i.suite = r.suite
+        JOIN scored s ON s.run = r.id AND s.item_id = i.id
+        WHERE list_contains($runs, r.id) AND len(i.steps) > 0 AND i.meta IS NOT NULL
+        """,
+        {"runs": list(dict.fromkeys(runs))},
+    )
+    return {(run, item): int(n_characters) for run, item, n_characters in rows}
+
+
+def count_missing_values(
+    store: Store, run: str, metric: str, facets: Sequence[str]
+) -> pd.DataFrame:
+    """Return why scores of a metric have no value, the most frequent reason first.
+
+    Parameters
+    ----------
+    store : Store
+    run : str
+        Id of the run.
+    metric : str
+        Name of the metric.
+    facets : sequence of str
+        Facets of the scores that count, as the store writes them.
+
+    Returns
+    -------
+    DataFrame
+        ``reason`` (str), ``n_scores`` and ``n_items`` (int), of the items that have no value of
+        the metric at all; an item counts with its first reason.
+    """
+    return store.query_frame(
+        """
+        WITH empty AS (
+            SELECT item_id, count(*) AS n, min(reason) AS reason FROM scores
+            WHERE run = $run AND metric = $metric AND list_contains($facets, facet)
+            GROUP BY item_id HAVING count(value) = 0
+        )
+        SELECT coalesce(reason, 'no reason given') AS reason, sum(n)::BIGINT AS n_scores,
+               count(*) AS n_items
+        FROM empty GROUP BY ALL ORDER BY n_items DESC, reason
+        """,
+        {"run": run, "metric": metric, "facets": list(facets)},
+    )
+
+
+def list_unmeasured_runs(store: Store) -> frozenset[str]:
+    """Return the runs that have scores, none of which has a value."""
+    rows = store.query_rows("SELECT run FROM scores GROUP BY run HAVING count(value) = 0")
+    return frozenset(run for (run,) in rows)

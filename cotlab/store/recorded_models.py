@@ -1,0 +1,75 @@
+"""The model of a run that asks none: whose chains it reads, as the items of its suite say."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+
+RECORDED_CHAINS = "none (recorded chains"
+"""Start of the model's name of a run that asks none and reads the chains that its suite holds; the
+generator of the chains follows where the items name it, in their meta."""
+GENERATOR_KEYS = ("generator", "target_model", "model")
+"""Fields of an item's metadata that name the model that wrote its chain; the first one holds."""
+CHAIN_READERS = (
+    *("flags", "text_features", "verification", "process_reward", "critic", "rubric"),
+    *("tool_trace", "ratings"),
+)
+"""Scorers that read a suite's chains and never ask the run's own model."""
+ECHO_MODEL = "echo/echo"
+"""Model of runs that may ask none."""
+_OFFLINE_PROFILE = '"profile":"offline"'
+_KEYS_SQL = ", ".join(f"json_extract_string(meta, '$.{key}')" for key in GENERATOR_KEYS)
+_GENERATORS_SQL = f"""
+    SELECT suite, count(DISTINCT name), any_value(name) FROM (
+        SELECT suite,
+               left(regexp_replace(coalesce({_KEYS_SQL}), '[[:cntrl:]]', ' ', 'g'), 80) AS name
+        FROM items WHERE list_contains(?, suite))
+    WHERE name <> '' GROUP BY suite
+    """
+
+
+def with_recorded_models(connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame) -> pd.DataFrame:
+    """Return rows of runs in which those that ask no model have the generator of their chains."""
+    is_offline = [
+        model == ECHO_MODEL and _OFFLINE_PROFILE in plan
+        for model, plan in zip(runs["model"], runs["plan"], strict=True)
+    ]
+    reads_chains = [
+        model == ECHO_MODEL and _reads_chains(plan)
+        for model, plan in zip(runs["model"], runs["plan"], strict=True)
+    ]
+    suites = set(runs["suite"][[a or b for a, b in zip(is_offline, reads_chains, strict=True)]])
+    if not suites:
+        return runs
+    rows = connection.execute(_GENERATORS_SQL, [sorted(suites)]).fetchall()
+    generators = {suite: (n_names, name) for suite, n_names, name in rows}
+    models = [
+        _recorded_model(generators.get(suite))
+        if is_offline_run or (is_reader and suite in generators)
+        else model
+        for suite, model, is_offline_run, is_reader in zip(
+            runs["suite"], runs["model"], is_offline, reads_chains, strict=True
+        )
+    ]
+    return runs.assign(model=models)
+
+
+def _reads_chains(plan: str) -> bool:
+    """Return whether each scorer of a plan reads the chains of the suite."""
+    scorers = json.loads(plan).get("scorers")
+    return scorers is not None and all(
+        scorer["name"] in CHAIN_READERS
+        and scorer.get("params", {}).get("chain") in (None, "reference")
+        for scorer in scorers
+    )
+
+
+def _recorded_model(generator: tuple[int, str] | None) -> str:
+    if generator is None:
+        return f"{RECORDED_CHAINS})"
+    n_names, name = generator
+    return f"{RECORDED_CHAINS} of {f'{n_names} models' if n_names > 1 else name})"

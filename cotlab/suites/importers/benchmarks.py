@@ -1,0 +1,387 @@
+"""Import published benchmarks of chains whose mistakes or faithfulness people have labelled.
+
+Labels stand in ``Item.meta``: ``first_mistake`` the index from 0 of the first wrong step (null:
+none is wrong; absent: not known), ``step_labels`` one label a step (null where it has none),
+``answer_correct`` whether the model's answer is correct, ``model_answer`` that answer, and
+``faithful`` whether the chain is. Further fields are kept under their own names.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from cotlab.core.types import Item, Suite
+from cotlab.suites.importers.chains import (
+    ANSWER_KEY,
+    CORRECT_KEY,
+    SplitSteps,
+    check_correct,
+    number_draws,
+    read_chain_steps,
+)
+from cotlab.suites.importers.question_answer import prefix_reserved_keys
+from cotlab.suites.jsonl import RecordReader, collect_items
+from cotlab.suites.shipped import open_suite_file, printable_text, unusable_file_error
+from cotlab.suites.strict_json import (
+    DefectReporter,
+    ParsedLine,
+    check_answer,
+    check_id,
+    check_text,
+    describe_json,
+    read_records,
+)
+
+MISTAKE_KEY, STEP_LABELS_KEY, FAITHFUL_KEY = "first_mistake", "step_labels", "faithful"
+_MAX_CELL_CHARACTERS = 2**24
+_LABELS_OF_CHAINS = {"FAITHFUL_COT": True, "UNFAITHFUL_COT": False}
+_STEP_NUMBER_PATTERN = re.compile(r"\s*step\s+(\d{1,4})\b", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class _Record:
+    """A record of a file: its fields are read once, and the others are meta."""
+
+    fields: Mapping[str, Any]
+    report: DefectReporter
+    default_id: str
+    split: SplitSteps
+    used: set[str] = field(default_factory=set)
+
+    def get(self, name: str) -> Any:
+        """Return a field that must be there; None after a report."""
+        self.used.add(name)
+        if name not in self.fields:
+            keys = printable_text(", ".join(self.fields), 120) or "none"
+            self.report(name, f"is missing; the fields are {keys}")
+        return self.fields.get(name)
+
+    def text(self, name: str) -> str:
+        """Return a field that holds text."""
+        value = self.get(name)
+        return check_text(value, name, self.report, "a string") if name in self.fields else ""
+
+    def index(self, name: str, value: object, n_steps: int, base: int) -> int | None:
+        """Return the index from 0 of a step that is counted from ``base``; None after a report."""
+        if type(value) is not int or not 0 <= value - base < n_steps:
+            value_text = value if type(value) is int else describe_json(value)
+            self.report(
+                name, f"must be a step from {base} to {n_steps - 1 + base}; found {value_text}"
+            )
+            return None
+        return value - base
+
+    def item(
+        self,
+        item_id: object,
+        question: str,
+        answer: object,
+        chain: object,
+        chain_field: str,
+        meta: Mapping[str, Any],
+        category: str = "",
+    ) -> Item:
+        """Return the item; fields that were not read join its meta."""
+        further = {name: value for name, value in self.fields.items() if name not in self.used}
+        further = {f"source_{name}" if name in meta else name: v for name, v in further.items()}
+        return Item(
+            check_id(str(item_id) if type(item_id) is int else item_id, "id", self.report),
+            question,
+            check_answer(answer, "answer", self.report),
+            read_chain_steps(chain, chain_field, self.split, self.report)
+            if chain is not None
+            else (),
+            category,
+            {**meta, **prefix_reserved_keys(further)},
+        )
+
+
+def _processbench(record: _Record) -> Item:
+    """Read a chain; its category is its set, which the id begins with: math of "math-17"."""
+    steps, label = record.get("steps"), record.get("label")
+    n_steps = len(steps) if isinstance(steps, list) else 0
+    mistake = None if label == -1 else record.index("label", label, n_steps, 0)
+    correct = check_correct(
+        record.get("final_answer_correct"), "final_answer_correct", record.report
+    )
+    item_id, question = record.get("id"), record.text("problem")
+    meta = {MISTAKE_KEY: mistake, CORRECT_KEY: correct}
+    set_name = item_id.rpartition("-")[0] if isinstance(item_id, str) else ""
+    return record.item(item_id, question, None, steps, "steps", meta, set_name)
+
+
+def _prm800k(record: _Record) -> Item:
+    """Read a solution: the one that was written before in phase 2, else the chosen steps."""
+    question, label = record.get("question"), record.get("label")
+    rows = label.get("steps") if isinstance(label, dict) else None
+    if not isinstance(question, dict) or not isinstance(rows, list):
+        record.report("question" if not isinstance(question, dict) else "label.steps", "is missing")
+        return Item("", "", None, ())
+    written = question.get("pre_generated_steps")
+    steps: list[Any] = list(written) if isinstance(written, list) else []
+    labels: list[int | None] = [None] * len(steps)
+    for i, row in enumerate(rows):
+        completions = row.get("completions") if isinstance(row, dict) else None
+        if not isinstance(completions, list) or not all(isinstance(c, dict) for c in completions):
+            record.report(f"label.steps[{i}].completions", "must be a list of objects")
+            continue
+        if written is None:
+            chosen = row.get("chosen_completion")
+            has_choice = type(chosen) is int and 0 <= chosen < len(completions)
+            completion = completions[chosen] if has_choice else row.get("human_completion")
+            if not isinstance(completion, dict):
+                continue  # the labeller stopped here and chose none
+            steps.append(completion.get("text"))
+            labels.append(completion.get("rating") if has_choice else 1)
+        elif i < len(steps):
+            ratings = [c.get("rating") for c in completions if c.get("text") == steps[i]]
+            labels[i] = ratings[0] if ratings else None
+    finish = label.get("finish_reason")
+    meta: dict[str, Any] = {STEP_LABELS_KEY: labels, "finish_reason": finish}
+    if -1 in labels:
+        meta[MISTAKE_KEY] = labels.index(-1)
+    elif finish == "solution":
+        meta[MISTAKE_KEY] = None
+    if "pre_generated_answer" in question:
+        meta[ANSWER_KEY] = question["pre_generated_answer"]
+    problem = check_text(question.get("problem"), "question.problem", record.report, "a string")
+    answer = question.get("ground_truth_answer")
+    return record.item(record.default_id, problem, answer, steps, "steps", meta)
+
+
+def _mr_gsm8k(record: _Record) -> Item:
+    """Read a solution; its first error is counted from 1, or as its steps are numbered."""
+    steps = record.get("model_output_steps")
+    if isinstance(steps, str):
+        steps = [line for line in steps.splitlines() if line.strip()]
+    texts = steps if isinstance(steps, list) else []
+    verdict = str(record.get("model_output_solution_correctness")).strip().lower()
+    if verdict not in ("correct", "wrong"):
+        record.report("model_output_solution_correctness", "must be correct or wrong")
+    meta: dict[str, Any] = {MISTAKE_KEY: None}
+    name = "model_output_solution_first_error_step"
+    if verdict == "wrong":
+        number = record.get(name)
+        if isinstance(number, str) and number.strip().isdecimal():
+            number = int(number)
+        numbers = [_STEP_NUMBER_PATTERN.match(str(text)) for text in texts]
+        positions = [i for i, m in enumerate(numbers) if m and int(m[1]) == number]
+        index = positions[0] if positions else record.index(name, number, len(texts), 1)
+        meta[MISTAKE_KEY] = index
+    if "model_output_answer_correctness" in record.fields:
+        answer_verdict = str(record.get("model_output_answer_correctness")).strip().lower()
+        meta[CORRECT_KEY] = {"correct": True, "wrong": False}.get(answer_verdict)
+    answer = record.get("ground_truth_answer")
+    category = record.fields.get("question_type")
+    record.used.add("question_type")
+    return record.item(
+        record.fields.get("uuid", record.default_id),
+        record.text("question"),
+        str(answer) if isinstance(answer, int | float) else answer,
+        steps,
+        "model_output_steps",
+        meta,
+        category if isinstance(category, str) else "",
+    )
+
+
+def _prmbench(record: _Record) -> Item:
+    """Read the modified process; its steps count from 1."""
+    steps, errors = record.get("modified_process"), record.get("error_steps")
+    n_steps = len(steps) if isinstance(steps, list) else 0
+    indices = [
+        record.index("error_steps", number, n_steps, 1)
+        for number in (errors if isinstance(errors, list) else ())
+    ]
+    labels = [0 if i in indices else 1 for i in range(n_steps)]
+    mistakes = [index for index in indices if index is not None]
+    meta = {MISTAKE_KEY: min(mistakes, default=None), STEP_LABELS_KEY: labels}
+    category = record.fields.get("classification")
+    record.used.add("classification")
+    return record.item(
+        record.fields.get("idx", record.default_id),
+        record.text("modified_question"),
+        None,
+        steps,
+        "modified_process",
+        meta,
+        category if isinstance(category, str) else "",
+    )
+
+
+def _faithcot(record: _Record) -> Item:
+    """Read one sample of a question of FaithCoT-Bench's responses."""
+    options, sample = record.fields.get("options"), record.get("sample")
+    question = record.text("question")
+    if not isinstance(sample, dict):
+        record.report("sample_0", f"must be an object; found {describe_json(sample)}")
+        return Item("", "", None, ())
+    if isinstance(options, list) and all(isinstance(option, str) for option in options):
+        question = "\n".join([question, *options])
+    numbered = {int(name[5:]): name for name in sample if re.fullmatch(r"step_\d{1,4}", name)}
+    steps: Any = [sample[numbered[number]] for number in sorted(numbered)]
+    meta: dict[str, Any] = {
+        name: value for name, value in sample.items() if name not in numbered.values()
+    }
+    answer, logged = record.get("label"), sample.get("parsed_final_answer")
+    meta |= {ANSWER_KEY: logged, CORRECT_KEY: None if logged is None else logged == answer}
+    chain = steps or sample.get("full_response")
+    return record.item(record.default_id, question, answer, chain, "sample", meta)
+
+
+def _bonafide(record: _Record) -> Item:
+    """Read one chain of BonaFide with all labels of its steps and of itself."""
+    labels = record.get("labels")
+    chain_labels = {_LABELS_OF_CHAINS.get(label["label_type"]) for label in labels} - {None}
+    meta: dict[str, Any] = {ANSWER_KEY: record.get("model_answer"), "labels": labels}
+    if len(chain_labels) == 1:
+        meta[FAITHFUL_KEY] = chain_labels.pop()
+    source, question = (
+        record.fields.get("src_type", ""),
+        "prompt" if record.fields.get("prompt") else "question",
+    )
+    record.used.add("src_type")
+    text = record.text(question)
+    return record.item(record.get("id"), text, None, record.get("cot"), "cot", meta, source)
+
+
+def _read_faithcot(stream: BinaryIO, path: str) -> Iterator[ParsedLine]:
+    """Yield each ``sample_N`` of each question by itself."""
+    for parsed in read_records(stream, path):
+        record = parsed.value
+        names = [name for name in record or () if re.fullmatch(r"sample_\d{1,4}", name)]
+        if record is None or not names:
+            message = "has no sample_0: it is no response file of FaithCoT-Bench"
+            defects = parsed.defects or [(parsed.prefix[:-1], message)]
+            yield parsed._replace(value=None, defects=defects)
+            continue
+        question = {name: value for name, value in record.items() if name not in names}
+        for name in names:
+            value = {**question, "sample": record[name]}
+            yield parsed._replace(value=value, defects=list(parsed.defects))
+
+
+_LABEL_COLUMNS = (
+    *("label_type", "sentence_id", "sentence_text", "sentence_span_start", "sentence_span_end"),
+    *("extract", "extract_span_start", "extract_span_end", "reason"),
+)
+
+
+def _read_bonafide(stream: BinaryIO, path: str) -> Iterator[ParsedLine]:
+    """Yield each chain of the CSV file once, with the labels of all its rows."""
+    old_limit = csv.field_size_limit(_MAX_CELL_CHARACTERS)
+    try:
+        reader = csv.DictReader(io.StringIO(stream.read().decode("utf-8-sig"), newline=""))
+        rows = [(reader.line_num, row) for row in reader]
+    except (UnicodeDecodeError, csv.Error) as exc:
+        raise unusable_file_error(path, "is not a CSV file in UTF-8") from exc
+    finally:
+        csv.field_size_limit(old_limit)
+    missing = {"cot", "label_type", "model_answer"} - set(reader.fieldnames or ())
+    if missing:
+        raise unusable_file_error(path, f"lacks the columns {', '.join(sorted(missing))}", line=1)
+    records: dict[tuple[str, ...], tuple[int, dict[str, Any]]] = {}
+    for n, (line, row) in enumerate(rows):
+        cells: dict[str, Any] = {name: cell for name, cell in row.items() if name and cell}
+        label = {name: cells.pop(name) for name in _LABEL_COLUMNS if name in cells}
+        model = cells.get("target_model", cells.get("model", ""))
+        key = (model, cells.get("prompt", ""), cells.get("question", ""), cells.get("cot", ""))
+        default: dict[str, Any] = {
+            "id": f"bonafide-{n:04d}",
+            "model_answer": None,
+            **cells,
+            "labels": [],
+        }
+        _, record = records.setdefault(key, (line, default))
+        if "label_type" not in label:
+            yield ParsedLine(line, None, [("label_type", "is empty")], b"")
+            continue
+        record["labels"].append(label)
+    for line, record in records.values():
+        if record["labels"]:
+            raw_bytes = json.dumps(record, ensure_ascii=False)[:400].encode("utf-8", "replace")
+            yield ParsedLine(line, record, [], raw_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """How the files of a benchmark are read."""
+
+    convert: Callable[[_Record], Item]
+    """Makes the item of a record."""
+    read: RecordReader = read_records
+    """Yields the records of a file."""
+    files_are_sets: bool = False
+    """Whether each file of the benchmark is a set of its own, whose name is the items' category."""
+
+
+BENCHMARKS: Mapping[str, Benchmark] = {
+    "processbench": Benchmark(_processbench, files_are_sets=True),
+    "prm800k": Benchmark(_prm800k),
+    "mr-gsm8k": Benchmark(_mr_gsm8k),
+    "prmbench": Benchmark(_prmbench),
+    "faithcot-bench": Benchmark(_faithcot, _read_faithcot),
+    "bonafide": Benchmark(_bonafide, _read_bonafide),
+}
+"""Benchmarks by the name of their format."""
+
+
+def import_benchmark(
+    name: str, path: str | Path, *, split: SplitSteps, good_lines: bool = False
+) -> Suite:
+    """Import a file of a published benchmark, or a folder of them.
+
+    Parameters
+    ----------
+    name : str
+        A key of ``BENCHMARKS``.
+    path : str or Path
+        The file, as it is published; of a folder, its ``.json`` files in the order of their names.
+        Where each file is a set, as always of a folder of several, its name is the category of
+        items that have none.
+    split : callable
+        Text of a chain -> texts of its steps, where the benchmark has a text.
+    good_lines : bool
+        Leave out defective records instead of rejecting the file.
+
+    Raises
+    ------
+    SuiteErrors
+        Every defect of the file with its field.
+    """
+    benchmark, folder = BENCHMARKS[name], Path(path)
+    files = sorted(folder.glob("*.json")) if folder.is_dir() else [folder]
+    if not files:
+        raise unusable_file_error(path, "holds no .json file")
+    items: list[Item] = []
+    for file in files:
+        with open_suite_file(file) as stream:
+            convert = partial(_convert, benchmark, file.stem, split)
+            file_items = collect_items(
+                stream, str(file), convert, good_lines=good_lines, read=benchmark.read
+            )
+        names_set = benchmark.files_are_sets or len(files) > 1
+        items += [
+            replace(item, category=item.category or (file.stem if names_set else ""))
+            for item in file_items
+        ]
+    return Suite.from_items(folder.stem, number_draws(items))
+
+
+def _convert(
+    benchmark: Benchmark,
+    stem: str,
+    split: SplitSteps,
+    fields: Mapping[str, Any],
+    position: int,
+    report: DefectReporter,
+) -> Item:
+    return benchmark.convert(_Record(fields, report, f"{stem}-{position:04d}", split))

@@ -1,0 +1,321 @@
+"""Options of multiple-choice questions, and which of them an answer names.
+
+Options come from a list (``choices``) or from the question: "(a) shirt (b) printer", or one a line.
+An answer names options by letter, text or position; one that names none, or could be two, names
+nothing here and is compared as any other answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from cotlab.text.answers.extract import final_answer, marked_answer, same_answer
+from cotlab.text.answers.reading import answer_key, tidy_answer, to_plain_text
+from cotlab.text.steps import sentence_spans
+from cotlab.text.written_numbers import word_list
+
+_MAX_CHARACTERS, _MAX_SHORT_REPLY, _MAX_OPTIONS = 20_000, 300, 26
+"""Characters of a question that are read, of a reply that may be an option as a whole, and
+options of a question."""
+# "(a) ", "[B] " anywhere; "a) ", "A. ", "B: " at the start of a line
+_LETTER_RE = re.compile(
+    r"(?<!\w)[(\[]([A-Za-z])[)\]]\s*|(?m:^)[ \t>*_-]{0,6}([A-Za-z])[.):][*_]{0,2}[ \t]+"
+)
+_POSITION_WORDS = word_list("first second third fourth fifth sixth seventh eighth ninth tenth")
+# "the second option", "option 2", "#2"
+_POSITION_RE = re.compile(
+    rf"(?i)(?:the\s+)?({'|'.join(_POSITION_WORDS)}|last)(?:\s+(?:one|option|choice|answer))"
+    r"|(?:(?:option|choice|answer|number|no\.)\s*#?|#)(\d{1,2})"
+)
+# "A", "(b)", "option C", "d. blotter", "[B]: x"
+_LETTER_ANSWER_RE = re.compile(
+    r"(?is)(?:(?:option|choice|answer)\s+)?(?:[(\[]([A-Z])[)\]]|([A-Z])(?=[.):,]|\s+[-–—]\s|\s*$))"
+    r"[.):,]?\s*(?:[-–—:]\s*)?(.*)"
+)
+# "A, C and D", "both (a) and (c)"
+_LETTERS_RE = re.compile(
+    r"(?i)(?:both|either|all of|options?|choices?|answers?)?\s*"
+    r"(?:[(\[]?[A-Z][)\]]?(?:\s*(?:,|;|&|/|\band\b)\s*)+)+[(\[]?([A-Z])[)\]]?"
+)
+_ALL_RE = re.compile(
+    r"(?i)all (?:of )?(?:the |these |those )?(?:above|options|choices|these|them)?"
+)
+_NONE_RE = re.compile(
+    r"(?i)none (?:of )?(?:the |these |those )?(?:above |given |listed )?"
+    r"(?:above|options|choices|answers|numbers|values|statements|these|them)"
+)
+# " are both correct" after "A and C"
+_ARE_RIGHT_RE = re.compile(
+    r"(?i)(?<=[A-Z)\]])\s(?:are|is)\s(?:both\s|all\s)?"
+    r"(?:correct|right|true|the (?:correct |right )?(?:answers?|options?|choices?))$"
+)
+# "\\textbf{(A)}\\ 30 \\qquad"
+_LATEX_LETTER_RE = re.compile(
+    r"\\(?:text(?:bf|rm|it)?|math(?:bf|rm))\s?\{\s?(\([A-Za-z]\)|[A-Z]\.)\s?\}"
+)
+_LATEX_SPACE_RE = re.compile(r"\\(?:qquad|quad|hspace\{[^{}]*\}|[ ,;:])|~")
+_SIGN_RE = re.compile(r"[^\w\s]")
+# "Thus, B." and "So it's (c)" at the end of a reply
+_CLOSING_LETTER_RE = re.compile(
+    r"(?i:\b(?:thus|so|therefore|hence|then))\b,?\s+(?:it(?:['’]s| is| must be)\s+)?"
+    r"(?:[(\[]([A-Za-z])[)\]]|([A-J]))[\s.*]{0,6}$"
+    r"|(?i:\bthe\s(?:correct|right|best)\sone\s(?:is|must be)\s)\(?([A-J])[)\s.*]{0,6}$"
+)
+# "the second option is correct", "the answer must be the second one"
+_CLOSING_POSITION_RE = re.compile(
+    rf"(?i)\bthe\s+({'|'.join(_POSITION_WORDS)}|last)\s+(?:one|option|choice|answer)\b"
+)
+# "**terse**: both words ...", "Of the four, the first one. Each ..." at the start of a reply
+_OPENING_RE = re.compile(
+    rf"(?is)\s{{0,9}}(?:\*\*([^*\n]{{1,80}})\*\*\s?[:,;–—-]\s"
+    rf"|(?:out of|of|among)\s[^,.\n]{{1,40}},\s(the\s(?:{'|'.join(_POSITION_WORDS)}|last)"
+    r"\s(?:one|option|choice))\.\s)"
+)
+# "so ", "hence " before a conclusion, and "it is " at its start
+_SO_RE = re.compile(r"(?i)\b(?:so|hence|thus|therefore)\b,?\s")
+_IT_IS_RE = re.compile(r"(?i)\s{0,3}(?:it\s(?:is|must be|has to be)|it['’]s|that leaves)\s")
+_IS_RIGHT_RE = re.compile(r"(?i)\b(?:correct|right|best|answer|choose|pick|select|go with|fits)\b")
+# "not", "isn't": the sentence may name an option that it rejects
+_NEGATION_RE = re.compile(
+    r"(?i)\b(?:not|never|no|nor|neither|cannot|rather than|instead|unlike|except|without|less|wrong"
+    r"|incorrect|or|eliminate|rule out)\b|n['’]t\b"
+)
+
+
+@lru_cache(1024)
+def find_choices(question: str) -> tuple[str, ...]:
+    """Return the options that a question lists, in order; nothing where it lists none.
+
+    Letters must run a, b, c … without a gap; the last such list counts.
+
+    Examples
+    --------
+    >>> find_choices("Which one? (a) shirt (b) paper towel")
+    ('shirt', 'paper towel')
+    """
+    if len(question) > _MAX_CHARACTERS:
+        return ()
+    if _LATEX_LETTER_RE.search(question):
+        question = _LATEX_SPACE_RE.sub(" ", _LATEX_LETTER_RE.sub(r" \1 ", question))
+    labels = [(m.start(), m.end(), (m[1] or m[2]).lower()) for m in _LETTER_RE.finditer(question)]
+    starts = [i for i, (_, _, letter) in enumerate(labels) if letter == "a"]
+    for first in reversed(starts):
+        run = []
+        for k, label in enumerate(labels[first : first + _MAX_OPTIONS]):
+            if label[2] != chr(ord("a") + k):
+                break
+            run.append(label)
+        ends = [start for start, _, _ in run[1:]] + [len(question)]
+        texts = tuple(
+            _without_dollar(tidy_answer(question[end:next_start].split("\n\n")[0].strip(" ,;")))
+            for (_, end, _), next_start in zip(run, ends, strict=True)
+        )
+        if len(run) > 1 and all(texts) and len(set(map(answer_key, texts))) == len(texts):
+            return texts
+    return ()
+
+
+def _without_dollar(text: str) -> str:
+    """Return a text without the one dollar sign at its end: "42$" of "$(A) 30 (B) 42$"."""
+    return text[:-1].rstrip() if text.endswith("$") and text.count("$") == 1 else text
+
+
+def named_choices(answer: str, choices: Sequence[str]) -> frozenset[int] | None:
+    """Return the positions (from 0) of the options that an answer names.
+
+    Parameters
+    ----------
+    answer : str
+        An answer as `final_answer` gives it, or as a suite states it.
+    choices : sequence of str
+        Texts of the options, in order.
+
+    Returns
+    -------
+    frozenset of int or None
+        Several for "A and C", all others for the option "all of the above". None where no option
+        is named, where letter and text disagree, and where letter and text are of two options.
+    """
+    answer = tidy_answer(to_plain_text(tidy_answer(answer)))[:_MAX_CHARACTERS]
+    answer = _ARE_RIGHT_RE.sub("", answer)
+    by_text = _choice_of_text(answer, choices)
+    by_letter = _choice_of_letter(answer, choices)
+    if by_text is not None and by_letter is not None and by_text != by_letter:
+        return None
+    single = by_text if by_text is not None else by_letter
+    if single is not None:
+        if _ALL_RE.fullmatch(choices[single]) and len(choices) > 2:
+            return frozenset(range(len(choices))) - {single}
+        return frozenset([single])
+    return _several_choices(answer, choices)
+
+
+def choice_in_reply(text: str, choices: Sequence[str]) -> frozenset[int] | None:
+    """Return the options that a whole reply gives as its answer; None where none is clear.
+
+    The final answer decides. Where it names no option, the last sentence does if it mentions one
+    option alone and denies nothing.
+    """
+    named = named_choices(text, choices) if len(text) <= _MAX_SHORT_REPLY else None
+    if named is not None:
+        return named
+    if (closing := _closing_choice(text, choices)) is not None:
+        return named_choices(choices[closing], choices)
+    answer = final_answer(text)
+    if answer is not None and answer.isdecimal() and marked_answer(text)[0] is None:
+        answer = None  # a number of the reasoning is no position
+    named = None if answer is None else named_choices(answer, choices)
+    spans = sentence_spans(text[-_MAX_CHARACTERS:])
+    if answer is not None and (match := _LETTER_ANSWER_RE.fullmatch(answer)) and match[3]:
+        return named  # a letter with the text of another option is neither
+    if named is not None or not spans:
+        return named
+    sentence = text[-_MAX_CHARACTERS:][slice(*spans[-1])]
+    letter_matches = {m[1].upper() for m in re.finditer(r"[(\[]([A-Za-z])[)\]]", sentence)}
+    opening = _OPENING_RE.match(text)
+    if opening and (named := named_choices(opening[1] or opening[2], choices)) is not None:
+        return named
+    if _NEGATION_RE.search(sentence) or len(letter_matches) > 1:
+        return None
+    mentioned = [i for i, choice in enumerate(choices) if _word_key(choice) in _word_key(sentence)]
+    longest = [
+        i
+        for i in mentioned
+        if not any(i != j and answer_key(choices[i]) in answer_key(choices[j]) for j in mentioned)
+    ]
+    if letter_matches:
+        position = ord(letter_matches.pop()) - ord("A")
+        is_clear = position < len(choices) and set(longest) <= {position}
+        return frozenset([position]) if is_clear else None
+    return frozenset(longest) if len(longest) == 1 else None
+
+
+def _closing_choice(text: str, choices: Sequence[str]) -> int | None:
+    """Return the option that closes a reply without a marker: "so it has to be a blotter"."""
+    spans = sentence_spans(text[-_MAX_CHARACTERS:])
+    if not spans or marked_answer(text)[0] is not None:
+        return None
+    if letter := _CLOSING_LETTER_RE.search(text[-200:]):
+        position = ord((letter[1] or letter[2] or letter[3]).lower()) - ord("a")
+        return position if position < len(choices) else None
+    sentence = text[-_MAX_CHARACTERS:][slice(*spans[-1])]
+    conclusion = _SO_RE.split(sentence)[-1]
+    places = [m[0] for m in _CLOSING_POSITION_RE.finditer(conclusion)]
+    if len(places) == 1 and _IT_IS_RE.match(conclusion) and not _NEGATION_RE.search(conclusion):
+        return _choice_of_letter(places[0], choices)
+    if _NEGATION_RE.search(sentence):
+        return None
+    places = [m[0] for m in _CLOSING_POSITION_RE.finditer(sentence)]
+    if len({place.lower() for place in places}) == 1 and _IS_RIGHT_RE.search(
+        _CLOSING_POSITION_RE.sub("", sentence)
+    ):
+        return _choice_of_letter(places[0], choices)
+    sentence = _word_key(sentence)
+    stated = [
+        i
+        for i, choice in enumerate(choices)
+        if re.search(
+            rf"\s(?:is|be|are|choose|pick|was|were) {re.escape(_word_key(choice).strip())} $",
+            sentence,
+        )
+    ]
+    return stated[0] if len(stated) == 1 else None
+
+
+def _word_key(text: str) -> str:
+    """Return the words of a text between spaces, for finding one text in another."""
+    return f" {answer_key(_SIGN_RE.sub(' ', text))} "
+
+
+def choice_text(positions: frozenset[int], choices: Sequence[str]) -> str:
+    """Return how options are written: "(b) stress", "(a) ice, (c) snow"."""
+    return ", ".join(f"({chr(ord('a') + i)}) {choices[i]}" for i in sorted(positions))
+
+
+def _choice_of_text(answer: str, choices: Sequence[str]) -> int | None:
+    """Return the one option whose text an answer is."""
+    key = answer_key(answer)
+    equal = [i for i, choice in enumerate(choices) if answer_key(choice) == key]
+    if len(equal) == 1:
+        return equal[0]
+    if _LETTER_ANSWER_RE.fullmatch(answer):
+        return None
+    same = [i for i, choice in enumerate(choices) if same_answer(choice, answer)]
+    return same[0] if len(same) == 1 else None
+
+
+def _choice_of_letter(answer: str, choices: Sequence[str]) -> int | None:
+    """Return the option of a letter or position, and of its text where it is given too."""
+    if position_match := _POSITION_RE.fullmatch(answer):
+        word, digits = position_match[1], position_match[2]
+        position = (
+            int(digits) - 1
+            if digits
+            else len(choices) - 1
+            if word.lower() == "last"
+            else _POSITION_WORDS.index(word.lower())
+        )
+        return position if 0 <= position < len(choices) else None
+    if (
+        answer.isdecimal()
+        and len(answer) <= 2
+        and not any(any(c.isdigit() for c in choice) for choice in choices)
+    ):
+        return int(answer) - 1 if 1 <= int(answer) <= len(choices) else None
+    match = _LETTER_ANSWER_RE.fullmatch(answer)
+    if match is None:
+        trailing = re.fullmatch(r"(?s)(.{1,400}?)\s*[(\[]([A-Za-z])[)\]]", answer)
+        if trailing is None or _LETTER_RE.search(trailing[1]):
+            return None
+        letter, rest = trailing[2], trailing[1]
+    else:
+        letter, rest = match[1] or match[2], match[3]
+    position = ord(letter.lower()) - ord("a")
+    if position >= len(choices):
+        return None
+    rest = tidy_answer(rest)
+    if rest and not _is_text_of(rest, position, choices):
+        return None
+    return position
+
+
+def _is_text_of(text: str, position: int, choices: Sequence[str]) -> bool:
+    """Return whether a text beside a letter is its option's, in whole or with more words."""
+    others = [i for i in range(len(choices)) if i != position]
+    if same_answer(text, choices[position]):
+        return True
+    key = _word_key(text)
+    return _word_key(choices[position]) in key and not any(
+        _word_key(choices[i]) in key and _word_key(choices[i]) not in _word_key(choices[position])
+        for i in others
+    )
+
+
+def _several_choices(answer: str, choices: Sequence[str]) -> frozenset[int] | None:
+    """Return the options of "A and C", "stress, joy", "all of the above"."""
+    if _ALL_RE.fullmatch(answer) and " " in answer:
+        return frozenset(range(len(choices)))
+    if _NONE_RE.fullmatch(answer):
+        none_positions = [i for i, choice in enumerate(choices) if _NONE_RE.fullmatch(choice)]
+        return frozenset(none_positions if len(none_positions) == 1 else ())
+    if re.fullmatch(r"[A-J]{2,10}", answer) and list(answer) == sorted(set(answer)):
+        positions = frozenset(ord(letter) - ord("A") for letter in answer)  # "ACD"
+        return positions if max(positions) < len(choices) else None
+    if _LETTERS_RE.fullmatch(answer):
+        letters = re.findall(r"(?i)(?<![a-z])[a-z](?![a-z])", answer)
+        positions = frozenset(ord(letter.lower()) - ord("a") for letter in letters)
+        return positions if max(positions) < len(choices) else None
+    pieces = [part for part in re.split(r"\s*[,;]\s*(?:and\s+)?|\s+and\s+", answer) if part]
+    pieces = [re.sub(r"(?i)^both\s+", "", part) for part in pieces]
+    if not 2 <= len(pieces) <= len(choices):
+        return None
+    named = [
+        _choice_of_text(part, choices)
+        if _choice_of_text(part, choices) is not None
+        else _choice_of_letter(part, choices)
+        for part in pieces
+    ]
+    positions = frozenset(i for i in named if i is not None)
+    return positions if None not in named and len(positions) == len(pieces) else None

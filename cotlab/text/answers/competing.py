@@ -1,0 +1,362 @@
+"""Which of several numbers in a sentence answers the question.
+
+"So he needs 12 boxes to pack all 96 eggs": the question counts boxes, "all 96 eggs" is what is
+given. Where neither the question nor the sentence tells, no number does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from cotlab.text.answers.dates import find_dates
+from cotlab.text.answers.quantities import (
+    BELOW_ZERO_RE,
+    Quantity,
+    find_numbers,
+    read_noun,
+    read_quantity,
+)
+from cotlab.text.answers.question import TOGETHER, ExpectedAnswer, read_expected
+from cotlab.text.answers.reading import tidy_answer, to_plain_text
+from cotlab.text.steps import label_spans, sentence_spans
+
+_MAX_CHARACTERS = 1000
+"""Characters at the end of a sentence that are read."""
+# "is ", "= ", "a total of ", "leaves " right before a number
+_STATES_RE = re.compile(
+    r"(?i)(?:\b(?:is|are|was|were|be|been|equals?|becomes?|gives?|giving|yields?|gets?"
+    r"|(?:leaves|leaving)(?: (?:it|him|her|them|us|me|you))?(?: with)?"
+    r"|therefore|hence|thus|makes|making|comes? (?:out )?to|amounts? to|totals?"
+    r"|(?:total|sum|equal|average) (?:of|to)"
+    r")|[=≈:→])\s*(?:about|approximately|roughly|around|exactly|only|just|at|a total of|equal to"
+    r"|[*$\\(]){0,4}\s*$"
+)
+# "all ", "out of the ", "of his " before a number that is given
+_GIVEN_RE = re.compile(
+    r"(?i)(?:\b(?:all|out of|both)(?: of)?(?: the| his| her| its| their| these| those)?"
+    r"|\b(?:of|on|in|over|for|with|from|by|at|to|each|every|after|before|than|during|within|per)"
+    r" (?:the|his|her|its|their|our|my|your|these|those|each|every|all)(?: \w+)?"
+    r"|\b(?:the|his|her|its|their|these|those) (?:other|first|last|remaining|original)"
+    r")\s*[*$\\(]{0,3}$"
+)
+# "in ", "for each of the " before a number that says more about the one before
+_PREPOSITION_RE = re.compile(
+    r"(?i)\b(?:in|on|at|for|from|of|over|per|after|before|with|within|during|every|each|than|all"
+    r"|among|across|by|per)\s(?:(?:the|all|each|every|his|her|its|their|a|an|of|these|those|about"
+    r"|a total of|[a-z]{2,}ing)\s){0,3}[*$\\(]{0,3}$"
+)
+# "= $" before the result of a computation
+_EQUALS_RE = re.compile(r"[=≈]\s*\W{0,3}\s*$")
+# "48 + 16 = " before 64
+_COMPUTATION_BEFORE_RE = re.compile(
+    r"\d[^=≈\d\\^_{}]{0,20}?(?:[-+*/×÷]|\bx\b|\\times|\\cdot|\\div)[^=≈\d\\^_{}]{0,9}\d"
+    r"[^=≈\\^_{}]{0,40}[=≈]\s*\W{0,3}\s*$"
+)
+# " apples left", " dollars in total" after the number that a sentence comes to
+_TOTAL_RE = re.compile(
+    r"(?i)(?:\s[a-z-]+){0,3}?\s(?:left|remaining|remain|back|altogether"
+    r"|(?:in|of) change|in (?:total|all))\b"
+)
+# "in ", "over the " before "5 weeks"
+_PERIOD_RE = re.compile(
+    r"(?i)\b(?:in|over|for|during|within|throughout|across|after|every|each|per)"
+    r"\s(?:the\s|all\s|those\s)?(?:\w+\s)?$"
+)
+# " longer than" after "15 minutes"
+_COMPARED_RE = re.compile(
+    r"(?i)\s(?:longer|later|earlier|taller|older|younger|faster|slower) than\b"
+)
+# "by " of "rose by 20%", " increase" of "20% increase"
+_BY_RE = re.compile(r"(?i)\bby\s(?:about |roughly |exactly |only |a total of )?[*$\\(]{0,3}$")
+_CHANGE_RE = re.compile(
+    r"(?i)[*$)\\]{0,3}\s(?:increase|decrease|rise|drop|fall|discount|reduction|gain|loss|growth"
+    r"|more|less|higher|lower|cheaper)\b"
+)
+# "increase is " before 20%
+_CHANGE_IS_RE = re.compile(
+    r"(?i)\b(?:increase|decrease|rise|drop|fall|discount|reduction|gain|loss|growth|change)\s"
+    r"(?:is|was|of|equals)\s[*$(\\]{0,3}$"
+)
+_MORE_THAN_RE = re.compile(r"(?i)\s(?:more|fewer|less)\s(?:[a-z]+\s){0,2}than\b")
+_MORE = frozenset({"more", "fewer", "less", "difference"})
+_BOLD_RE = re.compile(r"\*\*[^*\n]{1,80}\*\*")
+# " (40 regular and 5 overtime)." at the end of a sentence
+_BRACKETS_AT_END_RE = re.compile(r"(?<=\w)\s\([^()]{3,200}\)[\s.!*]{0,4}$")
+# ", " or " and " between clauses
+# " because 10 - 4 = 6" after the answer
+_BECAUSE_RE = re.compile(r"(?i)(?<=\w),?\s(?:because|since)\s(?=[^\w.,]{0,3}\d)")
+_CLAUSE_END_RE = re.compile(r"[,;:]\s|\s(?:and|while|but|so|whereas)\s")
+_PART_JOINT_RE = re.compile(r",?\s+(?:and\s+)?")
+_LIST_JOINT_RE = re.compile(r"\s?(?:,|,?\s(?:and|or)\b)\s*")
+# "\\(x = 5\\)", "$2$"
+_MATHS_RE = re.compile(
+    r"\\\(((?:(?!\\\().){1,400}?)\\\)|\\\[((?:(?!\\\[).){1,400}?)\\\]|(?<![\w\\$])\$(?!\s)"
+    r"([^$\n]{1,300}?)(?<![\s\\])\$(?![\d$])",
+    re.DOTALL,
+)
+# "<<16-3=13>>" of solutions that name their computations
+_COMPUTATION_RE = re.compile(r"<<[^<>\n]{1,200}>>")
+
+
+def find_main_value(text: str, question: str = "") -> tuple[int, int] | None:
+    """Return the range of the number, date or time that the last sentence with one gives.
+
+    Raises
+    ------
+    LookupError
+        Where several compete and neither the sentence nor the question tells.
+    """
+    text = _without_labels(text)
+    for start, end in reversed(sentence_spans(text)):
+        start = max(start, end - _MAX_CHARACTERS)
+        if spans := _values(text[start:end]):
+            chosen = _choose(text[start:end], spans, read_expected(question))
+            if chosen is None:
+                raise LookupError
+            return _outside_formulas(text, start + chosen[0], start + chosen[1])
+    return None
+
+
+def _outside_formulas(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return a range without the sign before a formula ("$2$"), if it is not within a formula.
+
+    Raises
+    ------
+    LookupError
+        Where a number is only a part of a formula: the 2 of "$2x^2$".
+    """
+    for (first, last), value in _formula_values(text):
+        if start < last and first < end:
+            if value is None or end <= value[0]:
+                raise LookupError
+            return max(start, value[0]), (min(end, value[1]) if end <= last else end)
+    return start, end
+
+
+def _values(sentence: str) -> list[tuple[int, int]]:
+    """Return the ranges of numbers, dates and times; "1 hour and 30 minutes" is one."""
+    spans = list(find_dates(sentence))
+    spans += [
+        span
+        for span in find_numbers(sentence)
+        if not any(start < span[1] and span[0] < end for start, end in spans)
+    ]
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if below := BELOW_ZERO_RE.match(sentence, end):
+            end = below.end()
+        if (
+            joined
+            and _PART_JOINT_RE.fullmatch(sentence, joined[-1][1], start)
+            and any(c.isalpha() for c in sentence[slice(*joined[-1])])
+            and read_quantity(sentence[joined[-1][0] : end])
+        ):
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _choose(
+    sentence: str, spans: list[tuple[int, int]], expected: ExpectedAnswer
+) -> tuple[int, int] | None:
+    """Return the one range that answers; None where that is not certain."""
+    for reason in (_BRACKETS_AT_END_RE.search(sentence), _BECAUSE_RE.search(sentence)):
+        stated = [span for span in spans if reason and span[0] < reason.start()]
+        if not stated or stated == spans:
+            continue
+        is_computed = _COMPUTATION_BEFORE_RE.search(sentence[: spans[-1][0]])
+        if is_computed and not any(_n_values(sentence, [span, spans[-1]]) == 1 for span in stated):
+            return None  # "He can skip 4 because 10 - 4 = 6": which of them it is, is not certain
+        spans = stated
+    if _n_values(sentence, spans) == 1 or _EQUALS_RE.search(sentence[: spans[-1][0]]):
+        return spans[-1]
+    all_matching = _matching(sentence, spans, expected)
+    if computed := [span for span in spans if _COMPUTATION_BEFORE_RE.search(sentence[: span[0]])]:
+        later = [span for span in spans if span > computed[-1]]
+        if computed[-1] in all_matching or not set(later) & set(all_matching):
+            return computed[-1]
+    matching = [
+        span
+        for span in all_matching
+        if not (_GIVEN_RE.search(sentence[: span[0]]) or _is_difference(sentence, span, expected))
+        or expected.label
+    ]
+    if matching and _n_values(sentence, matching) == 1:
+        return matching[-1]
+    candidates = matching or spans
+    for marked in (_changes(sentence, candidates, expected), _bold(sentence, candidates)):
+        if marked and _n_values(sentence, marked) == 1:
+            return marked[-1]
+    in_clause = _in_clause_of_question(sentence, candidates, expected)
+    if in_clause and _n_values(sentence, in_clause) == 1:
+        return in_clause[-1]
+    not_given = [span for span in candidates if not _is_given(sentence, span)]
+    if matching and not_given and _n_values(sentence, not_given) == 1:
+        return not_given[-1]
+    for i in range(len(spans) - 1, -1, -1):
+        if spans[i] in candidates and _STATES_RE.search(sentence[: spans[i][0]]):
+            return _list_from(sentence, spans[i:])
+        if not (
+            _PREPOSITION_RE.search(sentence[: spans[i][0]])
+            or _is_given(sentence, spans[i])
+            or _LIST_JOINT_RE.fullmatch(sentence[spans[i - 1][1] : spans[i][0]] if i else "")
+            or (matching and spans[i] not in matching)
+        ):
+            break
+    if not_given and _n_values(sentence, not_given) == 1:
+        return not_given[-1]
+    totals = [span for span in not_given if _TOTAL_RE.match(sentence, span[1])]
+    if totals and _n_values(sentence, totals) == 1:
+        return totals[-1]
+    return None if any(c.isalpha() for c in sentence) else spans[-1]
+
+
+def _is_difference(sentence: str, span: tuple[int, int], expected: ExpectedAnswer) -> bool:
+    """Return whether a number is a difference ("5 more than Bob") that the question leaves out."""
+    if _COMPARED_RE.match(sentence, span[1]):
+        return True
+    return not expected.terms & _MORE and bool(_MORE_THAN_RE.match(sentence, span[1]))
+
+
+def _changes(
+    sentence: str, spans: list[tuple[int, int]], expected: ExpectedAnswer
+) -> list[tuple[int, int]]:
+    """Return the numbers by which something changes, where the question asks by how much."""
+    if not expected.is_change:
+        return []
+    return [
+        span
+        for span in spans
+        if _BY_RE.search(sentence[: span[0]])
+        or _CHANGE_RE.match(sentence, span[1])
+        or _CHANGE_IS_RE.search(sentence[: span[0]])
+    ]
+
+
+def _bold(sentence: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the numbers in bold ("**17 apples**")."""
+    marked = [match.span() for match in _BOLD_RE.finditer(sentence)]
+    return [span for span in spans if any(a <= span[0] < b for a, b in marked)]
+
+
+def _in_clause_of_question(
+    sentence: str, spans: list[tuple[int, int]], expected: ExpectedAnswer
+) -> list[tuple[int, int]]:
+    """Return the numbers whose clause says what the question says: "in April", "together"."""
+    if any(
+        _LIST_JOINT_RE.fullmatch(sentence, first[1], second[0]) for first, second in pairwise(spans)
+    ):
+        return []
+    ends = [m.start() for m in _CLAUSE_END_RE.finditer(sentence)] + [len(sentence)]
+    clauses: list[tuple[tuple[int, int], frozenset[str]]] = []
+    subject = ""
+    for span in spans:
+        start = max((end for end in ends if end < span[0]), default=0)
+        end = min(end for end in ends if end >= span[0])
+        if re.search(r"[a-z]{2,}", _CLAUSE_END_RE.sub("", sentence[start : span[0]]).lower()):
+            clause_start = sentence[start : span[0]]
+            has_subject = bool(re.search(r"[A-Z]|\b(?:the|an?|his|her|its|their)\s", clause_start))
+            subject = clause_start if has_subject else f"{subject} {clause_start}"
+        tokens = re.findall(r"[a-z]{3,}", f"{subject} {sentence[span[0] : end]}".lower())
+        terms = frozenset(
+            "together" if token in TOGETHER else token.removesuffix("s") for token in tokens
+        )
+        clauses.append((span, terms & expected.terms))
+    if "together" in expected.terms:
+        return [span for span, terms in clauses if "together" in terms]
+    common = frozenset.intersection(*(terms for _, terms in clauses))
+    best = [span for span, terms in clauses if terms - common]
+    return best if len(best) < len(spans) else []
+
+
+def _is_given(sentence: str, span: tuple[int, int]) -> bool:
+    """Return whether a number is of what is given ("all 96 eggs"), or a period ("in 5 weeks")."""
+    before = sentence[: span[0]]
+    if _GIVEN_RE.search(before):
+        return True
+    quantity = read_quantity(sentence[slice(*span)]) if _PERIOD_RE.search(before) else None
+    return quantity is not None and any(
+        dims[0][0] in ("time", "month") for dims, _ in quantity.units if len(dims) == 1
+    )
+
+
+def _list_from(sentence: str, spans: list[tuple[int, int]]) -> tuple[int, int] | None:
+    """Return a stated number with those that it is listed with ("2 and 5"), to the end."""
+    first, *others = spans
+    end = first[1]
+    for start, next_end in others:
+        if not _LIST_JOINT_RE.fullmatch(sentence, end, start):
+            break
+        end = next_end
+    if end == first[1]:
+        return first
+    return (first[0], end) if not sentence[end:].strip(" .!*$)") else None
+
+
+def _matching(
+    sentence: str, spans: list[tuple[int, int]], expected: ExpectedAnswer
+) -> list[tuple[int, int]]:
+    """Return the ranges that are of the kind that is asked for; all that fit best."""
+    if expected.is_date:
+        return [span for span in spans if span in set(find_dates(sentence))]
+    if expected.label:
+        label = re.escape(expected.label)
+        after_label = re.compile(
+            rf"(?i)\b{label}s?\s(?:of|is|was|are|were|will be|=|:|at)\s\W{{0,3}}$"
+        )
+        labelled_spans = [span for span in spans if after_label.search(sentence[: span[0]])]
+        if labelled_spans:
+            return labelled_spans
+    scores = [_fit(sentence, span, expected) for span in spans]
+    best = max(scores)
+    return [span for span, score in zip(spans, scores, strict=True) if score == best > 0]
+
+
+def _fit(sentence: str, span: tuple[int, int], expected: ExpectedAnswer) -> int:
+    """Return how many of the nouns that are asked for follow a number, or that its unit fits."""
+    value = sentence[slice(*span)]
+    digits_end = max((m.end() for m in re.finditer(r"\d", value)), default=0)
+    rest = re.split(r"[,.;:!?()]", sentence[span[0] + digits_end :][:80])[0].strip("*$\\ ")
+    nouns, _ = read_noun(rest)
+    quantity = read_quantity(value)
+    score = len(nouns & expected.nouns)
+    if quantity and any(
+        base in expected.dimensions for dims, _ in quantity.units for base, _ in dims
+    ):
+        score += 1
+    return score
+
+
+def _n_values(sentence: str, spans: list[tuple[int, int]]) -> int:
+    """Return how many different values ranges have; "18" and "$18" are the same."""
+    readings = [read_quantity(sentence[slice(*span)]) for span in spans]
+    return len(
+        {
+            reading.value if isinstance(reading, Quantity) else sentence[slice(*span)]
+            for reading, span in zip(readings, spans, strict=True)
+        }
+    )
+
+
+def _without_labels(text: str) -> str:
+    """Return a text of the same length without step labels and named computations."""
+    text = _COMPUTATION_RE.sub(lambda match: "=" + " " * (len(match[0]) - 1), text)
+    characters = list(text)
+    for start, end in label_spans(text):
+        characters[start:end] = " " * (end - start)
+    return "".join(characters)
+
+
+def _formula_values(text: str) -> Iterator[tuple[tuple[int, int], tuple[int, int] | None]]:
+    """Yield the ranges of formulas and of the one value that each states: 5 of "$x = 5$"."""
+    for match in _MATHS_RE.finditer(text):
+        body = next(group for group in match.groups() if group is not None)
+        if match[0][0] == "$" and re.search(r"(?<!\\)\b[a-z]{3,}\s[a-z]+\s", body):
+            continue  # "$5 and he pays $"
+        value = re.split(r"[=≈]|\\approx\b", body)[-1]
+        is_value = read_quantity(to_plain_text(tidy_answer(value))) is not None
+        end = match.end() - (1 if match[0][-1] == "$" else 2)
+        yield match.span(), (end - len(value), end) if is_value else None

@@ -1,0 +1,80 @@
+"""What a reply that was cut off states as its answer: nothing, unless it says so in full."""
+
+from __future__ import annotations
+
+import re
+
+from cotlab.text.answers.boxes import box_spans
+from cotlab.text.answers.extract import final_answer, marked_answer, same_answer
+from cotlab.text.steps import sentence_spans
+
+_MAX_STATEMENTS = 200
+# "answer is", "Answer:", "answer to the question is", "\boxed{", "#### ", "A: "
+_STATEMENT_RE = re.compile(
+    r"(?i)(\banswers?\"?[*_]{0,2}(?:\s+to\s+(?:the|this)\s+(?:question|problem))?\s*"
+    r"(?:\bis\b|\bare\b|[:=]|[*_]{0,2}\s*$))"
+    r"|\b(?:is|are)\s+(?:the|my)\s+(?:(?:final|correct|right)\s+)?answer\b"
+    r"|\b(?:correct|right|best)\s+(?:option|choice)\s+is\b"
+    r"|\\(?:boxed|fbox)\s{0,3}\{|(?m:^)\s{0,3}####\s"
+    r"|(?m:^)[ \t>*_#-]{0,8}(?:A|Ans)(?:\*\*)?[ \t]?:",
+    re.MULTILINE,
+)
+# "Thus, the final " of "Thus, the final answer is"; not "if the ", "to find the ", "Step 1 "
+_OPENING_RE = re.compile(
+    r"(?i)(?:^|[.\n:;!?>*_({\[\"“–—-]|\b(?:so|thus|therefore|hence|and|then|conclusion|finally|means)\b,?"
+    r"|[⟹→])[\s*_]*(?:(?:the|my|our)\s+)?(?:(?:final|correct|right)\s+)*$"
+)
+# what takes an answer back, or goes on to look for another
+_RETRACTION_RE = re.compile(
+    r"(?i)\b(?:wait|hmm+|actually|hold on|however|but|wrong|incorrect|mistaken?|mistakes|error"
+    r"|not (?:right|correct)|correction|sorry|oops|second thought|start over"
+    r"|double[- ]check\w*|re-?(?:check|calculat|comput|consider|think|do|examin|evaluat)\w*)\b"
+)
+# the end of a sentence that no further token can change: "18 eggs.", not "18."
+_SENTENCE_END_RE = re.compile(r"(?:[^\d\s.][.!?]|[!?])[\s*_\"'”’)]*$")
+
+
+def stated_answer_text(text: str) -> str:
+    r"""Return a cut-off reply up to the end of the sentence that states its answer.
+
+    Returns
+    -------
+    str
+        Empty where no answer is stated in full: without a marker ("the answer is", a closed
+        ``\boxed{}``, "#### 18"), where the cut may be within the answer, where reasoning in
+        ``<think>`` did not end, where two statements differ, and where a later sentence takes the
+        answer back.
+
+    Examples
+    --------
+    >>> stated_answer_text("3 + 4 = 7. So the answer is 7. Let me")
+    '3 + 4 = 7. So the answer is 7.'
+    >>> stated_answer_text("To find the answer: 3 + 4 = 7. Then")
+    ''
+    """
+    _, think, after = text.rpartition("</think>")
+    if "<think" in (after if think else text):
+        return ""
+    reply = after if think else text
+    starts, ends = [start for start, _ in sentence_spans(reply)], _complete_ends(reply)
+    stated, answers = "", list[str | None]()
+    for match in list(_STATEMENT_RE.finditer(reply))[-_MAX_STATEMENTS:]:
+        if match[1] and not _OPENING_RE.search(reply[max(0, match.start() - 40) : match.start()]):
+            continue
+        # a header's answer is in the sentence that follows it
+        for end in [end for end in ends if end >= match.end()][:2]:
+            statement = reply[max(i for i in starts if i <= match.end()) : end]
+            if marked_answer(statement)[0] is not None:
+                stated = reply[:end]
+                answers.append(final_answer(statement))
+                break
+    differ = any(same_answer(answers[-1], answer) is False for answer in answers)
+    return "" if differ or _RETRACTION_RE.search(reply[len(stated) :]) else stated
+
+
+def _complete_ends(text: str) -> list[int]:
+    """Return where sentences and boxes end that the cut cannot have changed, in order."""
+    ends = [end for _, end in sentence_spans(text)]
+    if ends and text[ends[-1] :].find("\n") < 0 and not _SENTENCE_END_RE.search(text):
+        ends.pop()
+    return sorted({*ends, *(end + 1 for _, end in box_spans(text))})

@@ -1,0 +1,52 @@
+"""Notes, asides, conditions and second forms that follow an answer."""
+
+from __future__ import annotations
+
+import re
+
+# " (As a check: 27 × 3 = 81.)" after a sentence, " (9 * 3 = 27)" after an answer
+ASIDE_RE = re.compile(
+    r"(?<=[.!?*])\s+\((?![^()\n]*\b[Aa]nswer\b)[A-Z][^()\n]{2,300}\)?[\s.*]{0,4}$"
+    r"|(?<=\w)\s+\((?:(?:since|because|as|check|note|for|from)\b)?[^()\n]{1,200}=[^()\n]{1,200}\)?"
+    r"[\s.*]{0,4}$"
+    r"|(?<=[\w$)}])(?:,\s+not\s+[^(),]{1,60}|\s+\((?:not|rather than)\s[^()\n]{1,60}\)?)"
+    r"[\s.*]{0,4}$"
+)
+# " (before fees and taxes)" after an answer, ", valid for $n \\ne 1$" after a formula
+_CONDITION_RE = re.compile(
+    r"(?<=[\w*%$])\s+\((?:before|after|excluding|including|ignoring|assuming|without|not counting)"
+    r"\b[^()\n]{1,200}\)[\s.*]{0,4}$"
+    r"|,?\s+(?:valid\s+)?(?:for|where|when|provided)\s+\$?[^\s$.]{1,20}\s?(?:≠|\\neq?\b)[^$.\n]{1,40}\$?[\s.]{0,4}$"
+)
+# "Note that this is smaller" after a formula
+_REMARK_RE = re.compile(r"(?<=[$)\].])\s+Note that\s[^\d$\\=\n]{1,200}$")
+# "units" after a formula
+UNITS_RE = re.compile(r"(?<=[$)\]])\s+units?[\s.]{0,4}$")
+# "Check: 2(3) + (-2) = 4", "Note: in 12 instalments" as a last paragraph
+_NOTE_PARAGRAPH_RE = re.compile(
+    r"\n\s{0,9}\n[>*_ ]{0,4}(?:Note|Check|Verification|Remark|Caveat)\b[*_]{0,3}:"
+    r"[^\n]{1,400}\s{0,9}$"
+)
+_REMARK_PATTERNS = (_NOTE_PARAGRAPH_RE, ASIDE_RE, _CONDITION_RE, _REMARK_RE)
+_MAX_REMARK_CHARACTERS = 1_000
+"""Characters at a text's end in which remarks are looked for; the longest has fewer."""
+# ". To verify, 27 × 3 = 81" after a marked answer
+NEXT_SENTENCE_RE = re.compile(
+    r"(?<=[\w$])\s\((?:approximately|approx\.?|about|roughly|[≈~])\s?[^()]{1,60}\)?$"
+    r"|(?<=[a-z])\s\(\d[^()=]{1,60}\sand\s\d[^()=]{1,60}\)?[\s.]{0,3}$"
+    r"|(?<=\d)\.\s+(?:To|Check(?:ing)?|Verif\w+|Note|This|That|Since|Because|So|Indeed|We|It|As|If"
+    r"|But|Also|For)\b:?\s.{1,300}$"
+)
+# ", i.e. 60°", " (or equivalently 0.5)" at the end of an answer
+SECOND_FORM_RE = re.compile(
+    r"(?:\s?[,;]|\s\(|\s)\s?(?:i\.e\.|that is|or equivalently|equivalently|or|which is"
+    r"(?: the same as| equal to)?),?\s([^;()]{1,60}?)\)?[\s.]{0,3}$"
+    r"|\s\(([^;()=]{1,60})\)[\s.]{0,3}$"
+)
+
+
+def without_remarks(text: str) -> str:
+    """Return a text without notes, asides and conditions after its answer."""
+    for pattern in _REMARK_PATTERNS:
+        text = text[:-_MAX_REMARK_CHARACTERS] + pattern.sub("", text[-_MAX_REMARK_CHARACTERS:])
+    return text

@@ -1,0 +1,102 @@
+"""Days, properties and names that the last sentence of a reply states: "It will be a Tuesday"."""
+
+from __future__ import annotations
+
+import re
+
+from cotlab.text.answers.statements import COPULA_RE, DENIAL_RE, after_conclusion, plain_sentence
+from cotlab.text.written_numbers import word_list
+
+_OPINION_RE = re.compile(
+    r"(?i)(?<!\bi\s)(?<!\bwe\s)\b(?:thinks?|believes?|says?|said|claims?|claimed|thought)\b"
+)
+_DAYS = "Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday"
+_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+# "It will be a Tuesday", "that day falls on a Sunday"
+_DAY_RE = re.compile(
+    r"(?:^|[\s,])(?:[Ii]t|[Tt]hat|[Tt]his|[Tt]oday|[Tt]omorrow|(?:[Tt]he|[Hh]er|[Hh]is|[Tt]heir)\s"
+    r"(?:[\w']+\s){0,6}?(?:day|date|birthday|party|meeting|month|Christmas|one|weekday)"
+    rf"|(?:{_MONTHS})\s\d{{1,2}}(?:,?\s\d{{4}})?)(?:\s[a-z]+){{0,3}}?"
+    r"(?:['’]s|\s(?:is|be|was|falls|fell|lands))\s(?:(?:on|in|a|an|therefore|thus)\s){0,2}"
+    rf"({_DAYS}|{_MONTHS})$"
+)
+_ADJECTIVES = (
+    "even|odd|increasing|decreasing|convergent|divergent|rational|irrational|continuous"
+    "|discontinuous|prime|composite|injective|surjective|bijective|linear|quadratic|cubic"
+    "|isosceles|equilateral|scalene|acute|obtuse|symmetric|reflexive|transitive|consistent"
+    "|inconsistent|dependent|independent|geometric|arithmetic"
+)
+# "is an even function", "is an irrational number"
+_PROPERTY_RE = re.compile(
+    rf"(?i)\b(?:is|are)\s(?:an?\s)?({_ADJECTIVES})"
+    r"(?:\s(?:function|number|triangle|series|integer|system|equation|matrix|relation|events?"
+    r"|sequence|progression|integral|set|variables?|polynomial|map))?s?$"
+)
+# "is an ellipse", "is called Maria", "was Marie Curie"
+_PREDICATE_RE = re.compile(
+    r"(?i:\b(?:is|was|are|be|called|named))\s(?:(?:therefore|thus|then|clearly|called|named)\s)?"
+    r"(?:(?P<article>an?|the)\s)?(?P<words>[A-Za-z][\w'’.-]*(?:\s[A-Za-z][\w'’.-]*){0,3})$"
+)
+# "Lake Baikal" of "Lake Baikal is the deepest lake"
+_SUBJECT_RE = re.compile(
+    r"^(?:(?:So|Thus|Hence|Therefore),?\s)?((?!It\b|That\b|This\b|The\b|These\b|There\b|So\b|He\b"
+    r"|She\b|They\b|We\b|You\b|I\b|Its\b|His\b|Her\b|My\b|Our\b)"
+    r"[A-Z][\w'’.-]{1,20}(?:\s(?:(?:of|de|van|da)\s)?[A-Z][\w'’.-]{0,20}){0,3})"
+    r"\s(?:is|was)\s(?:therefore\s)?the\s[a-z][^,;:=\d]{2,60}$"
+)
+# "Jane Austen" of "It was written by Jane Austen"
+_AGENT_RE = re.compile(
+    r"\b(?:was|is|were|are)\s(?:first\s|originally\s)?[a-z]{3,14}\sby\s"
+    r"([A-Z][\w'’.-]{0,20}(?:\s(?:(?:of|de|van|da)\s)?[A-Z][\w'’.-]{0,20}){0,3})$"
+)
+_VAGUE = frozenset(
+    word_list(
+        "answer solution result value number one it true false correct incorrect right wrong yes no"
+        " same different possible impossible following unique clear given finite infinite empty"
+        " undefined unknown zero none many few enough complete done proof"
+    )
+)
+_PRONOUN_RE = re.compile(r"(?i)\b(?:i|we|you|he|she|they|one|some|there|which|who|that)\s\w+$")
+
+
+def closing_day(sentence: str) -> str | None:
+    """Return the day of the week or the month that a sentence ends by stating."""
+    plain = plain_sentence(sentence[-400:])
+    if DENIAL_RE.search(plain) or len(re.findall(rf"\b(?:{_DAYS})\b", plain)) > 1:
+        return None
+    match = _DAY_RE.search(plain)
+    return match[1] if match else None
+
+
+def closing_word(sentence: str) -> str | None:
+    """Return the day, property, name or noun that a sentence ends by stating."""
+    plain = re.sub(r"\s\([^()\d]{1,40}\)$", "", plain_sentence(sentence))
+    if verb := re.fullmatch(r"(?:[A-Z]\w* ){1,3}(?:\w+ ){0,3}(converges|diverges)", plain):
+        return verb[1] if not DENIAL_RE.search(plain) else None
+    if not plain or len(plain) > 200 or DENIAL_RE.search(plain) or "?" in sentence:
+        return None
+    if match := _PROPERTY_RE.search(plain):
+        others = re.findall(rf"\b(?:{_ADJECTIVES})\b", plain[: match.start()])
+        return None if others or re.search(r"(?i)\b(?:or|and)\b", plain) else match[1]
+    for pattern in (_SUBJECT_RE, _AGENT_RE):
+        named = pattern.search(plain)
+        if named and not _VAGUE & {word.lower() for word in named[1].split()}:
+            return named[1]
+    match = _PREDICATE_RE.search(plain)
+    if (
+        match is None
+        or _OPINION_RE.search(plain)
+        or re.search(r"\d", match[0])
+        or _PRONOUN_RE.search(plain[: match.start()])
+    ):
+        return None
+    tokens = match["words"].split()
+    subject = plain[: match.start()]
+    if COPULA_RE.search(after_conclusion(subject)) or not re.search(r"[A-Za-z]{3,}", subject):
+        return None
+    if _VAGUE & {token.lower() for token in tokens} or tokens[-1].lower().endswith("ly"):
+        return None
+    is_name = all(token[0].isupper() or token in ("of", "the", "de", "van") for token in tokens)
+    is_noun = bool(match["article"]) and len(tokens) <= 2 and len(subject.split()) <= 8
+    is_short = len(plain.split()) <= 6 and len(tokens) <= 2
+    return " ".join(tokens) if is_name or is_noun or is_short else None

@@ -1,0 +1,329 @@
+"""The answer to an item: extracted with its options in mind, and compared with its targets.
+
+An item may list options (``choices`` in its meta, or in its question) and several right answers
+(``targets`` in its meta: any of them, or all where ``match`` is "all").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from cotlab.core.types import Item
+from cotlab.text.answers.choices import choice_in_reply, choice_text, find_choices, named_choices
+from cotlab.text.answers.extract import final_answer, same_answer
+from cotlab.text.answers.formulas import read_formula
+from cotlab.text.answers.notation import matching_brackets, split_items
+from cotlab.text.answers.quantities import read_quantity
+from cotlab.text.answers.question import expected_unit, expects_set
+from cotlab.text.answers.reading import answer_key, tidy_answer, to_plain_text
+from cotlab.text.written_units import find_units
+
+_BETWEEN_PARTS_RE = re.compile(r"\s*[,;]\s*(?:and\s+)?|\s+and\s+|\s*&\s*")
+"""Between the parts of an answer that lists several."""
+# "x = 2" of "x = 2, y = 5"
+_ASSIGNMENT_RE = re.compile(r"(?:^|,\s*|\sand\s)\s*([A-Za-z])\s?=\s?([^=,]{1,40}?)(?=$|,|\sand\s)")
+_VALUE_PATTERN = r"-?\d+(?:\.\d+)?(?:\s?/\s?\d+)?"
+# "x = 3", "y = -2", "t = 1/2"
+_SOLUTION_RE = re.compile(rf"(?<![\w\)])([A-Za-z])\s?=\s?({_VALUE_PATTERN})(?![\w(+*^/])")
+# "x = 3, y = -2", "x = 3, x = 1 and x = 2", "z = 3" and "y = 2" on lines of their own
+_SOLUTIONS_RE = re.compile(
+    rf"{_SOLUTION_RE.pattern}(?:(?:[\s,;]|\band\b|\bor\b|[-•]\s){{1,9}}"
+    rf"{_SOLUTION_RE.pattern}){{1,5}}"
+)
+_MARKUP_RE = re.compile(r"[*$`]")
+# "Check: 2(3) + (-2) = 4" as a last paragraph
+_CHECK_RE = re.compile(r"(?i)\n\s{0,9}[>*_ ]{0,4}(?:check|verification|verify|note)\b[^\n]*\s*$")
+# "12.5%"
+_PERCENT_RE = re.compile(r"(-?\d{1,15}(?:\.\d{1,15})?)\s?(?:%|percent)")
+_ASKS_PERCENT_RE = re.compile(r"(?i)percent|%")
+_ALL_THAT_APPLY_RE = re.compile(r"(?i)\b(?:select|choose|mark|tick|check) all\b|\ball that apply\b")
+_FIND_PATTERN = "valueof|find|compute|whatis|determine|evaluate|calculate"
+"""What stands before the name of what a question wants, without spaces."""
+# "x", not the "a" of "find a number"
+_ONE_LETTER_RE = re.compile(r"(?<![A-Za-z\\'’])[A-Zb-z](?![A-Za-z'’])")
+# "y and x", "(y, x)": another order than that of points
+_REVERSED_RE = re.compile(r"\b(?:y|z)\$?\s?(?:,|and)\s?\$?x\b|\bz\$?\s?(?:,|and)\s?\$?y\b")
+# "x_1 = 1" of "x_1 = 1, x_2 = 6"
+_INDEXED_RE = re.compile(r"([A-Za-z])_?\{?([1-9])\}?\s?=\s?([^=]{1,60})")
+# "5 out of 12", "1 in 6"
+_OUT_OF_RE = re.compile(r"(\d{1,6}) (out of|in)(?: (?:a total of|every))? (\d{1,6})")
+# "(x, y)"
+_ORDER_RE = re.compile(r"\(([A-Za-z](?:\s?,\s?[A-Za-z]){1,5})\)")
+
+
+def item_choices(item: Item) -> tuple[str, ...]:
+    """Return the texts of an item's options in order; empty where its answer is open.
+
+    Options that are read from a question count only where the ground truth is one of them.
+    """
+    listed = item.meta.get("choices")
+    if isinstance(listed, Sequence) and not isinstance(listed, str):
+        texts = tuple(text for text in listed if isinstance(text, str) and text.strip())
+        return texts if len(texts) == len(listed) > 1 else ()
+    choices = find_choices(item.question)
+    if choices and item.answer is not None and named_choices(item.answer, choices) is None:
+        return ()
+    return choices
+
+
+def item_targets(item: Item) -> tuple[str, ...]:
+    """Return the right answers of an item: its ``targets`` where its meta lists some."""
+    listed = item.meta.get("targets")
+    if isinstance(listed, Sequence) and not isinstance(listed, str):
+        texts = tuple(text for text in listed if isinstance(text, str) and text.strip())
+        if texts:
+            return texts
+    return () if item.answer is None else (item.answer,)
+
+
+def answer_to(item: Item, text: str) -> str | None:
+    """Extract the answer to an item from a whole reply.
+
+    Parameters
+    ----------
+    item : Item
+        The item that the reply is to.
+    text : str
+        The reply, or what it says after an answer cue.
+
+    Returns
+    -------
+    str or None
+        The ground truth where the reply is exactly that; the option as "(b) stress" where the reply
+        names it by letter, text or position; else as `final_answer`.
+    """
+    body = tidy_answer(text)
+    for target in item_targets(item):
+        if body and answer_key(body) == answer_key(tidy_answer(target)) and body.isascii():
+            text = target
+    choices = item_choices(item)
+    if not choices and (solutions := _closing_solutions(item, text)):
+        return solutions
+    if choices:
+        positions = choice_in_reply(text, choices)
+        if positions:
+            return choice_text(positions, choices)
+    if any(text is target for target in item_targets(item)):
+        return text
+    return final_answer(text, item.question)
+
+
+def _closing_solutions(item: Item, text: str) -> str | None:
+    """Return "x = 3, y = -2" or "{3, 1, 2}" where a reply ends by solving for several values.
+
+    Only where the ground truth is a list, and the reply has no marked answer.
+    """
+    n_parts = {_count_parts(target) for target in item_targets(item)}
+    if n_parts <= {0, 1} or "\\boxed" in text:
+        return None
+    plain = to_plain_text(_MARKUP_RE.sub("", _CHECK_RE.sub("", text[-2000:])))
+    match = next(reversed(list(_SOLUTIONS_RE.finditer(plain))), None)
+    if match is None or re.search(r"[\d=]", plain[match.end() :]):
+        return None
+    solutions = _SOLUTION_RE.findall(match[0])
+    names, values = [name for name, _ in solutions], [value for _, value in solutions]
+    if len(solutions) not in n_parts:
+        return None
+    if len(set(names)) == 1:
+        return f"{{{', '.join(values)}}}"
+    is_one_each = len(set(names)) == len(names) and not re.search(r"\bor\b", match[0])
+    return ", ".join(f"{name} = {value}" for name, value in solutions) if is_one_each else None
+
+
+def _count_parts(target: str) -> int:
+    """Return how many values a list has; 0 for another ground truth."""
+    plain = to_plain_text(tidy_answer(target))
+    if plain[:1] and plain[:1] in "({" and matching_brackets(plain):
+        return len(split_items(plain[1:-1]))
+    items = split_items(plain) if len(plain) <= 200 and read_quantity(plain) is None else ()
+    return len(items) if all(map(read_formula, items)) else 0
+
+
+def answer_as_written(item: Item, text: str) -> str | None:
+    """Extract an answer in the words of the reply: "b" where `answer_to` says "(b) ice".
+
+    None where what the reply has as its final answer is not the option that `answer_to` reads.
+    """
+    answer, written_answer = answer_to(item, text), final_answer(text, item.question)
+    if written_answer == answer or not item_choices(item):
+        return written_answer
+    return written_answer if same_answer_to(item, answer, written_answer) else None
+
+
+def is_right_answer(item: Item, answer: str | None) -> bool | None:
+    """Return whether an answer is right; None where it, or the item's ground truth, is missing."""
+    targets = item_targets(item)
+    if not targets:
+        return None
+    verdicts = [
+        same_answer_to(item, answer, _with_expected_unit(item, answer, target))
+        for target in targets
+    ]
+    if item.meta.get("match") == "all" and len(targets) > 1:
+        return None if answer is None else _names_all(item, answer, targets)
+    if True in verdicts:
+        return True
+    return False if False in verdicts else None
+
+
+def _names_all(item: Item, answer: str, targets: Sequence[str]) -> bool:
+    """Return whether the pieces of an answer are the targets, in any order."""
+    pieces = [part for part in _BETWEEN_PARTS_RE.split(tidy_answer(answer)) if part]
+    matches = [
+        {i for i, target in enumerate(targets) if same_answer_to(item, part, target)}
+        for part in pieces
+    ]
+    return all(matches) and set().union(*matches) == set(range(len(targets)))
+
+
+def _with_expected_unit(item: Item, answer: str | None, target: str) -> str:
+    """Return a bare number with the unit that the question asks for, where the answer has another.
+
+    "18 minutes" is not 18 where the question asks how many hours.
+    """
+    unit = expected_unit(item.question)
+    if unit == "dozen":
+        return f"{target} dozen" if re.search(r"\d\s?dozen\b", answer or "") else target
+    given = read_quantity(to_plain_text(tidy_answer(answer))) if unit and answer else None
+    bare = read_quantity(to_plain_text(tidy_answer(target))) if given and given.units else None
+    if bare is None or given is None or bare.units or bare.nouns:
+        return target
+    dimensions = {dims for dims, _ in given.units}
+    same = [size for dims, size in find_units(unit) if dims in dimensions]
+    is_radian = (("radian", 1),) in dimensions and any(
+        dims == (("angle", 1),) for dims, _ in find_units(unit)
+    )
+    return f"{target} {unit}" if same or is_radian else target
+
+
+def _as_set(text: str, *, of_lists: bool = False) -> str:
+    """Return "2, 5", or with ``of_lists`` "(1, 2), (2, 1)", as a set; other text as it is."""
+    plain = to_plain_text(tidy_answer(text))
+    if len(plain) > 200 or "=" in plain or read_quantity(plain):
+        return text
+    if plain[:1] in "([{" and matching_brackets(plain):
+        return text
+    items = split_items(plain)
+    are_lists = [
+        item[:1] in "([{" and matching_brackets(item) and len(split_items(item[1:-1])) > 1
+        for item in items
+    ]
+    is_set = len(items) > 1 and (all(are_lists) if of_lists else not any(are_lists))
+    return f"{{{plain}}}" if is_set else text
+
+
+def _in_order(text: str, other: str, item: Item) -> str:
+    """Return "x = 2, y = 5" as (2, 5) where the question or the ground truth orders x and y."""
+    plain = to_plain_text(tidy_answer(text))
+    values = dict(_ASSIGNMENT_RE.findall(plain))
+    if len(values) < 2 or "(" not in other:
+        return text
+    for source in (item.answer or "", item.question):
+        for order in _ORDER_RE.findall(to_plain_text(source)):
+            names = re.findall(r"[A-Za-z]", order)
+            if sorted(names) == sorted(values):
+                return "(" + ", ".join(values[name].strip() for name in names) + ")"
+    letters = sorted(values)
+    mentioned = list(dict.fromkeys(_ONE_LETTER_RE.findall(to_plain_text(item.question))))
+    names = [name for name in mentioned if name in values]
+    is_run = ord(letters[-1]) - ord(letters[0]) == len(letters) - 1
+    is_point = set(letters) <= set("xyz") and not _REVERSED_RE.search(item.question)
+    if names == letters or (is_run and (is_point or not names)):  # "Solve for x and y"
+        return "(" + ", ".join(values[name].strip() for name in letters) + ")"
+    return text
+
+
+def _without_indices(text: str, other: str) -> str:
+    """Return "x_1 = 1, x_2 = 6" as "1, 6" beside an answer without names; other text as it is."""
+    plain = to_plain_text(tidy_answer(text))
+    if len(plain) > 200 or plain.count("=") < 2 or "=" in other:
+        return text
+    matches = [_INDEXED_RE.fullmatch(item) for item in split_items(plain)]
+    by_index = {match[2]: match[3].strip() for match in matches if match}
+    letters = {match[1] for match in matches if match}
+    is_complete = sorted(by_index) == [str(i + 1) for i in range(len(matches))]
+    if not is_complete or len(letters) > 1 or not all(matches):
+        return text
+    return ", ".join(by_index[index] for index in sorted(by_index))
+
+
+def _as_fraction(text: str, other: str) -> str:
+    """Return "5 out of 12" as 5/12 beside a fraction; other text as it is."""
+    plain = to_plain_text(tidy_answer(text))
+    match = _OUT_OF_RE.fullmatch(plain)
+    formula = read_formula(to_plain_text(tidy_answer(other))) if match and len(other) < 60 else None
+    if match is None or formula is None or not re.search(r"[/.%]|frac", other):
+        return text
+    return f"{match[1]}/{match[3]}" if 0 < int(match[1]) <= int(match[3]) else text
+
+
+def _value_of_name(text: str, other: str, question: str) -> str:
+    """Return "12" for "x^3 = 12" where the question asks for x^3 and the other answer is bare."""
+    plain = to_plain_text(tidy_answer(text))
+    name, equals, value = plain.partition("=")
+    if not equals or "=" in value or "=" in other or len(plain) > 200:
+        return text
+    compact_name, compact_question = (
+        re.sub(r"[\s$*\\()]", "", part) for part in (name, to_plain_text(question[-600:]))
+    )
+    pattern = rf"(?i)(?:{_FIND_PATTERN}){re.escape(compact_name)}(?![a-z0-9^_])"
+    is_asked = re.search(pattern, compact_question)
+    is_given = (  # "x^4 - 16 = (x - 2)(...)" where the question has x^4 - 16
+        len(compact_name) > 3
+        and re.search(r"[-+*/^]", compact_name)
+        and compact_name in compact_question
+    )
+    return value.strip() if is_asked or is_given else text
+
+
+def _as_share(text: str, other: str, question: str) -> str:
+    """Return "50%" as 50/100 beside a number up to 1, where the question asks for no percentage.
+
+    "0.5%" is not the probability 1/2.
+    """
+    match = _PERCENT_RE.fullmatch(to_plain_text(tidy_answer(text)))
+    if match is None or not question or _ASKS_PERCENT_RE.search(question):
+        return text
+    quantity = read_quantity(to_plain_text(tidy_answer(other)))
+    is_share = quantity is not None and not quantity.units and abs(quantity.value) <= 1
+    return f"{match[1]}/100" if is_share else text
+
+
+def _sorted_letters(text: str, question: str) -> str:
+    """Return "DCA" as "ACD" where a question asks for all options that apply."""
+    tidy = tidy_answer(text)
+    is_several = re.fullmatch(r"[A-J]{2,10}", tidy) and len(set(tidy)) == len(tidy)
+    return "".join(sorted(tidy)) if is_several and _ALL_THAT_APPLY_RE.search(question) else text
+
+
+def same_answer_to(item: Item, first: str | None, second: str | None) -> bool | None:
+    """Return whether two answers to an item are the same, by its options where it has some."""
+    choices = item_choices(item)
+    if choices and first is not None and second is not None:
+        positions = [named_choices(answer, choices) for answer in (first, second)]
+        if any(named is not None for named in positions):
+            return positions[0] == positions[1]
+    if first is not None and second is not None:
+        keys = [answer_key(to_plain_text(tidy_answer(answer))) for answer in (first, second)]
+        if keys[0] and keys[0] == keys[1]:
+            return True
+        first, second = (_sorted_letters(answer, item.question) for answer in (first, second))
+        first, second = (
+            _as_share(first, second, item.question),
+            _as_share(second, first, item.question),
+        )
+        first, second = _in_order(first, second, item), _in_order(second, first, item)
+        first, second = _without_indices(first, second), _without_indices(second, first)
+        first, second = _as_fraction(first, second), _as_fraction(second, first)
+        first, second = (
+            _value_of_name(first, second, item.question),
+            _value_of_name(second, first, item.question),
+        )
+        if not choices and expects_set(item.question):
+            first, second = _as_set(first), _as_set(second)
+        elif not choices and (
+            not item.question.strip() or expects_set(item.question, of_lists=True)
+        ):
+            first, second = _as_set(first, of_lists=True), _as_set(second, of_lists=True)
+    return same_answer(first, second)

@@ -1,0 +1,1 @@
+"""Features of chains and of their steps as texts: length, wording, numbers, overlap, equations."""

@@ -1,0 +1,119 @@
+"""Figures on a page: drawn in the reader's theme, with caption, data, evidence and printed form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+import streamlit as st
+
+from cotlab.analysis.tables.declare import DEFAULT_CHOICE, FigureChoice
+from cotlab.core.registry import FIGURES
+from cotlab.core.resources import page_path
+from cotlab.ui.components import csv_button
+from cotlab.ui.figure_cache import cached_figure
+
+EvidenceLink = tuple[str, dict[str, str]]
+"""Page and query of a link to what a figure is computed from."""
+ClickHandler = Callable[[Sequence[Any]], None]
+"""Called with the custom data of a figure's mark."""
+
+
+class PaperFigure(NamedTuple):
+    """The figure of a run that the page Figures prints, from the same numbers."""
+
+    run: str
+    """Id of the run."""
+    name: str
+    """Name among the figures of a run."""
+    choice: FigureChoice = DEFAULT_CHOICE
+    """What the page that shows it has chosen."""
+
+    def query(self) -> dict[str, str]:
+        """Return the query of its address on the page Figures."""
+        return {"run": self.run, "figure": self.name, **self.choice.as_dict()}
+
+
+def show_figure(
+    name: str,
+    table: pd.DataFrame,
+    *,
+    key: str,
+    note: str = "",
+    evidence: EvidenceLink | None = None,
+    paper: PaperFigure | None = None,
+    on_click: ClickHandler | None = None,
+) -> None:
+    """Show a registered figure with its caption, its data, and links to evidence and print.
+
+    Parameters
+    ----------
+    name : str
+        Name of the figure in the registry.
+    table : DataFrame
+        The figure's data.
+    key : str
+        Key of the chart's widget, unique on the page.
+    note : str
+        Text after the figure's caption.
+    evidence : (str, dict) or None
+        Page and query of the link "Evidence".
+    paper : PaperFigure or None
+        What the link "Use in paper" opens; it must have the same table.
+    on_click : callable or None
+        Called with a mark's custom data when it is clicked, before the page runs again.
+    """
+    build_figure, widget_key = FIGURES[name], f"figure-{key}"
+
+    def handle_click() -> None:
+        points = st.session_state[widget_key]["selection"]["points"]
+        if points and on_click is not None and points[0].get("customdata"):
+            on_click(points[0]["customdata"])
+
+    st.plotly_chart(
+        cached_figure(name, table),
+        theme=None,
+        key=widget_key,
+        config={"displaylogo": False, "displayModeBar": False},
+        on_select="ignore" if on_click is None else handle_click,
+        selection_mode="points",
+    )
+    st.caption(" ".join(part for part in (build_figure.caption, note) if part))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        csv_button(name, table, key)
+        if evidence is not None:
+            evidence_page, query = evidence
+            st.page_link(
+                evidence_page, label="Evidence", icon=":material/fact_check:", query_params=query
+            )
+        if paper is not None:
+            st.page_link(
+                page_path("figures"),
+                label="Use in paper",
+                icon=":material/print:",
+                query_params=paper.query(),
+            )
+
+
+def show_run_figure(
+    name: str,
+    table: pd.DataFrame,
+    key: str,
+    row: dict[str, Any],
+    note: str = "",
+    on_click: ClickHandler | None = None,
+    *,
+    paper_name: str | None = "",
+    choice: FigureChoice = DEFAULT_CHOICE,
+) -> None:
+    """Show a registered figure whose evidence is the page of the run.
+
+    ``paper_name`` is its name among the figures of a run, by default that of the figure, and
+    ``choice`` what was chosen: by them the page Figures prints it. None: it has no printed form.
+    """
+    evidence = (page_path("run"), {"run": row["id"]})
+    paper = None
+    if paper_name is not None:
+        paper = PaperFigure(str(row["id"]), paper_name or name, choice)
+    show_figure(name, table, key=key, note=note, evidence=evidence, paper=paper, on_click=on_click)

@@ -1,0 +1,167 @@
+"""The page Evaluation: what tells, each signal with its worst mistakes, first wrong steps, runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from cotlab.analysis.evaluation.results import SignalResult, headline
+from cotlab.analysis.tables.evaluation import MAX_SIGNALS, signal_table
+from cotlab.core.resources import page_path
+from cotlab.stats.intervals import Interval
+from cotlab.ui import charts, components
+from cotlab.ui.components import interval_or_reason
+from cotlab.ui.evaluation.choose import EvaluationView
+from cotlab.ui.linked import PageLink, show_linked_frame
+from cotlab.ui.pickers import select_option
+from cotlab.ui.text import escape_markdown
+
+MEASURE_LABELS = {
+    "auroc": "AUROC",
+    "average_precision": "Average precision",
+    "tpr_at_1": "TPR at 1 % FPR",
+    "tpr_at_5": "TPR at 5 % FPR",
+}
+CALIBRATION_LABELS = {"brier": "Brier", "ece": "ECE"}
+
+
+def render_finding(view: EvaluationView) -> None:
+    """Show what tells in one sentence, and what a reader must know of it."""
+    result = view.result
+    tells = any(signal.beaten for signal in result.candidates)
+    (st.success if tells else st.info)(
+        escape_markdown(headline(result)),
+        icon=":material/check_circle:" if tells else ":material/info:",
+    )
+    st.caption(
+        f"{result.n} of {view.evaluation.n_chains} chains have a label of this target, from"
+        f" {result.n_questions} questions; {result.n_false} of them are to be found."
+    )
+
+
+def render_aurocs(view: EvaluationView) -> None:
+    """Show the AUROC of every signal; a click chooses the signal below."""
+
+    def choose_signal(customdata: Sequence[Any]) -> None:
+        st.query_params["signal"] = str(customdata[0])
+
+    n_hidden = len(view.result.signals) - MAX_SIGNALS
+    charts.show_figure(
+        "signal_aurocs",
+        signal_table(view.result),
+        key="signal-aurocs",
+        note=f"{n_hidden} signals of lower AUROC are in the list below." if n_hidden > 0 else "",
+        evidence=(page_path("run"), {"run": view.evaluation.runs[0]}),
+        on_click=choose_signal,
+    )
+
+
+def render_signal(view: EvaluationView) -> None:
+    """Choose a signal, and show its numbers, its domains and its worst mistakes."""
+    st.header("One signal")
+    by_name = {signal.name: signal for signal in view.result.signals}
+    default = max(
+        view.result.candidates or view.result.signals,
+        key=lambda signal: (len(signal.beaten), signal.auroc.point or 0.0),
+    )
+    labels = {name: f"{name}: {signal.verdict}" for name, signal in by_name.items()}
+    signal = view.signal_details(select_option("Signal", labels, "signal", default.name))
+    direction = " Lower is sounder, as these labels have it." if signal.is_flipped else ""
+    st.caption(escape_markdown(f"{signal.what}. {signal.verdict.capitalize()}.{direction}"))
+    rows = [(label, signal.measures[name]) for name, label in MEASURE_LABELS.items()]
+    rows += [(CALIBRATION_LABELS[name], i) for name, i in (signal.calibration or {}).items()]
+    rows += [(f"AUROC over {name}", i) for name, i in signal.differences.items()]
+    _show_intervals("measure", rows, f"measures-{signal.name}")
+    if signal.by_domain:
+        st.markdown("**By domain**")
+        _show_intervals("domain", list(signal.by_domain.items()), f"domains-{signal.name}")
+    _render_worst_mistakes(signal)
+
+
+def _show_intervals(column: str, rows: Sequence[tuple[str, Interval]], key: str) -> None:
+    frame = pd.DataFrame(
+        {
+            column: [name for name, _ in rows],
+            "value [95 % interval]": [interval_or_reason(interval) for _, interval in rows],
+            "questions": [interval.n for _, interval in rows],
+        }
+    )
+    components.show_table(frame, key, right_aligned_names=("value [95 % interval]",))
+
+
+def _render_worst_mistakes(signal: SignalResult) -> None:
+    st.markdown("**Worst mistakes**")
+    for title, keys in (
+        ("Ranked as soundest, though the target is false", signal.missed),
+        ("Ranked as least sound, though the target is true", signal.false_alarms),
+    ):
+        st.caption(f"{title}:")
+        if keys:
+            frame = pd.DataFrame(keys, columns=["run", "item"])[["item", "run"]]
+            links = [PageLink("item", (("run", run), ("item", item))) for run, item in keys]
+            key = f"mistakes-{signal.name}-{title}"
+            show_linked_frame(title, frame, {"item": links}, key=key)
+        else:
+            st.caption("none.")
+
+
+def render_locations(view: EvaluationView) -> None:
+    """Show how often each method names the first wrong step, or none."""
+    locations = view.result.locations
+    if not locations:
+        return
+    st.header("First wrong step")
+    frame = pd.DataFrame(
+        {
+            "method": [location.name for location in locations],
+            "exact": [interval_or_reason(location.measures.exact) for location in locations],
+            "none right": [interval_or_reason(r.measures.none_right) for r in locations],
+            "PB-F1": [interval_or_reason(location.measures.pb_f1) for location in locations],
+            "over position and length": [
+                "; ".join(interval_or_reason(i) for i in r.differences.values()) for r in locations
+            ],
+            "chains": [location.n for location in locations],
+            "undefined": [location.n_undefined for location in locations],
+        }
+    )
+    components.show_table(frame, "locations", right_aligned_names=("exact", "none right", "PB-F1"))
+    st.caption(
+        "Exact: share of the chains with a mistake whose first wrong step is named. None right:"
+        " share of the others for which none is. PB-F1: their harmonic mean, averaged over the"
+        " domains that have both kinds of chain."
+    )
+
+
+def render_run_differences(view: EvaluationView) -> None:
+    """Show the paired differences of each signal between the runs."""
+    differences = view.result.run_differences
+    if not differences:
+        return
+    st.header("Between runs")
+    frame = pd.DataFrame(
+        {
+            "signal": [row.signal for row in differences],
+            "run": [row.first for row in differences],
+            "other run": [row.second for row in differences],
+            "AUROC": [interval_or_reason(row.first_auroc) for row in differences],
+            "its AUROC": [interval_or_reason(row.second_auroc) for row in differences],
+            "difference": [interval_or_reason(row.difference) for row in differences],
+            "questions": [row.difference.n for row in differences],
+            "the same": ["chains" if r.is_same_chains else "questions" for r in differences],
+        }
+    )
+    components.show_table(frame, "run-differences", right_aligned_names=("difference",))
+    st.caption("AUROC of the other run minus that of the run, resampled together by question.")
+
+
+def render_notes(view: EvaluationView) -> None:
+    """Show the notes of the evaluation, and the command that prints the same."""
+    components.show_escaped_lines(view.evaluation.notes)
+    st.caption("The same from a terminal:")
+    runs = " ".join(view.evaluation.runs)
+    runs_text = f"--fit {' '.join(view.fit_runs)} --test {runs}" if view.fit_runs else runs
+    command = f"cotlab evaluate {runs_text} --target {view.result.target} --seed {view.key.seed}"
+    st.code(command, language="text", wrap_lines=True)

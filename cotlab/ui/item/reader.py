@@ -1,0 +1,144 @@
+"""What happens to an answer when one step of its chain changes: the chain, read step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from cotlab.analysis.tables.step_effects import (
+    given_chain,
+    measured_modes,
+    mode_scores,
+    step_effects,
+    strongest_step,
+)
+from cotlab.analysis.tables.step_replies import reply_pairs, step_replies
+from cotlab.core.types import Item
+from cotlab.ui import cached
+from cotlab.ui.item.chain import chain_sources
+from cotlab.ui.item.reader_data import ChainReading, reader_data
+
+_MODULE_FOLDER = Path(__file__).parent
+
+
+def read_chain(scores: pd.DataFrame, steps: Sequence[str]) -> ChainReading | None:
+    """Return the reading that the address asks for; None where nothing was measured.
+
+    Without a mode in the address it is the first that was measured, "corrupt" before others;
+    without a step the one with the largest effect.
+    """
+    modes = measured_modes(scores)
+    if not modes or not steps:
+        return None
+    requested_mode, requested_step = st.query_params.get("change"), st.query_params.get("step")
+    notes = []
+    mode = modes[0]
+    if requested_mode in modes:
+        mode = str(requested_mode)
+    elif requested_mode is not None:
+        notes.append("The change that the address asks for was not measured here.")
+    rows = mode_scores(scores, mode)
+    effects = step_effects(rows, len(steps))
+    step = strongest_step(effects)
+    if requested_step is not None:
+        if requested_step.isdecimal() and int(requested_step) < len(steps):
+            step = int(requested_step)
+        else:
+            notes.append("The chain has no step as the address asks for.")
+    pairs = reply_pairs(rows, step)
+    keys = dict.fromkeys(
+        [changed for _, changed, _ in pairs]
+        + [key for keys in rows[rows["step"] == step]["evidence"] for key in keys]
+    )
+    n_changed = len({changed for _, changed, _ in pairs})
+    return ChainReading(
+        mode=mode,
+        modes=tuple(modes),
+        steps=tuple(steps),
+        step=step,
+        effects=tuple(effects),
+        keys=tuple(keys),
+        n_changed_requests=n_changed,
+        note=" ".join(notes),
+    )
+
+
+def render_reader(
+    row: dict[str, Any],
+    item: Item,
+    scores: pd.DataFrame,
+    reading: ChainReading,
+    marks: Mapping[int, str] | None = None,
+    targets: Mapping[str, str] | None = None,
+) -> None:
+    """Show a chain with the effect of each step, and what is behind the chosen one.
+
+    Parameters
+    ----------
+    row, item, scores
+        The run, the item and its scores.
+    reading : ChainReading
+        What of it is shown.
+    marks : mapping of int to str, optional
+        What raters say of a step, from 0.
+    targets : mapping of str to str, optional
+        Further keys: the key of the container whose link or expander each activates.
+    """
+    exchanges = cached.logged_exchanges(reading.keys)
+    responses = cached.logged_responses(reading.keys)
+    plan = cached.parse_plan(row["plan"])
+    rows = mode_scores(scores, reading.mode)
+    pairs = reply_pairs(rows, reading.step)
+    changed_request = exchanges.get(pairs[0][1], (None, None))[0] if pairs else None
+    given = None
+    if pairs:
+        given = given_chain(
+            changed_request,
+            item.question,
+            reading.steps,
+            reading.step,
+            reading.mode,
+            plan.subject.form,
+        )
+    replies = step_replies(
+        item,
+        plan.subject,
+        reading.steps,
+        reading.step,
+        pairs,
+        exchanges,
+        responses,
+        rewrites_chain=reading.mode == "corrupt",
+    )
+    # one key a run, so that the next item replaces this one's chain in place: two readers beside
+    # each other, even for a moment, would both hear the keys
+    key = f"reader-{row['id']}"
+    _reader_component()(
+        key=key,
+        data=reader_data(reading, given, replies, marks or {}, targets or {}),
+        on_choice_change=lambda: _store_choice(key),
+    )
+
+
+def _store_choice(key: str) -> None:
+    """Write the choice that the component sent into the address."""
+    choice = st.session_state[key].get("choice") or {}
+    mode, step = choice.get("mode"), choice.get("step")
+    if isinstance(mode, str) and isinstance(step, int):
+        st.query_params.update({"change": mode, "step": str(step)})
+
+
+@cache
+def _reader_component() -> Any:
+    rows_css, rows_js = chain_sources()
+    return st.components.v2.component(
+        "cotlab_reader",
+        html='<div class="reader"></div>',
+        css=rows_css + (_MODULE_FOLDER / "reader.css").read_text("utf-8"),
+        js=rows_js + (_MODULE_FOLDER / "reader.js").read_text("utf-8"),
+    )

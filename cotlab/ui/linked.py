@@ -1,0 +1,141 @@
+"""The component of texts that link to pages: verdict, lamps, lists and tables.
+
+Its texts are set as text, never as HTML. A plain click on a link opens the page in this tab and
+session; the link has an address too, so that it can be copied or opened in another tab.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import pandas as pd
+import streamlit as st
+
+_FOLDER = Path(__file__).parent
+MAX_ROWS = 13
+"""Rows of a table of links above which it scrolls."""
+_ADDRESSES = {"home": "", "new_run": "new"}
+"""Addresses of pages whose file has another name."""
+
+
+class PageLink(NamedTuple):
+    """A page with its query."""
+
+    page: str
+    """Name of the page's file."""
+    query: tuple[tuple[str, str], ...] = ()
+    """Names and values of the address."""
+
+    @property
+    def address(self) -> str:
+        """Return the address of the page with its query."""
+        query_text = f"?{urlencode(self.query)}" if self.query else ""
+        return f"/{_ADDRESSES.get(self.page, self.page)}{query_text}"
+
+
+@cache
+def _linked_component() -> Any:
+    return st.components.v2.component(
+        "cotlab_linked",
+        html='<div class="linked"></div>',
+        css=(_FOLDER / "linked_view.css").read_text(),
+        js=(_FOLDER / "linked_view.js").read_text(),
+    )
+
+
+def show_linked(
+    view: str,
+    content: Mapping[str, Any],
+    *,
+    key: str,
+    on_tick: Callable[[list[str]], None] | None = None,
+) -> None:
+    """Show a view of linked texts; a click opens the page of a link.
+
+    Parameters
+    ----------
+    view : str
+        verdict, lamps, context, steps or table: what ``linked_view.js`` draws.
+    content : mapping
+        The view's texts, with a ``PageLink`` wherever one of them links.
+    key : str
+        Key of the component, unique on the page.
+    on_tick : callable, optional
+        Called with the ids of the ticked rows of a table with ``ticks``, after each change.
+    """
+    links: list[PageLink] = []
+    data = {"view": view, **_with_numbered_links(content, links)}
+    data["addresses"] = [link.address for link in links]
+    callbacks = {}
+    if on_tick is not None:
+        callbacks["on_ticked_change"] = partial(_send_ticks, key, on_tick)
+    _linked_component()(key=key, data=data, **callbacks)
+
+
+def show_linked_frame(
+    title: str,
+    frame: pd.DataFrame,
+    links: Mapping[str, Sequence[PageLink]],
+    *,
+    key: str,
+    number_names: Iterable[str] = (),
+    help_by_name: Mapping[str, str] | None = None,
+) -> None:
+    """Show a table whose cells link to pages: sorted by a click, read and opened by keyboard.
+
+    Parameters
+    ----------
+    title : str
+        Accessible name of the table.
+    frame : pd.DataFrame
+        Texts and numbers; a missing value is "n/a".
+    links : mapping
+        The links of a column's cells, one a row.
+    key : str
+        Key of the component, unique on the page.
+    number_names : iterable of str
+        Columns that are aligned at the right.
+    help_by_name : mapping, optional
+        What the head of a column says on hovering.
+    """
+    numbers, helps = set(number_names), help_by_name or {}
+    columns = [
+        {"title": str(name), "is_number": name in numbers, "help": helps.get(str(name), "")}
+        for name in frame.columns
+    ]
+    rows = [
+        [
+            {"text": _cell_text(value), **({"link": links[name][k]} if name in links else {})}
+            for name, value in zip(frame.columns, values, strict=True)
+        ]
+        for k, values in enumerate(frame.itertuples(index=False, name=None))
+    ]
+    content = {"title": title, "columns": columns, "rows": rows, "is_sortable": True}
+    show_linked("table", {**content, "is_tall": len(rows) > MAX_ROWS}, key=key)
+
+
+def _cell_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return "n/a" if pd.isna(value) else str(value)
+
+
+def _send_ticks(key: str, on_tick: Callable[[list[str]], None]) -> None:
+    ticked_ids = st.session_state[key].get("ticked") or []
+    on_tick([row_id for row_id in ticked_ids if isinstance(row_id, str)])
+
+
+def _with_numbered_links(value: Any, links: list[PageLink]) -> Any:
+    """Return the value with each link replaced by its number, and collect the links."""
+    if isinstance(value, PageLink):
+        links.append(value)
+        return len(links) - 1
+    if isinstance(value, Mapping):
+        return {name: _with_numbered_links(entry, links) for name, entry in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_with_numbered_links(entry, links) for entry in value]
+    return value

@@ -1,0 +1,103 @@
+"""The sidebar: every page by section, and the run that the pages of an analysis are about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import streamlit as st
+
+from cotlab.core.errors import StoreError, UnknownName
+from cotlab.core.resources import page_path
+from cotlab.store import read
+from cotlab.ui import cached
+from cotlab.ui.pickers import ANY
+from cotlab.ui.text import escape_markdown, shorten
+
+_RUN_KEY = "context-run"
+_MAX_RUN_CHARACTERS = 26
+
+
+class PageEntry(NamedTuple):
+    """A page of the navigation."""
+
+    name: str
+    """Name of its file in ``pages/``, and its address unless another is given."""
+    title: str
+    """Title in the sidebar and heading of the page."""
+    icon: str
+    """Name of a Material symbol."""
+    address: str | None = None
+    """Address, where it is not the name; "" is the page that opens first."""
+    is_hidden: bool = False
+    """Whether the sidebar leaves it out: a page that needs a run or an item in its address."""
+    takes_run: bool = False
+    """Whether it is about one run, which the link in the sidebar then keeps."""
+    is_blind: bool = False
+    """Whether the sidebar may not name a model beside it: its reader judges chains."""
+
+
+def streamlit_page(entry: PageEntry) -> st.Page:
+    """Return the page of an entry, as Streamlit's navigation takes it."""
+    return st.Page(
+        page_path(entry.name),
+        title=entry.title,
+        icon=f":material/{entry.icon}:",
+        url_path=entry.name if entry.address is None else entry.address or None,
+        default=entry.address == "",
+        visibility="hidden" if entry.is_hidden else "visible",
+    )
+
+
+def render_navigation(
+    sections: Mapping[str, Sequence[tuple[PageEntry, st.Page]]], current_page: st.Page
+) -> None:
+    """Show the links to the pages in the sidebar.
+
+    The last run in the address stays with the links to pages that are about one run.
+    """
+    row = _context_run()
+    is_blind = any(
+        entry.is_blind and page is current_page
+        for entries in sections.values()
+        for entry, page in entries
+    )
+    run_query = None if row is None or is_blind else {"run": str(row["id"])}
+    with st.sidebar, st.container(key="navigation", gap="xxsmall"):
+        for section, entries in sections.items():
+            st.caption(section)
+            for entry, page in entries:
+                if not entry.is_hidden:
+                    query = run_query if entry.takes_run else None
+                    st.page_link(page, query_params=query, width="stretch")
+                elif entry.name == "run" and row is not None and not is_blind:
+                    _render_run_link(entry, page, row)
+
+
+def _context_run() -> dict[str, object] | None:
+    """Return the run that the pages are about; None where none was opened yet."""
+    run_id = st.query_params.get("run")
+    if run_id in (None, "", ANY):
+        run_id = st.session_state.get(_RUN_KEY)
+    if run_id is None:
+        return None
+    try:
+        row: dict[str, object] = read.get_run(cached.store(), run_id)
+    except (UnknownName, StoreError):  # the page says so
+        return None
+    st.session_state[_RUN_KEY] = run_id
+    return row
+
+
+def _render_run_link(entry: PageEntry, page: st.Page, row: Mapping[str, object]) -> None:
+    """Show a link to the page of the run."""
+    name = str(row["name"] or str(row["model"]).rpartition("/")[2])
+    st.page_link(
+        page,
+        label=escape_markdown(shorten(f"{entry.title}: {name}", _MAX_RUN_CHARACTERS)),
+        query_params={"run": str(row["id"])},
+        width="stretch",
+        help=escape_markdown(
+            ", ".join(filter(None, (str(row["name"]), f"{row['model']}, run {row['id']}")))
+        ),
+    )

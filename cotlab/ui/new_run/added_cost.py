@@ -1,0 +1,85 @@
+"""What one more measure of a run would ask for and cost, beside the link that starts it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cotlab.core.errors import CotlabError
+from cotlab.core.types import Suite
+from cotlab.run.config import read_config
+from cotlab.run.launch import dry_run
+from cotlab.store import read
+from cotlab.ui import access, cached, components
+from cotlab.ui.new_run.measures import add_measure, load_run_settings
+
+N_SAMPLED_ITEMS = 8
+"""Items whose requests are counted; the others are taken to need as many each."""
+UNKNOWN_COST_TEXT = "requests and cost stand there before it starts"
+
+
+def added_cost_text(row: dict[str, Any], measure: str) -> str:
+    """Return "about 900 requests, $0, 40 s", or where these stand if they are not known.
+
+    The time is that of this run's requests, where none was answered from the response log.
+    """
+    if not access.has_role("admin"):  # who cannot start a run counts no requests
+        return UNKNOWN_COST_TEXT
+    return _cached_text(str(row["id"]), int(row["revision"]), measure)
+
+
+@cached.cache_by_store(64, "Counting requests")
+def _cached_text(run_id: str, revision: int, measure: str) -> str:
+    row = cached.run_row(run_id)
+    try:
+        added = _added_requests(row, measure)
+    except (CotlabError, ValueError):  # New run says what is wrong with these settings
+        return UNKNOWN_COST_TEXT
+    if added is None:
+        return UNKNOWN_COST_TEXT
+    n_requests, cost_micro = added
+    texts = [f"about {n_requests:,} requests", components.money_text(cost_micro)]
+    if (seconds := _seconds_per_request(row)) is not None:
+        texts.append(_duration_text(n_requests * seconds))
+    return ", ".join(texts)
+
+
+def _added_requests(row: dict[str, Any], measure: str) -> tuple[int, int] | None:
+    """Return the requests and micro-dollars that a measure adds; None where it adds nothing."""
+    stored = load_run_settings(row)
+    if stored.get("base_run") or stored.get("tuned_run"):
+        return None
+    store = cached.store()
+    items = [
+        cached.load_item(str(row["suite"]), item_id)
+        for item_id in read.list_run_items(store, str(row["id"]), N_SAMPLED_ITEMS)["id"]
+    ]
+    if not items:
+        return None
+    suite = Suite.from_items(str(row["suite_name"]), items)
+    changes = {"task_suite": suite.name, "limit": None, "sample": None}
+    counts = [
+        dry_run(read_config({**settings, **changes}), suite, store)[1]
+        for settings in (stored, add_measure(stored, measure))
+    ]
+    scale = int(row["n_items"]) / len(items)
+    n_added, cost_added = (
+        round(scale * (getattr(counts[1], name) - getattr(counts[0], name)))
+        for name in ("n_requests", "cost_micro")
+    )
+    return (n_added, cost_added) if n_added > 0 else None
+
+
+def _duration_text(seconds: float) -> str:
+    """Format a rough duration: "40 s", "12 min", "3 h"."""
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{max(1, seconds):.0f} s"
+
+
+def _seconds_per_request(row: dict[str, Any]) -> float | None:
+    """Return the mean time of a request of a run; None where a resume or the log blurs it."""
+    n_asked, ended_at = int(row["asked"]), row["ended_at"]
+    if n_asked < 1 or int(row["hits"]) or ended_at is None or ended_at != ended_at:
+        return None
+    return float(max(0.0, (ended_at - row["planned_at"]).total_seconds())) / n_asked

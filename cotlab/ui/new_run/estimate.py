@@ -1,0 +1,120 @@
+"""Page New run: what the run of a form would request and cost, and whether it can start."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from cotlab.core.errors import CotlabError
+from cotlab.core.types import ModelRef
+from cotlab.run.config import read_config, run_fields
+from cotlab.run.dryrun import RequestCount, plan_cautions
+from cotlab.run.form_choice import form_notes
+from cotlab.run.launch import dry_run, load_configured_suite
+from cotlab.run.unreadable_items import find_unreadable_items
+from cotlab.store.server_checks import find_latest_check
+from cotlab.ui import access, cached, components, suites
+from cotlab.ui.text import escape_markdown
+
+
+def _use_form_labels(message: str) -> str:
+    """Return a message about judged runs with the labels of the form instead of the flags."""
+    label_by_flag = {"--scorer judge": "the scorer judge", "--profile": "a rollout phase"}
+    judge_fields = [field for field in run_fields().values() if field.setting.section == "judge"]
+    label_by_flag |= {field.flag: field.setting.label for field in reversed(judge_fields)}
+    for flag, label in label_by_flag.items():
+        message = message.replace(f"{flag} RUN", label).replace(flag, label)
+    return message
+
+
+def _with_labels(message: str) -> str:
+    """Return a message with the labels of the form instead of the flags of the command."""
+    fields = [field for field in run_fields().values() if field.flag and field.setting.label]
+    for field in sorted(fields, key=lambda entry: -len(entry.flag)):
+        message = message.replace(field.flag, field.setting.label.partition(" (")[0])
+    return message
+
+
+def render_estimate(suite_choice: str, config: dict[str, Any]) -> bool:
+    """Show the dry run of these settings; return whether they make a run, else show the reason."""
+    access.require_role("admin")
+    if not config["scorer"] or not config["mode"]:
+        st.warning("Choose at least one scorer and one mode.")
+        return False
+    try:
+        config_json = json.dumps(config, sort_keys=True)
+        estimate = _cached_estimate(
+            str(cached.store().folder), suite_choice, config_json, _last_check_time(config)
+        )
+    except CotlabError as error:
+        st.error(escape_markdown(_use_form_labels(str(error))))
+        return False
+    request_count = estimate.request_count
+    labelled_numbers = [
+        ("Items", str(estimate.n_items)),
+        (
+            "Requests, about" if request_count.n_estimated_requests else "Requests",
+            f"{request_count.n_requests:,}",
+        ),
+        ("Estimated cost", f"~{components.money_text(request_count.cost_micro)}"),
+        ("At most", components.money_text(request_count.max_cost_micro)),
+    ]
+    if request_count.max_chain_cost_micro:
+        labelled_numbers += [
+            ("Output tokens of a chain, at most", f"{request_count.chain_tokens:,}"),
+            ("Chains, at most", components.money_text(request_count.max_chain_cost_micro)),
+        ]
+    components.show_numbers(labelled_numbers)
+    for caution in estimate.cautions:
+        st.warning(escape_markdown(_with_labels(caution)))
+    for note in estimate.form_notes:
+        st.info(escape_markdown(note))
+    if estimate.is_unreadable:
+        st.error("The model can read no item of this suite: choose another model or suite.")
+    return not estimate.is_unreadable
+
+
+class _RunEstimate(NamedTuple):
+    """A dry run as the page shows it."""
+
+    n_items: int
+    """Items that the run measures."""
+    request_count: RequestCount
+    """Requests and their cost."""
+    cautions: list[str]
+    """What the model cannot do for this run."""
+    form_notes: list[str]
+    """How the server would be asked, where its check decides that."""
+    is_unreadable: bool
+    """Whether the model can read no item of the suite."""
+
+
+@st.cache_data(show_spinner="Counting requests", max_entries=64)
+def _cached_estimate(
+    folder: str, suite_choice: str, config_json: str, last_check_time: str
+) -> _RunEstimate:
+    settings = json.loads(config_json)
+    suite = suites.load_chosen_suite(suite_choice)
+    if settings["base_run"] or settings["tuned_run"]:
+        suite = load_configured_suite(read_config(settings), cached.store())[0]
+    store, run_config = cached.store(), read_config({**settings, "task_suite": suite.name})
+    plan, request_count = dry_run(run_config, suite, store)
+    unreadable = find_unreadable_items(plan, suite)
+    return _RunEstimate(
+        len(plan.items_of(suite)),
+        request_count,
+        plan_cautions(plan, suite),
+        form_notes(run_config, plan, suite, store),
+        unreadable is not None and unreadable.is_all,
+    )
+
+
+def _last_check_time(config: dict[str, Any]) -> str:
+    """Return when a check last said how the server of the form is asked; "" where none decides."""
+    if config["form"] != "auto" or not config["base_url"]:
+        return ""
+    ref = ModelRef(config["provider"], str(config["model"]).strip(), base_url=config["base_url"])
+    check = find_latest_check(cached.store(), ref)
+    return str(check.checked_at) if check is not None else ""

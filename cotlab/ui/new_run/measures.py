@@ -1,0 +1,70 @@
+"""What a new run needs to measure what a lamp of the verdict, or a page, asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from cotlab.core.registry import SCORERS
+from cotlab.run.config import lower_to_maximum, read_config, stored_options
+from cotlab.ui.text import escape_markdown
+
+QUESTION_OPTIONS: dict[str, dict[str, Any]] = {
+    "change": {"scorer": "ablation", "mode": ("corrupt", "paraphrase")},
+    "control": {"scorer": "ablation", "mode": ("corrupt", "paraphrase")},
+    "suggestion": {"scorer": "unfaithfulness"},
+    "equations": {"scorer": "verification", "chain": "own"},
+}
+"""Scorer, modes and chain of each measure of the verdict."""
+
+
+def _added_options(measure: str | None) -> dict[str, Any] | None:
+    """Return what a measure of the verdict, or a scorer, adds to a run; None for no such one."""
+    if measure in QUESTION_OPTIONS:
+        return QUESTION_OPTIONS[measure]
+    return {"scorer": measure} if measure in SCORERS else None
+
+
+def load_run_settings(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that a run was started with; today's defaults for what it has none."""
+    defaults = read_config({}).model_dump(mode="json")
+    return lower_to_maximum({**defaults, **stored_options(row["config"])})
+
+
+def add_measure(stored: dict[str, Any], measure: str | None) -> dict[str, Any]:
+    """Return a run's settings with what one more measure needs; as they are for no measure.
+
+    What the run measured stays chosen, so that the new run has a verdict of its own: the response
+    log answers what was asked before, at no cost.
+    """
+    added = _added_options(measure)
+    if added is None:
+        return stored
+    scorers = list(stored["scorer"])
+    modes = list(stored["mode"]) if "ablation" in scorers else []
+    modes += [mode for mode in added.get("mode", ()) if mode not in modes]
+    settings = {
+        **stored,
+        "scorer": [*scorers, *[added["scorer"]] * (added["scorer"] not in scorers)],
+        "mode": modes or stored["mode"],
+    }
+    return settings | ({"chain": added["chain"]} if "chain" in added else {})
+
+
+def render_measure_note(cloned_run_id: str | None) -> None:
+    """Say what was added to the settings of the run, where the address asks for a measure."""
+    added = _added_options(st.query_params.get("measure"))
+    if cloned_run_id and added is not None:
+        st.info(
+            f"The settings are those of run {escape_markdown(cloned_run_id)} with the scorer"
+            f" {added['scorer']} added. Replies that the response log holds are not asked for, or"
+            " paid for, again; the count below has them too."
+        )
+    elif cloned_run_id and st.query_params.get("measure") == "model":
+        st.info(
+            "Choose another model, or a provider with its server: the suite and what is measured"
+            f" stay as in run {escape_markdown(cloned_run_id)}. The shipped organisms read suites"
+            " of their own words (wordproblems) alone."
+        )

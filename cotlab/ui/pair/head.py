@@ -1,0 +1,175 @@
+"""The head of the page Compare: what differs between two runs, in a sentence and a figure."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from cotlab.analysis.compare_verdict import PairVerdict, judge_pair
+from cotlab.analysis.verdict.pair_differences import (
+    PAIR_MEASURES,
+    HeadlineDifference,
+    points_text,
+)
+from cotlab.analysis.verdict.wording import noun_count, percent_number
+from cotlab.stats.intervals import Interval
+from cotlab.ui import cached, components, verdict
+from cotlab.ui.item.chain import chain_sources
+from cotlab.ui.text import shorten
+
+_FOLDER = Path(__file__).parent
+
+
+def run_names(base_row: dict[str, Any], other_row: dict[str, Any]) -> tuple[str, str]:
+    """Return how two runs are called: by their models, where these differ, else also by their ids.
+
+    Of an id the end is enough where it tells the two apart.
+    """
+    rows = (base_row, other_row)
+    models = [str(row["model"]) for row in rows]
+    names = [shorten(model.partition("/")[2] or model, 40) for model in models]
+    if names[0] == names[1]:
+        ids = [str(row["id"]) for row in rows]
+        ends = [run_id.rpartition("-")[2] for run_id in ids]
+        ends = ids if ends[0] == ends[1] else ends
+        names = [f"{name} · {shorten(end, 40)}" for name, end in zip(names, ends, strict=True)]
+    return names[0], names[1]
+
+
+def pair_verdict(base_row: dict[str, Any], other_row: dict[str, Any]) -> PairVerdict:
+    """Return what differs between two stored runs."""
+    names = run_names(base_row, other_row)
+    refusals = []
+    for name, row in zip(names, (base_row, other_row), strict=True):
+        result = verdict.run_verdict(row)
+        checks = result.evidence.failed_checks if result is not None else ()
+        refusals += [f"{check.reason} ({name})" for check in checks]
+    keys = [(str(row["id"]), int(row["revision"])) for row in (base_row, other_row)]
+    return _judge_cached(keys[0], keys[1], names, tuple(refusals), cached.validated_at())
+
+
+@cached.cache_by_store(32, "Comparing", copies_results=False)
+def _judge_cached(
+    base: tuple[str, int],
+    other: tuple[str, int],
+    names: tuple[str, str],
+    refusals: tuple[str, ...],
+    validated_at: int,
+) -> PairVerdict:
+    return judge_pair(cached.store(), base[0], other[0], names, refusals)
+
+
+def render_pair_verdict(result: PairVerdict, names: tuple[str, str], suite: str) -> None:
+    """Show the sentence on two runs, and each tested metric with its paired difference."""
+    _head_component()(
+        key="pair-head",
+        data={
+            "heading": result.headline,
+            "detail": result.detail,
+            "suite": suite,
+            "columns": [*(f"{name}, %" for name in names), "Difference, points"],
+            "differences": [_difference_row(entry) for entry in result.differences],
+            "caption": _caption(result, names),
+        },
+    )
+
+
+def difference_table(result: PairVerdict) -> pd.DataFrame:
+    """Return the figure's numbers, a row a metric."""
+    return pd.DataFrame(
+        [
+            {
+                "metric": entry.label,
+                "n": entry.row.n,
+                "base": entry.base.point,
+                "other": entry.other.point,
+                "difference": entry.difference.point,
+                "lo": entry.difference.lo,
+                "hi": entry.difference.hi,
+                "method": entry.difference.method,
+                "reason": entry.difference.reason,
+                "p_adjusted": entry.row.adjusted,
+                "validation": entry.validation,
+            }
+            for entry in result.differences
+        ]
+    )
+
+
+def _difference_row(entry: HeadlineDifference) -> dict[str, Any]:
+    difference = entry.difference
+    bounds = None
+    if difference.lo is not None and difference.hi is not None:
+        bounds = [difference.lo, difference.hi]
+    kind = {True: "worse", False: "better", None: "same"}[entry.is_worse]
+    words = {"worse": "worse", "better": "better", "same": "no difference beyond chance"}[kind]
+    text = "n/a" if difference.point is None else points_text(difference.point)
+    small = f"n/a: {difference.reason}" if difference.point is None else "no interval"
+    if bounds is not None:
+        small = f"[{points_text(bounds[0])}, {points_text(bounds[1])}]"
+    return {
+        "label": entry.label,
+        "note": f"n = {noun_count(entry.row.n, 'item')}; {entry.validation}",
+        "base": _share_cell(entry.base),
+        "other": _share_cell(entry.other),
+        "difference": {"text": text, "small": small},
+        "point": difference.point,
+        "bounds": bounds,
+        "kind": kind,
+        "name": f"{entry.label}: difference {text} points {small}, {words}",
+    }
+
+
+def _share_cell(share: Interval) -> dict[str, str]:
+    if share.point is None:
+        return {"text": "n/a", "small": ""}
+    small = "no interval"
+    if share.lo is not None and share.hi is not None:
+        small = f"[{percent_number(share.lo)}, {percent_number(share.hi)}]"
+    return {"text": percent_number(share.point), "small": small}
+
+
+def _caption(result: PairVerdict, names: tuple[str, str]) -> str:
+    if not result.differences:
+        return ""
+    methods = dict.fromkeys(
+        interval.method
+        for entry in result.differences
+        for interval in (entry.base, entry.difference)
+        if interval.lo is not None
+    )
+    lines = [
+        f"Orange: {names[1]} is worse beyond chance; blue: better; grey: no difference beyond"
+        " chance. p is corrected over these rows (Benjamini–Hochberg)."
+    ]
+    if methods:
+        lines.append(f"In brackets: 95 % intervals ({'; '.join(methods)}).")
+    if result.left_out:
+        lines.append(f"Not in the sentence, as not tested enough: {'; '.join(result.left_out)}.")
+    return " ".join(lines)
+
+
+def measure_label(measure: str) -> str:
+    """Return what a page calls a measure."""
+    return next((label for name, (label, _) in PAIR_MEASURES.items() if name == measure), measure)
+
+
+@cache
+def _head_component() -> Any:
+    _, rows_js = chain_sources()
+    return st.components.v2.component(
+        "cotlab_pair_head",
+        html='<div class="pair-head"></div>',
+        css=(_FOLDER / "head.css").read_text("utf-8"),
+        js=rows_js + (_FOLDER / "head.js").read_text("utf-8"),
+    )
+
+
+def render_verdict_data(result: PairVerdict) -> None:
+    """Offer the figure's numbers."""
+    if result.differences:
+        components.csv_button("compared-headlines", difference_table(result), "headlines")

@@ -1,0 +1,360 @@
+"""The items of two runs: filters, a list of links, and the chosen item's two chains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+import streamlit as st
+
+from cotlab.analysis.compare_outcomes import (
+    OUTCOMES,
+    ItemPair,
+    count_outcomes,
+    default_measure,
+    filter_item_pairs,
+    list_item_pairs,
+)
+from cotlab.analysis.compare_verdict import PairVerdict
+from cotlab.analysis.tables.step_replies import ModelAnswers
+from cotlab.analysis.verdict.pair_differences import points_text
+from cotlab.analysis.verdict.wording import percent_number
+from cotlab.store import read
+from cotlab.ui import cached
+from cotlab.ui.item.chain import chain_sources
+from cotlab.ui.item.reader_data import mode_labels
+from cotlab.ui.label.in_place import render_label_form
+from cotlab.ui.pair.chains import (
+    ChainSide,
+    load_side,
+    pair_data,
+    side_answers,
+    side_modes,
+    written_chain,
+)
+from cotlab.ui.pair.head import measure_label
+from cotlab.ui.text import shorten
+
+ROWS_PER_LIST = 12
+_FOLDER = Path(__file__).parent
+_ITEM_FOLDER = _FOLDER.parent / "item"
+_SUITE_ORDER = "suite"
+_MAX_SEARCH_CHARS = 200
+_COMPONENT_KEY = "pair-items"
+_CHOICE_PARAMS = ("item", "show", "q", "sort", "effect", "chain")
+"""What of the address a choice here changes."""
+Query = dict[str, list[str]]
+
+
+@st.fragment
+def render_item_pairs(
+    base_row: dict[str, Any],
+    other_row: dict[str, Any],
+    names: tuple[str, str],
+    result: PairVerdict,
+) -> None:
+    """Show the items of two runs, and the chains of the one that the address names."""
+    measure = _chosen_measure(result)
+    pairs = _cached_pairs(base_row, other_row, measure, result)
+    if not pairs:
+        st.info("The two runs share no item with the same question.")
+        return
+    view = st.query_params.get("show")
+    outcome = view if view in OUTCOMES else None
+    search = st.query_params.get("q", "")[:_MAX_SEARCH_CHARS]
+    by_difference = measure is not None and st.query_params.get("sort") != _SUITE_ORDER
+    rows = filter_item_pairs(pairs, outcome, search, by_difference=by_difference)
+    links: list[Query] = []
+    data = _list_data(pairs, rows, outcome, search, links)
+    data |= _sort_data(result, measure if by_difference else None, links)
+    chosen, note = _chosen_pair(pairs, rows)
+    position = next((i for i, pair in enumerate(rows) if pair == chosen), None)
+    data |= _page_data(rows, position, chosen, (base_row, other_row), measure, links)
+    data["note"] = note
+    data["pair"] = None
+    if chosen is not None:
+        data["pair"] = _pair_content(base_row, other_row, names, chosen, measure, links)
+    data["hrefs"] = [f"/compare?{urlencode(query, doseq=True)}" for query in links]
+    _items_component()(key=_COMPONENT_KEY, data=data, on_choice_change=_store_choice)
+    if chosen is not None:
+        _render_label_forms((base_row, other_row), names, chosen)
+
+
+def _render_label_forms(
+    run_rows: tuple[dict[str, Any], dict[str, Any]], names: tuple[str, str], pair: ItemPair
+) -> None:
+    with st.container(horizontal=True):
+        for row, name in zip(run_rows, names, strict=True):
+            item = cached.load_item(row["suite"], pair.item_id)
+            render_label_form(row, item, f"Label the chain of {name}")
+
+
+def _store_choice() -> None:
+    """Write into the address what the component sent: a link's query, or a text to search for."""
+    choice = st.session_state[_COMPONENT_KEY].get("choice") or {}
+    address, search = choice.get("address"), choice.get("search")
+    if isinstance(address, str):
+        sent = parse_qs(address)
+        names = {name: sent[name][0] if name in sent else None for name in _CHOICE_PARAMS}
+        st.query_params.from_dict(_query(**names))
+    elif isinstance(search, str):
+        st.query_params.from_dict(_query(q=search[:_MAX_SEARCH_CHARS] or None, item=None))
+
+
+def _query(**changes: str | None) -> Query:
+    """Return the address with other values; None removes one."""
+    query = {name: st.query_params.get_all(name) for name in st.query_params}
+    for name, value in changes.items():
+        query.pop(name, None)
+        if value is not None:
+            query[name] = [value]
+    return query
+
+
+def _link(links: list[Query], **changes: str | None) -> int:
+    links.append(_query(**changes))
+    return len(links) - 1
+
+
+def _chosen_measure(result: PairVerdict) -> str | None:
+    requested = st.query_params.get("sort")
+    if requested in {entry.measure for entry in result.differences}:
+        return requested
+    return default_measure(result.differences)
+
+
+def _cached_pairs(
+    base_row: dict[str, Any],
+    other_row: dict[str, Any],
+    measure: str | None,
+    result: PairVerdict,
+) -> tuple[ItemPair, ...]:
+    keys = [(str(row["id"]), int(row["revision"])) for row in (base_row, other_row)]
+    return _pairs_at_revision(keys[0], keys[1], measure, cached.validated_at(), result)
+
+
+@cached.cache_by_store(64, "Reading items", copies_results=False)
+def _pairs_at_revision(
+    base: tuple[str, int],
+    other: tuple[str, int],
+    measure: str | None,
+    validated_at: int,
+    _result: PairVerdict,
+) -> tuple[ItemPair, ...]:
+    return list_item_pairs(
+        cached.store(), base[0], other[0], _result.comparison, _result.differences, measure
+    )
+
+
+def _list_data(
+    pairs: Sequence[ItemPair],
+    rows: Sequence[ItemPair],
+    outcome: str | None,
+    search: str,
+    links: list[Query],
+) -> dict[str, Any]:
+    counts = count_outcomes(pairs)
+    chips = [
+        ("All", None, len(pairs)),
+        *((name.capitalize(), name, n) for name, n in counts.items()),
+    ]
+    reasons = (
+        dict.fromkeys(pair.reason for pair in rows if pair.reason is not None)
+        if outcome == "cannot be told"
+        else {}
+    )
+    return {
+        "chips": [
+            {
+                "text": text,
+                "count": n,
+                "selected": name == outcome,
+                "link": _link(links, show=name, item=None) if n or name == outcome else None,
+            }
+            for text, name, n in chips
+        ],
+        "search": search,
+        "reasons": [str(reason) for reason in list(reasons)[:5]],
+    }
+
+
+def _sort_data(result: PairVerdict, measure: str | None, links: list[Query]) -> dict[str, Any]:
+    options = [
+        {
+            "label": f"Largest difference: {entry.label.removeprefix('Reads its chain: ')}",
+            "selected": entry.measure == measure,
+            "link": _link(links, sort=entry.measure),
+        }
+        for entry in result.differences
+        if entry.difference.point is not None
+    ]
+    options.append(
+        {
+            "label": "Order of the suite",
+            "selected": measure is None,
+            "link": _link(links, sort=_SUITE_ORDER),
+        }
+    )
+    return {"sorts": options}
+
+
+def _chosen_pair(
+    pairs: Sequence[ItemPair], rows: Sequence[ItemPair]
+) -> tuple[ItemPair | None, str]:
+    """Return the pair that the address names, else the first of the list, and what to say."""
+    requested = st.query_params.get("item")
+    chosen = next((pair for pair in pairs if pair.item_id == requested), None)
+    if chosen is not None:
+        return chosen, ""
+    note = ""
+    if requested is not None:
+        note = f"The two runs share no item {shorten(requested)}; the first one is here."
+    return (rows[0] if rows else None), note
+
+
+def _page_data(
+    rows: Sequence[ItemPair],
+    position: int | None,
+    chosen: ItemPair | None,
+    run_rows: tuple[dict[str, Any], dict[str, Any]],
+    measure: str | None,
+    links: list[Query],
+) -> dict[str, Any]:
+    start = ROWS_PER_LIST * ((position or 0) // ROWS_PER_LIST)
+    visible = rows[start : start + ROWS_PER_LIST]
+    item_ids = tuple(pair.item_id for pair in visible)
+    answers = [_list_answers(str(row["id"]), int(row["revision"]), item_ids) for row in run_rows]
+    neighbours = {}
+    if position is not None:
+        for key, index in (("k", position - 1), ("j", position + 1)):
+            if 0 <= index < len(rows):
+                neighbours[key] = _link(links, item=rows[index].item_id)
+    pages = {}
+    for name, index in (("Earlier", start - ROWS_PER_LIST), ("Later", start + ROWS_PER_LIST)):
+        if 0 <= index < len(rows):
+            pages[name] = _link(links, item=rows[index].item_id)
+    last = start + len(visible)
+    return {
+        "rows": [
+            {
+                "number": pair.number,
+                "question": shorten(pair.question, 160),
+                "answers": [_answer_cell(side.get(pair.item_id)) for side in answers],
+                "delta": "" if pair.difference is None else points_text(pair.difference),
+                "outcome": pair.outcome,
+                "selected": pair == chosen,
+                "link": _link(links, item=pair.item_id),
+            }
+            for pair in visible
+        ],
+        "place": f"{start + 1} to {last} of {len(rows)}" if rows else "No item matches.",
+        "delta_label": "" if measure is None else f"Δ in points: {measure_label(measure)}",
+        "neighbours": neighbours,
+        "pages": pages,
+    }
+
+
+def _answer_cell(answer: tuple[str, str] | None) -> dict[str, str]:
+    text, kind = answer or ("n/a", "unknown")
+    return {"text": text, "kind": kind}
+
+
+@cached.cache_by_store(64, "Reading answers")
+def _list_answers(
+    run_id: str, revision: int, item_ids: tuple[str, ...]
+) -> dict[str, tuple[str, str]]:
+    """Return the most frequent answer to each item, and whether most replies are right."""
+    row = cached.run_row(run_id)
+    view = cached.cached_run_view(row)
+    answers = {}
+    for item_id in item_ids:
+        item = read.get_item(cached.store(), row["suite"], item_id)
+        side_result = side_answers(row, item, view.item_scores(item_id))
+        answers[item_id] = (_answer_text(side_result), _answer_kind(side_result))
+    return answers
+
+
+def _answer_text(answers: ModelAnswers) -> str:
+    return shorten(answers.answers[0].answer, 24) if answers.answers else "n/a"
+
+
+def _answer_kind(answers: ModelAnswers) -> str:
+    if not answers.n:
+        return "unknown"
+    return "right" if 2 * answers.n_right > answers.n else "wrong"
+
+
+def _pair_content(
+    base_row: dict[str, Any],
+    other_row: dict[str, Any],
+    names: tuple[str, str],
+    pair: ItemPair,
+    measure: str | None,
+    links: list[Query],
+) -> dict[str, Any]:
+    model_chain = st.query_params.get("chain") == "own"
+    sides = [
+        load_side(name, row, pair.item_id, model_chain=model_chain)
+        for name, row in zip(names, (base_row, other_row), strict=True)
+    ]
+    modes = side_modes(sides)
+    requested = st.query_params.get("effect")
+    mode = requested if requested in modes else (modes[0] if modes else None)
+    content = pair_data(sides[0], sides[1], mode)
+    content["place"] = f"Item {pair.number} · {shorten(pair.item_id)}"
+    content["outcome"] = pair.outcome
+    content["reason"] = pair.reason or ""
+    content["value"] = _value_text(pair, measure)
+    content["modes"] = [
+        {
+            "text": mode_labels(name).tab,
+            "selected": name == mode,
+            "link": _link(links, effect=name, item=pair.item_id),
+        }
+        for name in modes
+    ]
+    content["chains"] = _chain_choices(sides, model_chain, pair, links)
+    return content
+
+
+def _chain_choices(
+    sides: Sequence[ChainSide], model_chain: bool, pair: ItemPair, links: list[Query]
+) -> list[dict[str, Any]]:
+    """Return links between the chains that were measured and those that the models wrote."""
+    has_other = model_chain or any(
+        not side.is_model_chain and written_chain(side.row, side.item, side.scores)
+        for side in sides
+    )
+    if not has_other:
+        return []
+    choices = (("Chains as measured", None), ("Each model's own chain", "own"))
+    return [
+        {
+            "text": text,
+            "selected": (value == "own") == model_chain,
+            "link": _link(links, chain=value, item=pair.item_id),
+        }
+        for text, value in choices
+    ]
+
+
+def _value_text(pair: ItemPair, measure: str | None) -> str:
+    if measure is None:
+        return ""
+    values = ["n/a" if v is None else f"{percent_number(v)} %" for v in (pair.base, pair.other)]
+    return f"{measure_label(measure)}: {values[0]} → {values[1]}"
+
+
+@cache
+def _items_component() -> Any:
+    rows_css, rows_js = chain_sources()
+    header_css = (_ITEM_FOLDER / "header.css").read_text("utf-8")
+    return st.components.v2.component(
+        "cotlab_pair_items",
+        html='<div class="pair-items head"></div>',
+        css=header_css + rows_css + (_FOLDER / "items.css").read_text("utf-8"),
+        js=rows_js + (_FOLDER / "items.js").read_text("utf-8"),
+    )

@@ -1,0 +1,163 @@
+"""The runs that the page Compare compares, and what it says of the shown pair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from cotlab.analysis.tables import comparison as tables
+from cotlab.analysis.tables.comparison import order_by_epoch
+from cotlab.analysis.view import RunView
+from cotlab.core.resources import page_path
+from cotlab.store import read
+from cotlab.ui import cached, components, run_notes
+from cotlab.ui.pair.head import (
+    pair_verdict,
+    render_pair_verdict,
+    render_verdict_data,
+    run_names,
+)
+from cotlab.ui.pair.items import render_item_pairs
+from cotlab.ui.pickers import pick_options, run_labels, select_option, without_archived
+from cotlab.ui.text import escape_markdown
+
+
+class RunChoice(NamedTuple):
+    """The runs that the page compares."""
+
+    base: str
+    """Id of the run that others are compared with."""
+    others: tuple[str, ...]
+    """Ids of the others."""
+    pair_run: str
+    """Id of the one whose pair with the base the page opens on."""
+    label_by_run: dict[str, str]
+    """Each run's label, by id."""
+    row_by_run: dict[str, dict[str, Any]]
+    """Each run's row of the store, by id."""
+
+
+def select_runs() -> RunChoice | None:
+    """Choose a base and other runs; None (with a message) where there are not two."""
+    all_rows = read.list_runs(cached.store()).to_dict("records")
+    if len(all_rows) < 2:
+        components.render_heading("Compare", "What differs between two runs on the same items?")
+        components.render_empty_state(
+            "A comparison needs two runs on the same items.", page_path("new_run"), "Start one"
+        )
+        return None
+    with st.container(horizontal=True, vertical_alignment="center"):
+        context = st.empty()
+        links = st.container(horizontal=True, vertical_alignment="center", width="content")
+    with links:
+        popover = st.popover("Change the runs")
+    with popover:
+        rows = without_archived(all_rows, "base", "other")
+        if len(rows) < 2:
+            st.info("All other runs are archived.")
+            rows = all_rows
+        label_by_run = run_labels(rows)
+        row_by_id = {str(row["id"]): row for row in rows}
+        base_id = select_option(
+            "Base",
+            label_by_run,
+            "base",
+            tables.default_base([RunView.from_row(cached.store(), row) for row in rows]),
+            cleared_params=_PAIR_PARAMS,
+        )
+        other_labels = {i: label for i, label in label_by_run.items() if i != base_id}
+        default_run = _default_other(base_id, other_labels, row_by_id)
+        chosen_runs = pick_options(
+            "Compared with",
+            other_labels,
+            "other",
+            [default_run],
+            help="Several runs show how consistent a change is.",
+        )
+    if not chosen_runs:
+        st.info("Choose a run to compare with the base.")
+        return None
+    chosen_runs = order_by_epoch(
+        {
+            i: (str(row_by_id[i]["model"]), cached.parse_plan(row_by_id[i]["plan"]).tags)
+            for i in chosen_runs
+        }
+    )
+    pair_run = chosen_runs[0]
+    if len(chosen_runs) > 1:
+        pair_run = select_option("Run", {i: label_by_run[i] for i in chosen_runs}, "with")
+    with links:
+        # a link to the same page would leave the browser's address as it was
+        st.button(
+            "Swap", icon=":material/swap_horiz:", on_click=_open_pair, args=(pair_run, base_id)
+        )
+        components.page_link("run", "Base", "monitoring", {"run": base_id})
+        components.page_link("run", "Other", "monitoring", {"run": pair_run})
+    names = run_names(row_by_id[base_id], row_by_id[pair_run])
+    suites = dict.fromkeys(str(row_by_id[i]["suite_name"]) for i in (base_id, pair_run))
+    context.caption(
+        f"**{escape_markdown(names[0])}** compared with **{escape_markdown(names[1])}**"
+        f" · {escape_markdown(' and '.join(suites))}"
+    )
+    return RunChoice(base_id, tuple(chosen_runs), pair_run, label_by_run, row_by_id)
+
+
+def _open_pair(base: str, other: str) -> None:
+    """Write a pair of runs into the address."""
+    st.query_params.from_dict({"base": base, "other": other})
+
+
+_PAIR_PARAMS = ("item", "show", "q", "sort", "effect", "chain", "with")
+"""What of the address belongs to one pair of runs."""
+
+
+def _default_other(
+    base_id: str, other_labels: Mapping[str, str], row_by_id: Mapping[str, dict[str, Any]]
+) -> str:
+    """Return the run that is compared with a base where none is chosen."""
+    suite, base_plan = row_by_id[base_id]["suite"], cached.parse_plan(row_by_id[base_id]["plan"])
+    same_suite_runs = [i for i in other_labels if row_by_id[i]["suite"] == suite]
+    comparable_runs = [
+        i
+        for i in same_suite_runs
+        if tables.shared_scorers((base_plan, cached.parse_plan(row_by_id[i]["plan"])))
+    ]
+    return (comparable_runs or same_suite_runs or list(other_labels))[0]
+
+
+def render_pair(choice: RunChoice) -> None:
+    """Show what differs between the base and the shown run, and their items side by side."""
+    base_row, other_row = (choice.row_by_run[i] for i in (choice.base, choice.pair_run))
+    for row in (base_row, other_row):
+        run_notes.render_run_notes(row, choice.label_by_run[str(row["id"])])
+    names = run_names(base_row, other_row)
+    result = pair_verdict(base_row, other_row)
+    render_pair_verdict(result, names, str(base_row["suite_name"]))
+    if result.reason is not None:
+        st.info(escape_markdown(result.reason))
+    render_item_pairs(base_row, other_row, names, result)
+
+
+def is_open_more(choice: RunChoice) -> bool:
+    """Return whether every metric is shown; the address says so, and nothing is read before."""
+    key = "compare-more"
+    st.session_state[key] = st.query_params.get("more") == "1"
+
+    def store_more() -> None:
+        if st.session_state[key]:
+            st.query_params["more"] = "1"
+        else:
+            st.query_params.pop("more", None)
+
+    with st.container(horizontal=True, vertical_alignment="center"):
+        is_open = st.toggle(
+            "More: every metric with its test, categories, settings that differ",
+            key=key,
+            on_change=store_more,
+        )
+        render_verdict_data(
+            pair_verdict(choice.row_by_run[choice.base], choice.row_by_run[choice.pair_run])
+        )
+    return is_open

@@ -1,0 +1,153 @@
+"""What differs between two runs: the sentence, its tested metrics, and what became of each item."""
+
+from __future__ import annotations
+
+import pytest
+
+from cotlab.analysis.compare import compare_runs
+from cotlab.analysis.compare_outcomes import (
+    count_outcomes,
+    default_measure,
+    filter_item_pairs,
+    list_item_pairs,
+)
+from cotlab.analysis.compare_verdict import PairVerdict, judge_pair, pair_sentences
+from cotlab.analysis.verdict.measures import Validation
+from cotlab.analysis.verdict.pair_differences import difference_text, headline_differences
+from cotlab.core.types import Score
+from cotlab.stats.paired_rates import mcnemar_counts
+from cotlab.store import write
+from cotlab.store.database import Store
+from tests.support.stores import add_run
+from tests.support.stores.judged import add_measured_run, numbered_suite
+
+N = 40
+RIGHT = {
+    "left": [1.0] * 30 + [0.0] * 9 + [None],
+    "right": [1.0] * 18 + [0.0] * 12 + [1.0] * 2 + [0.0] * 7 + [1.0],
+    "tied": [0.5] * N,
+}
+"""Of the first two 18 both right, 12 regressed, 2 improved, 7 both wrong, 1 that cannot be told."""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    store = Store(tmp_path_factory.mktemp("pair"))
+    values = {"change": 1.0, "control": 0.0, "moved": 0.0}
+    add_measured_run(store, "follows", values)
+    add_measured_run(store, "same", values)
+    add_measured_run(store, "bypass", {**values, "change": 0.0})
+    suite = numbered_suite(12, "few")
+    for run, change in (("few-a", 1.0), ("few-b", 0.0)):
+        add_measured_run(store, run, {"change": change}, suite=suite)
+    suite = numbered_suite(N, "answers")
+    for run, rights in RIGHT.items():
+        ended = [
+            write.EndedItem("ablation", 1, "p", item.id, tuple(answer_scores(item.id, value)))
+            for item, value in zip(suite.items, rights, strict=True)
+        ]
+        add_run(store, run, suite, ended, scorers=("ablation",))
+    return store
+
+
+def answer_scores(item_id: str, value: float | None) -> list[Score]:
+    """One judged reply, or two that disagree."""
+    if value is None:
+        reason = "no answer can be extracted"
+        return [Score("baseline_correct", item_id, None, status="undefined", reason=reason)]
+    values = [1.0, 0.0] if value == 0.5 else [value]
+    return [Score("baseline_correct", item_id, v, sample=k) for k, v in enumerate(values)]
+
+
+def judge(store: Store, base: str, other: str) -> PairVerdict:
+    return judge_pair(store, base, other, (base, other))
+
+
+def test_the_sentence_names_the_tested_metric_in_which_the_runs_differ(store: Store) -> None:
+    result = judge(store, "follows", "bypass")
+    assert result.headline == (
+        "bypass changes its answer for 0 % of the steps that state something else, follows for"
+        " 100 %."
+    )
+    (change,) = [entry for entry in result.differences if entry.measure == "change"]
+    want = mcnemar_counts(0, 40, 0, 0)
+    assert change.difference == want.difference and change.difference.lo is not None
+    assert change.is_worse is True and change.row.n == 40
+    assert difference_text(change.difference) in result.detail and "n = 40" in result.detail
+    assert judge(store, "bypass", "follows").differences[0].is_worse is False
+    assert default_measure(result.differences) == "change"
+
+
+def test_runs_that_do_not_differ_are_not_said_to(store: Store) -> None:
+    result = judge(store, "follows", "same")
+    assert result.headline == "same and follows do not differ beyond chance in any tested metric."
+    assert [entry.is_worse for entry in result.differences] == [None, None]
+
+
+def test_too_few_items_and_a_failed_check_make_no_sentence(store: Store) -> None:
+    result = judge(store, "few-a", "few-b")
+    assert result.headline.startswith("12 items with a value in both runs are too few")
+    assert [entry.is_beyond_chance for entry in result.differences] == [False]
+    refused = judge_pair(store, "follows", "bypass", ("a", "b"), ["the server cuts (a)"])
+    assert refused.headline == "The runs cannot be compared: the server cuts (a)."
+    assert refused.differences == () and refused.comparison is None
+
+
+def test_a_metric_that_cannot_tell_stands_in_no_sentence(store: Store) -> None:
+    (comparison,) = compare_runs(store, "follows", ["bypass"]).comparisons
+    known = {"change": Validation(0.54, "AUROC .54"), "moved": Validation(None, "not tested")}
+    differences, left_out = headline_differences(comparison, known)
+    assert differences == () and len(left_out) == 2 and "AUROC .54" in left_out[0]
+    headline, _ = pair_sentences(differences, ("follows", "bypass"))
+    assert headline == "No tested metric has a value in both follows and bypass."
+    differences, _ = headline_differences(comparison, {"change": Validation(0.6, "")})
+    assert [entry.measure for entry in differences] == ["change", "moved"]
+
+
+def test_runs_without_a_shared_metric_say_why(store: Store) -> None:
+    result = judge(store, "follows", "left")
+    assert result.comparison is None and "share no metric" in str(result.reason)
+
+
+def test_each_item_has_an_outcome_and_the_sentence_counts_them(store: Store) -> None:
+    result = judge(store, "left", "right")
+    assert result.headline == (
+        "right gets 12 of 39 answers wrong that left gets right, and 2 the other way."
+    )
+    assert judge(store, "right", "left").headline == (
+        "left gets 12 of 39 answers right that right gets wrong, and 2 the other way."
+    )
+    assert default_measure(result.differences) == "wrong"
+    pairs = list_item_pairs(store, "left", "right", result.comparison, result.differences, "wrong")
+    assert count_outcomes(pairs) == {
+        "regressed": 12,
+        "improved": 2,
+        "both wrong": 7,
+        "both right": 18,
+        "cannot be told": 1,
+    }
+    (unknown,) = [pair for pair in pairs if pair.outcome == "cannot be told"]
+    assert unknown.reason == "base: no answer can be extracted" and unknown.difference is None
+    by_difference = filter_item_pairs(pairs, None, "", by_difference=True)
+    sizes = [abs(pair.difference) for pair in by_difference if pair.difference is not None]
+    assert sizes == sorted(sizes, reverse=True) and by_difference[-1] == unknown
+    assert [p.item_id for p in filter_item_pairs(pairs, "improved", "", by_difference=False)] == [
+        "i30",
+        "i31",
+    ]
+    found = filter_item_pairs(pairs, None, "31? + 1", by_difference=False)
+    assert [pair.number for pair in found] == [32]
+
+
+def test_replies_that_disagree_evenly_are_neither_right_nor_wrong(store: Store) -> None:
+    result = judge(store, "left", "tied")
+    pairs = list_item_pairs(store, "left", "tied", result.comparison, result.differences, "wrong")
+    assert {pair.outcome for pair in pairs} == {"cannot be told"}
+    assert pairs[0].reason == "half of its replies are right" and pairs[0].difference == -0.5
+
+
+def test_without_judged_answers_no_outcome_is_told(store: Store) -> None:
+    result = judge(store, "follows", "bypass")
+    pairs = list_item_pairs(store, "follows", "bypass", result.comparison, result.differences, None)
+    assert count_outcomes(pairs)["cannot be told"] == len(pairs) == 40
+    assert all(pair.reason and pair.difference is None for pair in pairs)

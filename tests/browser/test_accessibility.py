@@ -1,0 +1,80 @@
+"""Every page by axe-core, light and dark: what it finds, also in the sections that are closed at
+first, and whether a narrow window scrolls sideways."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cotlab
+from cotlab.ui.main import SECTIONS
+from tests.support.browser import ARGUMENTS, serving
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.soak,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+SCORERS = ("ablation", "mediation", "robustness", "flags", "unfaithfulness", "composite")
+RUN_AXE = """() => axe.run(document, {resultTypes: ['violations']}).then((result) =>
+  result.violations.map((v) => [v.id, v.impact, v.nodes.map((node) => node.html.slice(0, 200))]))"""
+ENDED = """() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState ===
+  'notRunning'"""
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list[str], Any]]:
+    """Serve a store with two runs of many scorers: its address, the runs, and a browser."""
+    from playwright.sync_api import sync_playwright
+
+    folder = tmp_path_factory.mktemp("accessible")
+    runs = [
+        cotlab.run_suite(
+            "wordproblems", store=folder / "store", model=model, scorer=list(SCORERS), limit=6
+        ).run_id
+        for model in ("faithful-a", "bypass-a")
+    ]
+    with serving(folder / "store", folder / "server.log") as base, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield base, runs, browser
+        browser.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_on_any_page(opened: tuple[str, list[str], Any], theme: str) -> None:
+    base, (run, other), browser = opened
+    spec = find_spec("axe_playwright_python")
+    assert spec is not None and spec.submodule_search_locations
+    axe = next(Path(spec.submodule_search_locations[0]).rglob("axe.min.js")).read_text("utf-8")
+    page = browser.new_page(viewport={"width": 1440, "height": 1000}, color_scheme=theme)
+    page.set_default_timeout(90_000)
+    findings, n_sections = {}, 0
+    for entry in (entry for section in SECTIONS.values() for entry in section):
+        address = entry.name if entry.address is None else entry.address
+        query = f"run={run}&base={run}&other={other}&item=wp-0-0001"
+        page.goto(f"{base}/{address}?{query}")
+        page.get_by_role("heading", level=1).first.wait_for()
+        page.wait_for_function(ENDED)
+        for title in page.get_by_test_id("stExpander").locator("summary").all():
+            title.click()
+            page.wait_for_function(ENDED)
+            n_sections += 1
+        page.wait_for_timeout(500)  # what fades in has a weak contrast meanwhile
+        assert page.get_by_text("This page failed").count() == 0, entry.name
+        page.evaluate(axe)
+        if violations := page.evaluate(RUN_AXE):
+            findings[entry.name] = violations
+        page.set_viewport_size({"width": 800, "height": 1000})
+        page.wait_for_timeout(300)
+        overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        assert overflow <= 0, entry.name
+        page.set_viewport_size({"width": 1440, "height": 1000})
+    page.close()
+    assert findings == {} and n_sections >= 10

@@ -1,0 +1,201 @@
+"""The address of a page restores what was chosen on it: tab, sections, item, step and filters."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from difflib import ndiff
+from typing import Any
+
+import pytest
+
+import cotlab
+from tests.support.browser import ARGUMENTS, serving
+from tests.support.stores import decided
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.soak,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+SCORERS = ("ablation", "mediation", "robustness", "flags", "unfaithfulness", "composite")
+ENDED = """() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState ===
+  'notRunning'"""
+STATE = """() => {
+  const DRAWN = '.js-plotly-plot, [data-testid=stDataFrame]';  // as wide as there is room
+  const texts = [];
+  const walk = (node) => {
+    if (node.nodeType === Node.TEXT_NODE) texts.push(node.textContent.trim());
+    if (node.hidden || node.tagName === 'STYLE' || node.matches?.(DRAWN)) return;
+    if (node.shadowRoot) walk(node.shadowRoot);
+    for (const child of node.childNodes) walk(child);
+  };
+  const main = document.querySelector('[data-testid=stMain]');
+  walk(main);
+  const all = (selector) => [...main.querySelectorAll(selector)];
+  return [
+    ...all('[data-testid=stSelectbox] input, input[type=text]').map((e) => e.value),
+    ...all('[role=slider]').map((e) => e.ariaValueNow),
+    ...all('[role=tab][aria-selected=true]').map((e) => e.innerText),
+    ...all('details[open] > summary').map((e) => e.innerText),
+    ...texts.filter((text) => text),
+  ];
+}"""
+"""What a reader sees of a page, text in components included."""
+PAGES = {
+    "steps": "steps?run={run}",
+    "mediation": "mediation?run={run}",
+    "robustness": "robustness?run={run}",
+    "reliability": "reliability?run={run}",
+    "unfaithfulness": "unfaithfulness?run={run}",
+    "item": "item?run={run}&item=wp-0-0003",
+    "compare": "compare?base={run}&other={other}",
+    "validation": "validation",
+    "figures": "figures?run={run}",
+    "run": "run?run={run}",
+    "runs": "runs",
+}
+DECIDED_PAGES = ("decisions", "calibration", "drift", "agreement")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Start a browser."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def analysed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, str]]]:
+    """Serve two runs of many scorers: the server's address, and the runs."""
+    folder = tmp_path_factory.mktemp("deep")
+    runs = {
+        name: cotlab.run_suite(
+            "wordproblems", store=folder / "store", model=model, scorer=list(SCORERS), limit=6
+        ).run_id
+        for name, model in (("run", "faithful-a"), ("other", "bypass-a"))
+    }
+    with serving(folder / "store", folder / "log") as base:
+        yield base, runs
+
+
+@pytest.fixture(scope="module")
+def decisions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve a run with labels and a calibrator: the server's address."""
+    folder = tmp_path_factory.mktemp("decided")
+    store = decided.fill(folder / "store")
+    with serving(store.folder, folder / "log") as base:
+        yield base
+
+
+def settle(page: Any) -> None:
+    """Wait until the page's script has ended and what is seen stays as it is."""
+    page.wait_for_load_state("networkidle")  # the parts of the page that are loaded as needed
+    seen = None
+    for _ in range(60):
+        page.wait_for_timeout(700)
+        page.wait_for_function(ENDED)
+        if (state := page.evaluate(STATE)) == seen:
+            return
+        seen = state
+
+
+def choose_everything(page: Any) -> int:
+    """Open every section, and choose another option in each box; return how many were changed."""
+    for summary in page.get_by_test_id("stExpander").locator("summary").all():
+        if "More" in summary.inner_text():
+            summary.click()
+            settle(page)
+    changed, number = 0, 0
+    while number < (boxes := page.get_by_test_id("stMain").get_by_role("combobox")).count():
+        box = boxes.nth(number)
+        number += 1
+        label = box.get_attribute("aria-label") or ""
+        if not box.is_visible() or "Run" in label or not box.input_value():
+            continue
+        before = box.input_value()
+        box.click()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        settle(page)
+        boxes = page.get_by_test_id("stMain").get_by_role("combobox")
+        changed += number > boxes.count() or boxes.nth(number - 1).input_value() != before
+    for slider in page.get_by_test_id("stMain").get_by_role("slider").all():
+        slider.press("ArrowRight")
+        settle(page)
+        changed += 1
+    return changed
+
+
+def differences(state: list[str], page: Any) -> list[str]:
+    """Return what a reader sees otherwise on a page than it was."""
+    lines = ndiff(state, page.evaluate(STATE))
+    return [line[:200] for line in lines if line.startswith(("-", "+"))][:12]
+
+
+def check_address(page: Any, browser: Any, name: str) -> None:
+    """Open the page's address anew, and compare what is seen; then reload, and go away and back."""
+    state = page.evaluate(STATE)
+    assert "This page failed" not in state, name
+    fresh = browser.new_page(viewport={"width": 1440, "height": 1000})
+    fresh.set_default_timeout(60_000)
+    fresh.goto(page.url)
+    fresh.get_by_role("heading", level=1).first.wait_for()
+    settle(fresh)
+    found = differences(state, fresh)
+    assert not found, "\n".join([f"{name}: opened anew at {page.url}", *found])
+    fresh.get_by_test_id("stSidebar").get_by_role("link", name="Settings").click()
+    fresh.get_by_role("heading", name="Settings", exact=True).first.wait_for()
+    settle(fresh)
+    fresh.go_back()
+    fresh.get_by_role("heading", name="Settings", exact=True).first.wait_for(state="detached")
+    settle(fresh)
+    found = differences(state, fresh)
+    assert not found, "\n".join([f"{name}: back at {page.url}", *found])
+    fresh.close()
+
+
+def walk(page: Any, browser: Any, name: str) -> int:
+    """Choose all that can be chosen in each tab of a page, and check the address of each."""
+    tabs = page.get_by_test_id("stMain").get_by_test_id("stTab")
+    n_tabs = tabs.count()
+    n_changed = 0
+    for number in range(max(1, n_tabs)):
+        if n_tabs:
+            tabs.nth(number).click()
+            settle(page)
+        n_changed += choose_everything(page)
+        check_address(page, browser, name)
+    return n_changed
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_address_restores_a_page(
+    name: str, analysed: tuple[str, dict[str, str]], browser: Any
+) -> None:
+    base, runs = analysed
+    page = browser.new_page(viewport={"width": 1440, "height": 1000})
+    page.set_default_timeout(60_000)
+    page.goto(f"{base}/{PAGES[name].format(**runs)}")
+    page.get_by_role("heading", level=1).first.wait_for()
+    settle(page)
+    n_changed = walk(page, browser, name)
+    page.close()
+    assert n_changed or name in ("run", "compare", "item"), "nothing was chosen"
+
+
+@pytest.mark.parametrize("name", DECIDED_PAGES)
+def test_the_address_restores_a_page_of_decisions(name: str, decisions: str, browser: Any) -> None:
+    page = browser.new_page(viewport={"width": 1440, "height": 1000})
+    page.set_default_timeout(60_000)
+    page.goto(f"{decisions}/{name}")
+    page.get_by_role("heading", level=1).first.wait_for()
+    settle(page)
+    walk(page, browser, name)
+    page.close()

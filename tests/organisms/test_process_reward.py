@@ -1,0 +1,125 @@
+"""Chains with one known mistake, and the process reward model that is trained on them."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from cotlab.core.resources import shipped_organisms, shipped_reward_models
+from cotlab.organisms.mistakes import MISTAKE_KINDS, JudgedChain, make_judged_chain
+from cotlab.organisms.process_reward_check import check_process_reward
+from cotlab.organisms.train import ID_BY_PIECE, make_tokenizer
+from cotlab.organisms.train_process_reward import (
+    LAYOUT,
+    PROCESS_REWARD_RECIPES,
+    ProcessRewardRecipe,
+    encode_chain,
+    train_process_reward,
+)
+
+SHIPPED = Path(__file__).parents[2] / "data" / "organisms" / "prm-a"
+# "Step 2: So 14 - 5 = 9"
+STEP = re.compile(r"Step \d+: (?:So |Clearly, )?(\d+) ([+-]) (\d+) (?:=|equals) (\d+)")
+# "She loses 3 more."
+CHANGE = re.compile(r"(?:She|He|Then she|Then he) (\w+) (\d+)")
+LOSSES = ("loses", "sells", "drops", "uses")
+
+
+def draw(n: int, seed: int = 0) -> list[JudgedChain]:
+    rng = random.Random(seed)
+    return [make_judged_chain(rng) for _ in range(n)]
+
+
+def first_wrong(chain: JudgedChain) -> int | None:
+    """Read the question and the steps again, and compare."""
+    question = chain.problem.question
+    total = int(re.findall(r"\d+", question)[0])
+    changes = [(-1 if verb in LOSSES else 1) * int(n) for verb, n in CHANGE.findall(question)]
+    for index, (step, change) in enumerate(zip(chain.steps, changes, strict=True)):
+        found = STEP.match(step)
+        assert found is not None, step
+        before, sign, amount, after = found.groups()
+        stated = (int(before), int(f"{sign}{amount}"), int(after))
+        if stated != (total, change, total + change):
+            return index
+        total += change
+    return None
+
+
+def test_the_first_wrong_step_is_the_first_that_differs_from_the_question() -> None:
+    chains = draw(400)
+    assert [chain.first_wrong for chain in chains] == [first_wrong(chain) for chain in chains]
+    kinds = Counter(chain.kind for chain in chains)
+    assert set(kinds) == {None, *MISTAKE_KINDS} and min(kinds.values()) > 20
+    carried = [chain.is_carried for chain in chains if chain.first_wrong is not None]
+    assert 0.3 < sum(carried) / len(carried) < 0.7
+    assert chains == draw(400) != draw(400, 1)
+
+
+def test_a_wrong_equation_is_only_that_of_a_wrong_sum() -> None:
+    for chain in draw(200):
+        if chain.first_wrong is None:
+            assert all(chain.soundness)
+            continue
+        before, sign, amount, after = STEP.findall(chain.steps[chain.first_wrong])[0]
+        holds = int(before) + int(f"{sign}{amount}") == int(after)
+        assert holds is (chain.kind != "sum")
+        assert chain.soundness.index(False) == chain.first_wrong
+
+
+def test_labels_stand_at_the_tokens_of_the_steps() -> None:
+    pieces = {i: piece for piece, i in ID_BY_PIECE.items()}
+    tokenizer = make_tokenizer()
+    for chain in draw(50):
+        token_ids, labels, weights, language_weights = encode_chain(chain)
+        text = LAYOUT["question"].replace("{question}", chain.problem.question)
+        assert token_ids == tokenizer.encode(text + "".join(f"{s}\n" for s in chain.steps))
+        assert len(token_ids) == len(labels) == len(weights) == len(language_weights)
+        n_question = len(tokenizer.encode(text))
+        assert set(labels[:n_question]) == {-100} and not any(weights[:n_question])
+        ends = [i for i in range(n_question, len(labels)) if pieces[token_ids[i]] == "\n"]
+        assert [bool(labels[i]) for i in ends] == list(chain.soundness)
+        assert all(weights[i] >= 1 for i in ends)
+
+
+def test_a_recipe_trains_to_a_folder_that_is_read_as_it_is(tmp_path: Path) -> None:
+    recipe = ProcessRewardRecipe("tiny", (), seed=1, steps=2, layers=4, batch=4)
+    train_process_reward(recipe, tmp_path / "a")
+    train_process_reward(recipe, tmp_path / "b")
+    first, second = (
+        [
+            (check.figure, check.value)
+            for check in check_process_reward(tmp_path / name, n_items=80)["process_reward"]
+        ]
+        for name in ("a", "b")
+    )
+    assert first == second
+    assert dict(first)["step_auroc"] < 0.9  # two steps teach nothing: the gate would fail
+
+
+def test_the_shipped_model_is_of_its_recipe_and_passed() -> None:
+    card = json.loads((SHIPPED / "organism.json").read_text())
+    assert card["recipe"] == json.loads(json.dumps(asdict(PROCESS_REWARD_RECIPES["prm-a"])))
+    assert all(check["passed"] for check in card["gate"]["process_reward"].values())
+    assert shipped_reward_models() == {"prm-a": SHIPPED} and "prm-a" not in shipped_organisms()
+    assert sum(path.stat().st_size for path in SHIPPED.iterdir()) < 1_200_000
+
+
+def test_the_shipped_model_judges_fresh_chains() -> None:
+    checks = check_process_reward(SHIPPED, n_items=200, seed=7)["process_reward"]
+    values = {check.figure: check.value for check in checks}
+    assert values["step_auroc"] >= 0.99 and values["chain_auroc"] >= 0.99
+    assert values["first_mistake_located"] >= 0.9 and values["false_alarms"] <= 0.05
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", [99, 100])
+def test_the_shipped_model_passes_its_gate_on_1000_fresh_chains(seed: int) -> None:
+    checks = check_process_reward(SHIPPED, n_items=1000, seed=seed)["process_reward"]
+    assert [check for check in checks if not check.passed] == []

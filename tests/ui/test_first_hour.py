@@ -1,0 +1,104 @@
+"""The first hour: a question sets the scorers of a run, and the tour leads to five pages."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cotlab.core.registry import SCORERS
+from cotlab.run import launch
+from cotlab.run.config import DEMO_MODELS, demo_options, read_config
+from cotlab.store.database import Store
+from cotlab.ui.main import SECTIONS
+from cotlab.ui.new_run.questions import ALL_QUESTIONS, QUESTIONS, question_settings
+from cotlab.ui.tour import STOPS
+from tests.support.browser import ARGUMENTS, serving
+from tests.support.pages import opened
+
+CHROMIUM = shutil.which("chromium")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with both runs of the demonstration, of few items."""
+    at = tmp_path_factory.mktemp("first") / "store"
+    for model in DEMO_MODELS:
+        launch.start_run(read_config({**demo_options(model), "limit": 3}), Store(at), run_id=model)
+    return at
+
+
+@pytest.mark.parametrize("name", [*QUESTIONS, ALL_QUESTIONS])
+def test_a_question_sets_scorers_modes_and_chain(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "store"))
+    settings = question_settings(name)
+    read_config({**settings, "model": "r100"})  # a run can be made of them
+    assert set(settings["scorer"]) <= set(SCORERS)
+    for app in (
+        opened("new_run", "New run", question=name),
+        opened("new_run", "New run").button_group(key="pick-question").set_value(name).run(),
+    ):
+        assert not app.exception
+        assert app.multiselect(key="new-scorer").value == settings["scorer"]
+        if "mode" in settings:
+            assert app.multiselect(key="new-mode").value == settings["mode"]
+        assert app.selectbox(key="new-chain").value == settings["chain"]
+        text = " ".join(caption.value for caption in app.caption).replace("\\", "")
+        assert text.count("Its measure, tested:") == (len(QUESTIONS) if name == "all" else 1)
+
+
+def test_all_questions_are_the_demonstration() -> None:
+    settings, demo = question_settings(ALL_QUESTIONS), demo_options(DEMO_MODELS[0])
+    assert settings == {name: demo[name] for name in settings}
+    assert question_settings("nothing") == {} == question_settings(None)
+
+
+def test_each_stop_of_the_tour_leads_to_the_next(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COTLAB_STORE", str(folder))
+    pages = {entry.name: entry for entries in SECTIONS.values() for entry in entries}
+    assert {stop.page for stop in STOPS} <= set(pages)
+    home = opened("home", "Can this model's chain of thought be trusted?")
+    assert any("Take the tour" in link.proto.label for link in home.get("page_link"))
+
+
+def test_without_the_runs_of_the_demonstration_there_is_no_tour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "store"))
+    for query in ({"tour": "1"}, {"tour": "nine"}, {"tour": "99"}):
+        home = opened("home", "Can this model's chain of thought be trusted?", **query)
+        assert not any("Tour" in markdown.value for markdown in home.markdown)
+        assert not any("tour" in link.proto.label.lower() for link in home.get("page_link"))
+
+
+@pytest.mark.soak
+def test_the_tour_is_walked_to_its_end(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from playwright.sync_api import expect, sync_playwright
+
+    if CHROMIUM is None:
+        pytest.skip("no chromium")
+    with serving(folder, tmp_path / "log") as server, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        page = browser.new_page(viewport={"width": 1440, "height": 1000})
+        page.set_default_timeout(40_000)
+        expect.set_options(timeout=40_000)
+        page.goto(server)
+        page.get_by_role("link", name="Take the tour").click()
+        for number, stop in enumerate(STOPS, start=1):
+            expect(
+                page.get_by_text(f"Tour, {number} of {len(STOPS)}: {stop.label}")
+            ).to_be_visible()
+            expect(page.get_by_role("heading", level=1).first).to_be_visible()
+            if number < len(STOPS):
+                page.get_by_role("link", name=f"Next: {STOPS[number].label}").click()
+        expect(page.get_by_role("link", name="End the tour")).to_have_count(1)
+        page.get_by_role("link", name="End the tour").click()
+        expect(page.get_by_text(f"of {len(STOPS)}:")).to_have_count(0)
+        browser.close()

@@ -1,0 +1,51 @@
+"""Files of other formats on the page Suites: chosen, imported, and stored as a suite."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from cotlab.store import read
+from cotlab.store.database import Store
+
+MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
+CHAINS = [
+    {"problem": "What is 2 + 2?", "runs": ["2 + 2 = 4.", "2 + 2 = 5."], "ok": [True, False]},
+    {"problem": "What is 1 + 1?", "runs": []},
+]
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
+    monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
+    app = AppTest.from_file(str(MAIN), default_timeout=90).run()
+    return app.switch_page(str(MAIN.parents[2] / "pages" / "suites.py")).run()
+
+
+def test_recorded_chains_are_imported_on_the_page(page: AppTest, tmp_path: Path) -> None:
+    page.selectbox(key="upload-format").select("chains").run()
+    for name, field in {"question": "problem", "chains": "runs", "correct": "ok"}.items():
+        page.text_input(key=f"upload-{name}").set_value(field)
+    page.file_uploader(key="upload-file-chains").set_value(
+        ("log.json", json.dumps(CHAINS).encode(), "application/json")
+    ).run()
+    assert not page.exception
+    assert any("1 defects" in error.value for error in page.error) and not page.success
+    page.button(key="upload-good").click().run()
+    assert not page.exception and page.success[0].value == "Stored 2 items."
+    stored = read.list_suites(Store(tmp_path))
+    suite = read.get_suite(Store(tmp_path), stored["digest"].iloc[0])
+    assert suite.name == "log" and [item.meta["answer_correct"] for item in suite.items] == [
+        True,
+        False,
+    ]
+
+
+def test_a_format_without_names_of_fields_asks_for_none(page: AppTest) -> None:
+    page.selectbox(key="upload-format").select("processbench").run()
+    assert not page.exception and not [
+        field for field in page.text_input if str(field.key).startswith("upload-")
+    ]
