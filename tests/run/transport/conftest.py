@@ -22,9 +22,7 @@ def pytest_asyncio_loop_factories(
 
 
 @pytest.fixture(autouse=True)
-def moved_time(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> MovedTime | None:
+def moved_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> MovedTime | None:
     if request.path.name == WITH_A_SERVER:
         return None
     random.seed(0)  # of the jitter of retries

@@ -50,7 +50,8 @@ def test_no_window_holds_more_sends_than_allowed(
 
     sent = sorted(place for place in run_in_moved_time(all_of_them()) if place is not None)
     assert len(sent) == sum(not unused for _, unused in arrivals)  # nobody waits for ever
-    assert all(later - first >= WINDOW_S - 1e-9 for first, later in zip(sent, sent[most:], strict=False))
+    windows = zip(sent, sent[most:], strict=False)
+    assert all(later - first >= WINDOW_S - 1e-9 for first, later in windows)
 
 
 @given(st.integers(1, 4), st.lists(st.floats(0, 2 * WINDOW_S), max_size=6), st.integers(1, 5))

@@ -7,6 +7,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -61,9 +62,15 @@ class Loopback:
 
     async def arrived(self, n: int, limit_s: float = 60) -> None:
         """Wait until a model was asked ``n`` times since the script."""
-        async with asyncio.timeout(limit_s):
-            while await asyncio.to_thread(self.count) < n:
-                await asyncio.sleep(0.01)
+
+        def poll() -> None:
+            until = time.monotonic() + limit_s
+            while (count := self.count()) < n:
+                if time.monotonic() > until:
+                    raise TimeoutError(f"{count} of {n} requests arrived in {limit_s} s")
+                time.sleep(0.01)
+
+        await asyncio.to_thread(poll)
 
     def count(self) -> int:
         """How often a model was asked, each request of a batch counted once."""
