@@ -14,6 +14,7 @@ from cotlab.metrics.consistency.cards import HOLDOUT_DIFFERENCE
 from cotlab.run.config import read_config
 from cotlab.run.launch import start_run
 from cotlab.run.secrets import load_secrets
+from cotlab.run.unread_options import check_flags_are_read
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites.jsonl import load_suite as read_suite
@@ -100,6 +101,7 @@ def run_suite(
     opened_store = Store(Path(store) if store is not None else None)
     given_suite = suite if isinstance(suite, Suite) else None
     config = read_config({**options, **({} if given_suite else {"task_suite": str(suite)})})
+    check_flags_are_read(config, options)
     finished_run = start_run(config, opened_store, suite=given_suite)
     report_run(opened_store, finished_run)
     estimates = read.run_estimates(opened_store, finished_run.run_id)

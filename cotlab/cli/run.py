@@ -42,7 +42,8 @@ def run_command(
 ) -> None:
     """Run scorers on a suite.
 
-    Exit codes: 0 done, 1 gate failed, 2 usage, 3 not finished, 4 budget, 5 gate inconclusive.
+    Exit codes: 0 done, 1 gate failed, 2 usage, 3 not finished, 4 budget, 5 gate inconclusive, 7
+    nothing measured.
     """
     options.allow_key_hosts(send_key_to)
     if junit is not None and not junit.absolute().parent.is_dir():
@@ -62,6 +63,7 @@ def run_command(
     from cotlab.run.dryrun import plan_cautions
     from cotlab.run.exit_status import rrr_line
     from cotlab.run.form_choice import form_notes
+    from cotlab.run.unread_options import check_flags_are_read, unread_notes
     from cotlab.store.database import Store
 
     store = Store()
@@ -71,6 +73,9 @@ def run_command(
         raise ConfigError("--retry-refused goes with --resume RUN.")
     if resume is None:
         settings = read_config(flags, config)
+        check_flags_are_read(settings, flags)
+        for note in unread_notes(settings, flags):
+            print_caution(note)
         if dry_run:
             suite, _ = launch.load_configured_suite(settings)
             plan, request_count = launch.dry_run(settings, suite, store)
@@ -123,9 +128,11 @@ def plan_command(flags: dict[str, Any], config: options.ConfigFile = None) -> No
     from cotlab.run.config import read_config
     from cotlab.run.dryrun import plan_cautions
     from cotlab.run.form_choice import form_notes
+    from cotlab.run.unread_options import check_flags_are_read
     from cotlab.store.database import Store
 
     settings, store = read_config(flags, config), Store()
+    check_flags_are_read(settings, flags)
     suite, suite_sha256 = launch.load_configured_suite(settings)
     run_plan, request_count = launch.dry_run(settings, suite, store)
     document = {

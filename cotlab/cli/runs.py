@@ -34,8 +34,15 @@ def runs_command(
     from cotlab.cli.screen import open_console, print_table
     from cotlab.store import read
     from cotlab.store.database import Store
+    from cotlab.store.item_scores import NOTHING_MEASURED, list_unmeasured_runs
 
-    table = read.list_runs(Store(), status)
+    store = Store()
+    table = read.list_runs(store, "done" if status == NOTHING_MEASURED else status)
+    unmeasured = list_unmeasured_runs(store)
+    is_empty = (table["status"] == "done") & table["id"].isin(unmeasured)
+    table.loc[is_empty, "status"] = NOTHING_MEASURED
+    if status is not None:
+        table = table[table["status"] == status]
     is_listed = ~table["is_archived"].astype(bool) | archived
     rows, columns = [], ("run", "status", "suite", "model", "items × scorers", "spent")
     for run in table[is_listed].head(limit).itertuples():

@@ -14,6 +14,8 @@ EXIT_USAGE = 2
 EXIT_UNFINISHED = 3
 EXIT_BUDGET = 4
 EXIT_INCONCLUSIVE = 5
+EXIT_NOTHING_MEASURED = 7
+"""Not one score has a value; 6 is an exit code of ``cotlab decide``."""
 
 
 def exit_status(outcome: Outcome, report: Mapping[str, Any], config: RunConfig) -> tuple[int, str]:
@@ -50,8 +52,11 @@ def exit_status(outcome: Outcome, report: Mapping[str, Any], config: RunConfig) 
                 f" {last_error}"
             ),
         )
-    warning = _nothing_measured_text(report) or _doubt_text(report)
-    if warning and config.fail_on_error is not None:
+    empty_text = _nothing_measured_text(report)
+    if empty_text and not config.allow_empty:
+        return EXIT_NOTHING_MEASURED, f"{empty_text} --allow-empty accepts such a run."
+    warning = empty_text or _doubt_text(report)
+    if warning and not empty_text and config.fail_on_error is not None:
         return EXIT_UNFINISHED, warning
     if config.rr_threshold is None:
         return (
@@ -107,14 +112,15 @@ def _mode_text(report: Mapping[str, Any]) -> str:
 
 
 def _nothing_measured_text(report: Mapping[str, Any]) -> str:
-    """Return a warning where not one score of a run is defined; "" otherwise."""
+    """Return why not one score of a run is defined; "" where one is, or where there is none."""
     reasons = report.get("undefined_scores")
     if report.get("defined_scores") or not reasons:
         return ""
-    return (
-        "warning: nothing was measured: every score is undefined, most often because"
-        f" {reasons[0]['reason']} ({reasons[0]['count']} scores)."
-    )
+    verdict = report["verdict"]
+    reason = f"most often because {reasons[0]['reason']} ({reasons[0]['count']} scores)."
+    if verdict["rule"] == "nothing_measured" and verdict["text"]:
+        reason = verdict["text"]
+    return f"Nothing was measured: {reason}"
 
 
 def _doubt_text(report: Mapping[str, Any]) -> str:

@@ -42,6 +42,12 @@ class Setting:
     """Values to choose from; a registry where other packages may add some."""
     scorer_option: str = ""
     """Option of a scorer that the field sets, where the scorer has it."""
+    role: str = ""
+    """Role of scorers that the field is about, where its own name is no role."""
+    scorers: tuple[str, ...] = ()
+    """Scorers that read the field, where it is neither an option nor a role of theirs."""
+    in_process_only: bool = False
+    """Whether only models in this process read the field."""
     commands: tuple[str, ...] = ("run", "plan")
     """Commands that take it, of run, plan and resume (``cotlab run --resume``)."""
     path: Literal["", "path", "file"] = ""
@@ -127,8 +133,11 @@ class ConfigField:
 
 
 def config_fields(config: type[BaseSettings]) -> dict[str, ConfigField]:
-    """Return the fields of a configuration class by name, in order."""
-    return {name: _config_field(name, field) for name, field in config.model_fields.items()}
+    """Return the fields of a configuration class by name, section by section."""
+    sections = list(SECTION_HEADINGS)
+    fields = [_config_field(name, field) for name, field in config.model_fields.items()]
+    fields.sort(key=lambda field: sections.index(field.setting.section))  # stable
+    return {field.name: field for field in fields}
 
 
 def legacy_values(fields: Mapping[str, ConfigField]) -> dict[str, Any]:

@@ -9,16 +9,15 @@ from pydantic import AliasChoices
 from pydantic_settings import NoDecode
 
 from cotlab.core.registry import PROVIDERS, SCORERS
-from cotlab.core.types import ABLATION_MODES, CCS_METRICS, MEDIATION_SOURCES
+from cotlab.core.types import ABLATION_MODES, CCS_METRICS
 from cotlab.run.fields import ALL_COMMANDS, RUN_AND_RESUME, RUN_ONLY, option
-from cotlab.run.limit_options import LimitOptions
+from cotlab.run.mediation_options import MediationOptions
 
 DEFAULT_PROVIDER, DEFAULT_MODEL = "organism", "r100"
 DEFAULT_JUDGE = "anthropic/claude-opus-4-1"
 _model_option = partial(option, "model")
 _measure_option = partial(option, "measure")
 _sampling_option = partial(option, "sampling")
-_mediation_option = partial(option, "mediation")
 _judge_option = partial(option, "judge")
 _gate_option = partial(option, "gate")
 _TextByRole = Annotated[dict[str, str], NoDecode]
@@ -28,7 +27,7 @@ _PAIRED_RUN_HINT = (
 )
 
 
-class RunOptions(LimitOptions):
+class RunOptions(MediationOptions):
     """The fields of ``RunConfig``.
 
     A field here is a flag of ``cotlab run``, a variable COTLAB_<FIELD>, a line of a YAML file, a
@@ -121,12 +120,14 @@ class RunOptions(LimitOptions):
         commands=RUN_AND_RESUME,
         ge=0,
         le=1,
+        scorers=("ablation",),
     )
     gate_on: Literal["point", "interval"] = _gate_option(
         "point",
         "Gate on the point (default) or on the whole interval.",
         "Gate on",
         commands=RUN_AND_RESUME,
+        scorers=("ablation",),
     )
     temperature: float = _sampling_option(
         0.0,
@@ -204,55 +205,6 @@ class RunOptions(LimitOptions):
         " tokenizer in FOLDER, or none, for a base model.",
         "Chat template: server, none or a folder",
     )
-    source: Annotated[list[str], NoDecode] = _mediation_option(
-        ["filler"],
-        "Mediation: filler (default), interchange, right, mean, literal; repeatable.",
-        "Sources of states",
-        choices=MEDIATION_SOURCES,
-        scorer_option="sources",
-        hint="Where the states come from that replace the chain's. filler: the same text with dots"
-        " for the chain. interchange: another item's chain. right: the run without a chain,"
-        " right-aligned. mean: the mean of the question. literal: the published formula, kept for"
-        " comparison; its control changes nothing.",
-    )
-    control: Literal["other", "own"] = _mediation_option(
-        "other",
-        "Mediation: control states from other items (other, default) or own.",
-        "Control from the item's own run",
-        scorer_option="control",
-        checkbox=True,
-    )
-    layers: Annotated[list[str], NoDecode] = _mediation_option(
-        [],
-        "Mediation: a layer or a span, 3 or 0-7 (default: each, thirds, all); repeatable.",
-        "Layers (empty: each, thirds, all)",
-        scorer_option="layers",
-        empty="3, 0-7",
-    )
-    donors: int = _mediation_option(
-        4,
-        "Mediation: other items whose runs serve as controls (default 4).",
-        "Donors",
-        scorer_option="donors",
-        ge=2,
-        le=64,
-    )
-    draws: int = _mediation_option(
-        2,
-        "Mediation: random positions drawn for each control (default 2).",
-        "Draws a donor",
-        scorer_option="draws",
-        ge=1,
-        le=64,
-    )
-    subsets: int = _mediation_option(
-        8,
-        "Mediation: subsets, shuffles and noises of each chain (default 8).",
-        "Subsets and shuffles",
-        scorer_option="subsets",
-        ge=1,
-        le=256,
-    )
     jump_nats: float = _sampling_option(
         0.5,
         "Entropy: a jump is so many nats above the earlier steps (default 0.5).",
@@ -276,6 +228,7 @@ class RunOptions(LimitOptions):
         "Embedder's type of numbers",
         hint="auto: bfloat16 where this processor multiplies it and no cosine of a probe moves by"
         " .01, else float32.",
+        role="embedder",
     )
     verifier: str = _sampling_option(
         "none",
@@ -290,6 +243,7 @@ class RunOptions(LimitOptions):
         absent=1,
         ge=1,
         le=99,
+        role="critic",
     )
     critic_tokens: int = _sampling_option(
         2_000,
@@ -297,6 +251,7 @@ class RunOptions(LimitOptions):
         "Output tokens of a critic's reply",
         absent=2_000,
         ge=50,
+        role="critic",
     )
     equivalence: str = _sampling_option(
         "none",
@@ -321,28 +276,14 @@ class RunOptions(LimitOptions):
         "Judge: the run that holds the base model's responses, by its id.",
         "Run of the base model",
         hint=_PAIRED_RUN_HINT,
+        scorers=("judge",),
     )
     tuned_run: str = _judge_option(
         "",
         "Judge: the run that holds the fine-tuned model's responses, by its id.",
         "Run of the fine-tuned model",
         hint=_PAIRED_RUN_HINT,
-    )
-    device: str = _mediation_option(
-        "cpu",
-        "Where a local model runs: cpu (default), cuda, cuda:1.",
-        "Device",
-        pattern=r"^(cpu|cuda(:\d+)?)$",  # cuda:1
-    )
-    dtype: Literal["float32", "bfloat16", "float16"] = _mediation_option(
-        "float32",
-        "A local model's numbers: float32 (default), bfloat16, float16.",
-        "Type of numbers",
-    )
-    backend: Literal["auto", "fast", "hooks", "transformer_lens"] = _mediation_option(
-        "auto",
-        "How a local model is patched: auto (default), fast, hooks, transformer_lens.",
-        "Patched by",
+        scorers=("judge",),
     )
     limit: int | None = _model_option(
         None, "Only the first N items.", "Items (empty: all)", empty="all", ge=1
@@ -357,6 +298,12 @@ class RunOptions(LimitOptions):
         ge=1,
     )
     good_lines: bool = _model_option(False, "Run the good lines of a suite that has defects.")
+    allow_empty: bool = _gate_option(
+        False,
+        "End with exit code 0 where not one score has a value (without it: 7).",
+        "A run that measures nothing is no failure",
+        commands=RUN_AND_RESUME,
+    )
     allow_unpriced: bool = _gate_option(
         False,
         "Run a model whose price is unknown.",
@@ -389,6 +336,7 @@ class RunOptions(LimitOptions):
         "YAML file of the composite's weights: category, then part: number.",
         "Weights of the composite (YAML file)",
         path="file",
+        scorers=("composite",),
     )
     set: Annotated[dict[str, str], NoDecode] = _sampling_option(
         {},

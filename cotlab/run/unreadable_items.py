@@ -12,6 +12,8 @@ from cotlab.core.types import Item, ModelRef, Plan, Suite
 
 N_EXAMPLES = 3
 """Unknown words that a caution names."""
+MIN_TELLING_LETTERS = 4
+"""Shorter unknown words are named only where there are no others."""
 
 
 class UnreadableItems(NamedTuple):
@@ -22,7 +24,7 @@ class UnreadableItems(NamedTuple):
     n_items: int
     """Items that the run measures."""
     unknown: tuple[str, ...]
-    """The unknown words that most items have, at most ``N_EXAMPLES``."""
+    """The unknown words that most items have, longer ones first; at most ``N_EXAMPLES``."""
 
     @property
     def is_all(self) -> bool:
@@ -60,8 +62,15 @@ def find_unreadable_items(plan: Plan, suite: Suite) -> UnreadableItems | None:
         n_items_by_word.update(unknown)
     if not n:
         return None
-    by_frequency = sorted(n_items_by_word, key=lambda word: (-n_items_by_word[word], word))
-    return UnreadableItems(n, len(items), tuple(by_frequency[:N_EXAMPLES]))
+    ranked_words = sorted(
+        n_items_by_word, key=lambda word: (not _is_telling(word), -n_items_by_word[word], word)
+    )
+    return UnreadableItems(n, len(items), tuple(ranked_words[:N_EXAMPLES]))
+
+
+def _is_telling(word: str) -> bool:
+    """Whether a word says what a text is about, as signs and short words do not."""
+    return word.isalpha() and len(word) >= MIN_TELLING_LETTERS
 
 
 def _item_text(item: Item, gives_chain: bool) -> str:

@@ -91,6 +91,10 @@ def count_missing_values(
     )
 
 
+NOTHING_MEASURED = "nothing measured"
+"""What the status "done" is called where a run has scores and not one has a value."""
+
+
 def list_unmeasured_runs(store: Store) -> frozenset[str]:
     """Return the runs that have scores, none of which has a value."""
     rows = store.query_rows("SELECT run FROM scores GROUP BY run HAVING count(value) = 0")

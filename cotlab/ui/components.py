@@ -16,6 +16,7 @@ from cotlab.core.types import MetricCard
 from cotlab.export.tabular import escape_formulas
 from cotlab.figures.style import format_number, interval_text
 from cotlab.stats.intervals import Interval
+from cotlab.store.item_scores import NOTHING_MEASURED
 from cotlab.store.live import RunProgress
 from cotlab.ui import cached
 from cotlab.ui.address import bind_whole_number
@@ -26,8 +27,6 @@ DOWNLOAD_ICON = ":material/download:"
 MIN_SCROLLED_ROWS, MAX_TABLE_PX = 13, 460
 """Rows from which a table scrolls, and its height then."""
 FileContent = bytes | str | Callable[[], str | bytes]
-NOTHING_MEASURED = "nothing measured"
-"""Status of a run that is done and has no value at all."""
 STATUS_LABELS = {
     "planned": ":material/schedule: planned",
     "running": ":material/play_circle: running",

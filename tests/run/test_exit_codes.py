@@ -1,5 +1,5 @@
 """What the real command ends with: 0 done, 1 gate failed, 2 usage, 3 not finished, 4 budget, 5 gate
-inconclusive."""
+inconclusive, 7 nothing measured."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from cotlab.run.config import RunConfig
 from cotlab.run.exit_status import exit_status
 from cotlab.run.runner import Outcome
 from cotlab.store.live import RunProgress
+from tests.support.command import cotlab as command
 from tests.support.forked import Forking
 from tests.support.loopback import Loopback
 from tests.support.running import REQUESTS, own_suite, report, row, run
@@ -140,6 +141,18 @@ def test_5_a_gate_without_a_number(runs: Forking, tmp_path: Path) -> None:
         tmp_path, *own_suite(tmp_path, answer=None), *ECHO, "--rr-threshold", "0.5"
     )
     assert code == 5 and "Gate inconclusive" in err and "Done. RRR: n/a" in out
+
+
+def test_7_a_run_that_measured_nothing(runs: Forking, tmp_path: Path) -> None:
+    """Of 7 the gate hears too; 0 only where it is asked for."""
+    words = (*own_suite(tmp_path), "--model", "r100", "--mode", "corrupt")
+    code, out, err = runs.outcome(tmp_path, *words, "--rr-threshold", "0.5")
+    assert code == 7 and "Done. RRR: n/a" in out
+    assert "Nothing was measured: 'What' is not in the model's vocabulary: " in err
+    assert runs.outcome(tmp_path, *words, "--allow-empty")[0] == 0
+    listed = command("runs", "--status", "nothing measured", store=tmp_path).stdout
+    assert listed.count("nothing measured") == 2
+    assert "nothing" not in command("runs", "--status", "done", store=tmp_path).stdout
 
 
 def test_a_run_against_a_server(runs: Forking, tmp_path: Path, server: Loopback) -> None:

@@ -10,9 +10,10 @@ import streamlit as st
 
 from cotlab.analysis.verdict.measures import MeasureName
 from cotlab.store import read
+from cotlab.store.item_scores import NOTHING_MEASURED
 from cotlab.ui import cached, components, pickers, verdict
 from cotlab.ui.address import bind_choice, bind_text
-from cotlab.ui.components import NOTHING_MEASURED, n_evaluations
+from cotlab.ui.components import n_evaluations
 from cotlab.ui.linked import PageLink, show_linked
 from cotlab.ui.text import metric_name, shorten
 

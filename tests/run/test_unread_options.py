@@ -1,0 +1,87 @@
+"""An option that a run would not read is an error where it is given, and a note where it stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cotlab
+from cotlab.core.errors import ConfigError
+from cotlab.core.registry import SCORERS
+from cotlab.run.config import read_config, run_fields
+from cotlab.run.unread_options import check_flags_are_read, scorers_reading, unread_notes
+from tests.support.command import cotlab as command
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"profile": "phase3", "mode": ["corrupt"]}, "add --scorer ablation, or leave --mode out"),
+        ({"donors": 3}, "--donors is read by mediation alone, and this run measures ablation"),
+        ({"scorer": ["mediation"], "rr_threshold": 0.5}, "add --scorer ablation"),
+        ({"judge": ["echo/echo"]}, "--judge is read by judge alone"),
+        ({"embedder": "none"}, "--embedder is read by "),
+        ({"scorer": ["verification"], "critic_votes": 3}, "--verifier critic:PROVIDER/MODEL"),
+        ({"provider": "openai", "model": "m", "device": "cuda"}, "models in this process"),
+        ({"weights": "w.yaml"}, "--weights is read by composite alone"),
+        ({"provider": "echo", "donors": 3, "dtype": "float16"}, "--dtype is for models in"),
+    ],
+)
+def test_a_flag_that_no_scorer_reads_names_the_scorer_that_would(
+    flags: dict[str, Any], said: str
+) -> None:
+    config = read_config(flags)
+    with pytest.raises(ConfigError, match=said.replace("(", r"\(")) as caught:
+        check_flags_are_read(config, flags)
+    for name in flags.keys() - {"profile", "scorer", "provider", "model"}:
+        assert run_fields()[name].flag in str(caught.value)  # all of them at once
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"mode": ["corrupt"], "metric": "answer_change", "ccs_threshold": 0.2, "rr_threshold": 0.5},
+        {"profile": "phase3", "scorer": ["ablation"], "mode": ["corrupt"], "embedder": "none"},
+        {"scorer": ["mediation"], "donors": 3, "layers": ["all"], "device": "cpu"},
+        {"scorer": ["repair"], "verifier": "critic:echo/echo", "critic_votes": 3},
+        {"scorer": ["composite"], "weights": "w.yaml", "embedder_dtype": "float32"},
+        {"scorer": ["diversity"], "chain": "own"},  # decides what the suite must hold
+        {"provider": "echo", "mode": [], "donors": None},  # not given
+    ],
+)
+def test_what_is_read_passes(flags: dict[str, Any]) -> None:
+    check_flags_are_read(read_config(flags), flags)
+
+
+def test_every_option_of_a_scorer_and_every_role_is_known_to_be_read() -> None:
+    read = {name: set(scorers_reading(field)) for name, field in run_fields().items()}
+    for field in run_fields().values():
+        setting = field.setting
+        if setting.scorer_option or setting.role or setting.scorers:
+            assert read[field.name], field.name
+    for name in SCORERS:  # a role that an option of its own fills
+        for role in SCORERS[name].roles:
+            if role in run_fields():
+                assert name in read[role]
+
+
+def test_the_command_refuses_and_a_file_or_the_environment_gets_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dry = ("run", "--task-suite", "wordproblems", "--limit", "1", "--dry-run")
+    told = command(*dry, "--profile", "phase1", "--mode", "corrupt", store=tmp_path, code=2)
+    assert "--mode is read by ablation alone" in told.stderr
+    (tmp_path / "run.yaml").write_text("donors: 3\nmode: [corrupt]\n")
+    error = command(*dry, "--config", tmp_path / "run.yaml", store=tmp_path).stderr
+    assert "note: Set by a file or the environment: --donors is read by" in error
+    assert "--mode" not in error
+    monkeypatch.setenv("COTLAB_DONORS", "5")
+    config = read_config({})
+    assert len(unread_notes(config, {})) == 1 and not unread_notes(config, {"donors": 5})
+
+
+def test_python_refuses_too(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--subsets is read by mediation alone"):
+        cotlab.run_suite("wordproblems", store=tmp_path, limit=1, subsets=2)
