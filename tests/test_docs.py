@@ -76,7 +76,7 @@ def test_the_example_runs_in_a_process_of_its_own(tmp_path: Path) -> None:
         env={**os.environ, "COTLAB_STORE": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -238,7 +238,7 @@ def test_the_page_of_the_page_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         f"page = st.Page({str(page)!r}, default=True)\n"
         "st.navigation([page, *(st.Page(other) for other in others)]).run()\n"
     )
-    opened = AppTest.from_string(main, default_timeout=60).run()
+    opened = AppTest.from_string(main, default_timeout=300).run()
     assert not opened.exception
 
 

@@ -45,7 +45,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, st
 
     folder = tmp_path_factory.mktemp("blind")
     run = fill(folder / "store", 12, estimated=False)
-    expect.set_options(timeout=40_000)
+    expect.set_options(timeout=180_000)
     with serving(folder / "store", folder / "server.log") as base, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield Store(folder / "store"), run, base, browser

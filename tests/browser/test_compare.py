@@ -33,7 +33,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list
         cotlab.run_suite("wordproblems", store=folder / "store", model=model, **options).run_id
         for model in ("r100", "hint")
     ]
-    expect.set_options(timeout=40_000)
+    expect.set_options(timeout=180_000)
     with serving(folder / "store", folder / "server.log") as base, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield base, runs, browser
@@ -47,7 +47,7 @@ def test_clicks_and_keys_choose_and_the_address_restores(
 
     base, runs, browser = served
     page = browser.new_page(viewport={"width": 1440, "height": 1000})
-    page.set_default_timeout(40_000)
+    page.set_default_timeout(180_000)
     page.goto(f"{base}/compare?base={runs[0]}&other={runs[1]}")
     entries = page.locator(".items a.entry")
     title = page.get_by_role("heading", level=1)

@@ -78,14 +78,14 @@ class Walk(NamedTuple):
 def walk(tmp_path: Path) -> Iterator[Walk]:
     from playwright.sync_api import expect, sync_playwright
 
-    expect.set_options(timeout=120_000)
+    expect.set_options(timeout=180_000)
     with (
         serving(tmp_path / "store", tmp_path / "server.log") as base,
         sync_playwright() as playwright,
     ):
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         page = browser.new_page(viewport={"width": 1440, "height": 1000})
-        page.set_default_timeout(120_000)
+        page.set_default_timeout(180_000)
         page.add_init_script(LISTEN)
         yield Walk(page, base, Store(tmp_path / "store"))
         browser.close()

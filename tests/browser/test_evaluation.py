@@ -31,7 +31,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Any]
     named = [-1 if is_sound(k) else k % N_STEPS for k in range(N_CHAINS)]
     metrics = {"verification": values("perfect"), "weak_link": values("chance")}
     add_run(store, "judged", suite(), metrics, named_steps=named)
-    expect.set_options(timeout=40_000)
+    expect.set_options(timeout=180_000)
     with serving(folder / "store", folder / "server.log") as base, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield base, browser
@@ -48,7 +48,7 @@ def test_a_signal_is_chosen_by_a_click_and_by_keys(
     base, browser = opened
     context = browser.new_context(viewport={"width": width, "height": 1000}, color_scheme=scheme)
     page = context.new_page()
-    page.set_default_timeout(40_000)
+    page.set_default_timeout(180_000)
     page.goto(f"{base}/evaluation?runs=judged")
     sentence = "On 60 labelled chains, verification tells more than length and answer_correct"
     expect(page.get_by_text(sentence)).to_be_visible()

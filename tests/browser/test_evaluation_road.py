@@ -54,7 +54,7 @@ def test_from_a_file_to_decisions_on_the_held_part(tmp_path: Path) -> None:
 
     file = tmp_path / "chains.json"
     file.write_text(labelled_chains(), "utf-8")
-    expect.set_options(timeout=60_000)
+    expect.set_options(timeout=180_000)
     with (
         serving(tmp_path / "store", tmp_path / "server.log") as base,
         sync_playwright() as browsers,
@@ -73,7 +73,7 @@ def test_from_a_file_to_decisions_on_the_held_part(tmp_path: Path) -> None:
         _choose(page, "Weights of the components", "combined")
         page.get_by_role("button", name="Fit", exact=True).click()
         fitted = page.get_by_text("Version 1 is fitted and in use.")
-        expect(fitted).to_be_visible(timeout=180_000)
+        expect(fitted).to_be_visible(timeout=600_000)
 
         page.goto(f"{base}/decisions?run={held_run}")
         page.get_by_text("Thresholds from costs or from a target precision").click()

@@ -41,7 +41,7 @@ def test_no_page_runs_or_links_what_a_text_says(
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         page = browser.new_page(viewport={"width": 1440, "height": 2400})
         page.set_default_timeout(120_000)
-        expect.set_options(timeout=120_000)
+        expect.set_options(timeout=180_000)
         page.on(
             "request",
             lambda asked: (

@@ -29,7 +29,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str,
     options: dict[str, Any] = {"provider": "organism", "model": "r100", "scorer": ["ablation"]}
     options |= {"mode": ["corrupt", "remove", "truncate"], "limit": 2}
     run_id = cotlab.run_suite("wordproblems", store=folder / "store", **options).run_id
-    expect.set_options(timeout=40_000)
+    expect.set_options(timeout=180_000)
     with serving(folder / "store", folder / "server.log") as base, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield base, run_id, browser
@@ -42,7 +42,7 @@ def test_keys_and_clicks_choose_and_the_address_restores(opened: tuple[str, str,
 
     base, run_id, browser = opened
     page = browser.new_page(viewport={"width": 1440, "height": 1000})
-    page.set_default_timeout(40_000)
+    page.set_default_timeout(180_000)
     page.goto(f"{base}/item?run={run_id}&item=wp-0-0000")
     title = page.get_by_role("heading", level=1)
     expect(title).to_be_visible()
@@ -75,7 +75,7 @@ def test_keys_and_clicks_choose_and_the_address_restores(opened: tuple[str, str,
     # a link restores change and step; other changes are behind More
     address = page.url
     other = browser.new_page(viewport={"width": 800, "height": 900})
-    other.set_default_timeout(40_000)
+    other.set_default_timeout(180_000)
     other.goto(address)
     expect(other.locator(".reader h2")).to_have_text("Step 1 is left out")
     expect(other.locator(".reader .row.selected .label")).to_have_text("1")

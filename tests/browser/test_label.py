@@ -59,7 +59,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
     folder = tmp_path_factory.mktemp("label")
     run = fill(folder / "store", 150, estimated=False)
-    expect.set_options(timeout=40_000)
+    expect.set_options(timeout=180_000)
     with serving(folder / "store", folder / "server.log") as base, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield House(Store(folder / "store"), run, base, browser)

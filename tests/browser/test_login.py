@@ -49,7 +49,7 @@ def test_a_login_by_openid_connect(tmp_path: Path) -> None:
         ):
             base = f"http://localhost:{server.split(':')[1]}"
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-            expect.set_options(timeout=40_000)
+            expect.set_options(timeout=180_000)
             for claims, role in (
                 ({"sub": "7", "email": "Ann@x.org", "email_verified": True}, "admin"),
                 ({"sub": "8", "email": "bob@x.org", "email_verified": True}, "viewer"),
@@ -58,7 +58,7 @@ def test_a_login_by_openid_connect(tmp_path: Path) -> None:
                 oidc.person = claims
                 context = browser.new_context()
                 page = context.new_page()
-                page.set_default_timeout(40_000)
+                page.set_default_timeout(180_000)
                 for address in ("settings", "runs", "item?run=x", ""):
                     page.goto(f"{base}/{address}")
                     expect(page.get_by_role("button", name="Log in")).to_be_visible()

@@ -65,7 +65,7 @@ def test_none_lost_none_crossed_and_agreement_as_by_hand(tmp_path: Path) -> None
     )
     wanted = label_store.list_queue_items(store, queue).set_index("item_id")["raters"]
     assert (wanted == 2).sum() == OVERLAP and (wanted == 1).sum() == N - OVERLAP
-    expect.set_options(timeout=40_000)
+    expect.set_options(timeout=180_000)
     with (
         serving(tmp_path / "store", tmp_path / "server.log") as base,
         sync_playwright() as playwright,

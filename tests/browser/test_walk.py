@@ -37,8 +37,8 @@ def test_from_an_upload_to_the_step_that_matters(server: str, tmp_path: Path) ->
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         page = browser.new_page(viewport={"width": 1440, "height": 1000})
-        page.set_default_timeout(40_000)
-        expect.set_options(timeout=40_000)
+        page.set_default_timeout(180_000)
+        expect.set_options(timeout=180_000)
         page.goto(f"{server}/suites")
         page.get_by_role("tab", name="Upload").click()
         page.get_by_role("tabpanel", name="Upload").locator("input[type=file]").set_input_files(

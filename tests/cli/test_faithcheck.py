@@ -32,7 +32,7 @@ def test_the_command_itself_answers(tmp_path: Path) -> None:
         text=True,
         env={**os.environ, "COTLAB_STORE": str(tmp_path)},
         check=False,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 2 and done.stdout == ""
     assert (
@@ -349,7 +349,7 @@ def test_a_crash_is_not_a_failed_gate(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
         env={**os.environ, "COTLAB_STORE": str(tmp_path / "s"), "PYTHONPATH": str(package)},
     )
     assert done.returncode == 3 and "AttributeError" in done.stderr

@@ -196,7 +196,7 @@ def test_the_list_and_wrong_words(source: RunView) -> None:
 
 
 def test_the_page_shows_the_printed_form_and_its_caption(source: RunView) -> None:
-    page = AppTest.from_file(str(ROOT / "cotlab/ui/main.py"), default_timeout=60)
+    page = AppTest.from_file(str(ROOT / "cotlab/ui/main.py"), default_timeout=300)
     page.switch_page(str(ROOT / "pages/figures.py"))
     page.query_params |= {"run": "one", "figure": "ccs_ranking", "preset": "nature"}
     page.run()
@@ -214,7 +214,7 @@ def test_the_page_of_an_empty_store_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
-    page = AppTest.from_file(str(ROOT / "cotlab/ui/main.py"), default_timeout=60)
+    page = AppTest.from_file(str(ROOT / "cotlab/ui/main.py"), default_timeout=300)
     page.switch_page(str(ROOT / "pages/figures.py")).run()
     assert not page.exception and "There is no run yet" in page.info[0].value
 

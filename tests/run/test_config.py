@@ -178,7 +178,7 @@ def _form() -> None:
 def form(tmp_path_factory: pytest.TempPathFactory) -> AppTest:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COTLAB_STORE", str(tmp_path_factory.mktemp("form")))
-        app = AppTest.from_function(_form, default_timeout=90).run()
+        app = AppTest.from_function(_form, default_timeout=300).run()
     assert not app.exception
     return app
 

@@ -165,7 +165,7 @@ def test_a_stop_reaches_the_run_elsewhere_and_no_process_of_that_number_here(
             state = LiveRunStore(tmp_path / "log.sqlite")
             assert state.request_stop("r") is True
             state.close()
-            out, _ = process.communicate(timeout=60)
+            out, _ = process.communicate(timeout=600)
             assert row(tmp_path, "r")["status"] == "stopped", out
         assert bystander.poll() is None
     finally:

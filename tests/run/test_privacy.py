@@ -87,7 +87,7 @@ def found_in(folder: Path, needles: tuple[str, ...]) -> list[str]:
 def shown_on(store: Path, page: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """Everything that a page sends to the browser."""
     monkeypatch.setenv("COTLAB_STORE", str(store))
-    app = AppTest.from_file(str(MAIN), default_timeout=90)
+    app = AppTest.from_file(str(MAIN), default_timeout=300)
     app.query_params["run"], app.query_params["item"] = "r", "i0"
     app.run()
     app.switch_page(str(MAIN.parents[2] / "pages" / f"{page}.py"))
@@ -123,7 +123,7 @@ def test_a_redacted_run_leaves_no_word_behind(
         },
     )
     pid = runs.start(store, *words_for(provider, server, suite, "--redact-prompts"), **KEYS)
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while server.count() < 11 and time.monotonic() < until:
         time.sleep(0.01)
     runs.kill(pid)

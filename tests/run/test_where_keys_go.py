@@ -55,7 +55,7 @@ def cotlab(folder: Path, *words: str, **environment: str) -> subprocess.Complete
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
 
 
@@ -120,7 +120,7 @@ def test_what_only_the_user_may_set_is_refused_in_the_folder_s_file(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     assert not (tmp_path / "ran").exists(), done.stderr
     done = subprocess.run(
@@ -130,7 +130,7 @@ def test_what_only_the_user_may_set_is_refused_in_the_folder_s_file(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     name, _, value = line.partition("=")
     assert refused(done, str(tmp_path / ".env"), f"export {name}=") and value not in done.stderr
@@ -141,7 +141,7 @@ def test_what_only_the_user_may_set_is_refused_in_the_folder_s_file(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, (
         done.stderr
@@ -290,7 +290,7 @@ def test_the_form_does_not_send_a_key_to_the_address_of_a_file(
     monkeypatch.setenv("OPENAI_COMPAT_API_KEY", SECRET)
     (tmp_path / ".env").write_text(f"COTLAB_PROVIDER=openai_compat\nCOTLAB_BASE_URL={STRANGER}\n")
     load_secrets(tmp_path)
-    app = AppTest.from_function(_start_from_the_form, default_timeout=90).run()
+    app = AppTest.from_function(_start_from_the_form, default_timeout=300).run()
     next(button for button in app.button if button.label == "Start run").click().run()
     assert not app.exception
     assert ["stranger.example.com" in error.value.replace("\\", "") for error in app.error] == [
@@ -311,7 +311,7 @@ def test_a_run_of_the_form_sends_a_vendor_s_key_only_where_the_environment_says(
     )
     store = Store()
     launching.spawn_run(store, "a", config)
-    assert launching._PROCESS_BY_RUN["a"].wait(timeout=120) == 2 and server.seen() == []
+    assert launching._PROCESS_BY_RUN["a"].wait(timeout=600) == 2 and server.seen() == []
     assert "--send-key-to 127.0.0.1" in launching.process_output(store, "a")
     assert list(launching._PROCESS_BY_RUN["a"].args)[-2:] == [
         "--base-url",
@@ -319,7 +319,7 @@ def test_a_run_of_the_form_sends_a_vendor_s_key_only_where_the_environment_says(
     ]  # typed, not of the file
     monkeypatch.setenv(keys.SEND_KEY_TO_VARIABLE, "127.0.0.1")
     launching.spawn_run(store, "b", config)
-    assert launching._PROCESS_BY_RUN["b"].wait(timeout=120) == 0, launching.process_output(
+    assert launching._PROCESS_BY_RUN["b"].wait(timeout=600) == 0, launching.process_output(
         store, "b"
     )
     assert arrived(server) == {f"Bearer {SECRET}"}

@@ -131,7 +131,7 @@ def test_a_database_that_is_damaged_anywhere_is_named_and_salvaged(tmp_path: Pat
         capture_output=True,
         check=False,
         text=True,
-        timeout=240,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     found = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]

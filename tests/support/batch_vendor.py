@@ -118,7 +118,7 @@ def over(
 
 
 async def ask(dispatcher: Dispatcher, *texts: str) -> list[Response | Failed | BaseException]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         return await ask_all(dispatcher, *texts)
 
 

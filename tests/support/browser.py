@@ -76,7 +76,7 @@ class Rater:
 
     def __init__(self, browser: Any, base: str, name: str, queue: str) -> None:
         self.page = browser.new_context(viewport={"width": 1440, "height": 1000}).new_page()
-        self.page.set_default_timeout(40_000)
+        self.page.set_default_timeout(180_000)
         self.keys = ""
         self.page.add_init_script(LISTEN)
         self.page.goto(f"{base}/label?queue={queue}")

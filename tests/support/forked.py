@@ -89,7 +89,7 @@ def forking() -> Iterator[Forking]:
         yield Forking(process.stdin, process.stdout)
     finally:
         process.stdin.close()
-        process.wait(timeout=30)
+        process.wait(timeout=120)
         process.stdout.close()
 
 

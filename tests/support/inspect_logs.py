@@ -90,7 +90,7 @@ def make_inspect_logs(folder: Path) -> dict[str, Path]:
         capture_output=True,
         check=False,
         text=True,
-        timeout=240,
+        timeout=600,
         cwd=folder,
     )
     assert done.returncode == 0, done.stderr

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 def opened(page: str, title: str, **query: str) -> AppTest:
     """Open ``pages/<page>.py`` with ``query`` in its address, and check its title."""
-    app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=90)
+    app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=300)
     for key, value in query.items():
         app.query_params[key] = value
     app.run()

@@ -53,7 +53,7 @@ def start(folder: Path, *words: str, **environment: str) -> subprocess.Popen[str
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     """Exit code, stdout and stderr."""
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=600)
     return process.returncode, out, err
 
 

@@ -263,7 +263,7 @@ import streamlit as st
 st.navigation([st.Page("{ROOT / "pages" / "compare.py"}"), st.Page(lambda: runs.render_compare_link(
     read.list_runs(cached.store()), ["two", "base"]), title="x", default=True, url_path="x")]).run()
 """
-    app = AppTest.from_string(script, default_timeout=60).run()
+    app = AppTest.from_string(script, default_timeout=300).run()
     assert not app.exception, [e.value for e in app.exception]
     (link,) = app.get("page_link")
     assert (

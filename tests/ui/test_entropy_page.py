@@ -42,7 +42,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]
 
 
 def open_page(name: str, **query: str) -> AppTest:
-    app = AppTest.from_file(str(MAIN), default_timeout=90)
+    app = AppTest.from_file(str(MAIN), default_timeout=300)
     for key, value in query.items():
         app.query_params[key] = value
     app.run()

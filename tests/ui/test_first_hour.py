@@ -87,8 +87,8 @@ def test_the_tour_is_walked_to_its_end(
     with serving(folder, tmp_path / "log") as server, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         page = browser.new_page(viewport={"width": 1440, "height": 1000})
-        page.set_default_timeout(40_000)
-        expect.set_options(timeout=40_000)
+        page.set_default_timeout(180_000)
+        expect.set_options(timeout=180_000)
         page.goto(server)
         page.get_by_role("link", name="Take the tour").click()
         for number, stop in enumerate(STOPS, start=1):

@@ -135,7 +135,7 @@ def test_no_text_of_people_is_markup(
         {"reference": runs[0], "current": runs[1], "on": "target"},
         {"run": hostile.ALL, "queue": hostile.ALL, "domain": hostile.ALL, "version": hostile.ALL},
     ):
-        app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=120)
+        app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=300)
         app.session_state["local_rater"] = f"{hostile.SCRIPT} ann"
         for name, value in {**asked, "more": "true"}.items():
             app.query_params[name] = value
@@ -172,7 +172,7 @@ def test_no_text_from_outside_is_markup(
             (hostile.suite().items[0].id, ""),
             (hostile.suite().items[2].id, ITEM_TAB_LABEL),
         ):
-            app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=120)
+            app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=300)
             asked = {
                 "run": run,
                 "item": item,

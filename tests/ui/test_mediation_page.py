@@ -260,7 +260,7 @@ def test_other_pages_open_an_imported_run(
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "imported"))
     row = {"layer": 0, "cot_drop": 3.0, "control_drop": 1.0, "cmi_score": 0.5, "bypass_score": 0.5}
     kept = store_published_file(Store(), read_published_cmi("f.json", {"a": [row]}))
-    app = AppTest.from_file(str(MAIN), default_timeout=90)
+    app = AppTest.from_file(str(MAIN), default_timeout=300)
     app.query_params["run"], app.query_params["item"] = kept.run_id, "a"
     app.run()
     app.switch_page(str(MAIN.parents[2] / "pages" / f"{name}.py")).run()

@@ -38,7 +38,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 
 def open_page(name: str, **query: str) -> AppTest:
-    app = AppTest.from_file(str(MAIN), default_timeout=90)
+    app = AppTest.from_file(str(MAIN), default_timeout=300)
     for key, value in query.items():
         app.query_params[key] = value
     app.run()

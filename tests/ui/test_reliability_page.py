@@ -324,7 +324,7 @@ def test_the_item_page_shows_every_kind_of_request_behind_the_numbers(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
-    app = AppTest.from_file(str(MAIN), default_timeout=90)
+    app = AppTest.from_file(str(MAIN), default_timeout=300)
     app.query_params["run"], app.query_params["item"] = "run-1", "i-03"
     app.run()
     app.switch_page(str(MAIN.parents[2] / "pages" / "item.py")).run()

@@ -44,7 +44,7 @@ def came_as(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def open_page(name: str) -> AppTest:
-    app = AppTest.from_file(str(MAIN), default_timeout=90).run()
+    app = AppTest.from_file(str(MAIN), default_timeout=300).run()
     return (
         app
         if name == "home"
@@ -161,7 +161,7 @@ def test_roles_of_the_file_are_read_anew(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("page", ["home", "settings", "item"])
 def test_who_is_not_let_in_sees_nothing(came_as: Callable[..., None], page: str) -> None:
     came_as(None)
-    app = AppTest.from_file(str(MAIN), default_timeout=90)
+    app = AppTest.from_file(str(MAIN), default_timeout=300)
     app = (
         app.run()
         if page == "home"

@@ -21,7 +21,7 @@ CHAINS = [
 @pytest.fixture
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
-    app = AppTest.from_file(str(MAIN), default_timeout=90).run()
+    app = AppTest.from_file(str(MAIN), default_timeout=300).run()
     return app.switch_page(str(MAIN.parents[2] / "pages" / "suites.py")).run()
 
 

@@ -25,7 +25,7 @@ MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
 
 
 def open_page(**query: str) -> AppTest:
-    app = AppTest.from_file(str(MAIN), default_timeout=90)
+    app = AppTest.from_file(str(MAIN), default_timeout=300)
     for key, value in query.items():
         app.query_params[key] = value
     app.run()

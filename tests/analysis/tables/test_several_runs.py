@@ -251,7 +251,7 @@ def test_a_classifier_is_chosen_on_the_command_line(
 
 def test_the_page_offers_them(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(store.folder))
-    page = AppTest.from_file(str(ROOT / "cotlab/ui/main.py"), default_timeout=60)
+    page = AppTest.from_file(str(ROOT / "cotlab/ui/main.py"), default_timeout=300)
     page.switch_page(str(ROOT / "pages/figures.py"))
     page.query_params |= {"run": "one", "figure": "paired_differences"}
     page.run()

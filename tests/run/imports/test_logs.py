@@ -188,7 +188,7 @@ def test_the_scorers_run_in_inspect_and_open_no_store(
         capture_output=True,
         check=False,
         text=True,
-        timeout=120,
+        timeout=600,
         cwd=Path(__file__).parents[3],
     )
     assert done.returncode == 0, done.stderr

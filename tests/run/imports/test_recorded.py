@@ -111,7 +111,7 @@ def test_one_message_says_what_is_missing(
         capture_output=True,
         check=False,
         text=True,
-        timeout=60,
+        timeout=600,
         cwd=tmp_path,
         env={
             "PATH": "/usr/bin:/bin",

@@ -62,7 +62,7 @@ def question(model: Any, n: int) -> Complete:
     return Complete(model.ref, (Message("user", words),), max_tokens=64)
 
 
-async def asked(model: Any, log: ResponseLog, cap: float, timeout_s: float = 5.0) -> list[Any]:
+async def asked(model: Any, log: ResponseLog, cap: float, timeout_s: float = 60.0) -> list[Any]:
     """Ask all questions at once; the replies, and what was raised in place of one."""
     limits = Limits(
         8, None, cap_micro=int(cap), max_tries=40, timeout_s=timeout_s, first_wait_s=0.001

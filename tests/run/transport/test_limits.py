@@ -158,7 +158,7 @@ async def test_a_reply_frees_the_tokens_that_its_call_did_not_use() -> None:
     await asyncio.sleep(0.02)
     assert not waiting.done()
     limit.correct_tokens(first, 20)  # 20 + 80 = 100
-    await asyncio.wait_for(waiting, 1)
+    await asyncio.wait_for(waiting, 60)
 
 
 async def test_a_call_above_the_limit_goes_alone() -> None:
@@ -174,7 +174,7 @@ async def test_a_call_above_the_limit_goes_alone() -> None:
     alone = TokenLimit(10, window_s=3600)
     for _ in range(3):  # what was not sent, or turned away, leaves the window empty
         alone.correct_tokens(await alone.acquire(50), 0)
-        entry = await asyncio.wait_for(alone.acquire(50), 1)
+        entry = await asyncio.wait_for(alone.acquire(50), 60)
         alone.mark_sent(entry)
         alone.correct_tokens(entry, 0)
 
@@ -317,7 +317,7 @@ async def test_a_waiter_cancelled_as_it_is_let_in_gives_its_place_on() -> None:
     await asyncio.sleep(0)
     slots.release()  # lets the first in …
     first.cancel()  # … which is cancelled before it could run
-    await asyncio.wait_for(second, 1)
+    await asyncio.wait_for(second, 60)
     assert first.cancelled() and slots.in_flight == 1
 
 

@@ -77,7 +77,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         capture_output=True,
         check=False,
         text=True,
-        timeout=120,
+        timeout=600,
         cwd=made,
     )
     assert done.returncode == 0, done.stderr
@@ -242,7 +242,7 @@ def test_importing_the_package_does_not_import_inspect() -> None:
     )
     assert (
         subprocess.run(
-            [sys.executable, "-c", code], cwd=Path(__file__).parents[3], timeout=60, check=False
+            [sys.executable, "-c", code], cwd=Path(__file__).parents[3], timeout=600, check=False
         ).returncode
         == 0
     )
