@@ -59,6 +59,7 @@ def drift_command(
         queue_reaudit,
         store_drift_check,
     )
+    from cotlab.review.release.drift_state import drift_doubts, drift_state
     from cotlab.store.database import Store
 
     store, requester = Store(), acting_user(by)
@@ -95,7 +96,9 @@ def drift_command(
         audit_lines.append(line)
     if json:
         reports = [
-            drift_json(check) | {"reaudit": line or None}
+            drift_json(check)
+            | {"reaudit": line or None}
+            | {"state": drift_state(check), "doubts": drift_doubts(check)}
             for check, line in zip(checks, audit_lines, strict=True)
         ]
         sys.stdout.write(canonical_json(reports if over else reports[0]) + "\n")
@@ -109,6 +112,7 @@ def drift_command(
 def _print_drift_check(check: DriftCheck, reaudit_line: str) -> None:
     from cotlab.cli.screen import open_console, print_lines, print_table
     from cotlab.figures.style import format_number
+    from cotlab.review.release.drift_state import drift_doubts, drift_state, uncompared_text
 
     console = open_console(160)
     title = f"{', '.join(check.current)} against {', '.join(check.reference)}"
@@ -137,6 +141,10 @@ def _print_drift_check(check: DriftCheck, reaudit_line: str) -> None:
         _quality_line(check.quality),
         f"{'ALERT' if check.alert else 'No alert'}. {check.reason}",
     ]
+    if drift_state(check) == "unclear":
+        doubts = "; ".join(drift_doubts(check))
+        lines.append(f"This does not show that nothing drifted: {doubts}.")
+    lines.append(uncompared_text(check))
     print_lines(console, [*lines, *filter(None, (check.suggestion, reaudit_line))])
 
 

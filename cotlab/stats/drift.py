@@ -22,6 +22,8 @@ MAX_BINS, MIN_VALUES_PER_BIN, PSEUDOCOUNT = 10, 5, 0.5
 """Most bins; values of the smaller sample per bin; pseudocount of each bin in each sample."""
 MAX_ROWS = 2000
 """Most rows of the joint test; of more, whole questions are drawn."""
+_CONSTANT = "all values are"
+"""Start of the reason of a feature that has one value only."""
 _TOLERANCE, _ROUNDING_DIGITS = 1e-9, 9
 """Tolerance within which numbers count as equal, since other batch shapes round otherwise."""
 
@@ -60,6 +62,11 @@ class FeatureDrift:
     """Bins of PSI and KL; 0 where they are undefined."""
     reason: str = ""
     """Why there is no value; "" where there is one."""
+
+    @property
+    def is_constant(self) -> bool:
+        """Return whether all values of both samples are equal, so that nothing can have moved."""
+        return self.reason.startswith(_CONSTANT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +139,7 @@ def feature_drift(
         return FeatureDrift(
             n_reference,
             n_current,
-            reason=f"all values are {distinct_values[0]:.3g}: there is nothing to compare",
+            reason=f"{_CONSTANT} {distinct_values[0]:.3g}: there is nothing to compare",
         )
     order = np.argsort(ranks, kind="stable")
     sorted_positions = np.flatnonzero(is_defined)[order]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,6 +26,13 @@ from cotlab.review.release.drift_check import (
     queue_reaudit,
     store_drift_check,
 )
+from cotlab.review.release.drift_state import (
+    HEADLINES,
+    DriftState,
+    drift_doubts,
+    drift_state,
+    uncompared_text,
+)
 from cotlab.store import read
 from cotlab.store.calibrators import current_calibrator, list_drift_checks
 from cotlab.store.pending import last_label_number
@@ -37,6 +45,12 @@ from cotlab.ui.text import display_errors, escape_markdown
 
 RunRevisions = tuple[tuple[str, int], ...]
 _NOTICE_KEY = "drift-said"
+_BOX_BY_STATE: dict[DriftState, tuple[Callable[..., Any], str]] = {
+    "drift": (st.error, "warning"),
+    "none": (st.success, "check_circle"),
+    "unclear": (st.warning, "help"),
+}
+"""The box of a check's result and its icon."""
 
 
 class DriftView(NamedTuple):
@@ -110,10 +124,12 @@ def _render_threshold_input(label: str, max_value: float, default_value: float, 
 def render_drift_verdict(view: DriftView) -> None:
     """Show whether there is an alert, and why."""
     check = view.check
-    (st.error if check.alert else st.success)(
-        f"{'Drift.' if check.alert else 'No drift.'} {escape_markdown(check.reason)}",
-        icon=":material/warning:" if check.alert else ":material/check_circle:",
-    )
+    state = drift_state(check)
+    doubts = drift_doubts(check)
+    text = f"{'; '.join(doubts)}." if state == "unclear" else check.reason
+    show_box, icon = _BOX_BY_STATE[state]
+    show_box(f"**{HEADLINES[state]}** {escape_markdown(text)}", icon=f":material/{icon}:")
+    st.caption(escape_markdown(uncompared_text(check)))
     n_features = len(tables.compared_features(check))
     joint_drift = check.joint
     quality = check.quality

@@ -19,6 +19,7 @@ from cotlab.review.release.drift_check import (
     queue_reaudit,
     store_drift_check,
 )
+from cotlab.review.release.drift_state import drift_doubts, drift_state, uncompared_text
 from cotlab.store.calibrators import list_drift_checks
 from cotlab.store.database import Store
 from cotlab.store.labels import list_label_queues, list_queue_items
@@ -85,6 +86,37 @@ def test_the_same_items_with_the_same_scores_have_not_moved(store: Store) -> Non
     found = measure_drift(store, ["ref"], ["again"], permutations=399)
     assert found.shared == 80 and not found.alert
     assert all(one.drift.psi.value == 0 and one.drift.psi.p == 1 for one in found.features)
+
+
+def test_no_drift_is_said_only_where_a_shift_would_have_been_seen(
+    store: Store, low: DriftCheck, tmp_path: Path
+) -> None:
+    """70 and 80 items: shuffled, KS reaches 1.36 √(1/70 + 1/80) = .22, PSI .3; of 800, a third."""
+    assert drift_state(low) == "drift"
+    few = measure_drift(store, ["ref"], ["same"], permutations=399)
+    assert not few.alert and drift_state(few) == "unclear"
+    assert any("chance alone may reach the limit" in doubt for doubt in drift_doubts(few))
+    assert drift_state(measure_drift(store, ["ref"], ["again"], permutations=399)) == "none"
+    large = Store(tmp_path / "large")
+    add_run(large, "ref", vectors(800, 1))
+    add_run(large, "same", vectors(800, 2), first=1_000)
+    add_run(large, "moved", vectors(800, 3, shift=0.3), first=2_000)
+    same = measure_drift(large, ["ref"], ["same"], permutations=399)
+    assert drift_state(same) == "none" and drift_doubts(same) == []
+    # sure of it, but below the limits: not green
+    small = measure_drift(large, ["ref"], ["moved"], ks=1.0, psi=50.0, permutations=399)
+    assert not small.alert and drift_state(small) == "unclear"
+    assert [doubt.split(" moved")[0] for doubt in drift_doubts(small)] == [
+        "all features together",
+        "r_raw, V",
+    ]
+
+
+def test_what_was_not_compared_is_named(store: Store, low: DriftCheck) -> None:
+    assert uncompared_text(low) == (
+        "Not compared: whether the answer follows a step that states something else; what the"
+        " answer loses without the chain's states; whether a suggestion moves the answer."
+    )
 
 
 def test_a_kept_check_is_read_as_it_was_and_nothing_in_it_is_no_number(
