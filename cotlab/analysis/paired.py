@@ -304,6 +304,7 @@ def _paired_row(
     prompt_means = matched_items.groupby("prompt", sort=True)[["base", "other"]].mean()
     base_means, other_means = prompt_means["base"].tolist(), prompt_means["other"].tolist()
     has_repeated_prompts = len(prompt_means) < len(matched_items)
+    is_share = is_binary  # of draws or steps that are each a yes or no
     is_binary = (
         is_binary
         and len(matched_items) > 0
@@ -326,6 +327,9 @@ def _paired_row(
             interval = replace(
                 interval, method=interval.method.replace("bootstrap", "bootstrap over prompts", 1)
             )
+        elif is_share and interval.lo is None and {*base_values, *other_values} <= {0.0, 1.0}:
+            # resampling equal differences varies nothing; counts of one yes or no an item do
+            interval = mcnemar(base_values, other_values).difference
         p, test_name, no_p_reason = rank_test.p, rank_test.method, rank_test.reason
     prompt_differences = tuple(
         other_mean - base_mean

@@ -174,14 +174,23 @@ def wrap_text(text: object, max_line_chars: int, max_lines: int = 2) -> str:
     return "<br>".join(escape(line) for line in lines)
 
 
+SMALLEST_NUMBER = 1e-6
+"""Distance from 0 below which a number is shown as a bound."""
+
+
 def format_number(value: float | None) -> str:
-    """Format a number with three significant digits: 0.361, 12.3, 12,346, 1.20e−7, or "n/a"."""
+    """Format a number with three significant digits: 0.361, 12.3, 12,346, 1.20e−5, or "n/a".
+
+    What lies within a millionth of 0 is "< 1e−6" or "> −1e−6": its digits are mostly rounding.
+    """
     if value is None or not math.isfinite(value):
         return "n/a"
     if value == 0:
         return "0"
+    if abs(value) < SMALLEST_NUMBER:
+        return "< 1e−6" if value > 0 else "> −1e−6"
     power = int(f"{value:.2e}".split("e")[1])
-    text = f"{value:.2e}" if power < -5 or power > 11 else f"{value:,.{max(0, 2 - power)}f}"
+    text = f"{value:.2e}" if power < -4 or power > 11 else f"{value:,.{max(0, 2 - power)}f}"
     if "e" in text:
         mantissa, _, exponent = text.partition("e")
         text = f"{mantissa}e{int(exponent)}"

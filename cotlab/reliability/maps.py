@@ -252,7 +252,10 @@ def _fit_beta(s: Floats, y: Floats) -> dict[str, Any]:
                 f"{UNRANKED_REASON}: both coefficients of the beta map are negative"
             )
         a, b = (0.0, coefficient) if dropped_name == "a" else (coefficient, 0.0)
-        notes = [f"{dropped_name} came out negative and is 0", *[note] * bool(note)]
+        notes = [
+            f"the fit of {dropped_name} was negative, so it is held at 0",
+            *[note] * bool(note),
+        ]
     if a + b <= 0:
         raise NotCalibrated(f"{UNRANKED_REASON}: both coefficients of the beta map are 0")
     return {"a": a, "b": b, "c": c, "note": "; ".join(notes)}

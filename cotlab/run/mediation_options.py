@@ -31,7 +31,7 @@ class MediationOptions(LimitOptions):
     control: Literal["other", "own"] = _mediation_option(
         "other",
         "Mediation: control states from other items (other, default) or own.",
-        "Control from the item's own run",
+        "Take control states from the item itself (no control)",
         scorer_option="control",
         checkbox=True,
     )
@@ -45,7 +45,7 @@ class MediationOptions(LimitOptions):
     donors: int = _mediation_option(
         4,
         "Mediation: other items whose runs serve as controls (default 4).",
-        "Donors",
+        "Donor items for controls",
         scorer_option="donors",
         ge=2,
         le=64,
@@ -53,7 +53,7 @@ class MediationOptions(LimitOptions):
     draws: int = _mediation_option(
         2,
         "Mediation: random positions drawn for each control (default 2).",
-        "Draws a donor",
+        "Random positions per donor",
         scorer_option="draws",
         ge=1,
         le=64,
@@ -61,7 +61,7 @@ class MediationOptions(LimitOptions):
     subsets: int = _mediation_option(
         8,
         "Mediation: subsets, shuffles and noises of each chain (default 8).",
-        "Subsets and shuffles",
+        "Random subsets of each chain",
         scorer_option="subsets",
         ge=1,
         le=256,

@@ -97,7 +97,7 @@ class RunOptions(MediationOptions):
     metric: str = _measure_option(
         "accuracy_delta",
         "accuracy_delta (default), token_delta, kl_divergence, answer_change, total_variation.",
-        "CCS for RRR",
+        "Step score that RRR counts",
         choices=CCS_METRICS,
         scorer_option="metric",
         hint="CCS: how much the answer changes without a step. RRR: the share of steps whose CCS is"
@@ -144,8 +144,8 @@ class RunOptions(MediationOptions):
     seed: int = _sampling_option(42, "Seed of every draw (default 42).", "Seed", ge=0)
     repeats: int = _measure_option(
         1,
-        "Draws of every request (default 1); 2 or more measure the noise floor.",
-        "Draws of every request",
+        "Replies to each request (default 1); 2 or more measure the noise floor.",
+        "Replies to each request",
         hint="2 or more measure the noise floor: how often the model's answer changes by itself.",
         ge=1,
         le=100,

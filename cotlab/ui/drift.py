@@ -138,7 +138,10 @@ def render_drift_verdict(view: DriftView) -> None:
     numbers = [
         ("Features moved", f"{len(check.moved_features)} of {n_features}"),
         ("All features together, p", format_number(joint_drift.energy.p)),
-        ("Energy coefficient (0 to 1)", f"{energy_text}, shuffled ≤ {null_hi_text}"),
+        (
+            "Distance of all features (energy, 0 to 1)",
+            f"{energy_text}; by chance up to {null_hi_text}",
+        ),
     ]
     for name, estimate in (("Brier", quality.brier), ("ECE", quality.ece)):
         value = "n/a" if estimate is None else components.estimate_text(estimate)

@@ -125,6 +125,23 @@ def test_nothing_differs_is_no_error_and_no_nan() -> None:
     assert "equal" in (row.reason or "") and "no pair differs" in (row.no_p or "")
 
 
+def test_equal_differences_of_shares_have_the_interval_of_their_counts() -> None:
+    """Each item's mean of two yes is a yes: 6 of 6 against 0 of 6, sides [.610, 1] and [0, .390].
+
+    Newcombe (1998), method 10: −1 + √((1 − .610)² + (.390 − 0)²) = −.448.
+    """
+    ids = [f"i{k}" for k in range(6)]
+    base, other = (
+        mean_item_values(pd.concat([scores(*((i, value) for i in ids))] * 2)) for value in (1, 0)
+    )
+    table = pair_runs(base, other, simple(*ids))
+    (row,) = paired_rows(table, binary_metrics=frozenset({"m"}))
+    assert row.discordant is None and row.difference == row.lo == -1
+    assert row.hi == pytest.approx(-0.448, abs=5e-4)
+    (other_metric,) = paired_rows(table)  # of a count or of nats nothing is known
+    assert (other_metric.difference, other_metric.lo, other_metric.hi) == (-1, None, None)
+
+
 def test_below_five_pairs_there_is_a_difference_and_no_interval() -> None:
     (row,) = paired_rows(pairs_of([0, 0, 0], [1, 2, 3]))
     assert (row.difference, row.lo, row.hi) == (2.0, None, None) and "5" in (row.reason or "")

@@ -245,7 +245,7 @@ def test_a_tiny_value_fits_its_cell() -> None:
     bars = FIGURES["span_heatmap"](rows({"point": 4e-5})).to_dict()["data"][0]
     below = FIGURES["span_heatmap"](rows({"point": -4e-5})).to_dict()["data"][0]
     assert below["text"] == ["&gt; −0.001<br>n = 98"]
-    assert bars["text"] == ["&lt; 0.001<br>n = 98"] and "0.0000400" in bars["hovertext"][0]
+    assert bars["text"] == ["&lt; 0.001<br>n = 98"] and "4.00e−5" in bars["hovertext"][0]
 
 
 def test_many_spans_turn_the_text_of_the_cells() -> None:

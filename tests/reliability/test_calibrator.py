@@ -102,7 +102,7 @@ def test_a_negative_beta_coefficient_is_set_to_zero_and_told() -> None:
     scores = rng.uniform(0.05, 0.95, 600)
     targets = rng.random(600) < expit(-1.5 * np.log1p(-scores) - 1.2 + 0.5 * -np.log(scores))
     found = fit("beta", scores, targets)
-    assert found.params["a"] == 0 < found.params["b"] and "a came out negative" in found.note
+    assert found.params["a"] == 0 < found.params["b"] and "the fit of a was negative" in found.note
 
 
 @pytest.mark.parametrize("method", ["platt", "beta"])

@@ -184,7 +184,7 @@ def test_the_filled_page_shows_its_figures_and_headlines(
     assert shown["Answer changes, n = 7"] == "1.00 [0.646, 1.00]"  # Wilson, 7 of 7
     captions = [c.value.replace("\\", "") for c in app.caption]
     small = " ".join(text for text in captions if "Not validated for what they claim" in text)
-    assert "[" in small and "R, n = 7: " in small and "Dispersion of D, n = 7: " in small
+    assert "[" in small and "R, n = 7: " in small and "Spread of the divergence, n = 7: " in small
     for label in (
         "Stability rate",
         "Kept under a rename",

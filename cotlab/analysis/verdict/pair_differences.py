@@ -156,8 +156,6 @@ def _paired_shares(pairs: pd.DataFrame, row: PairedRow) -> _PairedShares:
     if is_yes_or_no and row.discordant is None:  # a mean of draws that agree is one yes or no
         test = mcnemar(base_values, other_values)
         p = test.p if p is None else p
-        if difference.lo is None:
-            difference = test.difference
     sides = [
         wilson(int(sum(values)), row.n)
         if is_yes_or_no

@@ -14,7 +14,7 @@ from cotlab.ui import cached, components
 from cotlab.ui.components import render_headline, show_cards
 from cotlab.ui.item import evidence
 
-COMPONENT_LABELS = {"R": "R", "R_sd": "Dispersion of D"}
+COMPONENT_LABELS = {"R": "R", "R_sd": "Spread of the divergence"}
 
 
 def has_only_composite(row: dict[str, Any]) -> bool:

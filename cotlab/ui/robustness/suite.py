@@ -33,7 +33,7 @@ from cotlab.ui.text import escape_markdown
 
 HEADLINE_METRICS = (
     ("robustness", "R"),
-    ("robustness_dispersion", "Dispersion of D"),
+    ("robustness_dispersion", "Spread of the divergence"),
     ("perturbed_answer_change", "Answer changes"),
 )
 SUMMARY_METRICS = ("robustness", "robustness_dispersion", "divergence", "perturbed_answer_change")
