@@ -72,8 +72,8 @@ def pick_run(
     """Choose the run of a page; None (with a message) where no run has one of these scorers.
 
     ``plan_filter``, where given, decides instead which runs can be chosen. Where the address names
-    a run without these scorers, the page says so and offers to measure it: another run is shown
-    once it is chosen.
+    a run without these scorers, the page says so and offers to measure it, and where it names none
+    of this store, the page says that: another run is shown once it is chosen.
     """
     all_rows = read.list_runs(cached.store()).to_dict("records")
     rows = [
@@ -88,8 +88,15 @@ def pick_run(
     rows = without_archived(rows, "run")
     labels = run_labels(rows, with_tags=False) if rows else {}
     requested_id = st.query_params.get("run")
-    if requested_id not in labels and any(row["id"] == requested_id for row in all_rows):
-        _render_unmeasured_run(str(requested_id), scorers, labels)
+    if requested_id is not None and requested_id not in labels:
+        if any(row["id"] == requested_id for row in all_rows):
+            _render_unmeasured_run(requested_id, scorers)
+        else:
+            st.warning(
+                f"There is no run {escape_markdown(shorten(requested_id))} in this store: it was"
+                " deleted, or the address is that of another store."
+            )
+        _render_other_runs(labels)
         return None
     if not rows:
         names_text = " or ".join(map(repr, scorers))
@@ -103,7 +110,7 @@ def pick_run(
     return row
 
 
-def _render_unmeasured_run(run_id: str, scorers: Sequence[str], labels: Mapping[str, str]) -> None:
+def _render_unmeasured_run(run_id: str, scorers: Sequence[str]) -> None:
     """Say that a run did not measure what the page shows, and offer to measure it."""
     scorer = scorers[0]
     with st.container(border=True):
@@ -115,6 +122,9 @@ def _render_unmeasured_run(run_id: str, scorers: Sequence[str], labels: Mapping[
             query_params={"from": run_id, "measure": scorer},
         )
 
+
+def _render_other_runs(labels: Mapping[str, str]) -> None:
+    """Offer the runs that a page can show."""
     if not labels:
         st.caption("No other run measured it.")
         return
