@@ -174,6 +174,8 @@ def wrap_text(text: object, max_line_chars: int, max_lines: int = 2) -> str:
     return "<br>".join(escape(line) for line in lines)
 
 
+ALL_CLASSIFIERS = "all"
+"""What a table's column ``classifier`` has where all of them lie along the axis."""
 SMALLEST_NUMBER = 1e-6
 """Distance from 0 below which a number is shown as a bound."""
 

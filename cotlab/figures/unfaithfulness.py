@@ -53,9 +53,21 @@ _NOT_COMPARABLE_NOTE = "Rates of two classifiers are not comparable: each has it
     empty_reason="no response has a score of this classifier.",
 )
 def unfaithful_rates(table: pd.DataFrame) -> Any:
-    """Draw a dot with Wilson interval and n for each group at each epoch."""
+    """Draw a dot with Wilson interval and n for each group at each epoch, or each classifier."""
+    rows = table_records(table)
+    classifier = text_value(rows[0], "classifier")  # tables of before do not have it
+    is_by_classifier = classifier == style.ALL_CLASSIFIERS
+    title = "Unfaithful responses"
+    if classifier:
+        name = style.escape(style.truncate_text(classifier, 24))
+        title += " by classifier" if is_by_classifier else f" by “{name}”"
     return _draw_groups(
-        table_records(table), "Unfaithful responses (share, 0 to 1)", "Unfaithful rate", (0.0, 1.0)
+        rows,
+        f"{title} (share, 0 to 1)",
+        "Unfaithful rate",
+        (0.0, 1.0),
+        is_upright=False if is_by_classifier else None,
+        with_values=is_by_classifier,
     )
 
 
@@ -228,11 +240,13 @@ def _draw_groups(
     *,
     is_upright: bool | None = None,
     is_log: bool = False,
+    with_values: bool = False,
     extra_notes: Sequence[str] = (),
 ) -> Any:
     """Draw the points of each group at each position, side by side, with n.
 
-    By default (``is_upright`` is None) many positions with long names become rows.
+    By default (``is_upright`` is None) many positions with long names become rows. Rows may have
+    the value and its interval beside n.
     """
     rows_by_position, names = group_rows(rows, "at"), list(group_rows(rows, "group"))
     positions = list(rows_by_position)
@@ -267,7 +281,7 @@ def _draw_groups(
             marks.append(Mark(name, positions.index(position) + offset, position, row))
         draw_series(fig, marks, category_style, in_legend=len(names) > 1, is_upright=is_upright)
         all_marks += marks
-    _draw_counts(fig, all_marks, is_upright, is_log)
+    _draw_counts(fig, all_marks, is_upright, is_log, with_values)
     update_position_axis, update_value_axis = (
         (fig.update_xaxes, fig.update_yaxes) if is_upright else (fig.update_yaxes, fig.update_xaxes)
     )
@@ -296,7 +310,9 @@ def _draw_groups(
     tick_height = (
         14 * max(0, max(text.count("<br>") for text in tick_labels) - 1) if is_upright else 0
     )
-    height = 420 if is_upright else 150 + 26 * len(all_marks) + 14 * len(positions)
+    row_height = 40 if with_values else 26
+    height = 420 if is_upright else 150 + row_height * len(all_marks) + 14 * len(positions)
+    right_margin = 24 if is_upright else 116 if with_values else 68
     return style.apply_style(
         fig,
         title,
@@ -304,7 +320,7 @@ def _draw_groups(
         x="" if is_upright else value_title,
         y=value_title if is_upright else "",
         height=height + 22 * n_legend_lines + tick_height,
-        margin={"b": 60 + 22 * n_legend_lines + tick_height, "r": 24 if is_upright else 68},
+        margin={"b": 60 + 22 * n_legend_lines + tick_height, "r": right_margin},
     )
 
 
@@ -334,8 +350,10 @@ def _tick_label(label: str, max_line_chars: int) -> str:
     return "<br>".join(map(style.escape, lines))
 
 
-def _draw_counts(fig: Any, marks: Sequence[Mark], is_upright: bool, is_log: bool) -> None:
-    """Write n above or right of each point, and n/a for a row without a point."""
+def _draw_counts(
+    fig: Any, marks: Sequence[Mark], is_upright: bool, is_log: bool, with_values: bool = False
+) -> None:
+    """Write n above or right of each point, after its value in rows, and n/a without a point."""
     if len(marks) > _MAX_LABELLED_POINTS and is_upright:
         return
     for mark in marks:
@@ -361,7 +379,10 @@ def _draw_counts(fig: Any, marks: Sequence[Mark], is_upright: bool, is_log: bool
             if is_upright
             else ({"x": label_position, "y": mark.x, "xanchor": "left", "xshift": 8})
         )
-        fig.add_annotation(**anchor, text=f"n = {int_value(mark.row, 'n')}")
+        text = f"n = {int_value(mark.row, 'n')}"
+        if with_values:
+            text = f"{style.interval_text(mark.point, mark.lo, mark.hi)}<br>{text}"
+        fig.add_annotation(**anchor, align="left", text=text)
 
 
 def _judge_score_range(rows: Sequence[Row]) -> tuple[float, float]:

@@ -40,7 +40,12 @@ from cotlab.ui import access, cached, charts, components
 from cotlab.ui.address import bind_number
 from cotlab.ui.components import csv_button
 from cotlab.ui.linked import PageLink, show_linked_frame
-from cotlab.ui.pickers import pick_options, run_labels, without_archived
+from cotlab.ui.pickers import (
+    pick_options,
+    run_labels,
+    warn_of_unknown_runs,
+    without_archived,
+)
 from cotlab.ui.text import display_errors, escape_markdown
 
 RunRevisions = tuple[tuple[str, int], ...]
@@ -70,6 +75,8 @@ class DriftView(NamedTuple):
 def select_drift_runs() -> DriftView | None:
     """Choose the runs of both sides; None (with a message) where nothing can be compared."""
     rows = read.list_runs(cached.store()).to_dict("records")
+    if warn_of_unknown_runs(rows, "reference", "current"):
+        return None
     rows = without_archived(rows, "reference", "current")
     if len(rows) < 2:
         message = "A drift check needs two runs: a reference and a later one."
@@ -339,17 +346,22 @@ def _largest_statistic(check: DriftCheck, statistic: str) -> float | None:
 
 
 def _default_reference_runs(rows: list[dict[str, Any]]) -> list[str]:
-    """Return the default reference.
+    """Return the default reference, without runs that the address holds against one.
 
     The runs of the current calibrator's fit, else the oldest run with a composite, else the
     oldest.
     """
-    run_ids = [str(row["id"]) for row in rows]
+    requested = st.query_params.get_all("current")
+    run_ids = [str(row["id"]) for row in rows if str(row["id"]) not in requested]
     calibrator = current_calibrator(cached.store()) or {}
     fit_runs = [run for run in (calibrator.get("report") or {}).get("runs", ()) if run in run_ids]
-    if fit_runs and len(fit_runs) < len(run_ids):
+    if fit_runs and len(fit_runs) < len(rows):
         return fit_runs
-    composite_runs = [str(row["id"]) for row in rows if cached.has_scorer(row, "composite")]
+    composite_runs = [
+        str(row["id"])
+        for row in rows
+        if str(row["id"]) in run_ids and cached.has_scorer(row, "composite")
+    ]
     return (composite_runs or run_ids)[-1:]
 
 

@@ -36,7 +36,13 @@ from cotlab.figures.printed import printed_figure, required_width_pt
 from cotlab.store import read
 from cotlab.ui import cached, components
 from cotlab.ui.address import bind_number, bind_switch
-from cotlab.ui.pickers import pick_options, run_labels, select_option, without_archived
+from cotlab.ui.pickers import (
+    pick_options,
+    run_labels,
+    select_option,
+    warn_of_unknown_runs,
+    without_archived,
+)
 from cotlab.ui.text import escape_markdown, metric_name, shorten
 
 SuiteRevisions = tuple[tuple[str, int], ...]
@@ -81,6 +87,8 @@ def select_figure_run() -> dict[str, Any] | None:
     rows = read.list_runs(cached.store()).to_dict("records")
     if not rows:
         components.render_empty_state("There is no run yet.", page_path("new_run"), "Start one")
+        return None
+    if warn_of_unknown_runs(rows, "run", "also"):
         return None
     rows = without_archived(rows, "run")
     chosen_id = select_option("Run", run_labels(rows), "run")

@@ -31,8 +31,9 @@ class PageEntry(NamedTuple):
     """Address, where it is not the name; "" is the page that opens first."""
     is_hidden: bool = False
     """Whether the sidebar leaves it out: a page that needs a run or an item in its address."""
-    takes_run: bool = False
-    """Whether it is about one run, which the link in the sidebar then keeps."""
+    run_param: str = ""
+    """Parameter of its address that takes a run, which the link in the sidebar then keeps; "" where
+    it is not about one run."""
     is_blind: bool = False
     """Whether the sidebar may not name a model beside it: its reader judges chains."""
 
@@ -62,13 +63,13 @@ def render_navigation(
         for entries in sections.values()
         for entry, page in entries
     )
-    run_query = None if row is None or is_blind else {"run": str(row["id"])}
+    run_id = None if row is None or is_blind else str(row["id"])
     with st.sidebar, st.container(key="navigation", gap="xxsmall"):
         for section, entries in sections.items():
             st.caption(section)
             for entry, page in entries:
                 if not entry.is_hidden:
-                    query = run_query if entry.takes_run else None
+                    query = {entry.run_param: run_id} if run_id and entry.run_param else None
                     st.page_link(page, query_params=query, width="stretch")
                 elif entry.name == "run" and row is not None and not is_blind:
                     _render_run_link(entry, page, row)

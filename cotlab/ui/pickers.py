@@ -89,13 +89,8 @@ def pick_run(
     labels = run_labels(rows, with_tags=False) if rows else {}
     requested_id = st.query_params.get("run")
     if requested_id is not None and requested_id not in labels:
-        if any(row["id"] == requested_id for row in all_rows):
-            _render_unmeasured_run(requested_id, scorers)
-        else:
-            st.warning(
-                f"There is no run {escape_markdown(shorten(requested_id))} in this store: it was"
-                " deleted, or the address is that of another store."
-            )
+        if not warn_of_unknown_runs(all_rows, "run"):
+            render_unmeasured_run(requested_id, scorers)
         _render_other_runs(labels)
         return None
     if not rows:
@@ -110,7 +105,30 @@ def pick_run(
     return row
 
 
-def _render_unmeasured_run(run_id: str, scorers: Sequence[str]) -> None:
+def warn_of_unknown_runs(rows: Sequence[Mapping[str, Any]], *params: str) -> bool:
+    """Warn where the address names a run that the store does not have; return whether it does.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        All runs of the store.
+    *params : str
+        The parameters of the address that name runs.
+    """
+    run_ids = {str(row["id"]) for row in rows}
+    requested_ids = dict.fromkeys(i for name in params for i in st.query_params.get_all(name))
+    unknown_ids = [i for i in requested_ids if i not in run_ids]
+    if unknown_ids:
+        names_text = escape_markdown(", ".join(map(shorten, unknown_ids)))
+        st.warning(
+            f"There is no run {names_text} in this store: it was deleted, or the address is that of"
+            " another store."
+        )
+        st.page_link(page_path("runs"), label="All runs", icon=":material/history:")
+    return bool(unknown_ids)
+
+
+def render_unmeasured_run(run_id: str, scorers: Sequence[str]) -> None:
     """Say that a run did not measure what the page shows, and offer to measure it."""
     scorer = scorers[0]
     with st.container(border=True):

@@ -23,19 +23,20 @@ from cotlab.analysis.tables.unfaithfulness import (
 )
 from cotlab.analysis.view import MAX_RUNS
 from cotlab.core.resources import page_path
+from cotlab.figures.style import ALL_CLASSIFIERS
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
 from cotlab.ui import cached, charts, components
 from cotlab.ui.pickers import (
     pick_options,
     pick_threshold,
+    render_unmeasured_run,
     run_labels,
     select_option,
+    warn_of_unknown_runs,
     without_archived,
 )
 from cotlab.ui.text import escape_markdown
-
-ALL_CLASSIFIERS = "all"
 
 
 class UnfaithfulnessView(NamedTuple):
@@ -60,7 +61,7 @@ class UnfaithfulnessView(NamedTuple):
         self, name: str, choice: FigureChoice = DEFAULT_CHOICE
     ) -> charts.PaperFigure | None:
         """Return the printed form of a figure; None where it would show something else."""
-        if not self.is_default or self.classifier == ALL_CLASSIFIERS:
+        if not self.is_default:
             return None
         return charts.PaperFigure(next(iter(self.position_by_run)), name, choice)
 
@@ -77,11 +78,14 @@ class UnfaithfulnessView(NamedTuple):
 
 def select_unfaithfulness_runs() -> UnfaithfulnessView | None:
     """Choose runs and their layout; None (with a message) where there is none."""
-    rows = [
-        r
-        for r in read.list_runs(cached.store()).to_dict("records")
-        if cached.has_scorer(r, *UNFAITHFULNESS_SCORERS)
-    ]
+    all_rows = read.list_runs(cached.store()).to_dict("records")
+    if warn_of_unknown_runs(all_rows, "run"):
+        return None
+    rows = [r for r in all_rows if cached.has_scorer(r, *UNFAITHFULNESS_SCORERS)]
+    requested_ids = st.query_params.get_all("run")
+    if requested_ids and not set(requested_ids) & {str(row["id"]) for row in rows}:
+        render_unmeasured_run(requested_ids[0], UNFAITHFULNESS_SCORERS)
+        return None
     rows = without_archived(rows, "run")
     if not rows:
         message = (
@@ -114,8 +118,9 @@ def select_unfaithfulness_runs() -> UnfaithfulnessView | None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         classifier = None
         if classifier_names:
-            labels = {name: name for name in classifier_names}
-            if len(classifier_names) > 1:
+            choices = tables.classifier_choices(classifier_names, len(row_by_run))
+            labels = {name: name for name in choices}
+            if ALL_CLASSIFIERS in labels:
                 labels[ALL_CLASSIFIERS] = "All side by side"
             classifier = select_option("Classifier", labels, "classifier")
         axis_name = select_option("Along the axis", options, "along", default_axis)
@@ -150,15 +155,9 @@ def render_unfaithful_rates(view: UnfaithfulnessView) -> None:
     if view.classifier is None:
         st.info("No chosen run has scores of a classifier: run the scorer unfaithfulness.")
         return
-    frames = []
-    for name in view.classifier_names if view.classifier == ALL_CLASSIFIERS else [view.classifier]:
-        points = tables.rate_points(view.item_values, view.position_by_run, name, view.threshold)
-        if view.classifier == ALL_CLASSIFIERS:
-            pairs = zip(points["group"], points["at"], strict=True)
-            groups = [" · ".join(dict.fromkeys(pair)) for pair in pairs]
-            points = points.assign(group=groups, at=name)
-        frames.append(points)
-    table = pd.concat(frames, ignore_index=True)
+    table = tables.classifier_points(
+        view.item_values, view.position_by_run, view.classifier, view.threshold
+    )
     subject = (
         "Each classifier"
         if view.classifier == ALL_CLASSIFIERS

@@ -23,7 +23,8 @@ from tests.ui.test_pages import open_page
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 
 HOSTILE = "<script>alert(1)</script> **bold** [x](javascript:alert(1)) $x$"
-RATES = "Unfaithful responses (share, 0 to 1)"
+RATES = "Unfaithful responses by classifier (share, 0 to 1)"
+EARLY = "Unfaithful responses by “early_answer” (share, 0 to 1)"
 SWEEP = "Unfaithful responses by threshold (share, 0 to 1)"
 CATEGORIES = "Unfaithful responses by category (share, 0 to 1)"
 KAPPA = "Agreement of classifiers (Cohen's kappa, −1 to 1)"
@@ -189,17 +190,20 @@ def test_the_threshold_in_the_address_changes_the_rates(store: Path) -> None:
 
 
 def test_a_run_against_itself_or_an_unknown_one_is_told(store: Path) -> None:
-    app = compared(base="base", other=["gone", "base"])
-    assert any("gone, base" in w.value for w in app.warning)
+    app = compared(base="base", other=["base"])
+    assert any("base" in w.value for w in app.warning)
     assert len(app.multiselect[0].value) == 1 and app.multiselect[0].value[0] in ("one", "two")
+    app = compared(base="base", other=["gone"])
+    assert any("There is no run gone in this store" in w.value for w in app.warning)
+    assert not app.multiselect  # no other pair is shown instead
 
 
 def test_unfaithfulness_draws_the_wilson_dots_in_the_order_of_epochs(store: Path) -> None:
     query = {"run": ["two", "one", "base"], "classifier": "early_answer", "more": "true"}
     app = several("unfaithfulness", "Unfaithfulness", **query)
     found = figures(app)
-    assert {RATES, SWEEP, CATEGORIES, KAPPA, JUDGED, LENGTH, RATIO} == set(found)
-    rates = found[RATES]
+    assert {EARLY, SWEEP, CATEGORIES, KAPPA, JUDGED, LENGTH, RATIO} == set(found)
+    rates = found[EARLY]
     assert rates["layout"]["xaxis"]["ticktext"] == ["base", "epoch 1", "epoch 2"]
     (trace,) = points(rates)
     assert trace["y"] == [1.0, 8 / 12, 4 / 12]
@@ -226,10 +230,11 @@ def test_unfaithfulness_draws_the_wilson_dots_in_the_order_of_epochs(store: Path
 
 
 def test_classifiers_side_by_side_stand_along_the_axis(store: Path) -> None:
-    app = several("unfaithfulness", "Unfaithfulness", run=["one", "base"], classifier="all")
+    app = several("unfaithfulness", "Unfaithfulness", run=["one", "base"])
     rates = figures(app)[RATES]
-    assert rates["layout"]["xaxis"]["ticktext"] == ["truncation", "early_answer"]
-    assert "n = 11" in [a["text"] for a in rates["layout"]["annotations"]]
+    assert rates["layout"]["yaxis"]["ticktext"] == ["truncation", "early_answer"]
+    texts = [a["text"] for a in rates["layout"]["annotations"]]
+    assert "1.00 [0.758, 1.00]<br>n = 12" in texts and any("n = 11" in text for text in texts)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable
 from cotlab.analysis.tables.run import missing_scorer_reason
 from cotlab.analysis.view import RunView
 from cotlab.core.errors import ConfigError
+from cotlab.figures.style import ALL_CLASSIFIERS
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
 
@@ -101,6 +102,8 @@ def _classifier_maker(
         classifiers = unfaithful.classifier_names(group.select_values(view.run_id, SCORE_METRIC))
         if not classifiers:
             return missing_scorer_reason("unfaithfulness")
+        if make_points is unfaithful.classifier_points:
+            classifiers = unfaithful.classifier_choices(classifiers, len(group.positions))
         name = choice.select("classifier", classifiers)
         table = make_points(group.values, group.positions, name, UNFAITHFUL_THRESHOLD)
         limit_note = ""
@@ -111,8 +114,11 @@ def _classifier_maker(
             if len(categories) > MAX_CATEGORIES:
                 limit_note = f"{MAX_CATEGORIES} of {len(categories)} categories."
                 table = table[table["at"].isin(categories[:MAX_CATEGORIES])].reset_index(drop=True)
+        is_all = name == ALL_CLASSIFIERS
         note = _join_sentences(
-            f"Classifier {name}{threshold_note}", limit_note, group.runs_note(SCORE_METRIC, name)
+            f"{'Each classifier' if is_all else f'Classifier {name}'}{threshold_note}",
+            limit_note,
+            group.runs_note(SCORE_METRIC, *([] if is_all else [name])),
         )
         return FigureData(table, note, FigureChoice(classifier=name))
 
@@ -216,7 +222,7 @@ _SCORE_METRICS = (SCORE_METRIC,)
 UNFAITHFUL_RATES = FigureTable(
     "unfaithful_rates",
     "run",
-    _classifier_maker(unfaithful.rate_points, f", {_THRESHOLD_NOTE}"),
+    _classifier_maker(unfaithful.classifier_points, f", {_THRESHOLD_NOTE}"),
     _SCORE_METRICS,
 )
 THRESHOLD_SWEEP = FigureTable(

@@ -13,6 +13,7 @@ import pandas as pd
 from cotlab.analysis.paired import SCORE_METRIC, UNFAITHFUL_THRESHOLD
 from cotlab.analysis.tables.comparison import AxisPosition, position_label
 from cotlab.analysis.view import facet_column
+from cotlab.figures.style import ALL_CLASSIFIERS
 from cotlab.metrics.cards import with_clusters_as_items
 from cotlab.stats.agreement import cohen_kappa
 from cotlab.stats.intervals import (
@@ -33,8 +34,10 @@ JUDGE_METRIC = "judge_score"
 UNFAITHFULNESS_METRICS = (SCORE_METRIC, *SIZE_UNITS, RATIO_METRIC, JUDGE_METRIC)
 UNFAITHFULNESS_SCORERS = ("unfaithfulness", "judge")
 """The figures need scores of any of these scorers."""
-CLASSIFIER_ORDER = ("combined", "truncation", "early_answer", "hint", "process_result")
-"""Classifiers in order of display."""
+CLASSIFIER_ORDER = ("hint", "combined", "truncation", "early_answer", "process_result")
+"""Classifiers in order of display; the first is the one that names what moved an answer."""
+MAX_ROWS_SIDE_BY_SIDE = 16
+"""Rows of a figure of all classifiers up to which it is shown first."""
 POINT_COLUMNS = [
     "group",
     "at",
@@ -56,6 +59,18 @@ def classifier_names(values: pd.DataFrame) -> list[str]:
     """Return the classifiers that scored, the default one first."""
     names = set(values[values["metric"] == SCORE_METRIC]["name"])
     return sorted(names, key=lambda name: ([*CLASSIFIER_ORDER, name].index(name), name))
+
+
+def classifier_choices(names: Sequence[str], n_runs: int) -> list[str]:
+    """Return what the rates of runs may be drawn of, the default first: all side by side.
+
+    Where that would be more than ``MAX_ROWS_SIDE_BY_SIDE`` rows, the default is the first one.
+    """
+    if len(names) < 2:
+        return list(names)
+    if n_runs * len(names) > MAX_ROWS_SIDE_BY_SIDE:
+        return [*names, ALL_CLASSIFIERS]
+    return [ALL_CLASSIFIERS, *names]
 
 
 def collect_item_values(
@@ -102,6 +117,28 @@ def rate_points(
             for position, run_values in _values_by_position(classifier_scores, positions)
         ]
     )
+
+
+def classifier_points(
+    values: pd.DataFrame,
+    positions: Mapping[str, AxisPosition],
+    classifier: str,
+    threshold: float = UNFAITHFUL_THRESHOLD,
+) -> pd.DataFrame:
+    """Return the rates of one classifier, or of ``ALL_CLASSIFIERS`` with these along the axis.
+
+    The column ``classifier`` names the one, and is "all" for all of them.
+    """
+    if classifier != ALL_CLASSIFIERS:
+        points = rate_points(values, positions, classifier, threshold)
+        return points.assign(classifier=classifier)
+    frames = []
+    for name in classifier_names(values):
+        points = rate_points(values, positions, name, threshold)
+        pairs = zip(points["group"], points["at"], strict=True)
+        groups = [" · ".join(filter(None, dict.fromkeys(pair))) for pair in pairs]
+        frames.append(points.assign(group=groups, at=name))
+    return pd.concat(frames, ignore_index=True).assign(classifier=classifier)
 
 
 def sweep_points(

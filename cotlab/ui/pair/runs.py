@@ -20,7 +20,13 @@ from cotlab.ui.pair.head import (
     run_names,
 )
 from cotlab.ui.pair.items import render_item_pairs
-from cotlab.ui.pickers import pick_options, run_labels, select_option, without_archived
+from cotlab.ui.pickers import (
+    pick_options,
+    run_labels,
+    select_option,
+    warn_of_unknown_runs,
+    without_archived,
+)
 from cotlab.ui.text import escape_markdown
 
 
@@ -47,6 +53,8 @@ def select_runs() -> RunChoice | None:
         components.render_empty_state(
             "A comparison needs two runs on the same items.", page_path("new_run"), "Start one"
         )
+        return None
+    if warn_of_unknown_runs(all_rows, "base", "other"):
         return None
     with st.container(horizontal=True, vertical_alignment="center"):
         context = st.empty()

@@ -16,7 +16,9 @@ from cotlab.analysis.tables.comparison import (
 )
 from cotlab.analysis.tables.unfaithfulness import (
     category_points,
+    classifier_choices,
     classifier_kappa_pairs,
+    classifier_points,
     judge_points,
     rate_points,
     sweep_points,
@@ -169,6 +171,25 @@ def test_why_kappa_is_not_there_names_the_classifier() -> None:
     )
     found = classifier_kappa_pairs(table)
     assert found["reason"][0].startswith("a gives one label")
+
+
+def test_all_classifiers_stand_in_rows_with_value_interval_and_n() -> None:
+    """10 of 10 and 5 of 10: Wilson by hand (1.96² = 3.84) gives [.722, 1] and [.237, .763]."""
+    table = values(
+        [("r", "truncation", f"i{k}", float(k % 2)) for k in range(10)]
+        + [("r", "hint", f"i{k}", 1.0) for k in range(10)]
+    )
+    points = classifier_points(table, {"r": AxisPosition("r", "")}, "all")
+    assert points["at"].tolist() == ["hint", "truncation"] and set(points["group"]) == {"r"}
+    fig = unfaithful_rates(points)
+    assert "by classifier" in fig.layout.title.text
+    assert [one.text for one in fig.layout.annotations if "n = " in one.text] == [
+        "1.00 [0.722, 1.00]<br>n = 10",
+        "0.500 [0.237, 0.763]<br>n = 10",
+    ]
+    (one,) = [classifier_points(table, {"r": AxisPosition("r", "")}, "hint")]
+    assert "by “hint”" in unfaithful_rates(one).layout.title.text
+    assert classifier_choices(["hint", "truncation"], 9) == ["hint", "truncation", "all"]
 
 
 def test_many_models_stand_in_rows_and_a_few_side_by_side() -> None:

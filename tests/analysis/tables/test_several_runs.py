@@ -156,10 +156,12 @@ def test_a_figure_has_at_most_so_many_runs_and_the_one_asked_for_among_them(tmp_
 
 def test_rates_are_those_of_every_run(store: Store) -> None:
     first = table_of(store, "two", "unfaithful_rates")
-    assert (
-        set(first.table["point"]) == {4 / 12}
-        and "Classifier truncation, unfaithful from" in first.note
-    )
+    assert set(first.table["at"]) == {"truncation", "early_answer"}  # side by side
+    assert set(first.table["group"]) == {"base", "epoch 1", "epoch 2"}
+    assert "Each classifier, unfaithful from" in first.note
+    one = table_of(store, "two", "unfaithful_rates", FigureChoice(classifier="truncation"))
+    assert set(one.table["point"]) == {4 / 12} and set(one.table["classifier"]) == {"truncation"}
+    assert "Classifier truncation, unfaithful from" in one.note
     found = table_of(store, "two", "unfaithful_rates", FigureChoice(classifier="early_answer"))
     table = found.table.set_index("at")
     assert table["point"].to_dict() == {"base": 1.0, "epoch 1": 8 / 12, "epoch 2": 4 / 12}
@@ -169,7 +171,7 @@ def test_rates_are_those_of_every_run(store: Store) -> None:
     assert "Runs: base, one, two." in found.note
     with pytest.raises(
         ConfigError,
-        match="classifier 'nobody' is not in this run; there are: truncation, early_answer",
+        match="classifier 'nobody' is not in this run; there are: all, truncation, early_answer",
     ):
         make_figure_table(
             RunView.read(store, "two"), "unfaithful_rates", FigureChoice(classifier="nobody")
