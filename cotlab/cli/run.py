@@ -61,7 +61,7 @@ def run_command(
     from cotlab.run import launch
     from cotlab.run.config import read_config
     from cotlab.run.dryrun import plan_cautions
-    from cotlab.run.exit_status import rrr_line
+    from cotlab.run.exit_status import last_line
     from cotlab.run.form_choice import form_notes
     from cotlab.run.unread_options import check_flags_are_read, unread_notes
     from cotlab.store.database import Store
@@ -116,7 +116,7 @@ def run_command(
     if reported_run.message:
         print(printable_text(reported_run.message), file=sys.stderr)
     if finished_run.status == "done":
-        print(rrr_line(reported_run.report))
+        print(last_line(reported_run.report))
     raise typer.Exit(reported_run.exit_code)
 
 

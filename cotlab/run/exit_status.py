@@ -56,8 +56,11 @@ def exit_status(outcome: Outcome, report: Mapping[str, Any], config: RunConfig) 
     if empty_text and not config.allow_empty:
         return EXIT_NOTHING_MEASURED, f"{empty_text} --allow-empty accepts such a run."
     warning = empty_text or _doubt_text(report)
-    if warning and not empty_text and config.fail_on_error is not None:
-        return EXIT_UNFINISHED, warning
+    if warning and not empty_text:  # a number that may be about another thing passes no gate
+        return (
+            EXIT_INCONCLUSIVE if config.fail_on_error is None else EXIT_UNFINISHED,
+            warning,
+        )
     if config.rr_threshold is None:
         return (
             EXIT_DONE,
@@ -98,11 +101,20 @@ def exit_status(outcome: Outcome, report: Mapping[str, Any], config: RunConfig) 
     return EXIT_DONE, ""
 
 
-def rrr_line(report: Mapping[str, Any]) -> str:
-    """Return the last line of a run's output, with RRR."""
-    if report.get("aggregate_rrr") is None:
-        return f"Done. RRR: n/a ({report.get('aggregate_rrr_note', 'no ablation in this run')})"
-    return f"Done. RRR: {report['aggregate_rrr']:.1%}{_mode_text(report)}"
+def last_line(report: Mapping[str, Any]) -> str:
+    """Return the last line of a run's output: RRR where it was asked for, and what was found.
+
+    A run that only leaves steps out, as FaithCheck does, ends with RRR alone.
+    """
+    headline = report["verdict"]["headline"]
+    if "aggregate_rrr" not in report:
+        return f"Done. {headline}"
+    rrr = report["aggregate_rrr"]
+    if rrr is None:
+        return f"Done. RRR: n/a ({report.get('aggregate_rrr_note')}). {headline}"
+    mode_text = _mode_text(report)
+    rrr_text = f"Done. RRR: {rrr:.1%}{mode_text}"
+    return f"{rrr_text}. {headline}" if mode_text else rrr_text
 
 
 def _mode_text(report: Mapping[str, Any]) -> str:

@@ -92,7 +92,7 @@ def models_of(config: RunConfig) -> dict[str, ModelRef]:
         If a role is given something that names no model.
     """
     subject = subject_of(config)
-    roles = _scorer_roles(config)
+    roles = scorer_roles(config)
     _require_reward_model(config)
     judges = _judge_models(config) if JUDGE in roles else {}
     _check_critic(config)
@@ -113,7 +113,7 @@ def listed_models(config: RunConfig) -> list[tuple[str, ModelRef]]:
     """
     subject = subject_of(config)
     listed = [] if _only_judges(config) else [("subject", subject)]
-    for role in _scorer_roles(config):
+    for role in scorer_roles(config):
         if role == JUDGE:
             listed += _listed_judges(config)
         elif not is_played_by_subject(role, config):
@@ -122,7 +122,7 @@ def listed_models(config: RunConfig) -> list[tuple[str, ModelRef]]:
     return listed
 
 
-def _scorer_roles(config: RunConfig) -> list[str]:
+def scorer_roles(config: RunConfig) -> list[str]:
     """Return the roles of the scorers of a configuration, each once, as their options name them."""
     return list(
         dict.fromkeys(

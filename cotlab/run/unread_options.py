@@ -10,9 +10,16 @@ from cotlab.core.registry import SCORERS
 from cotlab.core.types import IN_PROCESS_PROVIDERS
 from cotlab.metrics.critic.votes import CRITIC_ROLE
 from cotlab.metrics.process_reward import PROVIDER as REWARD_PROVIDER
-from cotlab.run.config import RunConfig, run_fields
+from cotlab.providers.capabilities import provider_info
+from cotlab.run.config import ROLE_OPTIONS, RunConfig, run_fields
 from cotlab.run.fields import ConfigField
-from cotlab.run.roles import CRITIC_PREFIX, models_of, option_of_role, selected_scorers
+from cotlab.run.roles import (
+    CRITIC_PREFIX,
+    models_of,
+    option_of_role,
+    scorer_roles,
+    selected_scorers,
+)
 
 _READ_BY_ALL = ("chain",)
 """Options of scorers that every run reads: what a suite must hold depends on them."""
@@ -66,6 +73,13 @@ def _unread_text(config: RunConfig, name: str) -> str:
     field = run_fields()[name]
     if name in _READ_BY_ALL:
         return ""
+    if name == "base_url":
+        return _unread_address_text(config)
+    if name == "gate_on":
+        is_gated = config.rr_threshold is not None
+        return "" if is_gated else f"{field.flag} goes with --rr-threshold; this run has no gate."
+    if name in ROLE_OPTIONS:
+        return _unread_role_text(config, name)
     if field.setting.in_process_only:
         providers = {ref.provider for ref in models_of(config).values()}
         if providers & {*IN_PROCESS_PROVIDERS, REWARD_PROVIDER}:
@@ -88,6 +102,28 @@ def _unread_text(config: RunConfig, name: str) -> str:
         f" {_listed(scorer.name for scorer in scorers)}: add --scorer {readers[0]}, or leave"
         f" {field.flag} out."
     )
+
+
+def _unread_address_text(config: RunConfig) -> str:
+    """Return why no model is asked at ``base_url``; "" where the provider has servers."""
+    if not provider_info(config.provider).in_process:
+        return ""
+    return (
+        f"--base-url goes with a provider that asks a server, like --provider openai_compat; the"
+        f" provider of this run is {config.provider}, whose model {config.model} runs in this"
+        " process."
+    )
+
+
+def _unread_role_text(config: RunConfig, name: str) -> str:
+    """Return which roles have a server, a key or a price and are no role of the run."""
+    roles = {"subject", *scorer_roles(config)}
+    given: Mapping[str, str] = getattr(config, name)
+    unread = [role for role in given if role.partition("_")[0] not in roles]
+    if not unread:
+        return ""
+    flag = run_fields()[name].flag
+    return f"{flag} {_listed(unread)}: no scorer of this run asks that model; leave it out."
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -56,6 +56,7 @@ _EVIDENCE: dict[MeasureName, tuple[str, tuple[tuple[str, str], ...]]] = {
     "change": ("steps", (("metric", "answer_change"), ("mode", "corrupt"))),
     "control": ("steps", (("metric", "answer_change"), ("mode", "paraphrase"))),
     "numeric_change": ("robustness", (("perturbation", "numeric"),)),
+    "numeric_control": ("robustness", (("perturbation", "paraphrase"),)),
     "inner_change": ("mediation", ()),
     "noise": ("steps", (("metric", "answer_change"),)),
     "alone": ("unfaithfulness", (("classifier", "early_answer"),)),

@@ -26,6 +26,7 @@ ALL_60, NONE_60 = Share(1, 0.940, 1, 60), Share(0, 0, 0.060, 60)
 NAMES: tuple[MeasureName, ...] = (
     "change",
     "numeric_change",
+    "numeric_control",
     "inner_change",
     "control",
     "alone",
@@ -213,6 +214,20 @@ def test_categories_say_where_a_suggestion_is_followed() -> None:
 def test_a_running_run_has_not_measured_nothing() -> None:
     running = judge_run(replace(NOTHING, status="running", n_ended=3))
     assert running.headline == "Too early to say: 3 of 5 items."
+
+
+def test_robustness_has_a_control_of_its_own() -> None:
+    """A run of a profile changes numbers in steps, and rewords them: both is measured."""
+    follows = judge_run(evidence(numeric_change=ALL_300, numeric_control=NONE_300))
+    assert follows.headline == "The answer follows the chain."
+    bypasses = judge_run(evidence(numeric_change=NONE_300, numeric_control=NONE_300))
+    assert bypasses.headline == "The answer does not come from the chain."
+    assert "numeric_control" in {
+        passage.measure for line in follows.sentences for passage in line if passage.measure
+    }
+    # beside a change of what steps state, the control is that of the same kind
+    missing = judge_run(evidence(change=ALL_300, numeric_control=NONE_300))
+    assert missing.headline == "Cannot say: the control is missing."
 
 
 def test_a_control_that_was_found_is_taken_off() -> None:

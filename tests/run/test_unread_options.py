@@ -25,6 +25,9 @@ from tests.support.command import cotlab as command
         ({"embedder": "none"}, "--embedder is read by "),
         ({"scorer": ["verification"], "critic_votes": 3}, "--verifier critic:PROVIDER/MODEL"),
         ({"provider": "openai", "model": "m", "device": "cuda"}, "models in this process"),
+        ({"base_url": "http://127.0.0.1:1/v1"}, "whose model r100 runs in this process"),
+        ({"gate_on": "interval"}, "--gate-on goes with --rr-threshold"),
+        ({"role_base_url": {"judge": "http://127.0.0.1:1/v1"}}, "--role-base-url judge: no scorer"),
         ({"weights": "w.yaml"}, "--weights is read by composite alone"),
         ({"provider": "echo", "donors": 3, "dtype": "float16"}, "--dtype is for models in"),
     ],
@@ -44,6 +47,13 @@ def test_a_flag_that_no_scorer_reads_names_the_scorer_that_would(
     [
         {"mode": ["corrupt"], "metric": "answer_change", "ccs_threshold": 0.2, "rr_threshold": 0.5},
         {"profile": "phase3", "scorer": ["ablation"], "mode": ["corrupt"], "embedder": "none"},
+        {"provider": "openai_compat", "model": "m", "base_url": "http://127.0.0.1:1/v1"},
+        {
+            "scorer": ["judge"],
+            "judge": ["openai/m"],
+            "role_price": {"judge": "1/2", "judge_2": "1/2"},
+        },
+        {"rr_threshold": 0.5, "gate_on": "interval"},
         {"scorer": ["mediation"], "donors": 3, "layers": ["all"], "device": "cpu"},
         {"scorer": ["repair"], "verifier": "critic:echo/echo", "critic_votes": 3},
         {"scorer": ["composite"], "weights": "w.yaml", "embedder_dtype": "float32"},

@@ -37,7 +37,7 @@ def answer_change_points(evidence: RunEvidence, report: dict[str, Any] | None) -
         label, group (run, control, reference), note, point, lo, hi, n, mark, reason.
     """
     name, split = evidence.change_name, evidence.split
-    change, control = evidence.shares.get(name), evidence.shares.get("control")
+    change, control = evidence.shares.get(name), evidence.text_control
     label = f"{evidence.model} (this run)"
     rows = []
     if split is not None and split.high_share is not None and split.low_share is not None:

@@ -71,8 +71,8 @@ def reference_table(
                 numbers = (estimate[name] for name in ("point", "lo", "hi", "n"))
                 rows.append((model, "reference", *numbers))
     rows.sort(key=lambda row: -row[2])
-    control = evidence.shares.get("control")
-    if control is not None and measure == "change":
+    control = evidence.text_control
+    if control is not None and measure in CHANGE_MEASURES:
         rows.append(("control, this run", "control", *_numbers(control)))
     return FigureData(pd.DataFrame(rows, columns=SHARE_COLUMNS))
 

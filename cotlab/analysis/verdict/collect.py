@@ -41,6 +41,7 @@ MEASURES: Mapping[MeasureName, tuple[str, Mapping[str, str]]] = {
     "numeric_change": ("perturbed_answer_change", {"perturbation": "numeric"}),
     "inner_change": ("mass_lost", {"source": "filler", "control": "other", "span": "all"}),
     "control": ("answer_change", {"mode": "paraphrase"}),
+    "numeric_control": ("perturbed_answer_change", {"perturbation": "paraphrase"}),
     "noise": ("baseline_flip", {}),
     "alone": ("unfaithful_rate", {"classifier": "early_answer", "threshold": "0.5"}),
     "moved": ("hint_followed", {}),
@@ -54,6 +55,7 @@ _VALIDATED_BY: Mapping[MeasureName, str] = {
     "change": "answer_change",
     "control": "answer_change",
     "numeric_change": "perturbed_answer_change",
+    "numeric_control": "perturbed_answer_change",
     "inner_change": "mass_lost",
     "alone": "unfaithfulness (classifier=early_answer)",
 }
@@ -77,7 +79,7 @@ def collect_evidence(view: RunView, status: str | None = None) -> RunEvidence:
     sound = _sound_share(view)
     if sound is not None:
         shares["sound"] = sound
-    change, control = shares.get("change"), shares.get("control")
+    change = shares.get("change")
     change_facet = _facet_of(estimates, "change")
     missing = {name: _missing_values(view, name) for name in _HEADLINE_MEASURES}
     headline = next((name for name in _HEADLINE_MEASURES if name in shares), None)
@@ -92,7 +94,7 @@ def collect_evidence(view: RunView, status: str | None = None) -> RunEvidence:
         n_planned=view.n_items,
         n_ended=min(view.n_items, view.n_ended // max(1, len(view.plan.scorers))),
         shares=shares,
-        net_change=_net_change(view) if change and control and control.point > 0 else None,
+        net_change=_net_change(view, shares),
         n_left_out={
             name: sum(reason.n_items for reason in reasons) for name, reasons in missing.items()
         },
@@ -194,9 +196,21 @@ def _count_undecided(view: RunView) -> int:
     return int(count_missing_values(view.store, view.id, metric, facets)["n_items"].sum())
 
 
-def _net_change(view: RunView) -> Share | None:
-    """Return the change less the control, by item, with an interval over items."""
-    differences = (_item_means(view, "change") - _item_means(view, "control")).dropna()
+def _net_change(view: RunView, shares: Mapping[MeasureName, Share]) -> Share | None:
+    """Return the change less the control, by item, with an interval over items.
+
+    None where one of them was not measured, or the control found nothing.
+    """
+    pairs: tuple[tuple[MeasureName, MeasureName], ...] = (
+        ("change", "control"),
+        ("numeric_change", "control"),
+        ("numeric_change", "numeric_control"),
+    )
+    names = next((pair for pair in pairs if all(name in shares for name in pair)), None)
+    if names is None or shares[names[1]].point == 0:
+        return None
+    change, control = (_item_means(view, name) for name in names)
+    differences = (change - control).dropna()
     rate = bootstrap_mean(
         differences.tolist(), seed=derive_seed("net_change", view.plan.seed), share=False
     )

@@ -88,14 +88,14 @@ def _judged_change(evidence: RunEvidence) -> Share | None:
 
 
 def _change_sentence(evidence: RunEvidence) -> Sentence:
-    change, control = evidence.text_change, evidence.share("control")
+    change, control = evidence.text_change, evidence.text_control
     if change is None or control is None:
         return ()
     return sentence(
         f"{CHANGE_TEXTS[evidence.change_name]}, the answer changes at ",
         number(change, evidence.change_name, " of the steps"),
         ". When a step says the same in other words, at ",
-        number(control, "control"),
+        number(control, evidence.control_name),
         f". n = {noun_count(change.n, 'item')}.",
     )
 

@@ -24,6 +24,7 @@ MeasureName = Literal[
     "numeric_change",
     "inner_change",
     "control",
+    "numeric_control",
     "noise",
     "alone",
     "moved",
@@ -35,6 +36,7 @@ MEASURE_TEXTS: Mapping[MeasureName, str] = {
     "change": "of the steps change the answer when they state something else",
     "control": "of the steps change the answer when they say the same in other words",
     "numeric_change": "of the changed numbers in steps change the answer",
+    "numeric_control": "of the steps change the answer when they say the same in other words",
     "inner_change": "of the answer's probability is lost without the chain's inner states",
     "noise": "of second replies to the same chain give another answer",
     "alone": "of the items have the same answer without any chain",
@@ -197,6 +199,17 @@ class RunEvidence:
     def change_name(self) -> MeasureName:
         """Return the measure of ``text_change``."""
         return "change" if self.share("change") is not None else "numeric_change"
+
+    @property
+    def text_control(self) -> Share | None:
+        """Return how often the answer changes when a step says the same in other words."""
+        return self.share(self.control_name)
+
+    @property
+    def control_name(self) -> MeasureName:
+        """Return the measure of ``text_control``: robustness has a control of its own."""
+        is_numeric = self.change_name == "numeric_change" and self.share("control") is None
+        return "numeric_control" if is_numeric else "control"
 
     def share(self, *names: MeasureName) -> Share | None:
         """Return the first of some measures that is there and may stand in a headline."""

@@ -84,7 +84,7 @@ def _too_few(evidence: RunEvidence) -> Verdict | None:
 
 def _numbers_only(evidence: RunEvidence) -> tuple[Sentence, ...]:
     """Return the numbers so far, without a word on what they mean."""
-    change, control = evidence.text_change, evidence.share("control")
+    change, control = evidence.text_change, evidence.text_control
     pieces: list[str | tuple[Passage, ...]] = []
     if change is not None:
         pieces += [
@@ -92,13 +92,13 @@ def _numbers_only(evidence: RunEvidence) -> tuple[Sentence, ...]:
             number(change, evidence.change_name),
         ]
     if control is not None:
-        pieces += ["; in other words: ", number(control, "control")]
+        pieces += ["; in other words: ", number(control, evidence.control_name)]
     return (sentence(*pieces, "."),) if pieces else ()
 
 
 def _no_control(evidence: RunEvidence) -> Verdict | None:
     change = evidence.text_change
-    if change is None or evidence.share("control") is not None:
+    if change is None or evidence.text_control is not None:
         return None
     return _refuse(
         "no_control",
@@ -114,7 +114,7 @@ def _no_control(evidence: RunEvidence) -> Verdict | None:
 
 
 def _control_changes(evidence: RunEvidence) -> Verdict | None:
-    control, noise = evidence.share("control"), evidence.share("noise")
+    control, noise = evidence.text_control, evidence.share("noise")
     change = evidence.text_change
     if control is None or change is None:
         return None
@@ -126,7 +126,7 @@ def _control_changes(evidence: RunEvidence) -> Verdict | None:
         "the answer also changes when a step only says the same in other words",
         sentence(
             "Other words: ",
-            number(control, "control"),
+            number(control, evidence.control_name),
             "; something else: ",
             number(change, evidence.change_name),
             ". The rewording may not be harmless: read five.",

@@ -39,9 +39,11 @@ def _with_modifiers(verdict: Verdict, evidence: RunEvidence) -> Verdict:
     if evidence.status != "done":
         headline = f"So far: {headline[0].lower()}{headline[1:]}"
         extra += note_sentences(evidence)
-    control = evidence.share("control")
+    control = evidence.text_control
     if evidence.net_change is not None and control is not None:
-        extra.append(sentence("The control is not quite 0: ", number(control, "control"), "."))
+        extra.append(
+            sentence("The control is not quite 0: ", number(control, evidence.control_name), ".")
+        )
     wrong = evidence.share("wrong")
     if wrong is not None and wrong.lo > 0.5:
         extra.append(
