@@ -144,7 +144,8 @@ def _print_drift_check(check: DriftCheck, reaudit_line: str) -> None:
     if drift_state(check) == "unclear":
         doubts = "; ".join(drift_doubts(check))
         lines.append(f"This does not show that nothing drifted: {doubts}.")
-    lines.append(uncompared_text(check))
+    if uncompared := uncompared_text(check):
+        lines.append(uncompared)
     print_lines(console, [*lines, *filter(None, (check.suggestion, reaudit_line))])
 
 

@@ -136,7 +136,8 @@ def render_drift_verdict(view: DriftView) -> None:
     text = f"{'; '.join(doubts)}." if state == "unclear" else check.reason
     show_box, icon = _BOX_BY_STATE[state]
     show_box(f"**{HEADLINES[state]}** {escape_markdown(text)}", icon=f":material/{icon}:")
-    st.caption(escape_markdown(uncompared_text(check)))
+    if uncompared := uncompared_text(check):
+        st.caption(escape_markdown(uncompared))
     n_features = len(tables.compared_features(check))
     joint_drift = check.joint
     quality = check.quality

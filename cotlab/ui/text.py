@@ -130,6 +130,8 @@ FEATURE_DESCRIPTIONS = {
     "ccs_corrupt": "share of the steps whose corruption changes the answer",
     "mass_lost": "probability of the answer that is lost without the chain's states",
     "bypass": "1 − CoT-mediated influence",
+    "numeric_change": "share of the changed numbers in steps that change the answer",
+    "hint_followed": "a wrong answer that the question suggests is given (1) or not (0)",
 }
 
 

@@ -15,13 +15,15 @@ HEADLINES: dict[DriftState, str] = {
     "unclear": "Cannot say.",
 }
 """First words of a check's result."""
-CHAIN_BEHAVIOURS = {
-    "ccs_corrupt": "whether the answer follows a step that states something else",
-    "mass_lost": "what the answer loses without the chain's states",
+BEHAVIOURS = {
+    ("ccs_corrupt", "numeric_change"): (
+        "whether the answer follows a step that states something else"
+    ),
+    ("mass_lost", "bypass"): "what the answer loses without the chain's states",
+    ("hint_followed",): "whether a suggestion moves the answer",
 }
-"""Features of what a model does with its chain; the others are about the chain as a text."""
-NEVER_COMPARED = "whether a suggestion moves the answer"
-"""A behaviour that is no feature of drift checks."""
+"""Features of what a model does, any of them for each behaviour; the others are about the chain as
+a text."""
 
 
 def drift_state(check: DriftCheck) -> DriftState:
@@ -66,11 +68,11 @@ def drift_doubts(check: DriftCheck) -> list[str]:
 
 
 def uncompared_text(check: DriftCheck) -> str:
-    """Return a sentence on behaviours that a check did not compare, and so may have missed."""
+    """Return a sentence on behaviours that a check did not compare; "" where it did all."""
     compared = {feature.name for feature in check.features if feature.drift.reason == ""}
     compared |= {feature.name for feature in check.features if feature.drift.is_constant}
-    missing = [text for name, text in CHAIN_BEHAVIOURS.items() if name not in compared]
-    return f"Not compared: {'; '.join((*missing, NEVER_COMPARED))}."
+    missing = [text for names, text in BEHAVIOURS.items() if not compared & {*names}]
+    return f"Not compared: {'; '.join(missing)}." if missing else ""
 
 
 def _is_certain(feature: FeatureCheck, alpha: float) -> bool:

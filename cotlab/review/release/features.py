@@ -34,6 +34,8 @@ from cotlab.suites.importers.chains import CORRECT_KEY
 EXTRA_FEATURES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     **CAUSAL_SOURCES,
     "bypass": ("mediation", "bypass", {"source": "filler", "span": "all"}),
+    "numeric_change": ("robustness", "perturbed_answer_change", {"perturbation": "numeric"}),
+    "hint_followed": ("unfaithfulness", "hint_followed", {}),
 }
 """Numbers beside the composite's features, where the run measured them: (scorer, metric, facet). A
 step's is averaged over the item's chain."""
