@@ -90,10 +90,7 @@ def pair_sentences(
         parts = "; ".join(f"{entry.label}: {_points(entry)}" for entry in measured)
         headline = f"{other} and {base} do not differ beyond chance in any tested metric."
         return headline, f"{parts}. What an interval includes is not ruled out."
-    first = max(differing, key=lambda entry: abs(entry.difference.point or 0.0))
-    right = next((entry for entry in differing if entry.measure == "wrong"), None)
-    if right is not None and right.row.discordant is not None and right.row.prompts == right.row.n:
-        first = right
+    first = max(differing, key=lambda entry: entry.size)
     others = [entry for entry in differing if entry is not first]
     details = [f"{first.label}: {_points(first)}, paired."]
     details += [f"{entry.label}: {_points(entry)}." for entry in others]

@@ -33,6 +33,8 @@ PAIR_MEASURES: Mapping[MeasureName, tuple[str, bool]] = {
 """What a page calls each measure of a pair, and whether more of it is better."""
 OTHER_ANSWER_METRIC = "answer_correct"
 """Whether answers are right, in runs without ``baseline_correct``."""
+NORMAL_95 = 1.96
+"""Half the width of a 95 % interval in standard errors."""
 MAX_P = 0.05
 """A difference is beyond chance where its corrected p lies below this, and its interval off 0."""
 
@@ -62,6 +64,14 @@ class HeadlineDifference:
         return PAIR_MEASURES[self.measure][0]
 
     @property
+    def size(self) -> float:
+        """Absolute difference in units of its standard error; 0 where there is no interval."""
+        point, lo, hi = self.difference.point, self.difference.lo, self.difference.hi
+        if point is None or lo is None or hi is None or hi <= lo:
+            return 0.0
+        return abs(point) / ((hi - lo) / (2 * NORMAL_95))
+
+    @property
     def is_beyond_chance(self) -> bool:
         """Whether the two runs differ in it beyond chance."""
         point, lo, hi = self.difference.point, self.difference.lo, self.difference.hi
@@ -82,7 +92,10 @@ class HeadlineDifference:
 def headline_differences(
     comparison: Comparison, validation: Mapping[MeasureName, Validation]
 ) -> tuple[tuple[HeadlineDifference, ...], tuple[str, ...]]:
-    """Return the differences that may stand in a headline, and why others may not."""
+    """Return the differences that may stand in a headline, and why others may not.
+
+    The largest in units of its standard error comes first.
+    """
     chosen_rows: dict[MeasureName, PairedRow] = {}
     left_out = []
     for measure, (label, _) in PAIR_MEASURES.items():
@@ -109,7 +122,7 @@ def headline_differences(
         for measure, row in chosen_rows.items()
     ]
     adjusted_rows = adjust_p_values(p_rows)
-    differences = tuple(
+    differences = [
         HeadlineDifference(
             measure,
             row,
@@ -120,8 +133,9 @@ def headline_differences(
             validation[measure].text if measure in validation else "compared with the ground truth",
         )
         for measure, row in zip(chosen_rows, adjusted_rows, strict=True)
-    )
-    return differences, tuple(left_out)
+    ]
+    differences.sort(key=lambda entry: -entry.size)
+    return tuple(differences), tuple(left_out)
 
 
 @dataclass(frozen=True, slots=True)
