@@ -12,7 +12,9 @@ from fractions import Fraction
 from cotlab.text.answers.quantities import read_quantity, same_quantity
 from cotlab.text.arithmetic.expressions import Number
 from cotlab.text.arithmetic.lexer import Token
+from cotlab.text.arithmetic.phrases import PART_REASON
 from cotlab.text.arithmetic.sides import Side, may_convert_units, mixes_units
+from cotlab.text.written_units import find_units, unit_sizes
 
 # "2024-03-05", "3/5/2024"
 _DATE_RE = re.compile(
@@ -201,6 +203,10 @@ def _doubt_reason(left_value: Fraction, right_value: Fraction, left: Side, right
         return "a fraction of fractions without brackets"
     if may_convert_units((*left.units, *right.units)):
         return "units that may be converted"
+    if not left.evaluation.has_division and right.is_rate:
+        return PART_REASON
+    if _may_be_converted_silently(left_value, right_value, left, right):
+        return "units that may be converted"
     if _is_amount(left) and _is_amount(right) and _unit_name(left) != _unit_name(right):
         return "one amount may stand for another"
     has_fraction = left_value.denominator > 1 or right_value.denominator > 1
@@ -214,6 +220,21 @@ def _doubt_reason(left_value: Fraction, right_value: Fraction, left: Side, right
     if is_close or (has_fraction and has_integer and abs(left_value - right_value) < 1):
         return "a value that may be rounded"
     return ""
+
+
+def _may_be_converted_silently(
+    left_value: Fraction, right_value: Fraction, left: Side, right: Side
+) -> bool:
+    """Return whether one side alone has a unit, to which the other is converted: 120 = 2 hours."""
+    if not left_value or not right_value or bool(left.units) == bool(right.units):
+        return False
+    ratio = abs(left_value / right_value if left.units else right_value / left_value)
+    return any(
+        other_size == ratio * size
+        for name in (left.units or right.units)
+        for dimension, size in find_units(name)
+        for other_size in unit_sizes(dimension)
+    )
 
 
 def _is_amount(side: Side) -> bool:
