@@ -72,7 +72,8 @@ def compare_sides(
     if any(mixes_units(side) for side in (left, right)):
         return None, "units that may be converted"
     if values_are_equal:
-        return True, ""
+        doubt = _truth_doubt(left, right, sign)
+        return (None, doubt) if doubt else (True, "")
     if sign.kind == "says" and not left.begins_clause:
         doubt = "it may be said of something else"
     elif left.is_compared and right.is_compared:
@@ -81,6 +82,28 @@ def compare_sides(
         doubt = left.doubt or right.doubt
         doubt = doubt or _doubt_reason(Fraction(left_value), Fraction(right_value), left, right)
     return (None, doubt) if doubt else (False, "")
+
+
+def _truth_doubt(left: Side, right: Side, sign: Token) -> str:
+    """Return why two sides with equal values may be unequal as they are written, or ""."""
+    if left.has_factor or right.has_factor:
+        return "a factor or a function stands next to it"
+    is_at_its_word = any(
+        is_equal(x, y) or _is_rounding(Fraction(x), Fraction(y), left, right, sign)
+        for x in left.values - left.loose_values
+        for y in right.values - right.loose_values
+    )
+    if is_at_its_word or all(_is_of_hundred(*sides) for sides in ((left, right), (right, left))):
+        return ""
+    return "a percentage or a factorial may be meant"
+
+
+def _is_of_hundred(side: Side, other: Side) -> bool:
+    """Return whether the percentages of a side may be numbers: 1/4 * 100 = 25%."""
+    if not side.loose_values:
+        return True
+    is_exclamation = side.text.endswith("!")
+    return not is_exclamation and (other.evaluation.has_percent or 100 in other.evaluation.numbers)
 
 
 def is_equal(left_value: Number, right_value: Number) -> bool:
@@ -108,7 +131,8 @@ def _compare_with_letters(
     if any(x is None or y is None for x, y in sample_pairs):
         return unknown
     if all(is_equal(x, y) for x, y in sample_pairs if x is not None and y is not None):
-        return True, ""
+        is_whole = not (left.has_factor or right.has_factor)
+        return (True, "") if is_whole else (None, "a factor or a function stands next to it")
     is_identity_claim = is_derived or left_letters <= _TRANSCENDENTAL_LETTERS
     if left_letters != right_letters or not is_identity_claim or n_operations < 2:
         return unknown

@@ -27,6 +27,24 @@ SUFFIX_OPERATORS = word_set(
     " trillion k m bn plus minus over am pm o'clock binary octal hexadecimal hex"
 )
 """Words that may belong to the expression before them or change its meaning: "7 remainder 2"."""
+_NAMED_FUNCTIONS = word_set("mod log ln sin cos tan sqrt choose")
+"""Functions that may also follow an expression that they multiply: "12 sqrt(2)"."""
+_FUNCTION_WORDS = _NAMED_FUNCTIONS | word_set(
+    "root exp max min gcd lcm half double twice triple thrice square cube"
+)
+"""Functions of the expression after them."""
+_POWER_WORDS = word_set("squared cubed factorial")
+"""Words after a number that make another one of it."""
+_ORDINAL_ENDINGS = word_set("st nd rd th")
+_MARK_COMMANDS = frozenset(
+    f"\\{name}"
+    for name in word_set(
+        "checkmark blacksquare square qed Box end begin tag dots ldots cdots label hline newline"
+        " text because hspace vspace pmod bmod mod equiv not nmid mid land wedge lor vee"
+        " in neq ne ll gg"
+    )
+)
+"""Commands that are no factor."""
 _DETERMINERS = word_set("the a an his her their its my our your these those another")
 NOT_ABOUT_IT_REASON = "it may be said of something else"
 """Reason for doubt about an amount of which a larger phrase speaks: the cost of 3 apples."""
@@ -102,6 +120,43 @@ def _left_edge_doubt(tokens: Sequence[Token], start: int) -> str:
     if is_continued and token_before.text == "\n":
         is_continued = kind_before_it in ("num", "close", "name", "odd")
     return UNREAD_BEFORE_REASON if is_joined or is_continued else ""
+
+
+def has_factor_before(tokens: Sequence[Token], start: int) -> bool:
+    r"""Return whether a factor or a function stands before ``start``: ``\log 8``, ``x 3``."""
+    if not start:
+        return False
+    token = tokens[start - 1]
+    word = token.text.lower()
+    if word == "of" and start > 1:
+        word = tokens[start - 2].text.lower()
+    return token.kind == "name" or _is_factor(token) or word in _FUNCTION_WORDS
+
+
+def has_factor_after(tokens: Sequence[Token], end: int) -> bool:
+    r"""Return whether a factor stands at ``end``, after an expression: ``\pi``, ``(x + 1)``."""
+    if end >= len(tokens):
+        return False
+    token = tokens[end]
+    if token.kind == "open":
+        is_letter = kind_at(tokens, end + 1) in ("name", "macro")
+        return is_adjacent(tokens, end) or is_letter
+    word = token.text.lower()
+    if token.kind == "op":  # "6 * rate", but not "6 times a week" and "7 - right"
+        is_sign = token.end - token.start == 1 or kind_at(tokens, end + 1) != "word"
+        return is_sign and token.text in "+*/^"
+    is_operand = token.kind in ("name", "macro") or _is_factor(token)
+    return is_operand or word in _NAMED_FUNCTIONS | _POWER_WORDS
+
+
+def _is_factor(token: Token) -> bool:
+    r"""Return whether a token that is not read is a factor: ``\sin``, ``ab``, π, √."""
+    if token.kind == "word":
+        return len(token.text) == 1 and "\u0370" <= token.text <= "\u03ff"
+    is_word = token.text.isalpha() and len(token.text) > 3  # prose between dollar signs
+    if token.kind != "odd" or is_word or token.text in _MARK_COMMANDS | _ORDINAL_ENDINGS:
+        return False
+    return token.text.lstrip("\\").isalnum() or token.text in ("_", "√", "∛", "∞", "|", "±")
 
 
 def begins_clause(tokens: Sequence[Token], start: int) -> bool:

@@ -13,6 +13,8 @@ from cotlab.text.arithmetic.edges import (
     OPERAND_END_KINDS,
     SUFFIX_OPERATORS,
     begins_clause,
+    has_factor_after,
+    has_factor_before,
     is_adjacent,
     kind_at,
     left_doubt_reason,
@@ -51,6 +53,8 @@ class Side:
     """Value without units."""
     values: frozenset[Number]
     """Its values in all readings: 20% as 20, "- 5" at the start of a line as a list item."""
+    loose_values: frozenset[Number]
+    """Those of its values that are none where the text is taken at its word: of 20% and of 7!."""
     samples: tuple[Number | None, ...]
     """Its values at two choices of values for its letters; empty without letters."""
     units: tuple[str, ...]
@@ -61,6 +65,8 @@ class Side:
     """Whether what stands before it cannot be a part of its noun: "so 3 + 4 is 7"."""
     is_alone: bool = False
     """Whether it begins its clause, and no other number stands before it in its sentence."""
+    has_factor: bool = False
+    """Whether a factor or a function touches its outer edge."""
     is_rate: bool = False
     """Whether it is so much of each: 20 each day."""
     is_compared: bool = False
@@ -141,6 +147,7 @@ def read_left_side(
         ),
         begins_clause=begins_clause(tokens, start),
         is_alone=is_alone(text, tokens, start),
+        has_factor=has_factor_before(tokens, start),
         is_compared=start > 0 and tokens[start - 1].text == RELATION,
     )
 
@@ -186,6 +193,7 @@ def read_right_side(
         doubt=right_doubt_reason(text, tokens, end),
         units=(*side.units, *words),
         is_compared=kind_at(tokens, end) == "stop" and tokens[end].text == RELATION,
+        has_factor=has_factor_after(tokens, value_end),
         is_rate=is_rate(tokens, value_end),
         remainder=stated_remainder(tokens[end:]),
     )
@@ -258,10 +266,11 @@ def _read_side(
     if result is None:
         return None
     values = {result.value}
+    loose_values: set[Number | None] = set()
     if any(token.kind == "pct" for token in expression):
-        values |= _values(evaluate(expression, known_values, percent_as_fraction=False))
+        loose_values |= _values(evaluate(expression, known_values, percent_as_fraction=False))
     if expression[-1].kind == "fact":  # an exclamation: that makes 7!
-        values |= _values(evaluate(expression[:-1], known_values))
+        loose_values |= _values(evaluate(expression[:-1], known_values))
     if _has_mixed_number(expression):
         values |= _values(evaluate(expression, known_values, mixed_numbers=False))
     start, end = tokens[0].start, tokens[-1].end
@@ -272,7 +281,8 @@ def _read_side(
         start,
         end,
         result,
-        frozenset(value for value in values if value is not None),
+        frozenset(value for value in values | loose_values if value is not None),
+        frozenset(value for value in loose_values - values if value is not None),
         _sample_values(expression) if result.letters else (),
         tuple(units),
         text=text[start:end],
