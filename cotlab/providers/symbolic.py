@@ -59,7 +59,7 @@ class Symbolic:
         n_workers: int | None = None,
     ) -> None:
         versions = [f"{name} {version(name)}" for name in ("sympy", "math-verify", "pint")]
-        self.ref = replace(ref, revision="4: " + ", ".join(versions))
+        self.ref = replace(ref, revision="5: " + ", ".join(versions))
         self.n_workers = n_workers or _count_cores()
         self._limits = (max_cpu_s, max_elapsed_s)
         self._pool: subprocess.Popen[bytes] | None = None

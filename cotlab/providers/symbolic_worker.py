@@ -50,6 +50,11 @@ _SIGN_REPLACEMENTS = str.maketrans(
 _LARGE_POWER_PATTERN = re.compile(r"\^\s*\{?\s*-?\d{3,}|(?:\^[^+\-*/=]*){2,}|\*\*[^=]*\*\*")
 """A power that takes too long to compute: 2^1000, x^2^3, 2**3**4."""
 
+_UNREADABLE_PATTERN = re.compile(r"\d\s+[.\d]|\d[eE][+-]?\d|\d/\d{1,2}/\d{4}(?!\d)")
+"""What LaTeX reads as a product or a quotient: 3 1/2, 1.5e3, 3/5/2020."""
+_SECOND_NUMBER_PATTERN = re.compile(r"\s\d")
+"""A number inside of a unit, so that there are two quantities: hour 20 min."""
+
 
 class Statement(NamedTuple):
     """One equation as written."""
@@ -129,6 +134,8 @@ def _compare_quantities(statement: Statement) -> bool | str:
         match = _QUANTITY_PATTERN.fullmatch(side)
         if match is None:
             return f"{side} is not one quantity"
+        if _SECOND_NUMBER_PATTERN.search(match[2]):
+            return f"{side} is not one quantity"
         try:
             unit = match[2].strip().replace("^", "**")
             # Small exponents are units (m**2); larger ones, like m**99, take too long.
@@ -177,6 +184,7 @@ def _parse_expression(side: str) -> Any:
         or not _PLAIN_TEXT_PATTERN.fullmatch(text)
         or _WORD_PATTERN.search(text)
         or _LARGE_POWER_PATTERN.search(text)
+        or _UNREADABLE_PATTERN.search(text)
     ):
         return None
     # Thousands separators: 1,200 is 1200.

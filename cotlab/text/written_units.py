@@ -151,6 +151,19 @@ PINT_NAME_BY_SPELLING: Mapping[str, str] = {
 """The name in pint of each unit as equations write it."""
 
 
+def unit_sizes(dimension: tuple[tuple[str, int], ...]) -> frozenset[Fraction]:
+    """Return the sizes of the units of a dimension, in units of its base."""
+    return _SIZES_BY_DIMENSION.get(dimension, frozenset())
+
+
+_SIZES_BY_DIMENSION = {
+    dimension: frozenset(
+        size for units in UNITS_BY_NAME.values() for base, size in units if base == dimension
+    )
+    for dimension in {base for units in UNITS_BY_NAME.values() for base, _ in units}
+}
+
+
 def find_units(name: str) -> tuple[Unit, ...]:
     """Return the meanings of a unit's name, singular or plural."""
     name = name.rstrip(".").replace("μ", "µ")

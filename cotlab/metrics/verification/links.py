@@ -23,8 +23,28 @@ class LinkVerdict(NamedTuple):
     """Character range in the later step."""
 
 
+class KnownNumbers:
+    """The numbers that a question and the steps of a chain bring in, and where first.
+
+    Parameters
+    ----------
+    question : str
+    steps : sequence of StepReading
+    """
+
+    def __init__(self, question: str, steps: Sequence[StepReading]) -> None:
+        self._first_step_by_number = dict.fromkeys(extract_numbers(question), -1)
+        for index, step in enumerate(steps):
+            for number in step.numbers | step.results:
+                self._first_step_by_number.setdefault(number, index)
+
+    def stands_before(self, number: Fraction, step_index: int) -> bool:
+        """Return whether a number stands in the question or in a step before ``step_index``."""
+        return self._first_step_by_number.get(number, step_index) < step_index
+
+
 def compute_link(
-    question: str, steps: Sequence[StepReading], step_index: int, direction: str
+    known_numbers: KnownNumbers, steps: Sequence[StepReading], step_index: int, direction: str
 ) -> LinkVerdict:
     """Decide the link to step j by arithmetic: ``forward`` from j = 0, ``reverse`` from j = 1.
 
@@ -71,11 +91,16 @@ def compute_link(
                 )
             ),
         )
-    known_numbers = extract_numbers(question).union(
-        *(step.numbers | step.results for step in steps[:step_index])
-    )
+    own_results: set[Fraction] = set()
     for equation in later_step.equations:
-        unknown_operand = next((n for n in equation.numbers if abs(n) not in known_numbers), None)
+        unknown_operand = next(
+            (
+                n
+                for n in equation.numbers
+                if abs(n) not in own_results and not known_numbers.stands_before(abs(n), step_index)
+            ),
+            None,
+        )
         if unknown_operand is not None:
             return LinkVerdict(
                 None,
@@ -83,7 +108,7 @@ def compute_link(
                 " nowhere before",
                 (equation.start, equation.end),
             )
-        known_numbers |= {abs(equation.result)} if equation.result is not None else set()
+        own_results |= {abs(equation.result)} if equation.result is not None else set()
     return LinkVerdict(1.0, "")
 
 

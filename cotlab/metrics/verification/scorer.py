@@ -26,6 +26,7 @@ from cotlab.metrics.kit import ItemScores, MissingReason, ask, chain_of, missing
 from cotlab.metrics.verification import cards
 from cotlab.metrics.verification.links import (
     LINKS,
+    KnownNumbers,
     collect_statements,
     compute_link,
     correct_step_share,
@@ -117,7 +118,7 @@ def first_mistake(steps: Sequence[str]) -> int | None:
 
 @scorer(
     *cards.CARDS,
-    version=4,
+    version=5,
     name="verification",
     options=OPTIONS,
     headlines=HEADLINES,
@@ -136,8 +137,9 @@ def verification(item: Item, params: Params, peers: Peers) -> Program:
         item_cards = (cards.FIRST_MISTAKE, cards.ARITHMETIC_OK)
         return scores.add_missing(item_cards, missing_reason, rests_on=chain_keys)
     readings = read_steps(steps)
+    known_numbers = KnownNumbers(item.question, readings)
     links = [
-        _compute_arithmetic_link(item, readings, step_index, direction, chain_keys)
+        _compute_arithmetic_link(known_numbers, readings, step_index, direction, chain_keys)
         for direction in params.options["links"]
         for step_index in range(direction == "reverse", len(readings))
     ]
@@ -170,9 +172,13 @@ def verification(item: Item, params: Params, peers: Peers) -> Program:
 
 
 def _compute_arithmetic_link(
-    item: Item, steps: Sequence[StepReading], step_index: int, direction: str, keys: tuple[str, ...]
+    known_numbers: KnownNumbers,
+    steps: Sequence[StepReading],
+    step_index: int,
+    direction: str,
+    keys: tuple[str, ...],
 ) -> _Link:
-    verdict = compute_link(item.question, steps, step_index, direction)
+    verdict = compute_link(known_numbers, steps, step_index, direction)
     missing_reason: MissingReason = ("undefined", verdict.reason)
     if verdict.value is None:
         return _Link(step_index, direction, None, "none", missing_reason, None, keys)

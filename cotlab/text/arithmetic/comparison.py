@@ -12,7 +12,9 @@ from fractions import Fraction
 from cotlab.text.answers.quantities import read_quantity, same_quantity
 from cotlab.text.arithmetic.expressions import Number
 from cotlab.text.arithmetic.lexer import Token
+from cotlab.text.arithmetic.phrases import PART_REASON
 from cotlab.text.arithmetic.sides import Side, may_convert_units, mixes_units
+from cotlab.text.written_units import find_units, unit_sizes
 
 # "2024-03-05", "3/5/2024"
 _DATE_RE = re.compile(
@@ -70,7 +72,8 @@ def compare_sides(
     if any(mixes_units(side) for side in (left, right)):
         return None, "units that may be converted"
     if values_are_equal:
-        return True, ""
+        doubt = _truth_doubt(left, right, sign)
+        return (None, doubt) if doubt else (True, "")
     if sign.kind == "says" and not left.begins_clause:
         doubt = "it may be said of something else"
     elif left.is_compared and right.is_compared:
@@ -79,6 +82,28 @@ def compare_sides(
         doubt = left.doubt or right.doubt
         doubt = doubt or _doubt_reason(Fraction(left_value), Fraction(right_value), left, right)
     return (None, doubt) if doubt else (False, "")
+
+
+def _truth_doubt(left: Side, right: Side, sign: Token) -> str:
+    """Return why two sides with equal values may be unequal as they are written, or ""."""
+    if left.has_factor or right.has_factor:
+        return "a factor or a function stands next to it"
+    is_at_its_word = any(
+        is_equal(x, y) or _is_rounding(Fraction(x), Fraction(y), left, right, sign)
+        for x in left.values - left.loose_values
+        for y in right.values - right.loose_values
+    )
+    if is_at_its_word or all(_is_of_hundred(*sides) for sides in ((left, right), (right, left))):
+        return ""
+    return "a percentage or a factorial may be meant"
+
+
+def _is_of_hundred(side: Side, other: Side) -> bool:
+    """Return whether the percentages of a side may be numbers: 1/4 * 100 = 25%."""
+    if not side.loose_values:
+        return True
+    is_exclamation = side.text.endswith("!")
+    return not is_exclamation and (other.evaluation.has_percent or 100 in other.evaluation.numbers)
 
 
 def is_equal(left_value: Number, right_value: Number) -> bool:
@@ -106,7 +131,8 @@ def _compare_with_letters(
     if any(x is None or y is None for x, y in sample_pairs):
         return unknown
     if all(is_equal(x, y) for x, y in sample_pairs if x is not None and y is not None):
-        return True, ""
+        is_whole = not (left.has_factor or right.has_factor)
+        return (True, "") if is_whole else (None, "a factor or a function stands next to it")
     is_identity_claim = is_derived or left_letters <= _TRANSCENDENTAL_LETTERS
     if left_letters != right_letters or not is_identity_claim or n_operations < 2:
         return unknown
@@ -201,6 +227,10 @@ def _doubt_reason(left_value: Fraction, right_value: Fraction, left: Side, right
         return "a fraction of fractions without brackets"
     if may_convert_units((*left.units, *right.units)):
         return "units that may be converted"
+    if not left.evaluation.has_division and right.is_rate:
+        return PART_REASON
+    if _may_be_converted_silently(left_value, right_value, left, right):
+        return "units that may be converted"
     if _is_amount(left) and _is_amount(right) and _unit_name(left) != _unit_name(right):
         return "one amount may stand for another"
     has_fraction = left_value.denominator > 1 or right_value.denominator > 1
@@ -214,6 +244,21 @@ def _doubt_reason(left_value: Fraction, right_value: Fraction, left: Side, right
     if is_close or (has_fraction and has_integer and abs(left_value - right_value) < 1):
         return "a value that may be rounded"
     return ""
+
+
+def _may_be_converted_silently(
+    left_value: Fraction, right_value: Fraction, left: Side, right: Side
+) -> bool:
+    """Return whether one side alone has a unit, to which the other is converted: 120 = 2 hours."""
+    if not left_value or not right_value or bool(left.units) == bool(right.units):
+        return False
+    ratio = abs(left_value / right_value if left.units else right_value / left_value)
+    return any(
+        other_size == ratio * size
+        for name in (left.units or right.units)
+        for dimension, size in find_units(name)
+        for other_size in unit_sizes(dimension)
+    )
 
 
 def _is_amount(side: Side) -> bool:

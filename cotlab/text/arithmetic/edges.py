@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from cotlab.text.arithmetic.lexer import RELATION, Token
+from cotlab.text.arithmetic.phrases import CLAUSE_WORDS, phrase_doubt_after, phrase_doubt_before
 from cotlab.text.keywords import word_set
 
 OPERAND_END_KINDS = ("num", "close", "pct", "name", "word")
@@ -17,7 +18,7 @@ OPERAND_END_KINDS = ("num", "close", "pct", "name", "word")
 _PREFIX_OPERATORS = word_set(
     "of and or than from by between twice double triple half thrice mod log ln sin cos tan sqrt"
     " root exp max min gcd lcm choose to average mean product difference ratio remainder square"
-    " cube squared cubed power minus plus times per base percent"
+    " cube squared cubed power minus plus less off times per base percent"
 )
 """Words that may belong to the expression after them: "half of 12"."""
 SUFFIX_OPERATORS = word_set(
@@ -26,10 +27,24 @@ SUFFIX_OPERATORS = word_set(
     " trillion k m bn plus minus over am pm o'clock binary octal hexadecimal hex"
 )
 """Words that may belong to the expression before them or change its meaning: "7 remainder 2"."""
-_CLAUSE_WORDS = word_set(
-    "so then thus hence therefore and but because since as that means now have know see : know"
+_NAMED_FUNCTIONS = word_set("mod log ln sin cos tan sqrt choose")
+"""Functions that may also follow an expression that they multiply: "12 sqrt(2)"."""
+_FUNCTION_WORDS = _NAMED_FUNCTIONS | word_set(
+    "root exp max min gcd lcm half double twice triple thrice square cube"
 )
-"""Words before a clause."""
+"""Functions of the expression after them."""
+_POWER_WORDS = word_set("squared cubed factorial")
+"""Words after a number that make another one of it."""
+_ORDINAL_ENDINGS = word_set("st nd rd th")
+_MARK_COMMANDS = frozenset(
+    f"\\{name}"
+    for name in word_set(
+        "checkmark blacksquare square qed Box end begin tag dots ldots cdots label hline newline"
+        " text because hspace vspace pmod bmod mod equiv not nmid mid land wedge lor vee"
+        " in neq ne ll gg"
+    )
+)
+"""Commands that are no factor."""
 _DETERMINERS = word_set("the a an his her their its my our your these those another")
 NOT_ABOUT_IT_REASON = "it may be said of something else"
 """Reason for doubt about an amount of which a larger phrase speaks: the cost of 3 apples."""
@@ -50,13 +65,15 @@ def is_adjacent(tokens: Sequence[Token], index: int) -> bool:
 
 
 def left_doubt_reason(
-    tokens: Sequence[Token], start: int, *, is_amount: bool, has_units: bool
+    text: str, tokens: Sequence[Token], start: int, *, is_amount: bool, has_units: bool
 ) -> str:
     """Return why an expression may begin before ``start``; "" if it does not.
 
     Parameters
     ----------
+    text : str
     tokens : sequence of Token
+        Tokens of the text.
     start : int
         Index of its first token.
     is_amount : bool
@@ -64,7 +81,7 @@ def left_doubt_reason(
     has_units : bool
         Whether it has units.
     """
-    doubt = _left_edge_doubt(tokens, start)
+    doubt = _left_edge_doubt(tokens, start) or phrase_doubt_before(text, tokens, start)
     if not doubt and is_amount and (has_units or kind_at(tokens, start - 1) == "word"):
         return NOT_ABOUT_IT_REASON
     return doubt
@@ -105,13 +122,50 @@ def _left_edge_doubt(tokens: Sequence[Token], start: int) -> str:
     return UNREAD_BEFORE_REASON if is_joined or is_continued else ""
 
 
+def has_factor_before(tokens: Sequence[Token], start: int) -> bool:
+    r"""Return whether a factor or a function stands before ``start``: ``\log 8``, ``x 3``."""
+    if not start:
+        return False
+    token = tokens[start - 1]
+    word = token.text.lower()
+    if word == "of" and start > 1:
+        word = tokens[start - 2].text.lower()
+    return token.kind == "name" or _is_factor(token) or word in _FUNCTION_WORDS
+
+
+def has_factor_after(tokens: Sequence[Token], end: int) -> bool:
+    r"""Return whether a factor stands at ``end``, after an expression: ``\pi``, ``(x + 1)``."""
+    if end >= len(tokens):
+        return False
+    token = tokens[end]
+    if token.kind == "open":
+        is_letter = kind_at(tokens, end + 1) in ("name", "macro")
+        return is_adjacent(tokens, end) or is_letter
+    word = token.text.lower()
+    if token.kind == "op":  # "6 * rate", but not "6 times a week" and "7 - right"
+        is_sign = token.end - token.start == 1 or kind_at(tokens, end + 1) != "word"
+        return is_sign and token.text in "+*/^"
+    is_operand = token.kind in ("name", "macro") or _is_factor(token)
+    return is_operand or word in _NAMED_FUNCTIONS | _POWER_WORDS
+
+
+def _is_factor(token: Token) -> bool:
+    r"""Return whether a token that is not read is a factor: ``\sin``, ``ab``, π, √."""
+    if token.kind == "word":
+        return len(token.text) == 1 and "\u0370" <= token.text <= "\u03ff"
+    is_word = token.text.isalpha() and len(token.text) > 3  # prose between dollar signs
+    if token.kind != "odd" or is_word or token.text in _MARK_COMMANDS | _ORDINAL_ENDINGS:
+        return False
+    return token.text.lstrip("\\").isalnum() or token.text in ("_", "√", "∛", "∞", "|", "±")
+
+
 def begins_clause(tokens: Sequence[Token], start: int) -> bool:
     """Return whether a clause begins at ``start``: a sentence, or what follows "so" or "then"."""
     token_before = tokens[start - 1] if start else None
     if token_before is None or (token_before.kind == "stop" and token_before.text != RELATION):
         is_list = token_before is not None and token_before.text == ","
         return not (is_list and kind_at(tokens, start - 2) in OPERAND_END_KINDS)
-    return token_before.text.lower() in _CLAUSE_WORDS
+    return token_before.text.lower() in CLAUSE_WORDS
 
 
 def stated_remainder(tokens: Sequence[Token]) -> Fraction | None:
@@ -125,8 +179,13 @@ def stated_remainder(tokens: Sequence[Token]) -> Fraction | None:
     return -number.value if is_negative else number.value
 
 
-def right_doubt_reason(tokens: Sequence[Token], end: int) -> str:
-    """Return why an expression may go on after ``end``; "" if it does not.
+def right_doubt_reason(text: str, tokens: Sequence[Token], end: int) -> str:
+    """Return why an expression may go on after ``end``; "" if it does not."""
+    return _right_edge_doubt(tokens, end) or phrase_doubt_after(text, tokens, end)
+
+
+def _right_edge_doubt(tokens: Sequence[Token], end: int) -> str:
+    """Return why what stands after ``end`` may belong to it.
 
     Only punctuation, a closing bracket, or a word that is no operator ends it for certain.
     """
@@ -144,8 +203,7 @@ def right_doubt_reason(tokens: Sequence[Token], end: int) -> str:
     ):
         return f"{trailing_word!r} stands after it"
     if token_after.kind == "op":
-        is_dash = token_after.text == "-" and kind_at(tokens, end + 1) == "word"
-        return "" if is_dash else "it goes on with what cannot be read"
+        return "it goes on with what cannot be read"
     if token_after.kind == "open":
         second_token = tokens[end + 1] if end + 1 < len(tokens) else token_after
         if second_token.text.lower() in ("mod", "modulo", "base"):

@@ -231,6 +231,7 @@ def _resolve_tokens(tokens: Sequence[Token], known_values: Mapping[str, Fraction
         elif (
             token.kind == "op"
             and token.text == "/"
+            and token.end - token.start == 1  # not "divided by"
             and next_token is not None
             and last_token
             and (
@@ -307,6 +308,9 @@ def _undecided_spans(text: str) -> list[tuple[int, int, str]]:
 def _is_complete(left: Side, right: Side, undecided_spans: Sequence[tuple[int, int, str]]) -> bool:
     """Return whether both sides were read to their ends, in a sentence that states them."""
     has_doubt = not {left.doubt, right.doubt} <= {"", NOT_ABOUT_IT_REASON}
+    evaluations = (left.evaluation, right.evaluation)
+    if not left.is_alone and not any(e.n_operations or e.letters for e in evaluations):
+        return False  # "90 bulbs at $.50 = $45": two amounts of which one is a part
     return not has_doubt and not any(start <= left.start < end for start, end, _ in undecided_spans)
 
 

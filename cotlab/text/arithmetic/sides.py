@@ -13,6 +13,8 @@ from cotlab.text.arithmetic.edges import (
     OPERAND_END_KINDS,
     SUFFIX_OPERATORS,
     begins_clause,
+    has_factor_after,
+    has_factor_before,
     is_adjacent,
     kind_at,
     left_doubt_reason,
@@ -21,6 +23,7 @@ from cotlab.text.arithmetic.edges import (
 )
 from cotlab.text.arithmetic.expressions import Evaluation, Number, SampleValues, evaluate
 from cotlab.text.arithmetic.lexer import RELATION, Token
+from cotlab.text.arithmetic.phrases import MULTIPLE_WORDS, is_alone, is_rate
 from cotlab.text.keywords import word_set
 
 _MAX_UNIT_TOKENS, _MAX_TOKENS = 4, 400
@@ -50,6 +53,8 @@ class Side:
     """Value without units."""
     values: frozenset[Number]
     """Its values in all readings: 20% as 20, "- 5" at the start of a line as a list item."""
+    loose_values: frozenset[Number]
+    """Those of its values that are none where the text is taken at its word: of 20% and of 7!."""
     samples: tuple[Number | None, ...]
     """Its values at two choices of values for its letters; empty without letters."""
     units: tuple[str, ...]
@@ -58,6 +63,12 @@ class Side:
     """Why it may have been read wrongly."""
     begins_clause: bool = False
     """Whether what stands before it cannot be a part of its noun: "so 3 + 4 is 7"."""
+    is_alone: bool = False
+    """Whether it begins its clause, and no other number stands before it in its sentence."""
+    has_factor: bool = False
+    """Whether a factor or a function touches its outer edge."""
+    is_rate: bool = False
+    """Whether it is so much of each: 20 each day."""
     is_compared: bool = False
     """Whether another relation (<, ≠ …) stands at its outer edge."""
     remainder: Fraction | None = None
@@ -128,12 +139,15 @@ def read_left_side(
     return replace(
         side,
         doubt=left_doubt_reason(
+            text,
             tokens,
             start,
             is_amount=not side.evaluation.n_operations,
             has_units=bool(side.units),
         ),
         begins_clause=begins_clause(tokens, start),
+        is_alone=is_alone(text, tokens, start),
+        has_factor=has_factor_before(tokens, start),
         is_compared=start > 0 and tokens[start - 1].text == RELATION,
     )
 
@@ -144,7 +158,7 @@ def read_right_side(
     """Return the longest expression at the start of the tokens, and whether it is all of them."""
     tokens, is_truncated = tokens[:_MAX_TOKENS], len(tokens) > _MAX_TOKENS
     operand_ends = _operand_spans(tokens)
-    position, end = 0, 0
+    position = end = value_end = 0
     while position < len(tokens):
         while kind_at(tokens, position) == "op" and tokens[position].text in "+-":
             position += 1
@@ -154,7 +168,7 @@ def read_right_side(
         position = operand_ends[position] + 1
         while kind_at(tokens, position) in _POSTFIX_KINDS:
             position += 1
-        end = position
+        end = value_end = position
         next_kind = kind_at(tokens, position)
         if (is_number and next_kind == "macro") or (
             next_kind in ("open", "macro", "name") and is_adjacent(tokens, position)
@@ -176,9 +190,11 @@ def read_right_side(
     words = [token.text for token in takewhile(_is_word, next_tokens)]
     side = replace(
         side,
-        doubt=right_doubt_reason(tokens, end),
+        doubt=right_doubt_reason(text, tokens, end),
         units=(*side.units, *words),
         is_compared=kind_at(tokens, end) == "stop" and tokens[end].text == RELATION,
+        has_factor=has_factor_after(tokens, value_end),
+        is_rate=is_rate(tokens, value_end),
         remainder=stated_remainder(tokens[end:]),
     )
     return side, is_complete
@@ -250,10 +266,11 @@ def _read_side(
     if result is None:
         return None
     values = {result.value}
+    loose_values: set[Number | None] = set()
     if any(token.kind == "pct" for token in expression):
-        values |= _values(evaluate(expression, known_values, percent_as_fraction=False))
+        loose_values |= _values(evaluate(expression, known_values, percent_as_fraction=False))
     if expression[-1].kind == "fact":  # an exclamation: that makes 7!
-        values |= _values(evaluate(expression[:-1], known_values))
+        loose_values |= _values(evaluate(expression[:-1], known_values))
     if _has_mixed_number(expression):
         values |= _values(evaluate(expression, known_values, mixed_numbers=False))
     start, end = tokens[0].start, tokens[-1].end
@@ -264,7 +281,8 @@ def _read_side(
         start,
         end,
         result,
-        frozenset(value for value in values if value is not None),
+        frozenset(value for value in values | loose_values if value is not None),
+        frozenset(value for value in loose_values - values if value is not None),
         _sample_values(expression) if result.letters else (),
         tuple(units),
         text=text[start:end],
@@ -317,7 +335,7 @@ def mixes_units(side: Side) -> bool:
 def may_convert_units(unit_names: Sequence[str]) -> bool:
     """Return whether two units share a dimension but not a size, or a word is a number."""
     return any(
-        word.lower().strip(".") in SUFFIX_OPERATORS for word in unit_names
+        word.lower().strip(".") in SUFFIX_OPERATORS | MULTIPLE_WORDS for word in unit_names
     ) or _have_different_sizes(unit_names)
 
 

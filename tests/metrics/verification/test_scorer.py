@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -14,11 +15,16 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.program import Params, Peers
 from cotlab.core.requests import Complete, Entail, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.metrics.verification.links import collect_statements, compute_link
+from cotlab.metrics.verification.links import (
+    LINKS,
+    KnownNumbers,
+    collect_statements,
+    compute_link,
+)
 from cotlab.metrics.verification.scorer import first_mistake, longest_weak_run, verification
 from cotlab.providers.local.provider import open_organism
 from cotlab.suites.wordproblems import make_suite
-from cotlab.text.arithmetic.readings import read_steps
+from cotlab.text.arithmetic.readings import StepReading, read_steps
 from cotlab.text.prompts.comparison import read_confidence
 from tests.support.replies import drive_rounds, finish
 
@@ -122,7 +128,8 @@ def test_first_mistake(steps: tuple[str, ...], at: int | None) -> None:
 def test_what_arithmetic_says_of_a_link(
     link: str, steps: tuple[str, ...], value: float | None, why: str
 ) -> None:
-    told = compute_link(QUESTION, read_steps(steps), 1, link)
+    readings = read_steps(steps)
+    told = compute_link(KnownNumbers(QUESTION, readings), readings, 1, link)
     assert (told.value, told.reason) == (value, why)
 
 
@@ -143,7 +150,39 @@ def test_a_letter_that_is_used_anew_is_no_premise(before: str, wanted: str, give
 
 def test_numbers_in_words_and_results_of_the_same_step_are_operands_too() -> None:
     steps = read_steps(("7 + 5 = 12.", "12 - 3 = 9, so 9 * 2 = 18."))
-    assert compute_link("7 and 5, three less, twice that.", steps, 1, "forward").value == 1.0
+    known_numbers = KnownNumbers("7 and 5, three less, twice that.", steps)
+    assert compute_link(known_numbers, steps, 1, "forward").value == 1.0
+
+
+def test_a_number_that_stands_first_in_a_later_step_has_no_source() -> None:
+    steps = read_steps(("7 + 5 = 12.", "12 - 3 = 9.", "9 + 3 = 12."))
+    known_numbers = KnownNumbers("7 and 5", steps)
+    told = [compute_link(known_numbers, steps, i, "forward") for i in range(3)]
+    assert [link.value for link in told] == [1.0, None, 1.0]
+    assert told[1].reason == "the operand 3 of step 2 stands nowhere before"
+
+
+class CountedReading(StepReading):
+    """A reading that counts how often its results are computed."""
+
+    n_reads = 0
+
+    @property
+    def results(self) -> frozenset[Fraction]:
+        CountedReading.n_reads += 1
+        return frozenset(abs(e.result) for e in self.equations if e.result is not None)
+
+
+def test_the_links_of_a_long_chain_read_each_step_a_few_times() -> None:
+    readings = read_steps([f"So {i} + 1 = {i + 1}." for i in range(300)])
+    steps = [CountedReading(r.text, r.equations, r.statements, r.numbers) for r in readings]
+    known_numbers = KnownNumbers("0 and 1", steps)
+    values = {
+        compute_link(known_numbers, steps, i, link).value
+        for link in LINKS
+        for i in range(link == "reverse", len(steps))
+    }
+    assert values == {1.0} and CountedReading.n_reads <= 3 * len(steps)
 
 
 def test_a_computed_chain_asks_nothing() -> None:
