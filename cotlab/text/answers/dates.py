@@ -271,6 +271,8 @@ def find_only_value(text: str) -> tuple[int, int] | None:
     is_part_of_name = (
         len(tokens_before) == 1 and tokens_before[0][:1].isupper() and text[start].isdigit()
     )
+    if tokens_before in (["a"], ["A"]) and end == len(text):
+        return None  # "a 5" is a name and a number
     has_no_single_value = _NOT_SINGLE_VALUE_RE.search(text[:start]) or _NOT_SINGLE_VALUE_RE.search(
         text[end:]
     )

@@ -7,6 +7,7 @@ import unicodedata
 from functools import lru_cache
 from typing import NamedTuple
 
+from cotlab.text.answers.articles import PRIME, mark_primes, without_articles
 from cotlab.text.answers.dates import (
     Date,
     TimeOfDay,
@@ -82,7 +83,13 @@ _CHARACTER_REPLACEMENTS = dict(zip("−–—‐‑’‘“”·×", "-----''\"
     "¢": " cents",
     "⟨": "(",
     "⟩": ")",
+    "′": "'",
+    "″": "''",
 }
+# "^{\\prime}" of "f^{\\prime}"
+_PRIME_RE = re.compile(r"\^\{?\s?\\prime\s?\}?")
+# "5'6" of 5'6"
+_FEET_AND_INCHES_RE = re.compile(r"\s*(\d{1,2})\s?'\s?(\d|1[01])(?:\"|'')?\s*", re.ASCII)
 # ",\! " of "11,\! 111"
 _THOUSANDS_RE = re.compile(r"(?<=\d),\s?\\!\s?(?=\d{3}(?!\d))", re.ASCII)
 # ", ..." at the end of a list that goes on
@@ -106,6 +113,8 @@ _UNSOLVED_RE = re.compile(
 _SUPERSCRIPTS_RE = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿⁱ⁺⁻⁽⁾ˣʸᵃᵇᵏᵐᵗ]{1,20}")
 # "f^{-1}(x)"
 _INVERSE_RE = re.compile(r"\s*[a-zA-Z]\^\{?\(?-1\)?\}?\s?\([a-z]\)\s*")
+# "bob's", "f′"
+_WORD_RE = re.compile(rf"[^\W_]+(?:['{PRIME}]+[^\W_]+)*{PRIME}{{0,3}}")
 _CONJUNCTION_RE = re.compile(r"(?i)\s(?:and|or)\s")
 _BRACKET_PAIRS = ("()", "[]", "{}", "[)", "(]")
 
@@ -193,11 +202,13 @@ def to_plain_text(text: str) -> str:
         text = re.sub(r"√\s?(\d{1,40}|[A-Za-z])(?!\w)", r"sqrt(\1)", text)
         text = re.sub(r"∛\s?(\d{1,40}|[A-Za-z])(?!\w)", r"(\1)^(1/3)", text)
     text = text.replace(" != ", " ≠ ")
+    if length_match := _FEET_AND_INCHES_RE.fullmatch(text[:20]):
+        return f"{length_match[1]} feet {length_match[2]} inches" if len(text) <= 20 else text
     if len(text) > MAX_PARSED_CHARACTERS or not ("\\" in text or "{" in text or "$" in text):
         return text
     text = _THOUSANDS_RE.sub(",", text).replace("\\$", "\0").replace("{,}", ",")
     text = text.replace("\\!", "")
-    text = _INLINE_MATHS_RE.sub(r"\1", text)
+    text = _PRIME_RE.sub("'", _INLINE_MATHS_RE.sub(r"\1", text))
     text = re.sub(r"(?<!\\)\\(?=[\d()])", "", text)
     for _ in range(3):
         text = _LATEX_FRACTION_RE.sub(_format_fraction, _LATEX_WRAPPER_RE.sub(r"\1", text))
@@ -240,9 +251,9 @@ def answer_key(text: str) -> str:
     """Return a text that is equal for answers of the same words.
 
     Case, accents, articles and punctuation are dropped; of a formula (digits or operators) only
-    spaces and articles.
+    spaces and articles. The names of a list and the primes of a symbol stay.
     """
-    folded_text = re.sub(r",\s?\.{3}", ",⋯", text.casefold())
+    folded_text = mark_primes(re.sub(r",\s?\.{3}", ",⋯", text.casefold()))
     if len(text) <= MAX_PARSED_CHARACTERS:  # the time to order accents is quadratic
         folded_text = "".join(
             c for c in unicodedata.normalize("NFKD", folded_text) if unicodedata.combining(c) < 200
@@ -264,12 +275,12 @@ def answer_key(text: str) -> str:
             .strip(".,;:?" if has_factorial else ".,;:!?")
             .replace('"', "")
         )
-        return re.sub(r"\b(?:an?|the)\s(?=\w)", "", compact_text)
+        return without_articles(compact_text, is_formula=True).replace(PRIME, "'")
     tokens = [
         word.replace("'", "")
-        for word in re.findall(r"[^\W_]+(?:'[^\W_]+)*", folded_text.replace("&", " and "))
+        for word in _WORD_RE.findall(without_articles(folded_text).replace("&", " and "))
     ]
-    words = " ".join([word for word in tokens if word not in ("a", "an", "the")] or tokens)
+    words = " ".join(tokens)
     return american_spelling(words) if len(words) <= MAX_PARSED_CHARACTERS else words
 
 

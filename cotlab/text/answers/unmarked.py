@@ -125,8 +125,9 @@ _PROPERTY_RE = re.compile(
 )
 # "not " before "(A)"
 _DENIED_RE = re.compile(r"(?i)(?:\bnot|n['’]t|\bthan|\binstead of|\beliminates?|\bexcludes?)\s*$")
-# "C" alone on the last line
+# "C" alone on the last line, "A" and "C" on the last two
 _LAST_LETTER_RE = re.compile(r"\n[\s*]*(\(?[A-J]\)?)[.*]{0,3}\s*$")
+_LETTER_LINES_RE = re.compile(r"(?:(?:^|\n)[ \t*]{0,9}\(?[A-J]\)?[.*,;]{0,3}[ \t]{0,9}){2,10}\s*$")
 # "(B)", "option B"
 _CHOICE_RE = re.compile(
     r"(?:(?:^|\s)\([A-Ja-j]\)|\b(?:[Oo]ption|[Cc]hoice)\s+\(?[A-J]\b\)?)"
@@ -141,6 +142,8 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
         r"(?i)bracket|parenthes|dyck", f"{question[-1000:]} {text[-400:]}"
     ):
         return brackets_match[1].strip()
+    if letter_lines := _LETTER_LINES_RE.search(text[-200:]):
+        return ", ".join(re.findall("[A-J]", letter_lines[0]))
     if letter_line := _LAST_LETTER_RE.search(text[-60:]):
         return letter_line[1]
     attained = _ATTAINED_RE.search(text[-300:])
