@@ -28,6 +28,8 @@ _SINGLE_LETTERS = frozenset("mgshl")
 _CLAUSE_END_RE = re.compile(r"\s*(?:[?.,;:)$]|$)")
 _AGE_RE = re.compile(r"(?i)\bhow old\b")
 _HOW_MUCH_RE = re.compile(r"(?i)\bhow much\b")
+_HOW_MANY_RE = re.compile(r"(?i)\bhow many\b")
+_PERCENT_RE = re.compile(r"(?i)percent|%")
 _MONEY_RE = re.compile(r"(?i)\bhow much money\b")
 _KIND_RE = re.compile(r"(?i)\bhow (?:long|old|heavy|far|tall|wide|high|deep)\b|\bhow much money\b")
 _DOZEN_RE = re.compile(r"\d\s?dozen\b")
@@ -113,6 +115,8 @@ def read_as_asked(question: str, answer: str, bare: str) -> str | None:
     if not given.units:
         return bare
     dimensions = {dims for dims, _ in given.units}
+    if _bases(given) == {"percent"} and _HOW_MANY_RE.search(last_question(question)):
+        return bare if _PERCENT_RE.search(question) else None
     asked = read_quantity(f"1 {unit}") if unit else None
     if asked is None:
         return _read_by_kind(question, answer, bare, given)

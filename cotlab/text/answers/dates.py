@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from cotlab.text.answers.qualifiers import is_other_value, qualified_number
 from cotlab.text.answers.quantities import find_numbers
 from cotlab.text.steps import label_spans
 from cotlab.text.written_numbers import word_list
@@ -273,6 +274,8 @@ def find_only_value(text: str) -> tuple[int, int] | None:
     )
     if tokens_before in (["a"], ["A"]) and end == len(text):
         return None  # "a 5" is a name and a number
+    if qualified_number(text) or is_other_value(text[:start], text[end:]):
+        return None
     has_no_single_value = _NOT_SINGLE_VALUE_RE.search(text[:start]) or _NOT_SINGLE_VALUE_RE.search(
         text[end:]
     )

@@ -109,8 +109,12 @@ _SENTENCE_RE = re.compile(r"[,;.]\s+\(?[A-Za-z]{3,}\s")
 _UNSOLVED_RE = re.compile(
     r"(?:sqrt\(|\\sqrt\{|\\?(?:log|ln)(?![a-z])\S{0,6}?[\s(])\s?-?\d{0,9}[a-z]\b"
 )
+# "|x|", "-x": names of what is still to be solved for
+_OPEN_NAME_RE = re.compile(r"\|[^|]{1,40}\||-\s?[A-Za-z]|\\?(?:sin|cos|tan)\s?\(?[a-z]\)?")
 # "¹⁹", "⁻³", "ⁿ⁺¹"
 _SUPERSCRIPTS_RE = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿⁱ⁺⁻⁽⁾ˣʸᵃᵇᵏᵐᵗ]{1,20}")
+# "₃" of "12₃" and "(12)₃", not of "H₂O"
+_BASE_DIGITS_RE = re.compile("(?:(?<=\\d)|(?<=\\d\\)))(?<![₀-₉])[₀-₉]{1,2}")
 # "f^{-1}(x)"
 _INVERSE_RE = re.compile(r"\s*[a-zA-Z]\^\{?\(?-1\)?\}?\s?\([a-z]\)\s*")
 # "bob's", "f′"
@@ -157,7 +161,7 @@ def tidy_answer(text: str) -> str:
     """
     for _ in range(6):
         previous_text, text = text, text.strip().strip('*_`"“”«»').strip()
-        text = re.sub(r"^(?:#{1,6}\s+|>\s+(?=\w)|[-•]\s+(?=\D)|[:=]\s*)", "", text)
+        text = re.sub(r"^(?:#{1,6}\s+|>\s+(?=\w)(?!\d[\d.,]*$)|[-•]\s+(?=\D)|[:=]\s*)", "", text)
         body = text.rstrip(".,;:!?…。 ")
         if _ELLIPSIS_RE.search(text) and "," in body:
             body = f"{_ELLIPSIS_RE.sub('', text)}, ..."
@@ -190,6 +194,7 @@ def to_plain_text(text: str) -> str:
     """
     if not text.isascii() and len(text) <= MAX_PARSED_CHARACTERS:
         text = _SUPERSCRIPTS_RE.sub(_format_exponent, text)
+        text = _BASE_DIGITS_RE.sub(r"_\g<0>", text)
         text = "".join(
             (
                 f" {unicodedata.normalize('NFKC', c).replace('⁄', '/')}"
@@ -348,7 +353,7 @@ def named_value(text: str) -> str:
     if not _EQUATION_RE.fullmatch(text):
         return text
     *names, value = text.rpartition("⟹")[2].split("=")
-    if _UNSOLVED_RE.search(names[-1]):
+    if _UNSOLVED_RE.search(names[-1]) or _OPEN_NAME_RE.fullmatch(names[-1].strip()):
         return text
     n_open = sum(value.count(c) for c in "([{")
     if n_open < sum(value.count(c) for c in ")]}") or any(map(_SENTENCE_RE.search, names)):

@@ -18,6 +18,7 @@ from cotlab.text.answers.dates import find_values
 from cotlab.text.answers.formulas import MAX_CHARACTERS as MAX_FORMULA_CHARACTERS
 from cotlab.text.answers.formulas import read_formula
 from cotlab.text.answers.notation import WORDED_BOUND_RE
+from cotlab.text.answers.qualifiers import is_other_value, names_decade, qualified_number
 from cotlab.text.answers.quantities import read_quantity
 from cotlab.text.answers.question import named_alternative, read_expected, yes_or_no
 from cotlab.text.answers.stated_words import closing_day, closing_word
@@ -161,6 +162,8 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
             return None
     if day := closing_day(last_sentence):
         return day
+    if qualified_number(body, question):
+        return body
     if re.fullmatch(r"\d{1,6} out of (?:a total of |every )?\d{1,6}", body):
         return body
     if len(body) <= MAX_FORMULA_CHARACTERS:
@@ -256,6 +259,8 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
         span = find_main_value(text, question)
     except LookupError:
         return None
+    if span and is_other_value(text[: span[0]], text[span[1] :].partition("\n")[0], question):
+        return None
     if span:
         is_factorial = text[span[1] : span[1] + 1] == "!" and text[span[1] - 1].isdigit()
         return reading.tidy_answer(text[span[0] : span[1] + is_factorial])
@@ -267,6 +272,8 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
         for i, word in enumerate(tokens)
         if word.lower() != "one" or "hundred" in tokens
     )
+    if names_decade(last_sentence):
+        return body if len(tokens) <= 6 else None
     spelled_number = next((ending for ending in endings if read_quantity(ending)), None)
     return spelled_number or (body if len(body.split()) <= 6 else None)
 

@@ -1,0 +1,114 @@
+"""What makes another value of a number beside it: "not 12", "at most 12", "12 or more", (12)_3."""
+
+from __future__ import annotations
+
+import re
+
+_COMPARED = r"(?:less|fewer|more|greater|larger|smaller|higher|lower|bigger|older|younger)"
+# "not ", "it is less than ", "at most ", "a multiple of ", "> " as all that stands before a number
+_ALL_BEFORE_RE = re.compile(
+    r"(?i)(?:\W{0,4}(?:it|that|this|they|there|he|she|the\s\w{1,20}|\$?[a-z]\$?)"
+    r"(?:\s(?:is|are|was|were|has|have|must be|has to be|can be)|['’]s)?\s?)?"
+    r"(?:(?:(?:is|are|was|were|do|does|did|has|have|ca|wo)?n['’]t|not|never|cannot be|anything but"
+    r"|(?:all|everything|any number) (?:but|except)|other than|except(?: for)?"
+    rf"|(?:strictly\s)?{_COMPARED} than(?: or equal to)?|no {_COMPARED} than"
+    r"|at (?:most|least)|up to|(?:a|the)?\s?(?:minimum|maximum) of"
+    r"|under|over|above|below|beyond|exceed(?:s|ing)|unknown,? but not"
+    r"|(?:an?\s)?(?:multiple|factor|power|divisor|third|quarter|fifth|fraction|part|sum|product"
+    r"|reciprocal) of|divisible by|congruent to)\s(?:be\s|exactly\s|equal to\s)?"
+    r"|~?\s?[<>≤≥]\s?|\\[gl](?:e|eq|t)\s?|[<>]=\s?)[$*\\(]{0,3}\s?"
+)
+# "isn't ", "less than " right before a number in a sentence
+_DENIED_RE = re.compile(
+    r"(?i)(?:\bnot|n['’]t|\bnever|\bcannot be|\banything but|\bother than|\binstead of"
+    rf"|\brather than|\b{_COMPARED} than(?: or equal to)?)\s"
+    r"(?:be\s|exactly\s|equal to\s|equal\s|have\s|just\s)?[*$\\(]{0,3}$"
+)
+# " times as many", "-fold", "+" alone, ")_3", " plus", " BC"
+_AFTER_RE = re.compile(
+    r"(?i)\s*(?:\+(?!\s?[\w(\\$])|times\b|[-\s]?fold\b|plus\b|(?:squared|cubed)\b"
+    r"|[)\]}]\s?_|\(?(?:in\s)?base\b|(?-i:B\.?C\.?(?:E\.?)?)(?![a-z]))"
+)
+_MORE = r"(?:more|less|fewer|above|below|over|under|higher|lower|greater|beyond|later|earlier)"
+# " or more", " at most", " is not the answer", " but not quite" after a number and its unit
+_TAIL_RE = re.compile(
+    rf"(?i)(?:\s|^)(?:or\s{_MORE}\b|and\s(?:up|{_MORE})\W*$|at (?:most|least)\b"
+    r"|(?:minimum|maximum|tops)$|(?:is|was)(?:n['’]t|\snot)\b|but not\b"
+    r"|(?:is|was|seems|looks)\s(?:wrong|incorrect|false|impossible|too\b|out\b)"
+    r"|(?:is|was) (?:less|more|greater|fewer) than\b)"
+)
+# " times as many", "-fold", ")_3", " hours or more", " is not right" in a sentence
+_AFTER_IN_SENTENCE_RE = re.compile(
+    r"(?i)\s*(?:(times\s(?:as|more|less|larger|bigger|greater|smaller|the (?:size|number)))\b"
+    r"|[-\s]?fold\b|[)\]}]\s?_|\(?(?:in\s)?base\b|(?-i:B\.?C\.?(?:E\.?)?)(?![a-z])"
+    rf"|(?:\w{{1,20}}\s){{0,2}}or\s{_MORE}\b"
+    r"|(?:is|was)(?:n['’]t|\snot)\s(?:the|right|correct|it)\b|(?:is|was)\s(?:wrong|incorrect|false)\b)"
+)
+# "1990" of "1990s"
+_DECADE_RE = re.compile(r"(?<!\d)(?:1\d|20)\d0s\b|(?<=the )['’]?\d0s\b|(?<=['’])\d0s\b")
+# "sin x" after a number
+_FUNCTION_RE = re.compile(
+    r"\s*(?:sin|cos|tan|cot|sec|csc|log|ln|exp)\s?[\s(\\]\s?(?:[a-z]\b|[\d(\\])"
+)
+# "before 1990", "late 1990": no year but a time beside it
+_BESIDE_YEAR_RE = re.compile(
+    r"(?i)(?:in\s|the\s){0,2}(before|after|since|until|till|by|late|early|mid|prior to)[\s-]"
+    r"(?=(?:1\d|20)\d\d$)"
+)
+# what a question asks for with "at most 12", "12 times"
+_ASKS_BOUND_RE = re.compile(
+    r"(?i)\b(?:at (?:most|least)|minimum|maximum|min|max|up to|limit|bound|times|often|ratio|factor"
+    rf"|range|inequality|{_COMPARED} than|by how)\b"
+)
+_MAX_CHARACTERS = 80
+
+
+def is_other_value(before: str, after: str, question: str = "") -> bool:
+    """Return whether the texts around a number in a sentence deny it or make it another value."""
+    if _DENIED_RE.search(before[-40:]):
+        return True
+    match = _AFTER_IN_SENTENCE_RE.match(after)
+    return bool(match and not (match[1] and "times" in question.lower()))
+
+
+def follows_other_value(after: str) -> bool:
+    """Return whether what follows a number makes another value of it: "12 or more"."""
+    return bool(
+        _AFTER_RE.match(after)
+        or _FUNCTION_RE.match(after)
+        or _TAIL_RE.search(after[:_MAX_CHARACTERS])
+    )
+
+
+def is_decade(text: str, start: int) -> bool:
+    """Return whether a number in a text is a decade: 1990 in "1990s", 90 in "the 90s"."""
+    return _DECADE_RE.match(text, start) is not None
+
+
+def names_decade(text: str) -> bool:
+    """Return whether a text names a decade: "it was in the 90s"."""
+    return _DECADE_RE.search(text) is not None
+
+
+def qualified_number(text: str, question: str = "") -> bool:
+    """Return whether a short reply is one number with what makes another value of it.
+
+    "At most 12" is 12 where the question asks for a maximum.
+
+    Examples
+    --------
+    >>> qualified_number("at most 12"), qualified_number("12 eggs")
+    (True, False)
+    """
+    if len(text) > _MAX_CHARACTERS:
+        return False
+    numbers = list(re.finditer(r"\d(?:[\d.,/]*\d)?", text))
+    if len(numbers) != 1:
+        return False
+    before, after = text[: numbers[0].start()], text[numbers[0].end() :]
+    if (beside := _BESIDE_YEAR_RE.match(text)) and beside.end() == len(before):
+        return beside[1].lower() not in question.lower()
+    if re.search(r"(?i)\bnot|n['’]t|but|except", before) and _ALL_BEFORE_RE.fullmatch(before):
+        return True
+    is_qualified = _ALL_BEFORE_RE.fullmatch(before) or follows_other_value(after)
+    return bool(is_qualified) and not _ASKS_BOUND_RE.search(question)
