@@ -27,10 +27,11 @@ _WORDS_AFTER_NAME = frozenset(
         "to and or of in on at by for from with is are was were has have had plus minus times over"
         " than but not nor only alone too also versus vs then because since if when while into onto"
         " through it he she they we sin cos tan cot sec csc ln log exp sqrt pi alpha beta gamma"
-        " theta max min mod equals gives"
+        " theta max min mod equals gives first second third fourth fifth sixth seventh eighth ninth"
+        " tenth"
     )
 )
-"""Words before which "a" is a name: "A to B", "a sin x"."""
+"""Words before which "a" is a name, or makes another number: "A to B", "a sin x", "a third"."""
 _LABEL_ENDINGS = frozenset(
     word_list("positive negative minus plus major minor flat sharp natural level levels")
 )

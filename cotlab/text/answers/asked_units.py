@@ -28,6 +28,8 @@ _SINGLE_LETTERS = frozenset("mgshl")
 _CLAUSE_END_RE = re.compile(r"\s*(?:[?.,;:)$]|$)")
 _AGE_RE = re.compile(r"(?i)\bhow old\b")
 _HOW_MUCH_RE = re.compile(r"(?i)\bhow much\b")
+# "/h" of "5 km/h"
+_SPEED_RE = re.compile(r"(?i)\s?(?:/|per|an?)\s?(?:h|hr|hour|s|sec|second|min|minute)s?\.?")
 _HOW_MANY_RE = re.compile(r"(?i)\bhow many\b")
 _PERCENT_RE = re.compile(r"(?i)percent|%")
 _MONEY_RE = re.compile(r"(?i)\bhow much money\b")
@@ -127,13 +129,19 @@ def read_as_asked(question: str, answer: str, bare: str) -> str | None:
             return f"{bare} {name}"
     given_numerator = _PER_RE.split(plain_answer)[0]
     counted = read_quantity(given_numerator) if given_numerator != plain_answer else None
-    if counted and {dims for dims, _ in counted.units} & {dims for dims, _ in asked.units}:
+    is_speed = _SPEED_RE.fullmatch(plain_answer[len(given_numerator) :])
+    if (
+        counted
+        and not is_speed
+        and {dims for dims, _ in counted.units} & {dims for dims, _ in asked.units}
+    ):
         return f"{bare} {unit}{plain_answer[len(given_numerator) :]}"  # 5 pounds per day
     is_angle = any(dims == (("angle", 1),) for dims, _ in asked.units)
     if is_angle and (("radian", 1),) in dimensions:
         return f"{bare} {unit}"
     last = last_question(question)
-    return bare if _HOW_MUCH_RE.search(last) or unit not in to_plain_text(last) else None
+    is_of_other = bool(counted_phrase(question)) and _HOW_MUCH_RE.search(last)
+    return bare if is_of_other or asked_unit(last) != unit else None
 
 
 def _quantity(text: str) -> Quantity | None:

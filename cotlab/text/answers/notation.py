@@ -52,6 +52,9 @@ _NO_SOLUTION_RE = re.compile(
     r"(?i)(?:there (?:is|are|exists?) )?no (real|integer|rational|positive) "
     r"(?:solutions?|roots?|zeros|values?(?: of [a-z])?)(?: exists?)?"
 )
+# "(101)_2", "101_{2}"; "x1"
+_BASED_RE = re.compile(r"\(?([\dA-Fa-f.]{1,60})\)?\s?_\{?(\d{1,2})\}?", re.ASCII)
+_INDEXED_RE = re.compile(r"([A-Za-z])_?\{?(\d)\}?", re.ASCII)
 # "all real numbers x that are greater than or equal to 5"
 WORDED_BOUND_RE = re.compile(
     r"(?i)(?:\b(?:all|every|any|each)\s)?(?:\breal\s)?(?:\b(?:numbers?|values? of)\s)?"
@@ -103,6 +106,10 @@ def rewrite_notation(text: str) -> str:
         is_low = bool(worded[3]) or (worded[1] or "").lower() in ("greater", "larger", "more")
         is_closed = bool(worded[2] or worded[3] or worded[4])
         text = f"x {'<≤>≥'[2 * is_low + is_closed]} {worded[5]}"
+    if based := _BASED_RE.fullmatch(text):
+        return f"{based[1]}_{based[2]}"
+    if indexed := _INDEXED_RE.fullmatch(text):
+        return f"{indexed[1]}_{indexed[2]}"
     for sign, replacement in _SIGN_REPLACEMENTS:
         text = text.replace(sign, replacement)
     if excluded := _EXCLUDED_RE.fullmatch(text):

@@ -14,33 +14,37 @@ _ALL_BEFORE_RE = re.compile(
     rf"|(?:strictly\s)?{_COMPARED} than(?: or equal to)?|no {_COMPARED} than"
     r"|at (?:most|least)|up to|(?:a|the)?\s?(?:minimum|maximum) of"
     r"|under|over|above|below|beyond|exceed(?:s|ing)|unknown,? but not"
+    r"|either|neither|if|unless"
     r"|(?:an?\s)?(?:multiple|factor|power|divisor|third|quarter|fifth|fraction|part|sum|product"
     r"|reciprocal) of|divisible by|congruent to)\s(?:be\s|exactly\s|equal to\s)?"
     r"|~?\s?[<>≤≥]\s?|\\[gl](?:e|eq|t)\s?|[<>]=\s?)[$*\\(]{0,3}\s?"
 )
 # "isn't ", "less than " right before a number in a sentence
 _DENIED_RE = re.compile(
-    r"(?i)(?:\bnot|n['’]t|\bnever|\bcannot be|\banything but|\bother than|\binstead of"
+    r"(?i)(?:\bnot|n['’]t|\bnever|\beither|\bcannot be|\banything but|\bother than|\binstead of"
     rf"|\brather than|\b{_COMPARED} than(?: or equal to)?)\s"
     r"(?:be\s|exactly\s|equal to\s|equal\s|have\s|just\s)?[*$\\(]{0,3}$"
 )
 # " times as many", "-fold", "+" alone, ")_3", " plus", " BC"
 _AFTER_RE = re.compile(
     r"(?i)\s*(?:\+(?!\s?[\w(\\$])|times\b|[-\s]?fold\b|plus\b|(?:squared|cubed)\b"
-    r"|[)\]}]\s?_|\(?(?:in\s)?base\b|(?-i:B\.?C\.?(?:E\.?)?)(?![a-z]))"
+    r"|[)\]}]\s?_|['’](?!\w)|\(?\\?p?mod\b|\(?(?:in\s)?base\b|(?-i:B\.?C\.?(?:E\.?)?)(?![a-z]))"
 )
+_HALF = r"and\s(?:an?\s|one[-\s])?(?:half|third|quarter|fourth|fifth|sixth|eighth|tenth)\b"
 _MORE = r"(?:more|less|fewer|above|below|over|under|higher|lower|greater|beyond|later|earlier)"
 # " or more", " at most", " is not the answer", " but not quite" after a number and its unit
 _TAIL_RE = re.compile(
     rf"(?i)(?:\s|^)(?:or\s{_MORE}\b|and\s(?:up|{_MORE})\W*$|at (?:most|least)\b"
     r"|(?:minimum|maximum|tops)$|(?:is|was)(?:n['’]t|\snot)\b|but not\b"
+    r"|from (?:the )?(?:left|right|above|below)\b"
     r"|(?:is|was|seems|looks)\s(?:wrong|incorrect|false|impossible|too\b|out\b)"
     r"|(?:is|was) (?:less|more|greater|fewer) than\b)"
 )
 # " times as many", "-fold", ")_3", " hours or more", " is not right" in a sentence
 _AFTER_IN_SENTENCE_RE = re.compile(
     r"(?i)\s*(?:(times\s(?:as|more|less|larger|bigger|greater|smaller|the (?:size|number)))\b"
-    r"|[-\s]?fold\b|[)\]}]\s?_|\(?(?:in\s)?base\b|(?-i:B\.?C\.?(?:E\.?)?)(?![a-z])"
+    rf"|{_HALF}"
+    r"|\^|[-\s]?fold\b|[)\]}]\s?_|\(?(?:in\s)?base\b|(?-i:B\.?C\.?(?:E\.?)?)(?![a-z])"
     rf"|(?:\w{{1,20}}\s){{0,2}}or\s{_MORE}\b"
     r"|(?:is|was)(?:n['’]t|\snot)\s(?:the|right|correct|it)\b|(?:is|was)\s(?:wrong|incorrect|false)\b)"
 )
@@ -55,18 +59,59 @@ _BESIDE_YEAR_RE = re.compile(
     r"(?i)(?:in\s|the\s){0,2}(before|after|since|until|till|by|late|early|mid|prior to)[\s-]"
     r"(?=(?:1\d|20)\d\d$)"
 )
+# "before 3 PM"
+_BESIDE_TIME_RE = re.compile(
+    r"(?i)(before|after|since|until|till|by)\s"
+    r"(?=\d{1,2}(?::\d\d|(?::\d\d)?\s?(?:[ap]\.?m\b\.?|o['’]clock))[\s.]*$)"
+)
 # what a question asks for with "at most 12", "12 times"
 _ASKS_BOUND_RE = re.compile(
-    r"(?i)\b(?:at (?:most|least)|minimum|maximum|min|max|up to|limit|bound|times|often|ratio|factor"
-    rf"|range|inequality|{_COMPARED} than|by how)\b"
+    r"(?i)\b(?:at (?:most|least)|minimum|maximum|min|max|up to|bound|inequality"
+    rf"|{_COMPARED} than)\b"
+)
+_ASKS_TIMES_RE = re.compile(r"(?i)\b(?:times|often|ratio|factor|by how)\b")
+# "times " or "plus " and " or more" after a number, which a question may ask for
+_TIMES_RE = re.compile(r"(?i)\s*(?:times|[-\s]?fold|plus)\b")
+_BOUND_AFTER_RE = re.compile(
+    rf"(?i)\s*\+|(?:\s|^)(?:or\s{_MORE}\b|and\s(?:up|{_MORE})|at (?:most|least)\b|(?:min|max)imum)"
 )
 _MAX_CHARACTERS = 80
+
+
+# "≡ " of "x ≡ 5", "→" of "x → 5", "5-" of "5-10"
+_RELATION_BEFORE_RE = re.compile(
+    r"(?:[≡→≠≢∈]|\\(?:to|equiv|neq?|in|rightarrow)|\d[-–—])\s?[$*]{0,2}$"
+)
+_CONGRUENCE_RE = re.compile(r"(?i)\s*[$)]{0,2}\s*\(?\\?p?mod\b")
+_ASKS_REMAINDER_RE = re.compile(r"(?i)\bmod|remainder|congruen|limit")
+# "5-10", "1990–1995", "from 5 to 10 years" as a whole reply
+_RANGE_RE = re.compile(
+    r"(?i)(?:from\s|between\s)?\d[\d,.]{0,15}(?:[-–—]|\s?(?:to|through)\s?)\d[\d,.]{0,15}(?:\s[a-z]+){0,3}"
+)
+# "does not exist", "undefined": a sentence that states no number
+_NO_VALUE_RE = re.compile(r"(?i)\b(?:(?:does not|doesn['’]t|do not|don['’]t) exist|undefined)\b")
+_NUMERAL_RE = re.compile(
+    r"(?i)(?:a\s)?(?:dozen|hundred|thousand|million|one|two|three|four|five|six|seven|eight|nine|ten"
+    r"|eleven|twelve|[a-z]{3,6}teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty)\b"
+)
+
+
+def is_range(text: str) -> bool:
+    """Return whether a text is a range: "5-10", "from 5 to 10 years"."""
+    return len(text) <= _MAX_CHARACTERS and _RANGE_RE.fullmatch(text) is not None
+
+
+def denies_existence(sentence: str) -> bool:
+    """Return whether a sentence says that there is no value."""
+    return _NO_VALUE_RE.search(sentence) is not None
 
 
 def is_other_value(before: str, after: str, question: str = "") -> bool:
     """Return whether the texts around a number in a sentence deny it or make it another value."""
     if _DENIED_RE.search(before[-40:]):
         return True
+    if _RELATION_BEFORE_RE.search(before[-12:]) or _CONGRUENCE_RE.match(after):
+        return not _ASKS_REMAINDER_RE.search(question)
     match = _AFTER_IN_SENTENCE_RE.match(after)
     return bool(match and not (match[1] and "times" in question.lower()))
 
@@ -102,6 +147,11 @@ def qualified_number(text: str, question: str = "") -> bool:
     """
     if len(text) > _MAX_CHARACTERS:
         return False
+    if beside := _BESIDE_TIME_RE.match(text):
+        return beside[1].lower() not in question.lower()
+    bound = _ALL_BEFORE_RE.match(text)
+    if bound and _NUMERAL_RE.match(text, bound.end()):
+        return not _ASKS_BOUND_RE.search(question)
     numbers = list(re.finditer(r"\d(?:[\d.,/]*\d)?", text))
     if len(numbers) != 1:
         return False
@@ -110,5 +160,8 @@ def qualified_number(text: str, question: str = "") -> bool:
         return beside[1].lower() not in question.lower()
     if re.search(r"(?i)\bnot|n['’]t|but|except", before) and _ALL_BEFORE_RE.fullmatch(before):
         return True
-    is_qualified = _ALL_BEFORE_RE.fullmatch(before) or follows_other_value(after)
-    return bool(is_qualified) and not _ASKS_BOUND_RE.search(question)
+    if follows_other_value(after):
+        if _TIMES_RE.match(after):
+            return not _ASKS_TIMES_RE.search(question)
+        return not (_BOUND_AFTER_RE.search(after) and _ASKS_BOUND_RE.search(question))
+    return bool(_ALL_BEFORE_RE.fullmatch(before)) and not _ASKS_BOUND_RE.search(question)

@@ -109,8 +109,10 @@ _SENTENCE_RE = re.compile(r"[,;.]\s+\(?[A-Za-z]{3,}\s")
 _UNSOLVED_RE = re.compile(
     r"(?:sqrt\(|\\sqrt\{|\\?(?:log|ln)(?![a-z])\S{0,6}?[\s(])\s?-?\d{0,9}[a-z]\b"
 )
-# "|x|", "-x": names of what is still to be solved for
-_OPEN_NAME_RE = re.compile(r"\|[^|]{1,40}\||-\s?[A-Za-z]|\\?(?:sin|cos|tan)\s?\(?[a-z]\)?")
+# "|x|", "-x", "e^x": names of what is still to be solved for
+_OPEN_NAME_RE = re.compile(
+    r"\|[^|]{1,40}\||-\s?[A-Za-z]|[A-Za-z\d]\s?\^\s?\{?\(?[a-z]\)?\}?|\\?(?:sin|cos|tan)\s?\(?[a-z]\)?"
+)
 # "¹⁹", "⁻³", "ⁿ⁺¹"
 _SUPERSCRIPTS_RE = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿⁱ⁺⁻⁽⁾ˣʸᵃᵇᵏᵐᵗ]{1,20}")
 # "₃" of "12₃" and "(12)₃", not of "H₂O"

@@ -49,6 +49,13 @@ _REVERSED_RE = re.compile(r"\b(?:y|z)\$?\s?(?:,|and)\s?\$?x\b|\bz\$?\s?(?:,|and)
 _INDEXED_RE = re.compile(r"([A-Za-z])_?\{?([1-9])\}?\s?=\s?([^=]{1,60})")
 # "5 out of 12", "1 in 6"
 _OUT_OF_RE = re.compile(r"(\d{1,6}) (out of|in)(?: (?:a total of|every))? (\d{1,6})")
+# "Solve for x.", "What is the value of $x$?"
+_ASKED_LETTER_RE = re.compile(
+    r"(?i)\b(?:solve for|find|compute|determine|what is|value of)\s(?:the value of\s)?"
+    r"\$?([a-z])\$?(?=\s*(?:[.?,;]|$)|\s(?:if|when|where|such|given|in|from)\b)"
+)
+# "y = 5"
+_NAMED_VALUE_RE = re.compile(r"([A-Za-z])\s?=\s?[^=,;]{1,60}")
 # "(x, y)"
 _ORDER_RE = re.compile(r"\(([A-Za-z](?:\s?,\s?[A-Za-z]){1,5})\)")
 
@@ -98,6 +105,8 @@ def answer_to(item: Item, text: str) -> str | None:
     for target in item_targets(item):
         if body and answer_key(body) == answer_key(tidy_answer(target)) and body.isascii():
             text = target
+        elif _names_other(body, target, item.question):
+            return body
     choices = item_choices(item)
     if not choices and (solutions := _closing_solutions(item, text)):
         return solutions
@@ -276,6 +285,15 @@ def _as_share(text: str, other: str, question: str) -> str:
     return f"({match[1]})/100" if is_share else text
 
 
+def _names_other(text: str, other: str, question: str) -> bool:
+    """Return whether a text says what y is where the question asks for x and the other is bare."""
+    named = _NAMED_VALUE_RE.fullmatch(to_plain_text(tidy_answer(text)))
+    asked = _ASKED_LETTER_RE.findall(question[-600:]) if named and "=" not in other else []
+    if named is None or not asked:
+        return False
+    return named[1].lower() not in {name.lower() for name in asked}
+
+
 def _sorted_letters(text: str, question: str) -> str:
     """Return "DCA" as "ACD" where a question asks for all options that apply."""
     tidy = tidy_answer(text)
@@ -302,6 +320,9 @@ def same_answer_to(item: Item, first: str | None, second: str | None) -> bool | 
             _as_share(first, second, item.question),
             _as_share(second, first, item.question),
         )
+        question = item.question
+        if _names_other(first, second, question) or _names_other(second, first, question):
+            return False
         first_in_unit = read_as_asked(item.question, second, first)
         second_in_unit = read_as_asked(item.question, first, second)
         if first_in_unit is None or second_in_unit is None:

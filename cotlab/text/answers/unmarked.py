@@ -18,7 +18,13 @@ from cotlab.text.answers.dates import find_values
 from cotlab.text.answers.formulas import MAX_CHARACTERS as MAX_FORMULA_CHARACTERS
 from cotlab.text.answers.formulas import read_formula
 from cotlab.text.answers.notation import WORDED_BOUND_RE
-from cotlab.text.answers.qualifiers import is_other_value, names_decade, qualified_number
+from cotlab.text.answers.qualifiers import (
+    denies_existence,
+    is_other_value,
+    is_range,
+    names_decade,
+    qualified_number,
+)
 from cotlab.text.answers.quantities import read_quantity
 from cotlab.text.answers.question import named_alternative, read_expected, yes_or_no
 from cotlab.text.answers.stated_words import closing_day, closing_word
@@ -126,6 +132,15 @@ _PROPERTY_RE = re.compile(
 )
 # "not " before "(A)"
 _DENIED_RE = re.compile(r"(?i)(?:\bnot|n['’]t|\bthan|\binstead of|\beliminates?|\bexcludes?)\s*$")
+# "f'(2) = 3", which is not f(2) = 3
+_FUNCTION_VALUE_RE = re.compile(r"[A-Za-z]'{0,3}\(-?\w{1,6}\)\s?=\s?[^=\n]{1,60}")
+# "There would be 12 if Bob came", where the question supposes nothing
+_COUNTERFACTUAL_RE = re.compile(r"(?i)\b(?:would|could|might) (?:be|have)\b[^.]{1,80}\bif\b")
+_SUPPOSES_RE = re.compile(r"(?i)\b(?:if|would|could|had|suppose|assum\w+|wants?|need\w*)\b")
+# "would not say " before "yes"
+_DENIED_WORD_RE = re.compile(
+    r"(?i)(?:\bnot|n['’]t|\bnever|\bhardly)\s(?:\w+\s){0,2}(?:yes|no|true|false)\W{0,3}$"
+)
 # "C" alone on the last line, "A" and "C" on the last two
 _LAST_LETTER_RE = re.compile(r"\n[\s*]*(\(?[A-J]\)?)[.*]{0,3}\s*$")
 _LETTER_LINES_RE = re.compile(r"(?:(?:^|\n)[ \t*]{0,9}\(?[A-J]\)?[.*,;]{0,3}[ \t]{0,9}){2,10}\s*$")
@@ -162,7 +177,7 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
             return None
     if day := closing_day(last_sentence):
         return day
-    if qualified_number(body, question):
+    if qualified_number(body, question) or is_range(body) or _FUNCTION_VALUE_RE.fullmatch(body):
         return body
     if re.fullmatch(r"\d{1,6} out of (?:a total of |every )?\d{1,6}", body):
         return body
@@ -231,7 +246,11 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
     if (
         yes_no_match := reading.YES_NO_RE.match(first_sentence)
         or reading.YES_NO_RE.match(last_sentence)
-        or re.search(r"(?i)(?<!not )\b(yes|no|true|false)\W{0,3}$", last_sentence)
+        or (
+            None
+            if _DENIED_WORD_RE.search(last_sentence[-60:])
+            else re.search(r"(?i)\b(yes|no|true|false)\W{0,3}$", last_sentence)
+        )
     ):
         return yes_no_match[1]
     if letter_match := _ONLY_LETTER_RE.search(last_sentence[-200:]):
@@ -259,7 +278,11 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
         span = find_main_value(text, question)
     except LookupError:
         return None
-    if span and is_other_value(text[: span[0]], text[span[1] :].partition("\n")[0], question):
+    if span and (
+        is_other_value(text[: span[0]], text[span[1] :].partition("\n")[0], question)
+        or denies_existence(last_sentence)
+        or (_COUNTERFACTUAL_RE.search(last_sentence) and not _SUPPOSES_RE.search(question))
+    ):
         return None
     if span:
         is_factorial = text[span[1] : span[1] + 1] == "!" and text[span[1] - 1].isdigit()

@@ -38,6 +38,10 @@ PAIRS_STATED = Path(__file__).with_name("pairs_stated.jsonl")
 """As `PAIRS_FIFTH`: what a last sentence states (sets, lists, expressions, equations, days, names),
 sets of real numbers and solutions with an integer parameter, as many wrong as right. Written with
 sight of the code, so every one of them holds."""
+PAIRS_STRICT = Path(__file__).with_name("pairs_strict.jsonl")
+"""As `PAIRS_STATED`: what looks like an answer and is another (lists and labels, primes, indices,
+denials, bounds, units, bases, ranges, ordinals, dates, options), 5 in 6 of them wrong. Invented to
+find wrong Trues, of which there were 100 at first; the rules were then mended on them."""
 PAIRS_GRADERS = Path(__file__).with_name("pairs_graders.tsv")
 """Kinds of answers that published graders are tested with (math-verify, MARIO-EVAL, OlympiadBench,
 lm-evaluation-harness and smaller ones, all read on GitHub) and more of the same kinds, with the
@@ -127,6 +131,20 @@ def test_what_a_last_sentence_states_and_what_it_does_not() -> None:
         wrong += [pair] * (is_right != pair["correct"])
     assert len(pairs) == 96 and sum(pair["correct"] for pair in pairs) == 48
     assert wrong == []
+
+
+def test_what_looks_like_an_answer_and_is_another() -> None:
+    pairs = [json.loads(line) for line in PAIRS_STRICT.read_text("utf-8").splitlines()]
+    wrong_trues, missed = [], []
+    for pair in pairs:
+        meta = {"choices": pair["choices"]} if pair["choices"] else {}
+        item = Item("1", pair["question"], pair["reference"], (), meta=meta)
+        is_right = is_right_answer(item, answer_to(item, pair["reply"])) is True
+        wrong_trues += [pair] * (is_right and not pair["correct"])
+        missed += [pair] * (pair["correct"] and not is_right)
+    assert len(pairs) >= 400 and sum(not pair["correct"] for pair in pairs) >= 350
+    assert wrong_trues == []
+    assert len(missed) <= 0.02 * len(pairs), missed
 
 
 RIVALS = [
