@@ -23,6 +23,9 @@ _MONTH_NAMES = (
 _MONTH_NUMBER_BY_NAME = {
     name[:n]: i for i, name in enumerate(_MONTH_NAMES.split(), 1) for n in range(3, len(name) + 1)
 }
+_DAYS_AND_MONTHS = frozenset(
+    word_list(f"monday tuesday wednesday thursday friday saturday sunday {_MONTH_NAMES}")
+)
 _MONTH_PATTERN = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
     r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
@@ -177,6 +180,15 @@ def same_date_or_time(a: Date | TimeOfDay, b: Date | TimeOfDay) -> bool:
         return False
     same_year = a.year == b.year or a.year is None or b.year is None
     return a.is_ambiguous == b.is_ambiguous and (a.month, a.day) == (b.month, b.day) and same_year
+
+
+def same_abbreviation(first: str, second: str) -> bool:
+    """Return whether one of two texts is short for the day or the month that the other names."""
+    short, full = sorted((first.strip(" .").lower(), second.strip(" .").lower()), key=len)
+    return full in _DAYS_AND_MONTHS and short in (
+        full[:3],
+        *(short for short in ("tues", "wednes", "thur", "thurs", "sept") if full.startswith(short)),
+    )
 
 
 def read_time_of_day(text: str) -> TimeOfDay | None:

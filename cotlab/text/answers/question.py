@@ -129,10 +129,18 @@ def read_expected(question: str) -> ExpectedAnswer:
     )
 
 
+def word_stem(word: str) -> str:
+    """Return a word without the endings that verbs have: "arriv" for "arriving"."""
+    for ending in ("ing", "ed", "es", "s", "e"):
+        if len(word) > len(ending) + 3 and word.endswith(ending):
+            return word.removesuffix(ending)
+    return word.removesuffix("s")
+
+
 def _terms(sentence: str) -> frozenset[str]:
     """Return the words of a question that tell one number from another."""
     words = re.findall(r"[a-z]{3,}", sentence.lower())
-    tokens = frozenset(word.removesuffix("s") for word in words) - _STOPWORDS
+    tokens = frozenset(map(word_stem, words)) - _STOPWORDS
     is_total = tokens & TOGETHER or re.search(r"(?i)\bin all\b", sentence)
     return tokens | {"together"} if is_total else tokens
 

@@ -109,6 +109,8 @@ _SENTENCE_RE = re.compile(r"[,;.]\s+\(?[A-Za-z]{3,}\s")
 _UNSOLVED_RE = re.compile(
     r"(?:sqrt\(|\\sqrt\{|\\?(?:log|ln)(?![a-z])\S{0,6}?[\s(])\s?-?\d{0,9}[a-z]\b"
 )
+# "A" of "A = pi r^2 = 25 pi"
+_LETTER_NAME_RE = re.compile(r"\\?[A-Za-z]{1,8}(?:_\{?\w\}?)?")
 # "|x|", "-x", "e^x": names of what is still to be solved for
 _OPEN_NAME_RE = re.compile(
     r"\|[^|]{1,40}\||-\s?[A-Za-z]|[A-Za-z\d]\s?\^\s?\{?\(?[a-z]\)?\}?|\\?(?:sin|cos|tan)\s?\(?[a-z]\)?"
@@ -360,7 +362,12 @@ def named_value(text: str) -> str:
     n_open = sum(value.count(c) for c in "([{")
     if n_open < sum(value.count(c) for c in ")]}") or any(map(_SENTENCE_RE.search, names)):
         return text
-    for name in names:
+    is_chain = (
+        _LETTER_NAME_RE.fullmatch(names[0].strip())
+        and not _CONJUNCTION_RE.search(text)
+        and all(map(read_formula, names[1:]))
+    )
+    for name in names[:1] if is_chain else names:  # A = pi r^2 = 25 pi
         formula = None if _INVERSE_RE.fullmatch(name) else read_formula(name)
         if formula and not is_plain_number(formula) and re.search(r"(?<![_{\d])\d", name):
             return text

@@ -56,6 +56,9 @@ _ASKED_LETTER_RE = re.compile(
 )
 # "y = 5"
 _NAMED_VALUE_RE = re.compile(r"([A-Za-z])\s?=\s?[^=,;]{1,60}")
+# "There are no solutions."
+_NO_SOLUTION_RE = re.compile(r"(?i)(?:there (?:is|are) )?no solutions?(?: exists?)?")
+_ASKS_SOLUTIONS_RE = re.compile(r"(?i)\b(?:solve|solutions?)\b")
 # "(x, y)"
 _ORDER_RE = re.compile(r"\(([A-Za-z](?:\s?,\s?[A-Za-z]){1,5})\)")
 
@@ -294,6 +297,12 @@ def _names_other(text: str, other: str, question: str) -> bool:
     return named[1].lower() not in {name.lower() for name in asked}
 
 
+def _as_empty_set(text: str, question: str) -> str:
+    """Return "no solution" as the empty set where a question asks for solutions."""
+    is_none = _NO_SOLUTION_RE.fullmatch(tidy_answer(to_plain_text(text)))
+    return "∅" if is_none and _ASKS_SOLUTIONS_RE.search(question[-600:]) else text
+
+
 def _sorted_letters(text: str, question: str) -> str:
     """Return "DCA" as "ACD" where a question asks for all options that apply."""
     tidy = tidy_answer(text)
@@ -328,6 +337,7 @@ def same_answer_to(item: Item, first: str | None, second: str | None) -> bool | 
         if first_in_unit is None or second_in_unit is None:
             return False
         first, second = first_in_unit, second_in_unit
+        first, second = _as_empty_set(first, question), _as_empty_set(second, question)
         first, second = _in_order(first, second, item), _in_order(second, first, item)
         first, second = _without_indices(first, second), _without_indices(second, first)
         first, second = _as_fraction(first, second), _as_fraction(second, first)

@@ -17,7 +17,7 @@ from cotlab.text.answers.competing import find_main_value
 from cotlab.text.answers.dates import find_values
 from cotlab.text.answers.formulas import MAX_CHARACTERS as MAX_FORMULA_CHARACTERS
 from cotlab.text.answers.formulas import read_formula
-from cotlab.text.answers.notation import WORDED_BOUND_RE
+from cotlab.text.answers.notation import WORDED_BOUND_RE, is_remainder
 from cotlab.text.answers.qualifiers import (
     denies_existence,
     is_other_value,
@@ -177,7 +177,12 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
             return None
     if day := closing_day(last_sentence):
         return day
-    if qualified_number(body, question) or is_range(body) or _FUNCTION_VALUE_RE.fullmatch(body):
+    if (
+        qualified_number(body, question)
+        or is_range(body)
+        or is_remainder(body)
+        or _FUNCTION_VALUE_RE.fullmatch(body)
+    ):
         return body
     if re.fullmatch(r"\d{1,6} out of (?:a total of |every )?\d{1,6}", body):
         return body
@@ -200,7 +205,7 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
     ):
         return body
     if statement := closing_statement(text, last_sentence, question):
-        return statement
+        return _end_of_chain(text) or statement if "=" in statement else statement
     if maths := closing_mathematics(text):
         if is_one_expression(reading.to_plain_text(maths)):
             return maths
@@ -299,6 +304,13 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
         return body if len(tokens) <= 6 else None
     spelled_number = next((ending for ending in endings if read_quantity(ending)), None)
     return spelled_number or (body if len(body.split()) <= 6 else None)
+
+
+def _end_of_chain(text: str) -> str:
+    """Return the last side of "A = pi r^2 = 25 pi" at the end of a text; "" for other text."""
+    maths = closing_mathematics(text)
+    value = reading.tidy_answer(reading.named_value(maths)) if maths.count("=") > 1 else "="
+    return value if "=" not in value and read_formula(reading.to_plain_text(value)) else ""
 
 
 def stated_value(sentence: str) -> str | None:
