@@ -117,7 +117,7 @@ def first_mistake(steps: Sequence[str]) -> int | None:
 
 @scorer(
     *cards.CARDS,
-    version=4,
+    version=5,
     name="verification",
     options=OPTIONS,
     headlines=HEADLINES,
