@@ -31,6 +31,7 @@ _HOW_MUCH_RE = re.compile(r"(?i)\bhow much\b")
 # "/h" of "5 km/h"
 _SPEED_RE = re.compile(r"(?i)\s?(?:/|per|an?)\s?(?:h|hr|hour|s|sec|second|min|minute)s?\.?")
 _HOW_MANY_RE = re.compile(r"(?i)\bhow many\b")
+_ASKS_PERCENT_RE = re.compile(r"(?i)\b(?:how many|what) percent")
 _PERCENT_RE = re.compile(r"(?i)percent|%")
 _MONEY_RE = re.compile(r"(?i)\bhow much money\b")
 _KIND_RE = re.compile(r"(?i)\bhow (?:long|old|heavy|far|tall|wide|high|deep)\b|\bhow much money\b")
@@ -54,7 +55,7 @@ def asked_unit(question: str) -> str:
     """
     question = to_plain_text(question[-_MAX_CHARACTERS:])
     if phrase := counted_phrase(question):
-        if phrase.split()[:1] == ["dozens"]:
+        if phrase.split()[0].lower() in ("dozen", "dozens"):
             return "dozen"
         match = _UNIT_RE.match(phrase)
         return _longest_unit(match[0]) if match and len(phrase.split()[0]) > 1 else ""
@@ -113,10 +114,12 @@ def read_as_asked(question: str, answer: str, bare: str) -> str | None:
         return bare
     unit = asked_unit(question)
     if unit == "dozen":
-        return f"{bare} dozen" if _DOZEN_RE.search(answer) else bare
+        return f"{bare} dozen" if given.nouns or _DOZEN_RE.search(answer) else bare
     if not given.units:
         return bare
     dimensions = {dims for dims, _ in given.units}
+    if _ASKS_PERCENT_RE.search(last_question(question)) and "percent" not in _bases(given):
+        return None
     if _bases(given) == {"percent"} and _HOW_MANY_RE.search(last_question(question)):
         return bare if _PERCENT_RE.search(question) else None
     asked = read_quantity(f"1 {unit}") if unit else None

@@ -7,27 +7,30 @@ import re
 _COMPARED = r"(?:less|fewer|more|greater|larger|smaller|higher|lower|bigger|older|younger)"
 # "not ", "it is less than ", "at most ", "a multiple of ", "> " as all that stands before a number
 _ALL_BEFORE_RE = re.compile(
-    r"(?i)(?:\W{0,4}(?:it|that|this|they|there|he|she|the\s\w{1,20}|\$?[a-z]\$?)"
+    r"(?i)(?:\W{0,4}(?:it|that|this|they|there|he|she|the\s\w{1,20}|\$?[a-z]\$?|(?:some|any|every|a)\s(?:number|value)"
+    r"|anything|something|somewhere)"
     r"(?:\s(?:is|are|was|were|has|have|must be|has to be|can be)|['’]s)?\s?)?"
-    r"(?:(?:(?:is|are|was|were|do|does|did|has|have|ca|wo)?n['’]t|not|never|cannot be|anything but"
+    r"(?:(?:(?:is|are|was|were|do|does|did|has|have|ca|wo)?n['’]t|not|never|cannot (?:be|equal)"
+    r"|anything but"
     r"|(?:all|everything|any number) (?:but|except)|other than|except(?: for)?"
     rf"|(?:strictly\s)?{_COMPARED} than(?: or equal to)?|no {_COMPARED} than"
     r"|at (?:most|least)|up to|(?:a|the)?\s?(?:minimum|maximum) of"
     r"|under|over|above|below|beyond|exceed(?:s|ing)|unknown,? but not"
-    r"|either|neither|if|unless"
+    r"|either|neither|if|unless|nowhere near"
     r"|(?:an?\s)?(?:multiple|factor|power|divisor|third|quarter|fifth|fraction|part|sum|product"
     r"|reciprocal) of|divisible by|congruent to)\s(?:be\s|exactly\s|equal to\s)?"
     r"|~?\s?[<>≤≥]\s?|\\[gl](?:e|eq|t)\s?|[<>]=\s?)[$*\\(]{0,3}\s?"
 )
 # "isn't ", "less than " right before a number in a sentence
 _DENIED_RE = re.compile(
-    r"(?i)(?:\bnot|n['’]t|\bnever|\beither|\bcannot be|\banything but|\bother than|\binstead of"
+    r"(?i)(?:\bnot|n['’]t|\bnever|\beither|\bcannot(?= (?:be|equal))|\banything but"
+    r"|\bother than|\binstead of"
     rf"|\brather than|\b{_COMPARED} than(?: or equal to)?)\s"
     r"(?:be\s|exactly\s|equal to\s|equal\s|have\s|just\s)?[*$\\(]{0,3}$"
 )
 # " times as many", "-fold", "+" alone, ")_3", " plus", " BC"
 _AFTER_RE = re.compile(
-    r"(?i)\s*(?:\+(?!\s?[\w(\\$])|times\b|[-\s]?fold\b|plus\b|(?:squared|cubed)\b"
+    r"(?i)\s*(?:\+(?!\s?[\w(\\$])|times\b|[-\s]?fold\b|plus\b|(?:squared|cubed|factorial)\b"
     r"|[)\]}]\s?_|['’](?!\w)|\(?\\?p?mod\b|\(?(?:in\s)?base\b|(?-i:B\.?C\.?(?:E\.?)?)(?![a-z]))"
 )
 _HALF = r"and\s(?:an?\s|one[-\s])?(?:half|third|quarter|fourth|fifth|sixth|eighth|tenth)\b"
@@ -37,7 +40,8 @@ _TAIL_RE = re.compile(
     rf"(?i)(?:\s|^)(?:or\s{_MORE}\b|and\s(?:up|{_MORE})\W*$|at (?:most|least)\b"
     r"|(?:minimum|maximum|tops)$|(?:is|was)(?:n['’]t|\snot)\b|but not\b"
     r"|from (?:the )?(?:left|right|above|below)\b"
-    r"|(?:is|was|seems|looks)\s(?:wrong|incorrect|false|impossible|too\b|out\b)"
+    r"|(?:is|was|seems|looks|would be)\s(?:wrong|incorrect|false|impossible|extraneous|rejected"
+    r"|excluded|too\b|out\b)"
     r"|(?:is|was) (?:less|more|greater|fewer) than\b)"
 )
 # " times as many", "-fold", ")_3", " hours or more", " is not right" in a sentence
@@ -54,15 +58,14 @@ _DECADE_RE = re.compile(r"(?<!\d)(?:1\d|20)\d0s\b|(?<=the )['’]?\d0s\b|(?<=['�
 _FUNCTION_RE = re.compile(
     r"\s*(?:sin|cos|tan|cot|sec|csc|log|ln|exp)\s?[\s(\\]\s?(?:[a-z]\b|[\d(\\])"
 )
-# "before 1990", "late 1990": no year but a time beside it
-_BESIDE_YEAR_RE = re.compile(
-    r"(?i)(?:in\s|the\s){0,2}(before|after|since|until|till|by|late|early|mid|prior to)[\s-]"
-    r"(?=(?:1\d|20)\d\d$)"
-)
-# "before 3 PM"
+_MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]{0,6}\.?"
+# "before 1990", "the day after June 5", "until 3 PM": a time beside the one that stands there
 _BESIDE_TIME_RE = re.compile(
-    r"(?i)(before|after|since|until|till|by)\s"
-    r"(?=\d{1,2}(?::\d\d|(?::\d\d)?\s?(?:[ap]\.?m\b\.?|o['’]clock))[\s.]*$)"
+    r"(?i)(?:[a-z']{1,12}\s){0,4}?(before|after|later than|earlier than|since|until|till|by|late"
+    r"|early|mid|prior to)[\s-](?:the\s)?(?:(?:1\d|20)\d\d|\d{1,2}"
+    r"(?::\d\d|(?::\d\d)?\s?(?:[ap]\.?m\b\.?"
+    rf"|o['’]clock))|{_MONTH}\s\d{{1,2}}(?:st|nd|rd|th)?(?:,?\s\d{{4}})?"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)?\s(?:of\s)?{_MONTH}(?:\s\d{{4}})?)[\s.]*"
 )
 # what a question asks for with "at most 12", "12 times"
 _ASKS_BOUND_RE = re.compile(
@@ -84,16 +87,21 @@ _RELATION_BEFORE_RE = re.compile(
 )
 _CONGRUENCE_RE = re.compile(r"(?i)\s*[$)]{0,2}\s*\(?\\?p?mod\b")
 _ASKS_REMAINDER_RE = re.compile(r"(?i)\bmod|remainder|congruen|limit")
-# "5-10", "1990–1995", "from 5 to 10 years" as a whole reply
+_NUMERAL = (
+    r"(?:dozen|hundred|thousand|million|one|two|three|four|five|six|seven|eight|nine|ten|eleven"
+    r"|twelve|[a-z]{3,6}teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty)\b"
+)
+# "5-10", "1990–1995", "June 5-7", "six to seven", "from 5 to 10 years" as a whole reply
 _RANGE_RE = re.compile(
-    r"(?i)(?:from\s|between\s)?\d[\d,.]{0,15}(?:[-–—]|\s?(?:to|through)\s?)\d[\d,.]{0,15}(?:\s[a-z]+){0,3}"
+    rf"(?i)(?:from\s|between\s)?(?:{_MONTH}\s)?\d[\d,.]{{0,15}}(?:[-–—]|\s?(?:to|through)\s?)\d[\d,.]{{0,15}}(?:\s[a-z]+){{0,3}}"
+    rf"|(?:from\s)?{_NUMERAL}\sto\s{_NUMERAL}(?:\s[a-z]+){{0,3}}"
 )
-# "does not exist", "undefined": a sentence that states no number
-_NO_VALUE_RE = re.compile(r"(?i)\b(?:(?:does not|doesn['’]t|do not|don['’]t) exist|undefined)\b")
-_NUMERAL_RE = re.compile(
-    r"(?i)(?:a\s)?(?:dozen|hundred|thousand|million|one|two|three|four|five|six|seven|eight|nine|ten"
-    r"|eleven|twelve|[a-z]{3,6}teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty)\b"
+# "does not exist", "undefined", "we reject x = 3": a sentence that states no number
+_NO_VALUE_RE = re.compile(
+    r"(?i)\b(?:reject|discard|exclude|rule out)\w{0,3}\s\$?[a-z]\s?=\s?[^\s=,]{1,20}[\s.$]*$"
+    r"|\b(?:(?:does not|doesn['’]t|do not|don['’]t) exist|undefined)\b"
 )
+_NUMERAL_RE = re.compile(rf"(?i)(?:a\s)?{_NUMERAL}")
 
 
 def is_range(text: str) -> bool:
@@ -147,7 +155,7 @@ def qualified_number(text: str, question: str = "") -> bool:
     """
     if len(text) > _MAX_CHARACTERS:
         return False
-    if beside := _BESIDE_TIME_RE.match(text):
+    if beside := _BESIDE_TIME_RE.fullmatch(text):
         return beside[1].lower() not in question.lower()
     bound = _ALL_BEFORE_RE.match(text)
     if bound and _NUMERAL_RE.match(text, bound.end()):
@@ -156,8 +164,6 @@ def qualified_number(text: str, question: str = "") -> bool:
     if len(numbers) != 1:
         return False
     before, after = text[: numbers[0].start()], text[numbers[0].end() :]
-    if (beside := _BESIDE_YEAR_RE.match(text)) and beside.end() == len(before):
-        return beside[1].lower() not in question.lower()
     if re.search(r"(?i)\bnot|n['’]t|but|except", before) and _ALL_BEFORE_RE.fullmatch(before):
         return True
     if follows_other_value(after):

@@ -113,7 +113,7 @@ _UNSOLVED_RE = re.compile(
 _LETTER_NAME_RE = re.compile(r"\\?[A-Za-z]{1,8}(?:_\{?\w\}?)?")
 # "|x|", "-x", "e^x": names of what is still to be solved for
 _OPEN_NAME_RE = re.compile(
-    r"\|[^|]{1,40}\||-\s?[A-Za-z]|[A-Za-z\d]\s?\^\s?\{?\(?[a-z]\)?\}?|\\?(?:sin|cos|tan)\s?\(?[a-z]\)?"
+    r"(?i:not)\s.{1,80}|\|[^|]{1,40}\||-\s?[A-Za-z]|[A-Za-z\d]\s?\^\s?\{?\(?[a-z]\)?\}?|\\?(?:sin|cos|tan)\s?\(?[a-z]\)?"
 )
 # "¹⁹", "⁻³", "ⁿ⁺¹"
 _SUPERSCRIPTS_RE = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿⁱ⁺⁻⁽⁾ˣʸᵃᵇᵏᵐᵗ]{1,20}")
@@ -121,6 +121,8 @@ _SUPERSCRIPTS_RE = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿⁱ⁺⁻⁽⁾ˣ�
 _BASE_DIGITS_RE = re.compile("(?:(?<=\\d)|(?<=\\d\\)))(?<![₀-₉])[₀-₉]{1,2}")
 # "f^{-1}(x)"
 _INVERSE_RE = re.compile(r"\s*[a-zA-Z]\^\{?\(?-1\)?\}?\s?\([a-z]\)\s*")
+# "F" of "F(x)", which is not f(x)
+_CAPITAL_FUNCTION_RE = re.compile(r"(?<![^\W_])([A-Z])(?='{0,3}\([a-z]\))")
 # "bob's", "f′"
 _WORD_RE = re.compile(rf"[^\W_]+(?:['{PRIME}]+[^\W_]+)*{PRIME}{{0,3}}")
 _CONJUNCTION_RE = re.compile(r"(?i)\s(?:and|or)\s")
@@ -262,6 +264,7 @@ def answer_key(text: str) -> str:
     Case, accents, articles and punctuation are dropped; of a formula (digits or operators) only
     spaces and articles. The names of a list and the primes of a symbol stay.
     """
+    text = _CAPITAL_FUNCTION_RE.sub(r"capital\1", text)
     folded_text = mark_primes(re.sub(r",\s?\.{3}", ",⋯", text.casefold()))
     if len(text) <= MAX_PARSED_CHARACTERS:  # the time to order accents is quadratic
         folded_text = "".join(
@@ -276,7 +279,7 @@ def answer_key(text: str) -> str:
     if (
         is_short_formula
         or has_factorial
-        or re.search(r"[\d=+^<>*/\\√≤≥≠±|]", folded_text)
+        or re.search(r"[\d=+^<>*/\\√≤≥≠±|¬~∧∨∪∩→↔⇒⇔⊂⊆∈∉∅⊕∀∃≡]", folded_text)
         or not re.search(r"\w", folded_text)
     ):
         compact_text = (

@@ -232,6 +232,8 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
         )
     ):
         return reading.tidy_answer(label_match[1])
+    if denies_existence(last_sentence) and len(spans) == 1:
+        return body if len(body.split()) <= 6 and "=" not in body else None
     equals_match = _FINAL_EQUALS_RE.search(text.rstrip()[-200:])
     if (
         equals_match
