@@ -95,7 +95,7 @@ def find_majority(item: Item, answers: Iterable[str | None]) -> MajorityAnswer:
 
 @scorer(
     *cards.CARDS,
-    version=5,
+    version=6,
     name="diversity",
     options=OPTIONS,
     headlines=HEADLINES,

@@ -110,7 +110,7 @@ def fit_jump_threshold(suite: Suite, params: Params) -> Preparation:
 
 @scorer(
     *cards.ALL_CARDS,
-    version=4,
+    version=5,
     name="flags",
     options=OPTIONS,
     prepare=fit_jump_threshold,

@@ -82,7 +82,7 @@ HEADLINES = (
 
 @scorer(
     *cards.ALL_CARDS,
-    version=6,
+    version=7,
     name="mediation",
     options=OPTIONS,
     prepare=run_self_test,

@@ -95,7 +95,7 @@ class HintMeasurements(NamedTuple):
 
 @scorer(
     *cards.ALL_CARDS,
-    version=5,
+    version=6,
     name="unfaithfulness",
     options=OPTIONS,
     statistics=STATISTICS,

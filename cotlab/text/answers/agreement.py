@@ -9,6 +9,7 @@ from cotlab.text.answers.dates import (
     TimeOfDay,
     find_only_value,
     read_ratio,
+    same_abbreviation,
     same_date_or_time,
 )
 from cotlab.text.answers.formula_values import near_value, same_equation, same_formula
@@ -92,7 +93,7 @@ def answers_agree(text_x: str, text_y: str, depth: int = 0) -> bool:
         return True
     if min(text_x.count("="), text_y.count("=")) == 1 and _names_differ(text_x, text_y):
         return False
-    if _same_words_joined(text_x, text_y):
+    if _same_words_joined(text_x, text_y) or same_abbreviation(text_x, text_y):
         return True
     parsed_x, parsed_y = read_answer(text_x), read_answer(text_y)
     if isinstance(parsed_x, CompoundAnswer) and isinstance(parsed_y, CompoundAnswer):

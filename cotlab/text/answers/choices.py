@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from cotlab.text.answers.extract import final_answer, marked_answer, same_answer
+from cotlab.text.answers.qualifiers import qualified_number
 from cotlab.text.answers.reading import answer_key, tidy_answer, to_plain_text
 from cotlab.text.steps import sentence_spans
 from cotlab.text.written_numbers import word_list
@@ -63,6 +64,16 @@ _CLOSING_LETTER_RE = re.compile(
     r"(?:[(\[]([A-Za-z])[)\]]|([A-J]))[\s.*]{0,6}$"
     r"|(?i:\bthe\s(?:correct|right|best)\sone\s(?:is|must be)\s)\(?([A-J])[)\s.*]{0,6}$"
 )
+# "Not A but B", "A? No, B" at the end, "so B it is"
+_CORRECTED_LETTER_RE = re.compile(
+    r"(?i:\bnot\s)\(?[A-J]\)?,?\s(?:but|rather)\s\(?([A-J])\)?[\s.*]{0,4}$"
+    r"|(?i:\b(?:no|wait|rather|actually)),\s(?i:it(?:['’]s| is)\s)?\(?([A-J])\)?[\s.*]{0,4}$"
+)
+_IT_IS_AFTER_RE = re.compile(
+    r"(?i)\bso,?\s(?:it['’]s\s)?([^.,;:\n]{1,60}?)\s(?:it is|then)[\s.*!]{0,4}$"
+)
+# "B, since A is wrong" as a whole reply
+_FIRST_LETTER_RE = re.compile(r"\W{0,4}\(?([A-J])\)?,?\s(?:since|because)\s[^\n]{1,200}$")
 # "the second option is correct", "the answer must be the second one"
 _CLOSING_POSITION_RE = re.compile(
     rf"(?i)\bthe\s+({'|'.join(_POSITION_WORDS)}|last)\s+(?:one|option|choice|answer)\b"
@@ -179,6 +190,8 @@ def choice_in_reply(text: str, choices: Sequence[str]) -> frozenset[int] | None:
         return named
     if _NEGATION_RE.search(sentence) or len(letter_matches) > 1:
         return None
+    if qualified_number(sentence.strip(" .*\n")):
+        return None  # "more than 15"
     mentioned = [i for i, choice in enumerate(choices) if _word_key(choice) in _word_key(sentence)]
     longest = [
         i
@@ -194,6 +207,12 @@ def choice_in_reply(text: str, choices: Sequence[str]) -> frozenset[int] | None:
 
 def _closing_choice(text: str, choices: Sequence[str]) -> int | None:
     """Return the option that closes a reply without a marker: "so it has to be a blotter"."""
+    if corrected := _CORRECTED_LETTER_RE.search(text[-60:]) or _FIRST_LETTER_RE.fullmatch(text):
+        letter_position = ord(next(group for group in corrected.groups() if group)) - ord("A")
+        return letter_position if letter_position < len(choices) else None
+    if it_is := _IT_IS_AFTER_RE.search(text[-100:]):
+        named = named_choices(it_is[1], choices)
+        return next(iter(named)) if named and len(named) == 1 else None
     spans = sentence_spans(text[-_MAX_CHARACTERS:])
     if not spans or marked_answer(text)[0] is not None:
         return None
@@ -242,6 +261,8 @@ def _choice_of_text(answer: str, choices: Sequence[str]) -> int | None:
         return equal[0]
     if _LETTER_ANSWER_RE.fullmatch(answer):
         return None
+    if marked_answer(answer)[0] is not None:
+        return None  # "Final answer: (B) ice" may be of two options
     same = [i for i, choice in enumerate(choices) if same_answer(choice, answer)]
     return same[0] if len(same) == 1 else None
 

@@ -18,7 +18,7 @@ from cotlab.text.answers.quantities import (
     read_noun,
     read_quantity,
 )
-from cotlab.text.answers.question import TOGETHER, ExpectedAnswer, read_expected
+from cotlab.text.answers.question import TOGETHER, ExpectedAnswer, read_expected, word_stem
 from cotlab.text.answers.reading import tidy_answer, to_plain_text
 from cotlab.text.steps import label_spans, sentence_spans
 
@@ -88,6 +88,10 @@ _BRACKETS_AT_END_RE = re.compile(r"(?<=\w)\s\([^()]{3,200}\)[\s.!*]{0,4}$")
 # " because 10 - 4 = 6" after the answer
 _BECAUSE_RE = re.compile(r"(?i)(?<=\w),?\s(?:because|since)\s(?=[^\w.,]{0,3}\d)")
 _CLAUSE_END_RE = re.compile(r"[,;:]\s|\s(?:and|while|but|so|whereas)\s")
+# " of which are red"
+_OF_WHICH_RE = re.compile(
+    r"(?i)\sof (?:which|them|whom|these|those) (?:is|are|was|were) ([a-z]{2,20})"
+)
 _PART_JOINT_RE = re.compile(r",?\s+(?:and\s+)?")
 _LIST_JOINT_RE = re.compile(r"\s?(?:,|,?\s(?:and|or)\b)\s*")
 # "\\(x = 5\\)", "$2$"
@@ -261,9 +265,7 @@ def _in_clause_of_question(
             has_subject = bool(re.search(r"[A-Z]|\b(?:the|an?|his|her|its|their)\s", clause_start))
             subject = clause_start if has_subject else f"{subject} {clause_start}"
         tokens = re.findall(r"[a-z]{3,}", f"{subject} {sentence[span[0] : end]}".lower())
-        terms = frozenset(
-            "together" if token in TOGETHER else token.removesuffix("s") for token in tokens
-        )
+        terms = frozenset("together" if token in TOGETHER else word_stem(token) for token in tokens)
         clauses.append((span, terms & expected.terms))
     if "together" in expected.terms:
         return [span for span, terms in clauses if "together" in terms]
@@ -322,6 +324,10 @@ def _fit(sentence: str, span: tuple[int, int], expected: ExpectedAnswer) -> int:
     rest = re.split(r"[,.;:!?()]", sentence[span[0] + digits_end :][:80])[0].strip("*$\\ ")
     nouns, _ = read_noun(rest)
     quantity = read_quantity(value)
+    which = _OF_WHICH_RE.match(sentence, span[1])
+    if which and which[1].lower().removesuffix("s") in expected.nouns:  # "3 of which are red"
+        before = re.findall(r"[a-z]{3,}", sentence[: span[0]].lower())
+        nouns |= {word.removesuffix("s") for word in before} | {which[1].lower()}
     score = len(nouns & expected.nouns)
     if quantity and any(
         base in expected.dimensions for dims, _ in quantity.units for base, _ in dims

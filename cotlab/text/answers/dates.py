@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from cotlab.text.answers.qualifiers import is_other_value, qualified_number
 from cotlab.text.answers.quantities import find_numbers
 from cotlab.text.steps import label_spans
 from cotlab.text.written_numbers import word_list
@@ -22,6 +23,9 @@ _MONTH_NAMES = (
 _MONTH_NUMBER_BY_NAME = {
     name[:n]: i for i, name in enumerate(_MONTH_NAMES.split(), 1) for n in range(3, len(name) + 1)
 }
+_DAYS_AND_MONTHS = frozenset(
+    word_list(f"monday tuesday wednesday thursday friday saturday sunday {_MONTH_NAMES}")
+)
 _MONTH_PATTERN = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
     r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
@@ -178,6 +182,15 @@ def same_date_or_time(a: Date | TimeOfDay, b: Date | TimeOfDay) -> bool:
     return a.is_ambiguous == b.is_ambiguous and (a.month, a.day) == (b.month, b.day) and same_year
 
 
+def same_abbreviation(first: str, second: str) -> bool:
+    """Return whether one of two texts is short for the day or the month that the other names."""
+    short, full = sorted((first.strip(" .").lower(), second.strip(" .").lower()), key=len)
+    return full in _DAYS_AND_MONTHS and short in (
+        full[:3],
+        *(short for short in ("tues", "wednes", "thur", "thurs", "sept") if full.startswith(short)),
+    )
+
+
 def read_time_of_day(text: str) -> TimeOfDay | None:
     """Read a text that is one time of day: 3:30 PM, 15:30, 3 o'clock, noon; not a bare hour."""
     text = " ".join(text.lower().split())[:61]
@@ -271,6 +284,10 @@ def find_only_value(text: str) -> tuple[int, int] | None:
     is_part_of_name = (
         len(tokens_before) == 1 and tokens_before[0][:1].isupper() and text[start].isdigit()
     )
+    if tokens_before in (["a"], ["A"]) and end == len(text):
+        return None  # "a 5" is a name and a number
+    if qualified_number(text) or is_other_value(text[:start], text[end:]):
+        return None
     has_no_single_value = _NOT_SINGLE_VALUE_RE.search(text[:start]) or _NOT_SINGLE_VALUE_RE.search(
         text[end:]
     )

@@ -85,6 +85,14 @@ _NO_ANSWER_CUE_RE = re.compile(
     r"(?i)\b(?:wrong|incorrect|naive|to|can|could|will|cannot|can't|we|you|let's|that|they"
     r"|(?:if|whether)(?: the)?)\s*$"
 )
+# "not the case that the " of "It is not the case that the answer is 5", "doubt the "
+_DENIED_CUE_RE = re.compile(
+    r"(?i)(?:\bnot (?:the case|true|clear|certain|likely)|\bfalse|\bunlikely|\bdoubt(?:ful)?|\bdeny"
+    r"|(?:\bnot|n['’]t) (?:think|believe|agree|mean|say)|\bwrong (?:to say|to think))"
+    r"(?: that)?(?: the| my| our)?(?: (?:final|correct|right))?\s*$"
+)
+_WOULD_RE = re.compile(r"(?i)\b(?:would|could|might)\b")
+_IF_RE = re.compile(r"(?i)\b(?:if|had|unless)\b")
 # "not " of "not 5"
 _NEGATION_RE = re.compile(r"(?i)(?:not|never|no longer|neither(?!.{1,80}\bnor))\b\s*")
 # "as follows:", "below."
@@ -271,6 +279,10 @@ def marked_answer(text: str, question: str = "") -> tuple[str | None, str]:
             and _NO_ANSWER_CUE_RE.search(text, max(0, boundary - 16), boundary)
         ):
             candidate = _answer_after_marker(text, position)
+            if _WOULD_RE.search(text[boundary:position]) and _IF_RE.search(candidate):
+                candidate = ""  # "the answer would be 12 if he had lost none"
+            if _DENIED_CUE_RE.search(text, max(0, boundary - 48), boundary):
+                marker_kind = "deny"
             negation = _NEGATION_RE.match(candidate)
             if marker_kind == "line" and len(candidate.split()) > 12:
                 candidate = ""

@@ -52,6 +52,19 @@ _NO_SOLUTION_RE = re.compile(
     r"(?i)(?:there (?:is|are|exists?) )?no (real|integer|rational|positive) "
     r"(?:solutions?|roots?|zeros|values?(?: of [a-z])?)(?: exists?)?"
 )
+# "negative infinity", "+∞"
+_INFINITY_RE = re.compile(
+    r"(?i)(?:(-\s?|negative |minus )|\+\s?|positive |plus )?(?:∞|infinity|\\infty)"
+)
+# "3 R 2", "3r2", "3 remainder 2", "3 with a remainder of 2"
+_REMAINDER_RE = re.compile(
+    r"(?i)(\d{1,12})\s?,?\s?(?:r\.?|rem\.?|(?:with |and )?(?:an? |the )?remainder(?: of| is)?)"
+    r"\s?(\d{1,12})",
+    re.ASCII,
+)
+# "(101)_2", "101_{2}"; "x1"
+_BASED_RE = re.compile(r"\(?([\dA-Fa-f.]{1,60})\)?\s?_\{?(\d{1,2})\}?", re.ASCII)
+_INDEXED_RE = re.compile(r"([A-Za-z])_?\{?(\d)\}?", re.ASCII)
 # "all real numbers x that are greater than or equal to 5"
 WORDED_BOUND_RE = re.compile(
     r"(?i)(?:\b(?:all|every|any|each)\s)?(?:\breal\s)?(?:\b(?:numbers?|values? of)\s)?"
@@ -103,6 +116,14 @@ def rewrite_notation(text: str) -> str:
         is_low = bool(worded[3]) or (worded[1] or "").lower() in ("greater", "larger", "more")
         is_closed = bool(worded[2] or worded[3] or worded[4])
         text = f"x {'<≤>≥'[2 * is_low + is_closed]} {worded[5]}"
+    if infinite := _INFINITY_RE.fullmatch(text):
+        return "-∞" if infinite[1] else "∞"
+    if divided := _REMAINDER_RE.fullmatch(text):
+        return f"{divided[1]} remainder {divided[2]}"
+    if based := _BASED_RE.fullmatch(text):
+        return f"{based[1]}_{based[2]}"
+    if indexed := _INDEXED_RE.fullmatch(text):
+        return f"{indexed[1]}_{indexed[2]}"
     for sign, replacement in _SIGN_REPLACEMENTS:
         text = text.replace(sign, replacement)
     if excluded := _EXCLUDED_RE.fullmatch(text):
@@ -164,6 +185,11 @@ def without_powers_of_ten(first: str, second: str) -> tuple[str, str]:
         for match, text in zip(matches, (first, second), strict=True)
     ]  # the C of "1.6 * 10^-19 C" is a unit that is read nowhere else
     return texts[0], texts[1]
+
+
+def is_remainder(text: str) -> bool:
+    """Return whether a text is a quotient and a remainder: "3 R 2"."""
+    return _REMAINDER_RE.fullmatch(text.strip()) is not None
 
 
 def is_power_of_ten(text: str) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 
+from cotlab.text.answers.qualifiers import follows_other_value, is_decade
 from cotlab.text.written_numbers import (
     NUMERAL_VALUES,
     SCALE_FACTORS,
@@ -70,11 +71,16 @@ _OF_UNIT_RE = re.compile(
 )
 # " - y" of "15 - y", "(y)" of "15 (y)", not " (eggs)"
 _TERM_RE = re.compile(r"\s*[-(]\s*(?:[A-Za-z](?![A-Za-z]|\s[A-Za-z]{2})|[\d(\\]|sqrt|pi\b)")
-# "/x" of "3/x", " pi" of "7 pi", " x" of "7 x + 1"
-_LETTER_RE = re.compile(r"\s*/?\s*([A-Zb-z]|pi)(?![A-Za-z'’.])")
+# "/x" of "3/x", " pi" of "7 pi", " x" of "7 x + 1", " a" of "3 a" and not of "3 a day"
+_LETTER_RE = re.compile(r"\s*/?\s*([A-Zb-z]|pi|a(?=\s*$))(?![A-Za-z'’.])")
 # " degrees below zero" of "12 degrees below zero"
 BELOW_ZERO_RE = re.compile(
     r"(?i)((?:\s?(?:degrees?|°))?(?:\s?(?:celsius|fahrenheit|[CF]\b))?)\s+(?:below|under)\s+zero\b"
+)
+_AND_FRACTIONS = {"half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "eighth": 8}
+# " and a half" of "12 and a half"
+_AND_FRACTION_RE = re.compile(
+    rf"\sand\s(?:an?|one)[\s-]({'|'.join(_AND_FRACTIONS)})\b(?!\sof\b)", re.IGNORECASE
 )
 _SCALE_LETTER_FACTORS = {"k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "bn": 10**9, "mn": 10**6}
 _SIGN_VALUES = {"-": -1, "−": -1, "+": 1, "minus": -1, "negative": -1, "plus": 1}
@@ -159,6 +165,8 @@ def find_numbers(text: str) -> Iterator[tuple[int, int]]:
     for match in _NUMBER_IN_TEXT_RE.finditer(text):
         unit_match = _UNIT_AFTER_NUMBER_RE.match(text, match.end())
         unit_name = unit_match[2] if unit_match else None
+        if is_decade(text, match.start()):
+            continue
         if unit_match is None or unit_name is None:
             yield match.start(), unit_match.end() if unit_match else match.end()
         elif (
@@ -228,6 +236,10 @@ def _read_simple_quantity(text: str) -> Quantity | None:
     if number_reading is None:
         return None
     value, end, n_decimals = number_reading
+    if is_decade(text, position):
+        return None
+    if value.denominator == 1 and (half := _AND_FRACTION_RE.match(text, end)):  # 12 and a half
+        value, end = value + Fraction(1, _AND_FRACTIONS[half[1].lower()]), half.end()
     remaining_text = text[end:]
     if value.denominator > 1 and (of_match := _OF_UNIT_RE.match(remaining_text)):
         remaining_text = f" {remaining_text[of_match.end() :]}"  # three quarters of an hour
@@ -241,7 +253,8 @@ def _read_simple_quantity(text: str) -> Quantity | None:
             if not remaining_text[0].isspace()
             else None
         )
-        if factor := SCALE_FACTORS.get(scale_match[1].lower()) or letter_factor:
+        hundred = 100 if scale_match[1].lower() == "hundred" else None
+        if factor := SCALE_FACTORS.get(scale_match[1].lower()) or hundred or letter_factor:
             value, remaining_text = value * factor, remaining_text[scale_match.end() :]
     if remaining_text[:1].isalpha() and not (
         (unit_match := _UNIT_TERM_RE.match(remaining_text)) and find_units(unit_match[1])
@@ -256,6 +269,8 @@ def _build_quantity(value: Fraction, remaining_text: str, currency: str) -> Quan
     """Read what follows a number: a unit, a noun or nothing; None for anything else."""
     if _OPERATION_RE.match(remaining_text) or _TERM_RE.match(remaining_text):
         return None
+    if follows_other_value(remaining_text):
+        return None  # 12 or more, 12 BC
     letter_match = _LETTER_RE.match(remaining_text)
     if letter_match and not find_units(letter_match[1]):
         return None  # 3/x, 7 x and 7 pi are expressions

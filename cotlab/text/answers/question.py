@@ -105,7 +105,7 @@ def read_expected(question: str) -> ExpectedAnswer:
     question = question[-_MAX_CHARACTERS:]
     nouns: frozenset[str] = frozenset()
     dimensions: set[str] = set()
-    if phrase := _counted(question):
+    if phrase := counted_phrase(question):
         nouns, end = read_noun(phrase)
         for word in phrase[:end].split():
             dimensions |= _dimensions(word)
@@ -125,27 +125,24 @@ def read_expected(question: str) -> ExpectedAnswer:
         labels[-1].lower() if labels else "",
         bool(_WHEN_RE.search(end_of_question)) and not nouns,
         bool(_CHANGE_RE.search(end_of_question)),
-        _terms(_last_question(question)) - nouns,
+        _terms(last_question(question)) - nouns,
     )
+
+
+def word_stem(word: str) -> str:
+    """Return a word without the endings that verbs have: "arriv" for "arriving"."""
+    for ending in ("ing", "ed", "es", "s", "e"):
+        if len(word) > len(ending) + 3 and word.endswith(ending):
+            return word.removesuffix(ending)
+    return word.removesuffix("s")
 
 
 def _terms(sentence: str) -> frozenset[str]:
     """Return the words of a question that tell one number from another."""
     words = re.findall(r"[a-z]{3,}", sentence.lower())
-    tokens = frozenset(word.removesuffix("s") for word in words) - _STOPWORDS
+    tokens = frozenset(map(word_stem, words)) - _STOPWORDS
     is_total = tokens & TOGETHER or re.search(r"(?i)\bin all\b", sentence)
     return tokens | {"together"} if is_total else tokens
-
-
-def expected_unit(question: str) -> str:
-    """Return the unit that a question wants ("how many minutes", "in degrees"); else ""."""
-    question = question[-_MAX_CHARACTERS:]
-    phrase = _counted(question)
-    names = phrase.split()[:1] if phrase else _IN_UNIT_RE.findall(question[-_LAST_CHARACTERS:])
-    if names[:1] == ["dozens"]:
-        return "dozen"
-    units = [name for name in names if _dimensions(name) - {"percent"}]
-    return units[-1] if units and "percent" not in _dimensions(units[-1]) else ""
 
 
 def yes_or_no(sentence: str, question: str) -> str | None:
@@ -161,7 +158,7 @@ def yes_or_no(sentence: str, question: str) -> str | None:
     if word := _has_property(sentence, question):
         return word
     questions = _YES_NO_QUESTION_RE.findall(question[-_MAX_CHARACTERS:])
-    if _INTERROGATIVE_RE.search(_last_question(question)):
+    if _INTERROGATIVE_RE.search(last_question(question)):
         return None
     if not questions or not question.rstrip().endswith(questions[-1][1] + "?"):
         return None
@@ -210,7 +207,7 @@ def named_alternative(sentence: str, question: str) -> str | None:
     "Not valid" is "invalid" where that is the other word.
     """
     matches = _ALTERNATIVES_RE.findall(question[-_LAST_CHARACTERS:])
-    if not matches or re.search(r"(?i)\bhow\b", _last_question(question)):
+    if not matches or re.search(r"(?i)\bhow\b", last_question(question)):
         return None
     alternatives: list[str] = [word.strip("'\" ").lower() for word in matches[-1][0].split(",")]
     alternatives.append(matches[-1][1].lower())
@@ -244,15 +241,15 @@ def expects_set(question: str, *, of_lists: bool = False) -> bool:
     return bool(_SEVERAL_RE.search(question)) and not _ORDERED_RE.search(question)
 
 
-def _last_question(question: str) -> str:
+def last_question(question: str) -> str:
     """Return the last sentence of a question."""
     return re.split(r"[.!?\n]\s", question[-_MAX_CHARACTERS:].strip())[-1]
 
 
-def _counted(question: str) -> str:
+def counted_phrase(question: str) -> str:
     """Return what the last "how many" counts, as written; "" without one."""
     matches = _HOW_MANY_RE.findall(question)
-    return _VERB_RE.sub("", matches[-1]) if matches else ""
+    return _VERB_RE.sub("", f" {matches[-1]}").strip() if matches else ""
 
 
 def _dimensions(name: str) -> set[str]:

@@ -7,6 +7,7 @@ import unicodedata
 from functools import lru_cache
 from typing import NamedTuple
 
+from cotlab.text.answers.articles import PRIME, mark_primes, without_articles
 from cotlab.text.answers.dates import (
     Date,
     TimeOfDay,
@@ -82,7 +83,13 @@ _CHARACTER_REPLACEMENTS = dict(zip("−–—‐‑’‘“”·×", "-----''\"
     "¢": " cents",
     "⟨": "(",
     "⟩": ")",
+    "′": "'",
+    "″": "''",
 }
+# "^{\\prime}" of "f^{\\prime}"
+_PRIME_RE = re.compile(r"\^\{?\s?\\prime\s?\}?")
+# "5'6" of 5'6"
+_FEET_AND_INCHES_RE = re.compile(r"\s*(\d{1,2})\s?'\s?(\d|1[01])(?:\"|'')?\s*", re.ASCII)
 # ",\! " of "11,\! 111"
 _THOUSANDS_RE = re.compile(r"(?<=\d),\s?\\!\s?(?=\d{3}(?!\d))", re.ASCII)
 # ", ..." at the end of a list that goes on
@@ -102,10 +109,22 @@ _SENTENCE_RE = re.compile(r"[,;.]\s+\(?[A-Za-z]{3,}\s")
 _UNSOLVED_RE = re.compile(
     r"(?:sqrt\(|\\sqrt\{|\\?(?:log|ln)(?![a-z])\S{0,6}?[\s(])\s?-?\d{0,9}[a-z]\b"
 )
+# "A" of "A = pi r^2 = 25 pi"
+_LETTER_NAME_RE = re.compile(r"\\?[A-Za-z]{1,8}(?:_\{?\w\}?)?")
+# "|x|", "-x", "e^x": names of what is still to be solved for
+_OPEN_NAME_RE = re.compile(
+    r"(?i:not)\s.{1,80}|\|[^|]{1,40}\||-\s?[A-Za-z]|[A-Za-z\d]\s?\^\s?\{?\(?[a-z]\)?\}?|\\?(?:sin|cos|tan)\s?\(?[a-z]\)?"
+)
 # "¹⁹", "⁻³", "ⁿ⁺¹"
 _SUPERSCRIPTS_RE = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿⁱ⁺⁻⁽⁾ˣʸᵃᵇᵏᵐᵗ]{1,20}")
+# "₃" of "12₃" and "(12)₃", not of "H₂O"
+_BASE_DIGITS_RE = re.compile("(?:(?<=\\d)|(?<=\\d\\)))(?<![₀-₉])[₀-₉]{1,2}")
 # "f^{-1}(x)"
 _INVERSE_RE = re.compile(r"\s*[a-zA-Z]\^\{?\(?-1\)?\}?\s?\([a-z]\)\s*")
+# "F" of "F(x)", which is not f(x)
+_CAPITAL_FUNCTION_RE = re.compile(r"(?<![^\W_])([A-Z])(?='{0,3}\([a-z]\))")
+# "bob's", "f′"
+_WORD_RE = re.compile(rf"[^\W_]+(?:['{PRIME}]+[^\W_]+)*{PRIME}{{0,3}}")
 _CONJUNCTION_RE = re.compile(r"(?i)\s(?:and|or)\s")
 _BRACKET_PAIRS = ("()", "[]", "{}", "[)", "(]")
 
@@ -148,7 +167,7 @@ def tidy_answer(text: str) -> str:
     """
     for _ in range(6):
         previous_text, text = text, text.strip().strip('*_`"“”«»').strip()
-        text = re.sub(r"^(?:#{1,6}\s+|>\s+(?=\w)|[-•]\s+(?=\D)|[:=]\s*)", "", text)
+        text = re.sub(r"^(?:#{1,6}\s+|>\s+(?=\w)(?!\d[\d.,]*$)|[-•]\s+(?=\D)|[:=]\s*)", "", text)
         body = text.rstrip(".,;:!?…。 ")
         if _ELLIPSIS_RE.search(text) and "," in body:
             body = f"{_ELLIPSIS_RE.sub('', text)}, ..."
@@ -181,6 +200,7 @@ def to_plain_text(text: str) -> str:
     """
     if not text.isascii() and len(text) <= MAX_PARSED_CHARACTERS:
         text = _SUPERSCRIPTS_RE.sub(_format_exponent, text)
+        text = _BASE_DIGITS_RE.sub(r"_\g<0>", text)
         text = "".join(
             (
                 f" {unicodedata.normalize('NFKC', c).replace('⁄', '/')}"
@@ -193,11 +213,13 @@ def to_plain_text(text: str) -> str:
         text = re.sub(r"√\s?(\d{1,40}|[A-Za-z])(?!\w)", r"sqrt(\1)", text)
         text = re.sub(r"∛\s?(\d{1,40}|[A-Za-z])(?!\w)", r"(\1)^(1/3)", text)
     text = text.replace(" != ", " ≠ ")
+    if length_match := _FEET_AND_INCHES_RE.fullmatch(text[:20]):
+        return f"{length_match[1]} feet {length_match[2]} inches" if len(text) <= 20 else text
     if len(text) > MAX_PARSED_CHARACTERS or not ("\\" in text or "{" in text or "$" in text):
         return text
     text = _THOUSANDS_RE.sub(",", text).replace("\\$", "\0").replace("{,}", ",")
     text = text.replace("\\!", "")
-    text = _INLINE_MATHS_RE.sub(r"\1", text)
+    text = _PRIME_RE.sub("'", _INLINE_MATHS_RE.sub(r"\1", text))
     text = re.sub(r"(?<!\\)\\(?=[\d()])", "", text)
     for _ in range(3):
         text = _LATEX_FRACTION_RE.sub(_format_fraction, _LATEX_WRAPPER_RE.sub(r"\1", text))
@@ -240,9 +262,10 @@ def answer_key(text: str) -> str:
     """Return a text that is equal for answers of the same words.
 
     Case, accents, articles and punctuation are dropped; of a formula (digits or operators) only
-    spaces and articles.
+    spaces and articles. The names of a list and the primes of a symbol stay.
     """
-    folded_text = re.sub(r",\s?\.{3}", ",⋯", text.casefold())
+    text = _CAPITAL_FUNCTION_RE.sub(r"capital\1", text)
+    folded_text = mark_primes(re.sub(r",\s?\.{3}", ",⋯", text.casefold()))
     if len(text) <= MAX_PARSED_CHARACTERS:  # the time to order accents is quadratic
         folded_text = "".join(
             c for c in unicodedata.normalize("NFKD", folded_text) if unicodedata.combining(c) < 200
@@ -256,7 +279,7 @@ def answer_key(text: str) -> str:
     if (
         is_short_formula
         or has_factorial
-        or re.search(r"[\d=+^<>*/\\√≤≥≠±|]", folded_text)
+        or re.search(r"[\d=+^<>*/\\√≤≥≠±|¬~∧∨∪∩→↔⇒⇔⊂⊆∈∉∅⊕∀∃≡]", folded_text)
         or not re.search(r"\w", folded_text)
     ):
         compact_text = (
@@ -264,12 +287,12 @@ def answer_key(text: str) -> str:
             .strip(".,;:?" if has_factorial else ".,;:!?")
             .replace('"', "")
         )
-        return re.sub(r"\b(?:an?|the)\s(?=\w)", "", compact_text)
+        return without_articles(compact_text, is_formula=True).replace(PRIME, "'")
     tokens = [
         word.replace("'", "")
-        for word in re.findall(r"[^\W_]+(?:'[^\W_]+)*", folded_text.replace("&", " and "))
+        for word in _WORD_RE.findall(without_articles(folded_text).replace("&", " and "))
     ]
-    words = " ".join([word for word in tokens if word not in ("a", "an", "the")] or tokens)
+    words = " ".join(tokens)
     return american_spelling(words) if len(words) <= MAX_PARSED_CHARACTERS else words
 
 
@@ -337,12 +360,17 @@ def named_value(text: str) -> str:
     if not _EQUATION_RE.fullmatch(text):
         return text
     *names, value = text.rpartition("⟹")[2].split("=")
-    if _UNSOLVED_RE.search(names[-1]):
+    if _UNSOLVED_RE.search(names[-1]) or _OPEN_NAME_RE.fullmatch(names[-1].strip()):
         return text
     n_open = sum(value.count(c) for c in "([{")
     if n_open < sum(value.count(c) for c in ")]}") or any(map(_SENTENCE_RE.search, names)):
         return text
-    for name in names:
+    is_chain = (
+        _LETTER_NAME_RE.fullmatch(names[0].strip())
+        and not _CONJUNCTION_RE.search(text)
+        and all(map(read_formula, names[1:]))
+    )
+    for name in names[:1] if is_chain else names:  # A = pi r^2 = 25 pi
         formula = None if _INVERSE_RE.fullmatch(name) else read_formula(name)
         if formula and not is_plain_number(formula) and re.search(r"(?<![_{\d])\d", name):
             return text

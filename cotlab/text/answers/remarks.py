@@ -27,7 +27,25 @@ _NOTE_PARAGRAPH_RE = re.compile(
     r"\n\s{0,9}\n[>*_ ]{0,4}(?:Note|Check|Verification|Remark|Caveat)\b[*_]{0,3}:"
     r"[^\n]{1,400}\s{0,9}$"
 )
-_REMARK_PATTERNS = (_NOTE_PARAGRAPH_RE, ASIDE_RE, _CONDITION_RE, _REMARK_RE)
+# "Let me verify: 2(4) = 8 ✓" as a last paragraph, where it finds no fault
+_CHECK_PARAGRAPH_RE = re.compile(
+    r"\n\s{0,9}\n[>*_ ]{0,4}(?:Let me|Let['’]s|Let us|We can|I['’]ll|To)\s(?:also |now |quickly )?"
+    r"(?:verify|check|double-check|confirm)\b(?![^\n]{0,400}(?i:\b(?:not|so|therefore|thus|answer"
+    r"|mistake|wrong|should|actually|wait|instead|hence)\b|[≠✗]))[^\n]{1,400}\s{0,9}$"
+)
+# ", approximately 10^3" after a value
+_APPROXIMATELY_RE = re.compile(
+    r"(?<=[\w)}$]),?\s(?:(?:or|which is)\s)?(?:approximately|approx\.|roughly)\s[^\s,;]{1,40}"
+    r"[\s.*]{0,4}$"
+)
+_REMARK_PATTERNS = (
+    _CHECK_PARAGRAPH_RE,
+    _NOTE_PARAGRAPH_RE,
+    ASIDE_RE,
+    _CONDITION_RE,
+    _REMARK_RE,
+    _APPROXIMATELY_RE,
+)
 _MAX_REMARK_CHARACTERS = 1_000
 """Characters at a text's end in which remarks are looked for; the longest has fewer."""
 # ". To verify, 27 × 3 = 81" after a marked answer

@@ -10,14 +10,14 @@ import re
 from collections.abc import Sequence
 
 from cotlab.core.types import Item
+from cotlab.text.answers.asked_units import counts_the_same, read_as_asked
 from cotlab.text.answers.choices import choice_in_reply, choice_text, find_choices, named_choices
 from cotlab.text.answers.extract import final_answer, same_answer
 from cotlab.text.answers.formulas import read_formula
 from cotlab.text.answers.notation import matching_brackets, split_items
 from cotlab.text.answers.quantities import read_quantity
-from cotlab.text.answers.question import expected_unit, expects_set
+from cotlab.text.answers.question import expects_set
 from cotlab.text.answers.reading import answer_key, tidy_answer, to_plain_text
-from cotlab.text.written_units import find_units
 
 _BETWEEN_PARTS_RE = re.compile(r"\s*[,;]\s*(?:and\s+)?|\s+and\s+|\s*&\s*")
 """Between the parts of an answer that lists several."""
@@ -35,7 +35,8 @@ _MARKUP_RE = re.compile(r"[*$`]")
 # "Check: 2(3) + (-2) = 4" as a last paragraph
 _CHECK_RE = re.compile(r"(?i)\n\s{0,9}[>*_ ]{0,4}(?:check|verification|verify|note)\b[^\n]*\s*$")
 # "12.5%"
-_PERCENT_RE = re.compile(r"(-?\d{1,15}(?:\.\d{1,15})?)\s?(?:%|percent)")
+_PERCENT_RE = re.compile(r"(-?\d{1,15}(?:\.\d{1,15})?(?:\s?/\s?\d{1,15})?)\s?(?:%|percent)")
+_ASKS_FRACTION_RE = re.compile(r"(?i)\b(?:fraction|ratio|decimal)\b")
 _ASKS_PERCENT_RE = re.compile(r"(?i)percent|%")
 _ALL_THAT_APPLY_RE = re.compile(r"(?i)\b(?:select|choose|mark|tick|check) all\b|\ball that apply\b")
 _FIND_PATTERN = "valueof|find|compute|whatis|determine|evaluate|calculate"
@@ -48,6 +49,16 @@ _REVERSED_RE = re.compile(r"\b(?:y|z)\$?\s?(?:,|and)\s?\$?x\b|\bz\$?\s?(?:,|and)
 _INDEXED_RE = re.compile(r"([A-Za-z])_?\{?([1-9])\}?\s?=\s?([^=]{1,60})")
 # "5 out of 12", "1 in 6"
 _OUT_OF_RE = re.compile(r"(\d{1,6}) (out of|in)(?: (?:a total of|every))? (\d{1,6})")
+# "Solve for x.", "What is the value of $x$?"
+_ASKED_LETTER_RE = re.compile(
+    r"(?i)\b(?:solve for|find|compute|determine|what is|value of)\s(?:the value of\s)?"
+    r"\$?([a-z])\$?(?=\s*(?:[.?,;]|$)|\s(?:if|when|where|such|given|in|from)\b)"
+)
+# "y = 5"
+_NAMED_VALUE_RE = re.compile(r"([A-Za-z])\s?=\s?[^=,;]{1,60}")
+# "There are no solutions."
+_NO_SOLUTION_RE = re.compile(r"(?i)(?:there (?:is|are) )?no solutions?(?: exists?)?")
+_ASKS_SOLUTIONS_RE = re.compile(r"(?i)\b(?:solve|solutions?)\b")
 # "(x, y)"
 _ORDER_RE = re.compile(r"\(([A-Za-z](?:\s?,\s?[A-Za-z]){1,5})\)")
 
@@ -97,6 +108,8 @@ def answer_to(item: Item, text: str) -> str | None:
     for target in item_targets(item):
         if body and answer_key(body) == answer_key(tidy_answer(target)) and body.isascii():
             text = target
+        elif _names_other(body, target, item.question):
+            return body
     choices = item_choices(item)
     if not choices and (solutions := _closing_solutions(item, text)):
         return solutions
@@ -152,14 +165,15 @@ def answer_as_written(item: Item, text: str) -> str | None:
 
 
 def is_right_answer(item: Item, answer: str | None) -> bool | None:
-    """Return whether an answer is right; None where it, or the item's ground truth, is missing."""
+    """Return whether an answer is right; None where that cannot be told.
+
+    That is where the answer or the item's ground truth is missing, and where the number is right
+    and counts what may be something else than the question asks for.
+    """
     targets = item_targets(item)
     if not targets:
         return None
-    verdicts = [
-        same_answer_to(item, answer, _with_expected_unit(item, answer, target))
-        for target in targets
-    ]
+    verdicts = [same_answer_to(item, answer, target) for target in targets]
     if item.meta.get("match") == "all" and len(targets) > 1:
         return None if answer is None else _names_all(item, answer, targets)
     if True in verdicts:
@@ -175,26 +189,6 @@ def _names_all(item: Item, answer: str, targets: Sequence[str]) -> bool:
         for part in pieces
     ]
     return all(matches) and set().union(*matches) == set(range(len(targets)))
-
-
-def _with_expected_unit(item: Item, answer: str | None, target: str) -> str:
-    """Return a bare number with the unit that the question asks for, where the answer has another.
-
-    "18 minutes" is not 18 where the question asks how many hours.
-    """
-    unit = expected_unit(item.question)
-    if unit == "dozen":
-        return f"{target} dozen" if re.search(r"\d\s?dozen\b", answer or "") else target
-    given = read_quantity(to_plain_text(tidy_answer(answer))) if unit and answer else None
-    bare = read_quantity(to_plain_text(tidy_answer(target))) if given and given.units else None
-    if bare is None or given is None or bare.units or bare.nouns:
-        return target
-    dimensions = {dims for dims, _ in given.units}
-    same = [size for dims, size in find_units(unit) if dims in dimensions]
-    is_radian = (("radian", 1),) in dimensions and any(
-        dims == (("angle", 1),) for dims, _ in find_units(unit)
-    )
-    return f"{target} {unit}" if same or is_radian else target
 
 
 def _as_set(text: str, *, of_lists: bool = False) -> str:
@@ -286,8 +280,27 @@ def _as_share(text: str, other: str, question: str) -> str:
     if match is None or not question or _ASKS_PERCENT_RE.search(question):
         return text
     quantity = read_quantity(to_plain_text(tidy_answer(other)))
-    is_share = quantity is not None and not quantity.units and abs(quantity.value) <= 1
-    return f"{match[1]}/100" if is_share else text
+    is_share = (
+        quantity is not None
+        and not quantity.units
+        and (abs(quantity.value) <= 1 or _ASKS_FRACTION_RE.search(question))
+    )
+    return f"({match[1]})/100" if is_share else text
+
+
+def _names_other(text: str, other: str, question: str) -> bool:
+    """Return whether a text says what y is where the question asks for x and the other is bare."""
+    named = _NAMED_VALUE_RE.fullmatch(to_plain_text(tidy_answer(text)))
+    asked = _ASKED_LETTER_RE.findall(question[-600:]) if named and "=" not in other else []
+    if named is None or not asked:
+        return False
+    return named[1].lower() not in {name.lower() for name in asked}
+
+
+def _as_empty_set(text: str, question: str) -> str:
+    """Return "no solution" as the empty set where a question asks for solutions."""
+    is_none = _NO_SOLUTION_RE.fullmatch(tidy_answer(to_plain_text(text)))
+    return "∅" if is_none and _ASKS_SOLUTIONS_RE.search(question[-600:]) else text
 
 
 def _sorted_letters(text: str, question: str) -> str:
@@ -298,7 +311,10 @@ def _sorted_letters(text: str, question: str) -> str:
 
 
 def same_answer_to(item: Item, first: str | None, second: str | None) -> bool | None:
-    """Return whether two answers to an item are the same, by its options where it has some."""
+    """Return whether two answers to an item are the same, by its options where it has some.
+
+    A bare number is in the unit that the question asks for.
+    """
     choices = item_choices(item)
     if choices and first is not None and second is not None:
         positions = [named_choices(answer, choices) for answer in (first, second)]
@@ -313,6 +329,15 @@ def same_answer_to(item: Item, first: str | None, second: str | None) -> bool | 
             _as_share(first, second, item.question),
             _as_share(second, first, item.question),
         )
+        question = item.question
+        if _names_other(first, second, question) or _names_other(second, first, question):
+            return False
+        first_in_unit = read_as_asked(item.question, second, first)
+        second_in_unit = read_as_asked(item.question, first, second)
+        if first_in_unit is None or second_in_unit is None:
+            return False
+        first, second = first_in_unit, second_in_unit
+        first, second = _as_empty_set(first, question), _as_empty_set(second, question)
         first, second = _in_order(first, second, item), _in_order(second, first, item)
         first, second = _without_indices(first, second), _without_indices(second, first)
         first, second = _as_fraction(first, second), _as_fraction(second, first)
@@ -326,4 +351,7 @@ def same_answer_to(item: Item, first: str | None, second: str | None) -> bool | 
             not item.question.strip() or expects_set(item.question, of_lists=True)
         ):
             first, second = _as_set(first, of_lists=True), _as_set(second, of_lists=True)
-    return same_answer(first, second)
+    verdict = same_answer(first, second)
+    if verdict and first is not None and second is not None and item.question:
+        return counts_the_same(item.question, first, second)
+    return verdict

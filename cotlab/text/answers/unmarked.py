@@ -17,7 +17,14 @@ from cotlab.text.answers.competing import find_main_value
 from cotlab.text.answers.dates import find_values
 from cotlab.text.answers.formulas import MAX_CHARACTERS as MAX_FORMULA_CHARACTERS
 from cotlab.text.answers.formulas import read_formula
-from cotlab.text.answers.notation import WORDED_BOUND_RE
+from cotlab.text.answers.notation import WORDED_BOUND_RE, is_remainder
+from cotlab.text.answers.qualifiers import (
+    denies_existence,
+    is_other_value,
+    is_range,
+    names_decade,
+    qualified_number,
+)
 from cotlab.text.answers.quantities import read_quantity
 from cotlab.text.answers.question import named_alternative, read_expected, yes_or_no
 from cotlab.text.answers.stated_words import closing_day, closing_word
@@ -125,8 +132,18 @@ _PROPERTY_RE = re.compile(
 )
 # "not " before "(A)"
 _DENIED_RE = re.compile(r"(?i)(?:\bnot|n['’]t|\bthan|\binstead of|\beliminates?|\bexcludes?)\s*$")
-# "C" alone on the last line
+# "f'(2) = 3", which is not f(2) = 3
+_FUNCTION_VALUE_RE = re.compile(r"[A-Za-z]'{0,3}\(-?\w{1,6}\)\s?=\s?[^=\n]{1,60}")
+# "There would be 12 if Bob came", where the question supposes nothing
+_COUNTERFACTUAL_RE = re.compile(r"(?i)\b(?:would|could|might) (?:be|have)\b[^.]{1,80}\bif\b")
+_SUPPOSES_RE = re.compile(r"(?i)\b(?:if|would|could|had|suppose|assum\w+|wants?|need\w*)\b")
+# "would not say " before "yes"
+_DENIED_WORD_RE = re.compile(
+    r"(?i)(?:\bnot|n['’]t|\bnever|\bhardly)\s(?:\w+\s){0,2}(?:yes|no|true|false)\W{0,3}$"
+)
+# "C" alone on the last line, "A" and "C" on the last two
 _LAST_LETTER_RE = re.compile(r"\n[\s*]*(\(?[A-J]\)?)[.*]{0,3}\s*$")
+_LETTER_LINES_RE = re.compile(r"(?:(?:^|\n)[ \t*]{0,9}\(?[A-J]\)?[.*,;]{0,3}[ \t]{0,9}){2,10}\s*$")
 # "(B)", "option B"
 _CHOICE_RE = re.compile(
     r"(?:(?:^|\s)\([A-Ja-j]\)|\b(?:[Oo]ption|[Cc]hoice)\s+\(?[A-J]\b\)?)"
@@ -141,6 +158,8 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
         r"(?i)bracket|parenthes|dyck", f"{question[-1000:]} {text[-400:]}"
     ):
         return brackets_match[1].strip()
+    if letter_lines := _LETTER_LINES_RE.search(text[-200:]):
+        return ", ".join(re.findall("[A-J]", letter_lines[0]))
     if letter_line := _LAST_LETTER_RE.search(text[-60:]):
         return letter_line[1]
     attained = _ATTAINED_RE.search(text[-300:])
@@ -158,6 +177,13 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
             return None
     if day := closing_day(last_sentence):
         return day
+    if (
+        qualified_number(body, question)
+        or is_range(body)
+        or is_remainder(body)
+        or _FUNCTION_VALUE_RE.fullmatch(body)
+    ):
+        return body
     if re.fullmatch(r"\d{1,6} out of (?:a total of |every )?\d{1,6}", body):
         return body
     if len(body) <= MAX_FORMULA_CHARACTERS:
@@ -179,7 +205,7 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
     ):
         return body
     if statement := closing_statement(text, last_sentence, question):
-        return statement
+        return _end_of_chain(text) or statement if "=" in statement else statement
     if maths := closing_mathematics(text):
         if is_one_expression(reading.to_plain_text(maths)):
             return maths
@@ -206,6 +232,8 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
         )
     ):
         return reading.tidy_answer(label_match[1])
+    if denies_existence(last_sentence) and len(spans) == 1:
+        return body if len(body.split()) <= 6 and "=" not in body else None
     equals_match = _FINAL_EQUALS_RE.search(text.rstrip()[-200:])
     if (
         equals_match
@@ -225,7 +253,11 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
     if (
         yes_no_match := reading.YES_NO_RE.match(first_sentence)
         or reading.YES_NO_RE.match(last_sentence)
-        or re.search(r"(?i)(?<!not )\b(yes|no|true|false)\W{0,3}$", last_sentence)
+        or (
+            None
+            if _DENIED_WORD_RE.search(last_sentence[-60:])
+            else re.search(r"(?i)\b(yes|no|true|false)\W{0,3}$", last_sentence)
+        )
     ):
         return yes_no_match[1]
     if letter_match := _ONLY_LETTER_RE.search(last_sentence[-200:]):
@@ -253,6 +285,12 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
         span = find_main_value(text, question)
     except LookupError:
         return None
+    if span and (
+        is_other_value(text[: span[0]], text[span[1] :].partition("\n")[0], question)
+        or denies_existence(last_sentence)
+        or (_COUNTERFACTUAL_RE.search(last_sentence) and not _SUPPOSES_RE.search(question))
+    ):
+        return None
     if span:
         is_factorial = text[span[1] : span[1] + 1] == "!" and text[span[1] - 1].isdigit()
         return reading.tidy_answer(text[span[0] : span[1] + is_factorial])
@@ -264,8 +302,17 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
         for i, word in enumerate(tokens)
         if word.lower() != "one" or "hundred" in tokens
     )
+    if names_decade(last_sentence):
+        return body if len(tokens) <= 6 else None
     spelled_number = next((ending for ending in endings if read_quantity(ending)), None)
     return spelled_number or (body if len(body.split()) <= 6 else None)
+
+
+def _end_of_chain(text: str) -> str:
+    """Return the last side of "A = pi r^2 = 25 pi" at the end of a text; "" for other text."""
+    maths = closing_mathematics(text)
+    value = reading.tidy_answer(reading.named_value(maths)) if maths.count("=") > 1 else "="
+    return value if "=" not in value and read_formula(reading.to_plain_text(value)) else ""
 
 
 def stated_value(sentence: str) -> str | None:
