@@ -7,6 +7,7 @@ import streamlit as st
 from cotlab.core.errors import StoreError, UnknownName
 from cotlab.core.text_safety import printable_line
 from cotlab.ui import cached
+from cotlab.ui.item.item_list import item_filter, load_item_list
 from cotlab.ui.navigation import PageEntry
 from cotlab.ui.pickers import ANY
 from cotlab.ui.text import shorten
@@ -56,8 +57,8 @@ def _item_title(entry: PageEntry, row: dict[str, object]) -> str:
     item_id = st.query_params.get("item")
     if not item_id:
         return entry.title
-    item_ids = cached.cached_run_view(row).items
-    name = str(item_ids.index(item_id) + 1) if item_id in item_ids else _short_name(item_id)
+    number = load_item_list(row, item_filter(), str(item_id)).number
+    name = _short_name(item_id) if number is None else str(number)
     return f"{entry.title} {name}"
 
 

@@ -108,8 +108,9 @@ def test_what_was_not_measured_says_why(run_id: str) -> None:
 
 def test_neighbours_keep_the_change_and_scores_link_to_their_requests(run_id: str) -> None:
     app = opened_item(run_id, ITEM, change="remove")
-    before, after = component(app, "heading")["neighbours"]
-    assert before["href"] == "" and after["href"].endswith("&item=wp-0-0001&change=remove")
+    head = component(app, "heading")
+    after = head["hrefs"][head["neighbours"]["j"]]
+    assert list(head["neighbours"]) == ["j"] and after.endswith("&change=remove&item=wp-0-0001")
     table = component(app, "columns")
     cells = [cell for row in table["rows"] for cell in row if "href" in cell]
     assert cells and all(cell["href"].startswith(f"/item?run={run_id}&") for cell in cells)
@@ -117,6 +118,6 @@ def test_neighbours_keep_the_change_and_scores_link_to_their_requests(run_id: st
     assert "score" in app.query_params
     assert any(e.label.startswith("Requests and replies") for e in app.expander)
     assert any("requests behind this choice; the item has" in c.value for c in app.caption)
-    send(app, "heading", {"neighbour": "j"})
+    send(app, "heading", {"choice": {"address": after.split("?")[1]}})
     assert (app.query_params["item"], app.query_params["change"]) == ("wp-0-0001", "remove")
     assert component(app, "heading")["place"] == "Item 2 of 2 · wp-0-0001"
