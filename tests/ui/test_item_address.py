@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 import cotlab
 from cotlab.store import read
 from cotlab.store.database import Store
+from tests.support.linked import linked_view
 from tests.support.pages import opened
 
 
@@ -58,3 +59,13 @@ def test_an_unknown_item_is_named_with_a_link_to_the_items_of_the_run(run_id: st
         "All runs",
     )
     assert said(opened("item", "Item"))[:2] == ("No run is named in the address.", "All runs")
+
+
+def test_a_hit_in_a_step_links_to_its_step_counted_from_1(run_id: str) -> None:
+    store = Store()
+    text = read.get_item(store, read.get_run(store, run_id)["suite"], "wp-0-0001").steps[1].text
+    app = opened("search", "Search", run=run_id, q=text)
+    table = linked_view(app, "table")
+    (step_hit,) = [row for row in table["rows"] if row[1]["text"] == "step, step 2"]
+    address = table["addresses"][step_hit[0]["link"]]
+    assert address.endswith("&item=wp-0-0001&step-number=2")

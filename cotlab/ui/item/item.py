@@ -37,6 +37,7 @@ from cotlab.ui.item.requests import (
     select_request,
 )
 from cotlab.ui.item.scores import render_item_scores
+from cotlab.ui.item.step_address import rewrite_old_step
 from cotlab.ui.item.step_marks import load_step_marks
 from cotlab.ui.item.suggestion import render_suggestion
 from cotlab.ui.label import items as label_items
@@ -96,6 +97,7 @@ def visible_scores(row: dict[str, Any], item: Item) -> pd.DataFrame:
 
 def render_item_page(row: dict[str, Any], item: Item) -> None:
     """Show an item: its question and answers, its chain step by step, its scores and labels."""
+    rewrite_old_step()
     scores = visible_scores(row, item)
     steps, is_model_chain = load_measured_steps(row, item, scores)
     has_effects = bool(measured_modes(scores)) and bool(steps)
