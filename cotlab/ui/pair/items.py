@@ -18,11 +18,10 @@ from cotlab.analysis.compare_outcomes import (
     list_item_pairs,
 )
 from cotlab.analysis.compare_verdict import PairVerdict
-from cotlab.analysis.tables.step_replies import ModelAnswers
 from cotlab.analysis.verdict.pair_differences import points_text
 from cotlab.analysis.verdict.wording import percent_number
-from cotlab.store import read
 from cotlab.ui import cached
+from cotlab.ui.item.answers import ListedAnswer, listed_answers
 from cotlab.ui.item.item_list import (
     ROWS_PER_LIST,
     Query,
@@ -39,7 +38,6 @@ from cotlab.ui.pair.chains import (
     ChainSide,
     load_side,
     pair_data,
-    side_answers,
     side_modes,
     written_chain,
 )
@@ -208,7 +206,7 @@ def _page_data(
     start = ROWS_PER_LIST * ((position or 0) // ROWS_PER_LIST)
     visible = rows[start : start + ROWS_PER_LIST]
     item_ids = tuple(pair.item_id for pair in visible)
-    answers = [_list_answers(str(row["id"]), int(row["revision"]), item_ids) for row in run_rows]
+    answers = [listed_answers(str(row["id"]), int(row["revision"]), item_ids) for row in run_rows]
     neighbours = {}
     if position is not None:
         for key, index in (("k", position - 1), ("j", position + 1)):
@@ -239,34 +237,8 @@ def _page_data(
     }
 
 
-def _answer_cell(answer: tuple[str, str] | None) -> dict[str, str]:
-    text, kind = answer or ("n/a", "unknown")
-    return {"text": text, "kind": kind}
-
-
-@cached.cache_by_store(64, "Reading answers")
-def _list_answers(
-    run_id: str, revision: int, item_ids: tuple[str, ...]
-) -> dict[str, tuple[str, str]]:
-    """Return the most frequent answer to each item, and whether most replies are right."""
-    row = cached.run_row(run_id)
-    view = cached.cached_run_view(row)
-    answers = {}
-    for item_id in item_ids:
-        item = read.get_item(cached.store(), row["suite"], item_id)
-        side_result = side_answers(row, item, view.item_scores(item_id))
-        answers[item_id] = (_answer_text(side_result), _answer_kind(side_result))
-    return answers
-
-
-def _answer_text(answers: ModelAnswers) -> str:
-    return shorten(answers.answers[0].answer, 24) if answers.answers else "n/a"
-
-
-def _answer_kind(answers: ModelAnswers) -> str:
-    if not answers.n:
-        return "unknown"
-    return "right" if 2 * answers.n_right > answers.n else "wrong"
+def _answer_cell(answer: ListedAnswer | None) -> dict[str, str]:
+    return dict((answer or ListedAnswer("n/a", "unknown"))._asdict())
 
 
 def _pair_content(
