@@ -7,7 +7,7 @@ import streamlit as st
 from cotlab.core.resources import page_path
 from cotlab.ui import components, server_check, verdict
 from cotlab.ui.more import render_more
-from cotlab.ui.runs import naming, replies, report, run
+from cotlab.ui.runs import estimates, items, naming, replies, report, run
 from cotlab.ui.verdict_number import render_verdict_number
 
 components.render_heading("Run", "How far is this run, and what did it find?")
@@ -32,6 +32,7 @@ else:
         server_check.render_run_checks(row["id"])
         replies.render_reply_notes(row)
         verdict.render_picture(row)
-        run.render_findings(row)
-        render_more("items", partial(run.render_run_items, row), name="items")
+        estimates.render_findings(row)
+        items_section = partial(items.render_run_items, row)
+        render_more("items", items_section, name="items", params=(items.SEARCH_PARAM,))
         run.render_repeat_command(row)

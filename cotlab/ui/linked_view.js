@@ -50,12 +50,14 @@ export default function ({ data, parentElement, setTriggerValue }) {
     };
     return node;
   };
-  const mark = (name) => {
+  const mark = (name, label = WORDS[name]) => {
     const icon = document.createElementNS(SVG, "svg");
     icon.setAttribute("viewBox", "0 0 24 24");
     icon.setAttribute("class", `mark ${name}`);
-    icon.setAttribute("role", "img");
-    icon.setAttribute("aria-label", WORDS[name]);
+    if (label) {
+      icon.setAttribute("role", "img");
+      icon.setAttribute("aria-label", label);
+    } else icon.setAttribute("aria-hidden", "true"); // the text beside it says the same
     for (const [tag, attributes] of SHAPES[name]) {
       const shape = document.createElementNS(SVG, tag);
       for (const [key, value] of Object.entries(attributes)) shape.setAttribute(key, value);
@@ -91,7 +93,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     steps: () => element("ol", "steps", ...data.steps.map((step) =>
       element("li", "", link(step.text, step.link), element("span", "note", step.note)))),
     table: () => {
-      const classes = (column) => [column.is_number ? "number" : "", column.is_optional ? "optional" : ""].join(" ").trim();
+      const classes = (column) => [column.is_number ? "number" : "", column.is_optional ? "optional" : "", column.is_nowrap ? "nowrap" : ""].join(" ").trim();
       const order = shown.get(root);
       const head = element("tr", "", data.ticks ? element("th", "", element("span", "spoken", "Compare")) : null, ...data.columns.map((column, index) => {
         const title = [column.title, column.unit ? element("span", "unit", column.unit) : null];
@@ -129,10 +131,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
       const rows = (order ? inOrder(numbered, order) : numbered).map(([number, row]) => element("tr", "",
         data.ticks ? tick(number) : null,
         ...row.map((cell, index) => element("td", classes(data.columns[index]),
-          cell.mark ? mark(cell.mark) : null, link(cell.text, cell.link), ...passages(cell.passages ?? []), cell.small ? element("small", "", ` ${cell.small}`) : null))));
+          cell.mark ? mark(cell.mark, cell.mark_label) : null, link(cell.text, cell.link), ...passages(cell.passages ?? []), cell.small ? element("small", "", ` ${cell.small}`) : null))));
       const table = element("table", "", element("thead", "", head), element("tbody", "", ...rows));
       table.setAttribute("aria-label", data.title);
-      return element("div", data.is_tall ? "scroll tall" : "scroll", table);
+      return element("div", ["scroll", data.is_tall ? "tall" : "", data.is_dense ? "dense" : ""].join(" "), table);
     },
   };
   root.replaceChildren(VIEWS[data.view]());

@@ -14,6 +14,7 @@ from cotlab.core.resources import checkout_root
 from cotlab.run.secrets import load_secrets
 from cotlab.ui import access
 from cotlab.ui.navigation import PageEntry, render_navigation, streamlit_page
+from cotlab.ui.tab_title import APP_TITLE, tab_title
 from cotlab.ui.text import escape_markdown
 from cotlab.ui.tour import render_tour
 
@@ -58,7 +59,7 @@ SECTIONS: dict[str, tuple[PageEntry, ...]] = {
 def main() -> None:
     """Show the page of the address, with the navigation beside it."""
     st.set_page_config(
-        page_title="cotlab", page_icon=str(ICON_PATH), layout="wide", initial_sidebar_state=220
+        page_title=APP_TITLE, page_icon=str(ICON_PATH), layout="wide", initial_sidebar_state=220
     )
     try:
         load_secrets(checkout_root())
@@ -78,7 +79,12 @@ def main() -> None:
         entry for section in sections.values() for entry, page in section if page is current_page
     )
     render_tour(current_entry.name)
+    title = tab_title(current_entry)
+    st.set_page_config(page_title=title)
     current_page.run()
+    final_title = tab_title(current_entry)
+    if final_title != title:  # the page chose the run and wrote it into the address
+        st.set_page_config(page_title=final_title)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from cotlab.store.search import (
 )
 from cotlab.ui import cached, components
 from cotlab.ui.address import bind_switch, bind_text
+from cotlab.ui.item.step_address import step_query
 from cotlab.ui.linked import PageLink, show_linked
 from cotlab.ui.pickers import ANY, run_labels, select_option, without_archived
 from cotlab.ui.text import escape_markdown, shorten
@@ -114,7 +115,7 @@ def _hit_cells(hit: SearchHit, query: SearchQuery) -> list[dict[str, Any]]:
     before, match, after = hit_passage(hit, query)
     address = [("run", hit.run), ("item", hit.item_id)]
     if hit.step is not None and (hit.is_reference_run or hit.part == "reply"):
-        address.append(("step", str(hit.step)))
+        address += step_query(hit.step).items()
     if hit.key is not None:
         address.append(("request", hit.key))
     part_text = hit.part if hit.step is None else f"{hit.part}, step {hit.step + 1}"

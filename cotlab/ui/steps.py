@@ -17,6 +17,7 @@ from cotlab.ui import cached, charts, components
 from cotlab.ui.address import bind_choice
 from cotlab.ui.item.chain import rank_steps, ranked_step_rows, render_ablation_replies, select_row
 from cotlab.ui.item.evidence import ITEM_VIEWS
+from cotlab.ui.item.step_address import step_query
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import escape_markdown, shorten
 
@@ -126,7 +127,7 @@ def render_step_chain(row: dict[str, Any], item: Item, metric: str, mode: str) -
     )
     query = {"run": row["id"], "item": item.id, "change": mode}
     if chosen_step is not None:
-        query["step"] = str(chosen_step)
+        query |= step_query(chosen_step)
     st.page_link(
         page_path("item"),
         label="What the model was given, and what it answered",

@@ -31,7 +31,7 @@ from cotlab.ui import charts
 from cotlab.ui.item.evidence import ITEM_TAB_LABEL
 from cotlab.ui.steps import CHAIN_TAB_LABEL
 from cotlab.ui.text import metric_name
-from tests.support.pages import ROOT, opened
+from tests.support.pages import ROOT, components, opened
 
 SEED = 7
 """Not the default of the configuration, nor of any function: a number with another seed differs."""
@@ -198,12 +198,11 @@ def test_the_run_page_and_every_figure_have_the_estimates_of_the_report(
         (e["metric"], json.dumps(e["facet"], sort_keys=True)): e for e in report["estimates"]
     }
     assert len(estimates) == len(report["estimates"]) >= 20
-    (findings,) = [
-        t.value
-        for t in opened("run", "Run", run=run, estimates="true").dataframe
-        if "n items" in t.value.columns
-    ]
-    texts = sorted(zip(findings["metric"], findings["estimate [95% interval]"], strict=True))
+    page = opened("run", "Run", run=run, estimates="true")
+    (findings,) = [data for data in components(page) if data.get("title") == "Estimates"]
+    texts = sorted(
+        (row[0]["text"], f"{row[2]['text']} {row[2]['small']}".strip()) for row in findings["rows"]
+    )
     assert texts == sorted(
         (
             metric_name(e["metric"]),

@@ -147,7 +147,7 @@ def test_each_choice_is_in_the_address_and_a_link_restores_it(runs: Runs) -> Non
     data = view(compared(runs, item="gone", show="none of them", sort="gone", effect="gone"))
     assert "no item gone" in data["note"] and len(data["rows"]) == LIMIT
     found = view(compared(runs, q="no such question"))
-    assert found["rows"] == [] and found["pair"] is None and found["place"] == "No item matches."
+    assert found["rows"] == [] and found["pair"] is None and found["part"] == "No item matches."
 
 
 def test_more_is_read_only_where_it_is_opened(runs: Runs) -> None:

@@ -15,6 +15,7 @@ from cotlab.store.database import Store
 from cotlab.ui.item.evidence import score_id, score_ids
 from cotlab.ui.item.requests import _exchange_rows
 from cotlab.ui.text import metric_name
+from tests.support.linked import linked_frames
 from tests.support.pages import opened, opened_item
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
@@ -135,13 +136,10 @@ def test_runs_and_items_link_to_the_pages_that_show_them(runs: dict[str, str]) -
 
 
 def test_findings_name_the_facet_of_each_number(runs: dict[str, str]) -> None:
-    table = next(
-        t.value
-        for t in opened("run", "Run", run=runs["own"], estimates="true").dataframe
-        if "facet" in t.value.columns
-    )
-    assert not table.duplicated(["metric", "mode", "of", "facet"]).any()
-    assert any("perturbation numeric" in text for text in table["facet"])
+    page = opened("run", "Run", run=runs["own"], estimates="true")
+    (table,) = [t for t in linked_frames(page) if "variant" in t.columns]
+    assert not table.duplicated(["metric", "variant"]).any()
+    assert any("perturbation numeric" in text for text in table["variant"])
 
 
 def test_the_name_of_a_score() -> None:

@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 import cotlab
 from cotlab.store import read
 from cotlab.store.database import Store
+from cotlab.ui.item.step_address import step_query
 from tests.support.pages import component, opened_item, send
 
 pytestmark = pytest.mark.soak
@@ -82,24 +83,35 @@ def test_the_page_opens_on_the_step_that_bears_most_and_its_numbers_are_the_scor
 def test_a_choice_goes_into_the_address_and_the_address_restores_it(run_id: str) -> None:
     app = opened_item(run_id, ITEM)
     send(app, "panel", {"choice": {"mode": "remove", "step": 1}})
-    assert (app.query_params["change"], app.query_params["step"]) == ("remove", "1")
+    assert (app.query_params["change"], app.query_params["step-number"]) == ("remove", "2")
     data = reader(app)
     assert (data["mode"], data["step"], data["panel"]["step"]) == ("remove", 1, "Step 2")
-    assert reader(opened_item(run_id, ITEM, change="remove", step="1")) == data
+    assert reader(opened_item(run_id, ITEM, change="remove", **{"step-number": "2"})) == data
     assert [line["kind"] for line in data["panel"]["given"]].count("left out") == 1
     assert data["later"] is None and data["arrows"] is None
     labels = [e.label for e in app.expander]
     assert any(label.startswith("Requests behind this step: 4, 2 with") for label in labels)
+    for text in ("99", "0", "-1", "x", "²"):
+        note = reader(opened_item(run_id, ITEM, **{"step-number": text}))["note"]
+        assert "no step as the address asks" in note
     strange = reader(opened_item(run_id, ITEM, change="no such", step="99"))
     assert strange["mode"] == "corrupt" and "not measured here" in strange["note"]
     assert "no step as the address asks" in strange["note"]
     send(app, "panel", {"choice": {"mode": 7, "step": "<b>"}})  # no choice of the component
-    assert (app.query_params["change"], app.query_params["step"]) == ("remove", "1")
+    assert (app.query_params["change"], app.query_params["step-number"]) == ("remove", "2")
+
+
+def test_an_address_that_counted_from_0_opens_the_same_step_and_is_rewritten(run_id: str) -> None:
+    app = opened_item(run_id, ITEM, change="remove", step="1")
+    assert reader(app)["panel"]["step"] == "Step 2"
+    assert app.query_params["step-number"] == "2" and "step" not in app.query_params
+    app = opened_item(run_id, ITEM, step="2", **step_query(0))  # the new name is decisive
+    assert reader(app)["panel"]["step"] == "Step 1" and "step" not in app.query_params
 
 
 def test_what_was_not_measured_says_why(run_id: str) -> None:
     last = len(stored(run_id, "corrupt")) - 1
-    data = reader(opened_item(run_id, ITEM, change="truncate", step=str(last)))
+    data = reader(opened_item(run_id, ITEM, change="truncate", **step_query(last)))
     reason = "nothing follows the last step, so nothing is cut"
     assert data["rows"][last]["score"] == "n/a" and reason in data["rows"][last]["hint"]
     assert (data["panel"]["claim"], data["panel"]["interval"]) == ("n/a", reason)
@@ -108,8 +120,9 @@ def test_what_was_not_measured_says_why(run_id: str) -> None:
 
 def test_neighbours_keep_the_change_and_scores_link_to_their_requests(run_id: str) -> None:
     app = opened_item(run_id, ITEM, change="remove")
-    before, after = component(app, "heading")["neighbours"]
-    assert before["href"] == "" and after["href"].endswith("&item=wp-0-0001&change=remove")
+    head = component(app, "heading")
+    after = head["hrefs"][head["neighbours"]["j"]]
+    assert list(head["neighbours"]) == ["j"] and after.endswith("&change=remove&item=wp-0-0001")
     table = component(app, "columns")
     cells = [cell for row in table["rows"] for cell in row if "href" in cell]
     assert cells and all(cell["href"].startswith(f"/item?run={run_id}&") for cell in cells)
@@ -117,6 +130,6 @@ def test_neighbours_keep_the_change_and_scores_link_to_their_requests(run_id: st
     assert "score" in app.query_params
     assert any(e.label.startswith("Requests and replies") for e in app.expander)
     assert any("requests behind this choice; the item has" in c.value for c in app.caption)
-    send(app, "heading", {"neighbour": "j"})
+    send(app, "heading", {"choice": {"address": after.split("?")[1]}})
     assert (app.query_params["item"], app.query_params["change"]) == ("wp-0-0001", "remove")
     assert component(app, "heading")["place"] == "Item 2 of 2 · wp-0-0001"

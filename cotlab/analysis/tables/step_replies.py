@@ -289,7 +289,7 @@ class ModelAnswers:
     """Why no reply has an answer, or why none is judged; None where all is known."""
 
 
-_ANSWER_METRICS = ("baseline_correct", "answer_correct")
+ANSWER_METRICS = ("baseline_correct", "answer_correct")
 """Metrics whose first request is the one that the model answered with its full chain."""
 
 
@@ -326,7 +326,7 @@ def model_answers(
 
 def answer_scores(scores: pd.DataFrame) -> pd.DataFrame:
     """Return an item's scores of right answers, of the first metric that the item has."""
-    for metric in _ANSWER_METRICS:
+    for metric in ANSWER_METRICS:
         rows = scores[scores["metric"] == metric]
         if len(rows):
             return rows.sort_values("sample")

@@ -1,56 +1,32 @@
-// The head of the page Item (header.py): which item it is, links to its neighbours, the question as the title, and what is known of the
-// answer. All texts are set with textContent. A plain click on a neighbour, or the keys K and J, send it as ``neighbour``; with a modifier
-// its link opens as any link does.
-const HEADS = new WeakMap();
+// The head of the page Item (header.py): chips and a search over the run's items (item_list.js), which item this is, links to its
+// neighbours in the list, the list, the question as the title, and what is known of the answer. All texts are set with textContent.
+const NEIGHBOURS = [["k", "Previous", "←"], ["j", "Next", "→"]];
 
-class Head {
-  constructor(parent) {
-    this.root = parent.querySelector(".head");
-    this.links = {};
-    this.onKey = (event) => this.key(event);
-    document.addEventListener("keydown", this.onKey);
-  }
-
-  key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
-    this.links[event.key.toLowerCase()]?.click();
-  }
-
-  update({ data, setTriggerValue }) {
-    const { root } = this;
-    root.replaceChildren();
-    root.classList.toggle("dark", isDark(root));
-    this.links = {};
+class Head extends ItemList {
+  draw() {
+    const { data } = this;
     const top = node("div", "top"), nav = node("nav", "", undefined, { "aria-label": "Items" });
     top.append(node("span", "place", data.place), nav);
-    for (const { key, label, arrow, href } of data.neighbours) {
-      const link = node(href ? "a" : "span", "neighbour", undefined, href ? { href, target: "_self" } : { "aria-disabled": "true" });
-      const sign = node("span", "", arrow, { "aria-hidden": "true" });
-      const keySign = node("kbd", "", key.toUpperCase());
-      link.append(...(key === "k" ? [sign, label, keySign] : [label, sign, keySign]));
-      if (href) {
-        this.links[key] = link;
-        link.onclick = (event) => {
-          if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
-          event.preventDefault();
-          setTriggerValue("neighbour", key);
-        };
-      }
-      nav.append(link);
+    for (const [key, label, arrow] of NEIGHBOURS) {
+      const link = data.neighbours[key];
+      const entry = link === undefined ? node("span", "neighbour", undefined, { "aria-disabled": "true" }) : this.link("neighbour", undefined, link);
+      const sign = node("span", "", arrow, { "aria-hidden": "true" }), keySign = node("kbd", "", key.toUpperCase());
+      entry.dataset.focus = label;
+      entry.append(...(key === "k" ? [sign, label, keySign] : [label, sign, keySign]));
+      nav.append(entry);
     }
-    root.append(top, questionText("h1", data.heading_pieces), factList(data.facts));
+    const list = data.rows.length ? [this.folded()] : [];
+    return [this.tools(), top, ...list, questionText("h1", data.heading_pieces), factList(data.facts)];
+  }
+
+  // The list is open where it was chosen from, until it is folded or unfolded by hand.
+  folded() {
+    const box = node("details"), title = node("summary", "", this.data.list_title);
+    box.open = this.isUnfolded ?? this.data.is_filtered;
+    title.onclick = () => { this.isUnfolded = !box.open; };
+    box.append(title, ...this.list("Items of the run"));
+    return box;
   }
 }
 
-export default function (component) {
-  let head = HEADS.get(component.parentElement);
-  if (!head) {
-    head = new Head(component.parentElement);
-    HEADS.set(component.parentElement, head);
-  }
-  head.update(component);
-  return () => {
-    document.removeEventListener("keydown", head.onKey);
-    HEADS.delete(component.parentElement);
-  };
-}
+export default itemListComponent(Head, ".head");

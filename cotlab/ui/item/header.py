@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
 
 import pandas as pd
 import streamlit as st
@@ -16,13 +15,41 @@ from cotlab.analysis.tables.suggestion import question_pieces
 from cotlab.core.resources import page_path
 from cotlab.core.types import Item
 from cotlab.store import read
+from cotlab.store.run_items import ItemFilter, ItemList
 from cotlab.ui import cached
 from cotlab.ui.item import evidence
-from cotlab.ui.item.chain import chain_sources
+from cotlab.ui.item.item_list import (
+    FILTER_PARAMS,
+    Query,
+    address_query,
+    chips_data,
+    item_filter,
+    list_sources,
+    load_item_list,
+    query_href,
+    search_text,
+    sent_query,
+)
 from cotlab.ui.text import escape_markdown, shorten
 
 LABEL_KEYS = {"l": "item-label"}
 """Key of the keyboard → key of the container of the link to the page Label."""
+_RUN_PARAMS = ("run", "change", *FILTER_PARAMS)
+"""Parameters of the address that stay where another item is opened."""
+_CHIPS = (
+    ("Changed", "changed", "A changed step changed the answer at least once."),
+    ("Wrong answer", "wrong", "No more than half of the judged replies are right."),
+    (
+        "Undefined",
+        "undefined",
+        "No value of whether the answer is right, or of a changed step.",
+    ),
+)
+_ANSWERS = {
+    True: {"text": "✓", "kind": "right"},
+    False: {"text": "✕", "kind": "wrong"},
+    None: {"text": "n/a", "kind": "unknown"},
+}
 _MODULE_FOLDER = Path(__file__).parent
 _SIGNS = {"right": "✓", "wrong": "✕", "unknown": ""}
 
@@ -44,24 +71,16 @@ def render_item_header(
         cached.logged_exchanges(tuple(keys)),
         cached.logged_responses(tuple(keys)),
     )
-    position_text, queries = _neighbour_queries(row, item)
-    component_key = f"header-{row['id']}-{item.id}"
-
-    def open_neighbour() -> None:
-        query = queries.get(str(st.session_state[component_key].get("neighbour")))
-        if query is not None:
-            st.query_params.from_dict(query)
-
+    component_key = f"header-{row['id']}"  # one a run: the list stays open with the next item
     _header_component()(
         key=component_key,
         data={
-            "place": position_text,
-            "neighbours": _neighbour_links(queries),
+            **items_data(row, item.id),
             "heading": item.question,
             "heading_pieces": question_pieces(item.question),
             "facts": item_facts(item, answers, len(steps), is_model_chain),
         },
-        on_neighbour_change=open_neighbour,
+        on_choice_change=lambda: _store_choice(row, component_key),
     )
     if read.is_suite_redacted(cached.store(), row["suite"]):
         st.warning("The texts of this suite were redacted: their SHA-256 is shown instead.")
@@ -86,42 +105,88 @@ def _render_context(row: dict[str, Any], item: Item) -> None:
             st.page_link(page_path("label"), label="Label")
 
 
-def _neighbour_queries(row: dict[str, Any], item: Item) -> tuple[str, dict[str, dict[str, str]]]:
-    """Return which item this is, and the query of each neighbour by its key on the keyboard."""
-    item_ids = cached.cached_run_view(row).items
-    if item.id not in item_ids:
-        return shorten(item.id), {}
-    position = item_ids.index(item.id)
-    queries = {}
-    for key, index in (("k", position - 1), ("j", position + 1)):
-        if 0 <= index < len(item_ids):
-            queries[key] = {"run": row["id"], "item": item_ids[index]}
-            if mode := st.query_params.get("change"):
-                queries[key]["change"] = mode
-    return f"Item {position + 1} of {len(item_ids)} · {shorten(item.id)}", queries
+def items_data(row: dict[str, Any], item_id: str) -> dict[str, Any]:
+    """Return what the component shows of the run's items and of the place of one among them."""
+    chosen_filter = item_filter()
+    item_list = load_item_list(row, chosen_filter, item_id)
+    links: list[Query] = []
+
+    def link_to(other_id: str) -> int:
+        links.append(address_query(_RUN_PARAMS, item=other_id))
+        return len(links) - 1
+
+    chips: list[tuple[str, str | None, int, str]] = [("All", None, item_list.counts.all, "")]
+    chips += [(text, view, getattr(item_list.counts, view), help_) for text, view, help_ in _CHIPS]
+    neighbours = {"k": item_list.previous, "j": item_list.next}
+    last = item_list.start + len(item_list.items)
+    part = f"{item_list.start + 1:,} to {last:,} of {item_list.n_listed:,}"
+    pages = {"Earlier": item_list.before_part, "Later": item_list.after_part}
+    return {
+        "chips": chips_data(chips, chosen_filter.view, links),
+        "search": search_text(),
+        "search_label": "Search ids and questions",
+        "place": _position_text(item_list, chosen_filter, item_id),
+        "neighbours": {key: link_to(other) for key, other in neighbours.items() if other},
+        "is_filtered": not chosen_filter.is_open,
+        "list_title": f"List of {item_list.n_listed:,} item{'s' * (item_list.n_listed != 1)}",
+        "rows": [
+            {
+                "number": entry.number,
+                "question": shorten(f"{entry.id} · {entry.question}", 200),
+                "answers": [_ANSWERS[entry.is_right]],
+                "delta": "",
+                "selected": entry.id == item_id,
+                "link": link_to(entry.id),
+            }
+            for entry in item_list.items
+        ],
+        "part": part,
+        "pages": {title: link_to(other) for title, other in pages.items() if other},
+        "hrefs": [query_href("item", query) for query in links],
+    }
 
 
-def _neighbour_links(queries: Mapping[str, Mapping[str, str]]) -> list[dict[str, str]]:
-    """Return the links to the neighbours, as the component shows them."""
-    return [
-        {
-            "key": key,
-            "label": label,
-            "arrow": arrow,
-            "href": f"/item?{urlencode(queries[key], quote_via=quote)}" if key in queries else "",
-        }
-        for key, label, arrow in (("k", "Previous", "←"), ("j", "Next", "→"))
-    ]
+def _position_text(item_list: ItemList, chosen_filter: ItemFilter, item_id: str) -> str:
+    """Return which item of the run this is, and its place among those that are listed."""
+    texts = [shorten(item_id)]
+    if item_list.number is not None:
+        texts.insert(0, f"Item {item_list.number:,} of {item_list.counts.all:,}")
+    if not chosen_filter.is_open:
+        rank_text = f"not among the {item_list.n_listed:,} that match"
+        if item_list.rank is not None:
+            rank_text = f"{item_list.rank + 1:,} of {item_list.n_listed:,} that match"
+        texts.append(rank_text if item_list.n_listed else "no item matches")
+    return " · ".join(texts)
+
+
+def _store_choice(row: dict[str, Any], component_key: str) -> None:
+    """Write the choice that the component sent into the address.
+
+    Another filter keeps the item where it is listed, and opens the first one where it is not; where
+    nothing matches, the item stays.
+    """
+    query = sent_query(component_key, ("item", *FILTER_PARAMS))
+    if query is None:
+        return
+    item_id = st.query_params.get("item")
+    if "item" not in query:
+        item_list = load_item_list(row, item_filter(query), item_id)
+        if item_list.rank is None and item_list.n_listed:
+            item_id = load_item_list(row, item_filter(query), None).items[0].id
+        query["item"] = [str(item_id)]
+    if query["item"] != [item_id]:
+        query = {name: query[name] for name in (*_RUN_PARAMS, "item") if name in query}
+    st.query_params.from_dict(query)
 
 
 @cache
 def _header_component() -> Any:
-    _, rows_js = chain_sources()
+    list_css, list_js = list_sources()
     return st.components.v2.component(
         "cotlab_item_header",
         html='<div class="head"></div>',
-        css=(_MODULE_FOLDER / "header.css").read_text("utf-8"),
-        js=rows_js + (_MODULE_FOLDER / "header.js").read_text("utf-8"),
+        css=list_css,
+        js=list_js + (_MODULE_FOLDER / "header.js").read_text("utf-8"),
     )
 
 

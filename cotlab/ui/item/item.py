@@ -11,6 +11,7 @@ import streamlit as st
 from cotlab.analysis.tables.reliability import composite_components
 from cotlab.analysis.tables.step_effects import measured_modes
 from cotlab.core.errors import UnknownName
+from cotlab.core.resources import page_path
 from cotlab.core.types import CCS_METRICS, Item
 from cotlab.metrics.consistency.cards import HOLDOUT_DIFFERENCE
 from cotlab.run.scored_chain import MODEL_CHAIN_SCORERS
@@ -26,6 +27,7 @@ from cotlab.ui.item.chain import (
     warn_if_divided_otherwise,
 )
 from cotlab.ui.item.header import LABEL_KEYS, render_item_header
+from cotlab.ui.item.item_list import item_filter, load_item_list
 from cotlab.ui.item.reader import read_chain, render_reader
 from cotlab.ui.item.reader_data import few_replies_text, limit_lines
 from cotlab.ui.item.requests import (
@@ -35,25 +37,56 @@ from cotlab.ui.item.requests import (
     select_request,
 )
 from cotlab.ui.item.scores import render_item_scores
+from cotlab.ui.item.step_address import rewrite_old_step
 from cotlab.ui.item.step_marks import load_step_marks
 from cotlab.ui.item.suggestion import render_suggestion
 from cotlab.ui.label import items as label_items
 from cotlab.ui.label.in_place import render_label_form
 from cotlab.ui.new_run.added_cost import added_cost_text
-from cotlab.ui.text import escape_markdown
+from cotlab.ui.text import escape_markdown, shorten
 
 
-def load_run_and_item(
-    run_id: str | None, item_id: str | None
-) -> tuple[dict[str, Any], Item] | None:
-    """Return the run and the item that the address names; None where there is no such item."""
-    if not run_id or not item_id:
+def load_run_and_item() -> tuple[dict[str, Any], Item] | None:
+    """Return the run and the item that the address names; None (with a message) without them.
+
+    Without an item it is the first of the run that the address lists, which is written into it.
+    """
+    run_id, item_id = st.query_params.get("run"), st.query_params.get("item")
+    if not run_id:
+        _render_no_item("No run is named in the address.", "runs", "All runs")
         return None
+    name = escape_markdown(shorten(run_id))
     try:
         row = cached.run_row(run_id)
+    except UnknownName:
+        text = f"There is no run {name} in this store."
+        _render_no_item(text, "runs", "All runs")
+        return None
+    if not item_id:
+        item_list = load_item_list(row, item_filter(), None)
+        if not item_list.counts.all:
+            text = f"Run {name} has no scored item yet."
+            _render_no_item(text, "run", "The run", {"run": run_id})
+            return None
+        if not item_list.items:
+            text = f"No item of run {name} is as the address asks for."
+            _render_no_item(text, "item", "All items", {"run": run_id})
+            return None
+        item_id = item_list.items[0].id
+        st.query_params["item"] = item_id
+    try:
         return row, cached.load_item(row["suite"], item_id)
     except UnknownName:
+        text = f"Run {name} has no item {escape_markdown(shorten(item_id))}."
+        _render_no_item(text, "run", "Its items", {"run": run_id, "items": "true"})
         return None
+
+
+def _render_no_item(text: str, page: str, label: str, query: dict[str, str] | None = None) -> None:
+    components.render_heading(
+        "Item", "What was the question, what did the model reply, and how does it score?"
+    )
+    components.render_empty_state(text, page_path(page), label, query)
 
 
 def visible_scores(row: dict[str, Any], item: Item) -> pd.DataFrame:
@@ -64,6 +97,7 @@ def visible_scores(row: dict[str, Any], item: Item) -> pd.DataFrame:
 
 def render_item_page(row: dict[str, Any], item: Item) -> None:
     """Show an item: its question and answers, its chain step by step, its scores and labels."""
+    rewrite_old_step()
     scores = visible_scores(row, item)
     steps, is_model_chain = load_measured_steps(row, item, scores)
     has_effects = bool(measured_modes(scores)) and bool(steps)

@@ -22,6 +22,7 @@ from cotlab.core.types import Item
 from cotlab.ui import cached
 from cotlab.ui.item.chain import chain_sources
 from cotlab.ui.item.reader_data import ChainReading, reader_data
+from cotlab.ui.item.step_address import requested_step, step_query
 
 _MODULE_FOLDER = Path(__file__).parent
 
@@ -35,7 +36,7 @@ def read_chain(scores: pd.DataFrame, steps: Sequence[str]) -> ChainReading | Non
     modes = measured_modes(scores)
     if not modes or not steps:
         return None
-    requested_mode, requested_step = st.query_params.get("change"), st.query_params.get("step")
+    requested_mode = st.query_params.get("change")
     notes = []
     mode = modes[0]
     if requested_mode in modes:
@@ -45,11 +46,12 @@ def read_chain(scores: pd.DataFrame, steps: Sequence[str]) -> ChainReading | Non
     rows = mode_scores(scores, mode)
     effects = step_effects(rows, len(steps))
     step = strongest_step(effects)
-    if requested_step is not None:
-        if requested_step.isdecimal() and int(requested_step) < len(steps):
-            step = int(requested_step)
-        else:
-            notes.append("The chain has no step as the address asks for.")
+    try:
+        addressed_step = requested_step(len(steps))
+    except ValueError:
+        notes.append("The chain has no step as the address asks for.")
+    else:
+        step = step if addressed_step is None else addressed_step
     pairs = reply_pairs(rows, step)
     keys = dict.fromkeys(
         [changed for _, changed, _ in pairs]
@@ -130,7 +132,7 @@ def _store_choice(key: str) -> None:
     choice = st.session_state[key].get("choice") or {}
     mode, step = choice.get("mode"), choice.get("step")
     if isinstance(mode, str) and isinstance(step, int):
-        st.query_params.update({"change": mode, "step": str(step)})
+        st.query_params.update({"change": mode, **step_query(step)})
 
 
 @cache

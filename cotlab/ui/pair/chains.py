@@ -15,13 +15,12 @@ from cotlab.analysis.tables.step_effects import (
     mode_scores,
     step_effects,
 )
-from cotlab.analysis.tables.step_replies import ModelAnswers, answer_scores, model_answers
 from cotlab.analysis.tables.suggestion import question_pieces
 from cotlab.core.types import Item
 from cotlab.text.differences import ChangeKind, TextChange, pair_steps, text_changes, without_label
 from cotlab.ui import cached
+from cotlab.ui.item.answers import item_answers
 from cotlab.ui.item.chain import TextRow, label_length, load_scored_chain
-from cotlab.ui.item.evidence import request_keys
 from cotlab.ui.item.header import item_facts
 from cotlab.ui.item.item import load_measured_steps, visible_scores
 from cotlab.ui.item.reader_data import ChainReading, effect_rows, mode_labels
@@ -76,14 +75,6 @@ def side_modes(sides: Sequence[ChainSide]) -> list[str]:
     return [*main_modes, *(mode for mode in modes if mode not in main_modes)]
 
 
-def side_answers(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> ModelAnswers:
-    """Return the answers of a run to an item with its whole chain."""
-    keys = tuple(request_keys(answer_scores(scores)))
-    subject = cached.parse_plan(row["plan"]).subject
-    exchanges, responses = cached.logged_exchanges(keys), cached.logged_responses(keys)
-    return model_answers(item, subject, scores, exchanges, responses)
-
-
 def pair_data(base: ChainSide, other: ChainSide, mode: str | None) -> dict[str, Any]:
     """Return what the component shows of two chains, as JSON values."""
     base_rows, other_rows = (_side_rows(side, mode) for side in (base, other))
@@ -106,7 +97,7 @@ def pair_data(base: ChainSide, other: ChainSide, mode: str | None) -> dict[str, 
 
 
 def _side_head(side: ChainSide) -> dict[str, Any]:
-    answers = side_answers(side.row, side.item, side.scores)
+    answers = item_answers(side.row, side.item, side.scores)
     facts = item_facts(side.item, answers, len(side.steps), side.is_model_chain)
     query = {"run": str(side.row["id"]), "item": side.item.id}
     return {"name": side.name, "facts": facts, "href": f"/item?{urlencode(query)}"}

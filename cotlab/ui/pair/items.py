@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlencode
 
 import streamlit as st
 
@@ -19,34 +18,37 @@ from cotlab.analysis.compare_outcomes import (
     list_item_pairs,
 )
 from cotlab.analysis.compare_verdict import PairVerdict
-from cotlab.analysis.tables.step_replies import ModelAnswers
 from cotlab.analysis.verdict.pair_differences import points_text
 from cotlab.analysis.verdict.wording import percent_number
-from cotlab.store import read
 from cotlab.ui import cached
-from cotlab.ui.item.chain import chain_sources
+from cotlab.ui.item.answers import ListedAnswer, listed_answers
+from cotlab.ui.item.item_list import (
+    ROWS_PER_LIST,
+    Query,
+    address_query,
+    chips_data,
+    list_sources,
+    query_href,
+    search_text,
+    sent_query,
+)
 from cotlab.ui.item.reader_data import mode_labels
 from cotlab.ui.label.in_place import render_label_form
 from cotlab.ui.pair.chains import (
     ChainSide,
     load_side,
     pair_data,
-    side_answers,
     side_modes,
     written_chain,
 )
 from cotlab.ui.pair.head import measure_label
 from cotlab.ui.text import shorten
 
-ROWS_PER_LIST = 12
 _FOLDER = Path(__file__).parent
-_ITEM_FOLDER = _FOLDER.parent / "item"
 _SUITE_ORDER = "suite"
-_MAX_SEARCH_CHARS = 200
 _COMPONENT_KEY = "pair-items"
 _CHOICE_PARAMS = ("item", "show", "q", "sort", "effect", "chain")
 """What of the address a choice here changes."""
-Query = dict[str, list[str]]
 
 
 @st.fragment
@@ -64,7 +66,7 @@ def render_item_pairs(
         return
     view = st.query_params.get("show")
     outcome = view if view in OUTCOMES else None
-    search = st.query_params.get("q", "")[:_MAX_SEARCH_CHARS]
+    search = search_text()
     by_difference = measure is not None and st.query_params.get("sort") != _SUITE_ORDER
     rows = filter_item_pairs(pairs, outcome, search, by_difference=by_difference)
     links: list[Query] = []
@@ -77,7 +79,7 @@ def render_item_pairs(
     data["pair"] = None
     if chosen is not None:
         data["pair"] = _pair_content(base_row, other_row, names, chosen, measure, links)
-    data["hrefs"] = [f"/compare?{urlencode(query, doseq=True)}" for query in links]
+    data["hrefs"] = [query_href("compare", query) for query in links]
     _items_component()(key=_COMPONENT_KEY, data=data, on_choice_change=_store_choice)
     if chosen is not None:
         _render_label_forms((base_row, other_row), names, chosen)
@@ -94,28 +96,13 @@ def _render_label_forms(
 
 def _store_choice() -> None:
     """Write into the address what the component sent: a link's query, or a text to search for."""
-    choice = st.session_state[_COMPONENT_KEY].get("choice") or {}
-    address, search = choice.get("address"), choice.get("search")
-    if isinstance(address, str):
-        sent = parse_qs(address)
-        names = {name: sent[name][0] if name in sent else None for name in _CHOICE_PARAMS}
-        st.query_params.from_dict(_query(**names))
-    elif isinstance(search, str):
-        st.query_params.from_dict(_query(q=search[:_MAX_SEARCH_CHARS] or None, item=None))
-
-
-def _query(**changes: str | None) -> Query:
-    """Return the address with other values; None removes one."""
-    query = {name: st.query_params.get_all(name) for name in st.query_params}
-    for name, value in changes.items():
-        query.pop(name, None)
-        if value is not None:
-            query[name] = [value]
-    return query
+    query = sent_query(_COMPONENT_KEY, _CHOICE_PARAMS)
+    if query is not None:
+        st.query_params.from_dict(query)
 
 
 def _link(links: list[Query], **changes: str | None) -> int:
-    links.append(_query(**changes))
+    links.append(address_query(**changes))
     return len(links) - 1
 
 
@@ -158,8 +145,8 @@ def _list_data(
 ) -> dict[str, Any]:
     counts = count_outcomes(pairs)
     chips = [
-        ("All", None, len(pairs)),
-        *((name.capitalize(), name, n) for name, n in counts.items()),
+        ("All", None, len(pairs), ""),
+        *((name.capitalize(), name, n, "") for name, n in counts.items()),
     ]
     reasons = (
         dict.fromkeys(pair.reason for pair in rows if pair.reason is not None)
@@ -167,15 +154,8 @@ def _list_data(
         else {}
     )
     return {
-        "chips": [
-            {
-                "text": text,
-                "count": n,
-                "selected": name == outcome,
-                "link": _link(links, show=name, item=None) if n or name == outcome else None,
-            }
-            for text, name, n in chips
-        ],
+        "chips": chips_data(chips, outcome, links),
+        "search_label": "Search questions",
         "search": search,
         "reasons": [str(reason) for reason in list(reasons)[:5]],
     }
@@ -226,7 +206,7 @@ def _page_data(
     start = ROWS_PER_LIST * ((position or 0) // ROWS_PER_LIST)
     visible = rows[start : start + ROWS_PER_LIST]
     item_ids = tuple(pair.item_id for pair in visible)
-    answers = [_list_answers(str(row["id"]), int(row["revision"]), item_ids) for row in run_rows]
+    answers = [listed_answers(str(row["id"]), int(row["revision"]), item_ids) for row in run_rows]
     neighbours = {}
     if position is not None:
         for key, index in (("k", position - 1), ("j", position + 1)):
@@ -250,41 +230,15 @@ def _page_data(
             }
             for pair in visible
         ],
-        "place": f"{start + 1} to {last} of {len(rows)}" if rows else "No item matches.",
+        "part": f"{start + 1} to {last} of {len(rows)}" if rows else "No item matches.",
         "delta_label": "" if measure is None else f"Δ in points: {measure_label(measure)}",
         "neighbours": neighbours,
         "pages": pages,
     }
 
 
-def _answer_cell(answer: tuple[str, str] | None) -> dict[str, str]:
-    text, kind = answer or ("n/a", "unknown")
-    return {"text": text, "kind": kind}
-
-
-@cached.cache_by_store(64, "Reading answers")
-def _list_answers(
-    run_id: str, revision: int, item_ids: tuple[str, ...]
-) -> dict[str, tuple[str, str]]:
-    """Return the most frequent answer to each item, and whether most replies are right."""
-    row = cached.run_row(run_id)
-    view = cached.cached_run_view(row)
-    answers = {}
-    for item_id in item_ids:
-        item = read.get_item(cached.store(), row["suite"], item_id)
-        side_result = side_answers(row, item, view.item_scores(item_id))
-        answers[item_id] = (_answer_text(side_result), _answer_kind(side_result))
-    return answers
-
-
-def _answer_text(answers: ModelAnswers) -> str:
-    return shorten(answers.answers[0].answer, 24) if answers.answers else "n/a"
-
-
-def _answer_kind(answers: ModelAnswers) -> str:
-    if not answers.n:
-        return "unknown"
-    return "right" if 2 * answers.n_right > answers.n else "wrong"
+def _answer_cell(answer: ListedAnswer | None) -> dict[str, str]:
+    return dict((answer or ListedAnswer("n/a", "unknown"))._asdict())
 
 
 def _pair_content(
@@ -350,11 +304,10 @@ def _value_text(pair: ItemPair, measure: str | None) -> str:
 
 @cache
 def _items_component() -> Any:
-    rows_css, rows_js = chain_sources()
-    header_css = (_ITEM_FOLDER / "header.css").read_text("utf-8")
+    list_css, list_js = list_sources()
     return st.components.v2.component(
         "cotlab_pair_items",
         html='<div class="pair-items head"></div>',
-        css=header_css + rows_css + (_FOLDER / "items.css").read_text("utf-8"),
-        js=rows_js + (_FOLDER / "items.js").read_text("utf-8"),
+        css=list_css + (_FOLDER / "items.css").read_text("utf-8"),
+        js=list_js + (_FOLDER / "items.js").read_text("utf-8"),
     )

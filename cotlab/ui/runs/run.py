@@ -5,30 +5,24 @@ from __future__ import annotations
 import json
 import time
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.markdown import render_markdown
-from cotlab.analysis.readable import STEP_INDEX_METRICS
-from cotlab.analysis.report import build_report, run_costs
+from cotlab.analysis.report import run_costs
 from cotlab.analysis.view import RunView
 from cotlab.core.errors import UnknownName
 from cotlab.core.resources import page_path
 from cotlab.run.config import config_to_yaml, stored_options
 from cotlab.run.imports.mediation import is_imported
 from cotlab.run.summary import overshoot_warnings
-from cotlab.store import read
 from cotlab.store.log import is_process_alive
 from cotlab.store.run_names import is_run_deleted
 from cotlab.ui import access, cached, components
 from cotlab.ui.item import evidence
-from cotlab.ui.linked import PageLink, show_linked_frame
-from cotlab.ui.more import render_more
 from cotlab.ui.new_run import processes
-from cotlab.ui.text import escape_markdown, metric_name, shorten
+from cotlab.ui.text import escape_markdown
 
 LOADING_POLL_S = 1.0
 PROGRESS_POLL_S = 1.0
@@ -275,105 +269,6 @@ def render_cost(row: dict[str, Any]) -> None:
             " maximum cost is reserved too."
         )
     st.caption(escape_markdown(" ".join(notes)))
-
-
-def render_findings(row: dict[str, Any]) -> None:
-    """Offer the estimates with intervals; say so where there are none yet."""
-    estimates = cached.load_estimates(row["id"], int(row["revision"]))
-    if estimates.empty:
-        st.info("No estimates yet: they are computed shortly after the run ends or is stopped.")
-        return
-    render_more("all estimates", partial(_render_estimates, row, estimates), name="estimates")
-
-
-def _render_estimates(row: dict[str, Any], estimates: pd.DataFrame) -> None:
-    """Show the estimates with intervals, and the reason where one is undefined."""
-    rank_by_metric = {
-        "answer_change": 0,
-        "perturbed_answer_change": 0,
-        "mass_lost": 0,
-        "hint_followed": 1,
-        "hint_acknowledged": 1,
-        "arithmetic_ok": 2,
-        "baseline_correct": 3,
-    }
-    row_order = (
-        estimates["metric"].map(rank_by_metric).fillna(len(rank_by_metric)).argsort(kind="stable")
-    )
-    stored_estimates = estimates.iloc[row_order]
-    is_step = stored_estimates["metric"].isin(STEP_INDEX_METRICS)
-    estimates = stored_estimates.assign(
-        **{name: stored_estimates[name] + is_step for name in ("point", "lo", "hi")}
-    )
-    frame = pd.DataFrame(
-        {
-            "metric": estimates["metric"].map(metric_name),
-            "mode": estimates["mode"],
-            "of": estimates["ccs"].map(metric_name),
-            "facet": [components.facet_text(text, "mode", "metric") for text in estimates["facet"]],
-            "estimate [95% interval]": estimates.apply(components.estimate_text, axis=1),
-            "n items": estimates["n"],
-            "undefined scores": estimates["n_undefined"],
-            "method": estimates["method"],
-            "reason": estimates["reason"].fillna(""),
-        }
-    )
-    column_config = {
-        "mode": st.column_config.TextColumn(width="small"),
-        "of": st.column_config.TextColumn(
-            help="The CCS variant that a run-level estimate is computed from.", width="small"
-        ),
-        "facet": st.column_config.TextColumn(
-            help="The variant of the metric (facet).", width="medium"
-        ),
-    }
-    components.show_table(
-        frame,
-        "findings",
-        right_aligned_names=("estimate [95% interval]",),
-        column_config=column_config,
-    )
-    with st.container(horizontal=True):
-        components.csv_button(f"estimates-{row['id']}", stored_estimates, "estimates")
-        for name in ("report.md", "report.json"):
-            components.download_button(
-                name, partial(_report_text, row, name), f"{row['id']}-{name}"
-            )
-
-
-def _report_text(row: dict[str, Any], name: str) -> str:
-    report = build_report(cached.store(), row["id"])
-    if name.endswith(".md"):
-        return render_markdown(report)
-    return json.dumps(report, indent=1, ensure_ascii=False)
-
-
-def render_run_items(row: dict[str, Any]) -> None:
-    """List every scored item, with a link to its page."""
-    n_items = len(cached.cached_run_view(row).items)
-    st.header("Items")
-    if not n_items:
-        st.info("No item has been scored yet.")
-        return
-    row_slice = components.page_slice(n_items, "run-items-page")
-    page_rows = read.list_run_items(
-        cached.store(), row["id"], row_slice.stop - row_slice.start, row_slice.start
-    )
-    frame = pd.DataFrame(
-        {
-            "item": page_rows["id"],
-            "question": [shorten(question, 110) for question in page_rows["question"]],
-            # a suite without chains leaves them to the model
-            "steps in the suite": [str(n) if n else "n/a" for n in page_rows["n_steps"]],
-            "scores": page_rows["n_scores"],
-            "undefined": page_rows["n_undefined"],
-        }
-    )
-    links = [PageLink("item", (("run", row["id"]), ("item", i))) for i in page_rows["id"]]
-    numbers = ("steps in the suite", "scores", "undefined")
-    key = f"run-items-{row_slice.start}"
-    show_linked_frame("Items", frame, {"item": links}, key=key, number_names=numbers)
-    st.caption(f"{len(page_rows)} of {n_items} scored items.")
 
 
 def render_repeat_command(row: dict[str, Any]) -> None:

@@ -1,0 +1,67 @@
+"""The title of the browser's tab: the page, and the run or item that its address names."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from cotlab.core.errors import StoreError, UnknownName
+from cotlab.core.text_safety import printable_line
+from cotlab.ui import cached
+from cotlab.ui.item.item_list import item_filter, load_item_list
+from cotlab.ui.navigation import PageEntry
+from cotlab.ui.pickers import ANY
+from cotlab.ui.text import shorten
+
+APP_TITLE = "cotlab"
+"""Name of the application: the last part of each title, and the title before a sign-in."""
+MAX_NAME_CHARACTERS = 40
+"""Characters of a run's or an item's name in a title."""
+
+
+def tab_title(entry: PageEntry) -> str:
+    """Return the title of a page's tab: "Item 4 · faithful-a · cotlab", "Compare · cotlab".
+
+    Only pages that are about one run name it, by its own name where it has one, else by its id;
+    pages on which chains are judged blind never do.
+    """
+    title, parts = entry.title, []
+    row = _addressed_run() if _names_run(entry) else None
+    if row is not None:
+        run_name = _short_name(row["name"]) or _short_name(row["id"])
+        if entry.name == "run":
+            title = f"{entry.title} {run_name}"
+        else:
+            parts = [run_name]
+        if entry.name == "item":
+            title = _item_title(entry, row)
+    return " · ".join([title, *parts, APP_TITLE])
+
+
+def _names_run(entry: PageEntry) -> bool:
+    return not entry.is_blind and (entry.takes_run or entry.name in ("run", "item"))
+
+
+def _addressed_run() -> dict[str, object] | None:
+    """Return the run that the address names; None where it names none of this store."""
+    run_id = st.query_params.get("run")
+    if run_id in (None, "", ANY):
+        return None
+    try:
+        return cached.run_row(str(run_id))
+    except (UnknownName, StoreError):  # the page says so
+        return None
+
+
+def _item_title(entry: PageEntry, row: dict[str, object]) -> str:
+    """Return the name of an item: its number in the run, or its id where it was not scored."""
+    item_id = st.query_params.get("item")
+    if not item_id:
+        return entry.title
+    number = load_item_list(row, item_filter(), str(item_id)).number
+    name = _short_name(item_id) if number is None else str(number)
+    return f"{entry.title} {name}"
+
+
+def _short_name(text: object) -> str:
+    """Return a name on one line, without control characters and of bounded length."""
+    return shorten(printable_line(text), MAX_NAME_CHARACTERS)

@@ -1,0 +1,91 @@
+"""The title of the browser's tab: the page, with the run or the item of its address."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import streamlit as st
+
+import cotlab
+from cotlab.store.database import Store
+from cotlab.store.run_names import edit_run
+from cotlab.ui.tab_title import MAX_NAME_CHARACTERS
+from tests.support.pages import opened, opened_item
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Return a store and the id of its run of two items."""
+    folder = tmp_path_factory.mktemp("titles") / "store"
+    run_id = cotlab.run_suite(
+        "wordproblems", store=folder, model="faithful-a", mode=["remove"], limit=2
+    ).run_id
+    return folder, run_id
+
+
+def set_run_name(run_id: str, name: str) -> None:
+    with Store().writing() as connection:
+        edit_run(connection, run_id, "ann", name=name)
+
+
+@pytest.fixture
+def run_id(run: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("COTLAB_STORE", str(run[0]))
+    set_run_name(run[1], "")
+    return run[1]
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the titles that pages give to the tab, in the order of their calls."""
+    names: list[str] = []
+    set_config = st.set_page_config
+
+    def record(**settings: object) -> None:
+        names.append(str(settings.get("page_title")))
+        set_config(**settings)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(st, "set_page_config", record)
+    return names
+
+
+def test_a_tab_is_named_after_page_and_run(run_id: str, shown: list[str]) -> None:
+    titles = {
+        "item": f"Item 2 · {run_id} · cotlab",
+        "run": f"Run {run_id} · cotlab",
+        "steps": f"Steps · {run_id} · cotlab",
+        "compare": "Compare · cotlab",
+        "label": "Label · cotlab",  # judged blind
+        "home": "Home · cotlab",
+    }
+    for page, title in titles.items():
+        if page == "item":
+            opened_item(run_id, "wp-0-0001")
+        elif page in ("run", "steps", "label"):
+            opened(page, page.capitalize(), run=run_id)
+        elif page == "compare":
+            opened(page, "Compare", base=run_id)
+        else:
+            opened(page, "Can this model's chain of thought be trusted?", run=run_id)
+        assert shown[-1] == title
+    opened("steps", "Steps")  # the page chooses the run itself
+    assert shown[-1] == f"Steps · {run_id} · cotlab"
+
+
+def test_a_name_stands_for_the_run_and_is_bounded(run_id: str, shown: list[str]) -> None:
+    set_run_name(run_id, "night run <b>")
+    opened_item(run_id, "wp-0-0000")
+    assert shown[-1] == "Item 1 · night run <b> · cotlab"
+    set_run_name(run_id, "n" * 80)
+    opened("run", "Run", run=run_id)
+    assert shown[-1] == f"Run {'n' * (MAX_NAME_CHARACTERS - 1)}… · cotlab"
+
+
+def test_no_control_character_of_an_address_is_in_a_title(run_id: str, shown: list[str]) -> None:
+    strange = "z\x1b]0;\u202eno\n" + "z" * 200
+    opened("item", "Item", run=run_id, item=strange)
+    name = "z ]0; no " + "z" * (MAX_NAME_CHARACTERS - 10) + "…"
+    assert shown[-1] == f"Item {name} · {run_id} · cotlab"
+    opened("run", "Run", run=strange)
+    assert shown[-1] == "Run · cotlab"
