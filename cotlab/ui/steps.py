@@ -9,9 +9,8 @@ import streamlit as st
 
 from cotlab.analysis.tables.declare import FigureChoice, MissingFigure
 from cotlab.analysis.tables.run import run_ccs_metrics
-from cotlab.analysis.tables.step_effects import MAIN_MODES
 from cotlab.core.resources import page_path
-from cotlab.core.types import CCS_METRICS, Item
+from cotlab.core.types import CCS_METRICS, MODE_ORDER, Item
 from cotlab.store import read
 from cotlab.ui import cached, charts, components
 from cotlab.ui.address import bind_choice
@@ -24,7 +23,7 @@ CHAIN_TAB_LABEL = ITEM_VIEWS["steps"]
 
 
 def select_ccs_metric(row: dict[str, Any]) -> str:
-    """Choose the variant of CCS."""
+    """Choose the variant of CCS, the one that Validation speaks for most by default."""
     metrics = run_ccs_metrics(cached.cached_run_view(row)) or list(CCS_METRICS)
     metric: str = st.selectbox("CCS", metrics, **bind_choice("metric", metrics))
     components.show_card(metric)
@@ -33,12 +32,8 @@ def select_ccs_metric(row: dict[str, Any]) -> str:
 
 def select_mode(row: dict[str, Any]) -> str:
     """Choose the ablation mode for one chain, the one that tells most by default."""
-    modes = sorted(_ablation_params(row)["modes"], key=_mode_rank)
+    modes = sorted(_ablation_params(row)["modes"], key=MODE_ORDER.index)
     return str(st.selectbox("Mode", modes, **bind_choice("mode", modes)))
-
-
-def _mode_rank(mode: str) -> int:
-    return MAIN_MODES.index(mode) if mode in MAIN_MODES else len(MAIN_MODES)
 
 
 def _ablation_params(row: dict[str, Any]) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ import pandas as pd
 
 from cotlab.analysis.tables import mediation, reliability
 from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
+from cotlab.analysis.verdict.headlines import order_by_validation
 from cotlab.analysis.view import RunView, position_estimates, with_facet_columns
 from cotlab.core.types import CCS_METRICS
 from cotlab.figures.mediation import metric_label
@@ -30,8 +31,9 @@ def missing_scorer_reason(scorer: str) -> MissingFigure:
 
 
 def run_ccs_metrics(view: RunView) -> list[str]:
-    """Return the step metrics of the run that can serve as a CCS."""
-    return [metric for metric in CCS_METRICS if metric in view.metrics]
+    """Return the step metrics of the run that can serve as a CCS, the best validated first."""
+    metrics = [metric for metric in CCS_METRICS if metric in view.metrics]
+    return order_by_validation(metrics, view.store.folder)
 
 
 def _positions_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
