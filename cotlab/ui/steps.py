@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from cotlab.analysis.tables.declare import FigureChoice, MissingFigure
-from cotlab.analysis.tables.run import run_ccs_metrics
+from cotlab.analysis.tables.run import absent_modes_note, modes_note, run_ccs_metrics
 from cotlab.core.resources import page_path
 from cotlab.core.types import CCS_METRICS, MODE_ORDER, Item
 from cotlab.store import read
@@ -48,7 +48,7 @@ def render_ccs_by_position(row: dict[str, Any], metric: str) -> None:
     if isinstance(result, MissingFigure):
         st.info("No step has been scored yet.")
         return
-    note = "n is the number of items that have that step."
+    note = f"n is the number of items that have that step. {result.note}".strip()
     charts.show_run_figure("ccs_by_position", result.table, "positions", row, note, choice=choice)
 
 
@@ -58,7 +58,7 @@ def render_mode_comparison(row: dict[str, Any]) -> None:
     mode_estimates = estimates[estimates["metric"].isin(CCS_METRICS)]
     if mode_estimates.empty or mode_estimates["mode"].nunique() < 2:
         return
-    note = "Mean over items of each item's mean CCS."
+    note = modes_note(cached.cached_run_view(row))
     charts.show_run_figure("modes_by_metric", mode_estimates, "modes", row, note)
 
 
@@ -77,7 +77,8 @@ def render_redundancy(row: dict[str, Any], metric: str) -> None:
     note = (
         f"A step is without effect (redundant) where its CCS ({metric}) is below"
         f" {_ablation_params(row)['ccs_threshold']:g}."
-    )
+        f" {absent_modes_note(cached.cached_run_view(row), [metric])}"
+    ).strip()
     charts.show_run_figure(
         "rrr_by_mode", table, "rrr", row, note, choice=FigureChoice(metric=metric)
     )

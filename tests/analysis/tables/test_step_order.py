@@ -1,4 +1,4 @@
-"""Which step metric and mode come first."""
+"""Which step metric and mode come first, and what a mode has no score of."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from cotlab.analysis.tables.catalogue import make_figure_table
 from cotlab.analysis.tables.declare import FigureChoice, FigureData
-from cotlab.analysis.tables.run import run_ccs_metrics
+from cotlab.analysis.tables.run import absent_modes_note, run_ccs_metrics
 from cotlab.analysis.verdict.headlines import order_by_validation
 from cotlab.analysis.view import RunView
 from cotlab.core.types import CCS_METRICS
@@ -67,3 +67,21 @@ def test_the_order_is_that_of_the_validation_report(tmp_path: Path) -> None:
         "token_delta",
         "kl_divergence",
     ]
+
+
+def test_a_mode_without_scores_of_a_metric_is_named(views: dict[str, RunView]) -> None:
+    reason = (
+        "the model writes the rest of the chain anew, so there is no reply to compare word by word"
+        " or token by token."
+    )
+    for metric, name in (("token_delta", "token delta"), ("kl_divergence", "KL divergence")):
+        for figure in ("ccs_by_position", "rrr_by_mode"):
+            data = make_figure_table(views["three"], figure, FigureChoice(metric=metric))
+            if isinstance(data, FigureData):
+                assert data.note.endswith(f"corrupt has no {name}: {reason}")
+    for metric in ("answer_change", "accuracy_delta"):
+        assert absent_modes_note(views["three"], [metric]) == ""
+    assert absent_modes_note(views["one"], CCS_METRICS) == ""
+    modes = make_figure_table(views["three"], "modes_by_metric", FigureChoice())
+    if isinstance(modes, FigureData):
+        assert "corrupt has no token delta, KL divergence, total variation" in modes.note
