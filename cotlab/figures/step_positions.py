@@ -22,9 +22,9 @@ from cotlab.figures.step_series import (
     column_names,
     count_text_at,
     draw_all_series,
-    metric_label,
     position_marks,
     set_effect_axis,
+    step_metric_label,
     unit_text,
 )
 
@@ -67,7 +67,7 @@ def _title(metrics: Sequence[str]) -> str:
     """Return what is drawn, in plain words where there is one known metric."""
     if len(metrics) == 1 and metrics[0] in _TITLES:
         return _TITLES[metrics[0]]
-    return f"{_effect_name(metrics)} by step: mean {' and '.join(map(metric_label, metrics))}"
+    return f"{_effect_name(metrics)} by step: mean {' and '.join(map(step_metric_label, metrics))}"
 
 
 def _effect_name(metrics: Sequence[str]) -> str:
@@ -82,7 +82,7 @@ def _series_marks(
 
     def series_name(row: Row) -> str:
         mode = str(row["mode"])
-        return f"{mode}, {metric_label(row['metric'])}" if len(metrics) > 1 else mode
+        return f"{mode}, {step_metric_label(row['metric'])}" if len(metrics) > 1 else mode
 
     def position(row: Row) -> tuple[int, str]:
         step = int(row["step"])

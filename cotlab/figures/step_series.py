@@ -25,7 +25,7 @@ _METRIC_UNITS = {
 }
 
 
-def metric_label(metric: object) -> str:
+def step_metric_label(metric: object) -> str:
     """Return the display name of a metric."""
     return str(metric).replace("_", " ").replace("kl ", "KL ")
 
@@ -39,7 +39,7 @@ def unit_text(metrics: Sequence[str]) -> str:
     if len(units) == 1:
         return units.pop()
     other_units = [
-        f"{metric_label(metric)}: {_METRIC_UNITS[metric]}"
+        f"{step_metric_label(metric)}: {_METRIC_UNITS[metric]}"
         for metric in metrics
         if metric in _METRIC_UNITS
     ]

@@ -39,9 +39,9 @@ from cotlab.figures.step_series import (
     column_names,
     count_text_at,
     draw_all_series,
-    metric_label,
     position_marks,
     set_effect_axis,
+    step_metric_label,
     unit_text,
 )
 
@@ -62,10 +62,10 @@ def modes_by_metric(table: pd.DataFrame) -> Any:
     rows = table_records(table)
     metrics = column_names(rows, "metric", METRIC_ORDER)
     modes = column_names(rows, "mode", MODE_ORDER)
-    metric_labels = tuple(map(metric_label, METRIC_ORDER))
+    metric_labels = tuple(map(step_metric_label, METRIC_ORDER))
     marks = position_marks(
         rows,
-        lambda row: metric_label(row["metric"]),
+        lambda row: step_metric_label(row["metric"]),
         metric_labels,
         lambda row: (modes.index(row["mode"]), str(row["mode"])),
     )

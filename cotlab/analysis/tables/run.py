@@ -13,7 +13,7 @@ from cotlab.analysis.view import RunView, position_estimates, with_facet_columns
 from cotlab.core.types import CCS_METRICS, MODE_ORDER
 from cotlab.figures.mediation import metric_label
 from cotlab.figures.robustness import MEASURE_NAMES
-from cotlab.figures.step_series import metric_label as step_metric_label
+from cotlab.figures.step_series import step_metric_label
 from cotlab.figures.style import truncate_text
 from cotlab.reliability.policy import DEFAULT_DOMAIN
 from cotlab.reliability.volumes import threshold_points
