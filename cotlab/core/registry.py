@@ -117,7 +117,8 @@ SCORERS = Registry(
     "cotlab.scorers",
 )
 _FIGURES_BY_MODULE = {
-    "steps": ("ccs_by_position", "ccs_ranking", "modes_by_metric", "rrr_by_mode"),
+    "step_positions": ("ccs_by_position",),
+    "steps": ("ccs_ranking", "modes_by_metric", "rrr_by_mode"),
     "chains": ("entropy_by_step", "chain_lengths", "verification_links"),
     "mediation": (
         "cmi_density",

@@ -23,7 +23,10 @@ no mean over items."""
 Facet = tuple[tuple[str, str], ...]
 """Sorted (name, value) pairs that distinguish scores of one metric: mode, source, perturbation."""
 ABLATION_MODES = ("remove", "truncate", "corrupt", "paraphrase", "filler")
-"""Ways to ablate a step, in the order in which figures show them."""
+"""Ways to ablate a step; figures give them their colours in this order."""
+MODE_ORDER = ("corrupt", "paraphrase", "remove", "truncate", "filler")
+"""The same in the order in which pages and figures show them: the one that tells most, its control,
+and removal, which a later step may make up for."""
 CCS_METRICS = ("accuracy_delta", "answer_change", "token_delta", "kl_divergence", "total_variation")
 """Metrics of the causal contribution of a step, in the order in which figures show them."""
 DISTRIBUTION_METRICS = ("kl_divergence", "kl_nats", "total_variation", "topk_rest")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import io
 import re
 import zipfile
@@ -21,11 +20,11 @@ from cotlab.export.recipe import FigureRecipe, recipe_to_json
 from cotlab.figures import style
 from cotlab.figures.presets import PRESETS, FigurePreset
 from cotlab.figures.printed import printed_figure, web_page
+from cotlab.figures.text_width import strip_markup
 
 EXPORT_FORMATS = ("pdf", "svg", "png", "html")
 IMAGE_FORMATS: tuple[ImageFormat, ...] = ("pdf", "svg", "png")
 """Formats that a Chrome draws."""
-_MARKUP_TAG_RE = re.compile(r"<[^>]*>")
 _PAPER_WORDS = {
     "on hover and in the data": "in the data",
     "; hover on a number for the reason": "; reasons are in the data",
@@ -101,11 +100,6 @@ def adapt_to_paper(text: str) -> str:
 
 def _add_full_stop(sentence: str) -> str:
     return sentence if not sentence or sentence[-1] in ".!?" else f"{sentence}."
-
-
-def strip_markup(text: str) -> str:
-    """Text of a figure without its markup."""
-    return " ".join(html.unescape(_MARKUP_TAG_RE.sub(" ", text)).split())
 
 
 def _describe_counts(table: pd.DataFrame) -> Iterator[str]:

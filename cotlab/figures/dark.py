@@ -20,8 +20,15 @@ DARK_COLOURS: Mapping[str, str] = {
 }
 """Colour of the white card → colour in its place on a dark one."""
 DARK_MISSING_COLOUR, _DARK_HATCH_COLOUR = "#35332f", "#57534c"
-_LAYOUT_COLOURS = {**DARK_COLOURS, style.MISSING_COLOUR: DARK_MISSING_COLOUR}
-_TRACE_COLOURS = {**DARK_COLOURS, style.BLACK: "#ffffff"}
+# Blue is faint on a dark card (3.5; sky blue has 7.8): the two change places, as in the dark
+# palette of `.streamlit/config.toml`, so that all categories keep a colour of their own.
+_SWAPPED_COLOURS = {style.BLUE: style.SKY, style.SKY: style.BLUE}
+_LAYOUT_COLOURS = {
+    **DARK_COLOURS,
+    **_SWAPPED_COLOURS,
+    style.MISSING_COLOUR: DARK_MISSING_COLOUR,
+}
+_TRACE_COLOURS = {**DARK_COLOURS, **_SWAPPED_COLOURS, style.BLACK: "#ffffff"}
 _TRANSLUCENT_COLOURS = {
     "rgba(255, 255, 255, ": "rgba(23, 22, 20, ",
     "rgba(0, 0, 0, ": "rgba(255, 255, 255, ",
@@ -94,5 +101,9 @@ def _replace_colours(value: Any, colours: Mapping[str, str], key: str = "") -> A
             if value.startswith(start):
                 return dark_start + value.removeprefix(start)
         if faint := _FAINT_COLOUR_RE.fullmatch(value):
-            return f"{faint[1]}{min(_MAX_FAINT_OPACITY, 2 * float(faint[2])):g})"
+            opacity = min(_MAX_FAINT_OPACITY, 2 * float(faint[2]))
+            for colour, dark_colour in _SWAPPED_COLOURS.items():
+                if value == style.with_opacity(colour, float(faint[2])):
+                    return style.with_opacity(dark_colour, opacity)
+            return f"{faint[1]}{opacity:g})"
     return value

@@ -91,7 +91,9 @@ def draw_series(
     in_legend : bool
         Whether the legend names the series.
     is_joined : bool
-        Whether a faint line joins the points, with a gap at undefined ones.
+        Whether a faint line joins the points, with a gap at undefined ones: only where they are a
+        curve over an axis of numbers, such as a threshold. At categories, steps, layers and shares
+        series stand side by side, so a line would have a slope that nothing has.
     is_upright : bool
         Whether values are on y; else they are on x, and undefined marks are left to the caller.
     """

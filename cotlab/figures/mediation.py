@@ -153,7 +153,6 @@ def _draw_by_share(
             category_style,
             unit=unit,
             in_legend=len(style_by_source) > 1,
-            is_joined=True,
         )
         marks += source_marks
     fig.update_xaxes(
@@ -210,7 +209,7 @@ def layer_profile(table: pd.DataFrame) -> Any:
         ]
         metric_marks.sort(key=lambda mark: mark.x)
         category_style = style.CategoryStyle(style.PALETTE[i], style.SYMBOLS[i])
-        draw_series(fig, metric_marks, category_style, in_legend=True, is_joined=True)
+        draw_series(fig, metric_marks, category_style, in_legend=True)
         marks += metric_marks
     if layers:
         tick_interval = max(1, -(-len(layers) // 14))

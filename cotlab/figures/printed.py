@@ -24,6 +24,7 @@ from cotlab.figures.panel_heads import (
 )
 from cotlab.figures.presets import PT_PER_PX, FigurePreset
 from cotlab.figures.rasters import convert_to_vectors
+from cotlab.figures.text_width import wrap_to_width
 
 MIN_TEXT_PT = 7.0
 """Smallest text size of a printed figure."""
@@ -91,10 +92,7 @@ def printed_figure(figure: Any, preset: FigurePreset) -> Any:
     )
     figure_meta = layout.get("meta") or {}
     title = str(figure_meta.get("title", "")) if preset.has_title else ""
-    title_lines = style.wrap_title(
-        title,
-        max(20, int((width - 20 * scale) / (LETTER_WIDTH * 1.08 * title_size_px(scale)))),
-    )
+    title_lines = wrap_to_width(title, width - 12 * scale, title_size_px(scale), is_bold=True)
     line_height = 1.25 * title_size_px(scale)
     top_margin = (line_height * len(title_lines) + 14 * scale) if title_lines else 14 * scale
     top_margin += head_height_px(fig)
@@ -129,6 +127,17 @@ def printed_figure(figure: Any, preset: FigurePreset) -> Any:
     _wrap_labels(fig, width, min_text_px)
     # plotly places a title by its first line: hence the padding of a title of several lines
     return grey_figure(fig) if preset.is_grey else fig
+
+
+def without_title(figure: Any) -> Any:
+    """Return a copy of a figure without title, subtitle and their room: a page shows them as text.
+
+    ``layout.meta`` keeps both.
+    """
+    fig = go.Figure(figure)
+    top_margin = 24 + head_height_px(fig)
+    height = float(fig.layout.height) - float(fig.layout.margin.t) + top_margin
+    return fig.update_layout(title={"text": ""}, margin={"t": top_margin}, height=round(height))
 
 
 def _wrap_labels(fig: Any, figure_width: float, min_text_px: float) -> None:

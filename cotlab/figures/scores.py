@@ -320,6 +320,7 @@ def threshold_volumes(table: pd.DataFrame) -> Any:
             (index - (len(rows_by_group) - 1) / 2) * 0.008,
         )
         defined_marks = [mark for mark in marks if mark.point is not None]
+        # a curve: the share is a function of the threshold
         draw_series(fig, defined_marks, category_style, in_legend=True, is_joined=True)
         all_marks += marks
     fig.update_xaxes(range=[-0.04, 1.04], tickvals=[i / 10 for i in range(11)])

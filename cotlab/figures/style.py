@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 from plotly.colors import sequential
 
 from cotlab.core.text_safety import escape_plotly
+from cotlab.figures.text_width import wrap_to_width
 
 # Okabe and Ito (2008), "Color Universal Design": distinguishable under every common
 # colour-vision deficiency.
@@ -53,7 +54,7 @@ FONT_FAMILY = "Arial, Helvetica, Liberation Sans, sans-serif"
 TITLE_SIZE, TEXT_SIZE, SMALL_TEXT_SIZE = 15, 13, 11
 """Pixels; a printed page has 0.75 pt per pixel, so the smallest is 8.25 pt."""
 
-_MAX_TITLE_CHARS, _MAX_SUBTITLE_CHARS = 56, 76
+_TITLE_WIDTH_PX = 672  # px: the width of a figure that plotly gives none, less its edges
 _LINE_HEIGHT_PX = 16  # px from line to line of the title and the subtitle
 escape = escape_plotly
 """Escape text from data; see `cotlab.core.text_safety.escape_plotly`."""
@@ -230,7 +231,8 @@ def apply_style(
     title : str
         What is drawn, with its unit.
     subtitle : str or sequence of str
-        Paragraphs about n, method and thresholds; broken into lines for a width of 540 px.
+        Paragraphs about n, method and thresholds, broken at their drawn width for a figure of
+        700 px; a page shows title and subtitle as its own text instead (`without_title`).
     x, y : str
         Axis titles. All texts may have markup; the caller escapes text from data.
     height : int, pixels
@@ -244,9 +246,11 @@ def apply_style(
         ``fig``; ``layout.meta`` has title, subtitle and height as given.
     """
     paragraphs = [subtitle] if isinstance(subtitle, str) else list(subtitle)
-    title_lines = wrap_title(title, _MAX_TITLE_CHARS)
+    title_lines = wrap_to_width(title, _TITLE_WIDTH_PX, TITLE_SIZE, is_bold=True)
     subtitle_lines = [
-        line for paragraph in paragraphs for line in wrap_title(paragraph, _MAX_SUBTITLE_CHARS)
+        line
+        for paragraph in paragraphs
+        for line in wrap_to_width(paragraph, _TITLE_WIDTH_PX, SMALL_TEXT_SIZE + 1)
     ]
     lines = [
         f'<span style="font-size: {TITLE_SIZE}px; color: {TEXT_COLOUR}"><b>{line}</b></span>'

@@ -112,6 +112,7 @@ def threshold_sweep(table: pd.DataFrame) -> Any:
     for k, (name, category_style) in enumerate(style.category_styles(rows_by_group).items()):
         first_row = rows_by_group[name][0]
         label = f"{style.truncate_text(name, 28)} (n = {int_value(first_row, 'n')})"
+        # a curve: the rate is a function of the threshold, which is a number, and the offset lies
         # within the step of a threshold
         x_offset = (k - (n_groups - 1) / 2) * min(0.008, 0.04 / n_groups)
         marks = threshold_marks(rows_by_group[name], label, x_offset)

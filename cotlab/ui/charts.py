@@ -11,8 +11,10 @@ import streamlit as st
 from cotlab.analysis.tables.declare import DEFAULT_CHOICE, FigureChoice
 from cotlab.core.registry import FIGURES
 from cotlab.core.resources import page_path
+from cotlab.figures.text_width import strip_markup
 from cotlab.ui.components import csv_button
 from cotlab.ui.figure_cache import cached_figure
+from cotlab.ui.text import escape_markdown
 
 EvidenceLink = tuple[str, dict[str, str]]
 """Page and query of a link to what a figure is computed from."""
@@ -33,6 +35,17 @@ class PaperFigure(NamedTuple):
     def query(self) -> dict[str, str]:
         """Return the query of its address on the page Figures."""
         return {"run": self.run, "figure": self.name, **self.choice.as_dict()}
+
+
+def show_title(figure: Any) -> None:
+    """Show title and subtitle of a figure as text, so that they have lines of the page's width."""
+    title = strip_markup(figure.layout.meta["title"])
+    notes = [strip_markup(paragraph) for paragraph in figure.layout.meta["subtitle"]]
+    with st.container(gap=None):
+        if title:
+            st.markdown(f"**{escape_markdown(title)}**")
+        if any(notes):
+            st.caption("  \n".join(escape_markdown(note) for note in notes if note))
 
 
 def show_figure(
@@ -71,8 +84,10 @@ def show_figure(
         if points and on_click is not None and points[0].get("customdata"):
             on_click(points[0]["customdata"])
 
+    figure = cached_figure(name, table)
+    show_title(figure)
     st.plotly_chart(
-        cached_figure(name, table),
+        figure,
         theme=None,
         key=widget_key,
         config={"displaylogo": False, "displayModeBar": False},

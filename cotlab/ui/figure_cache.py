@@ -11,6 +11,7 @@ import streamlit as st
 
 from cotlab.core.registry import FIGURES
 from cotlab.figures.dark import dark_figure
+from cotlab.figures.printed import without_title
 
 MAX_CACHED_FIGURES = 128
 """Most figures that a server keeps."""
@@ -18,6 +19,9 @@ MAX_CACHED_FIGURES = 128
 
 def cached_figure(name: str, table: pd.DataFrame) -> Any:
     """Return a registered figure of a table in the reader's theme; no caller may change it.
+
+    It has no title: `charts.show_title` shows that as text, which the browser breaks at the width
+    that there is. ``layout.meta`` has it.
 
     Most of a repeated view was drawing: a figure is a function of its table alone, so the same
     table and theme give the same figure.
@@ -28,5 +32,5 @@ def cached_figure(name: str, table: pd.DataFrame) -> Any:
 
 @st.cache_resource(show_spinner=False, max_entries=MAX_CACHED_FIGURES)
 def _figure_of_table(name: str, digest: str, is_dark: bool, _table: pd.DataFrame) -> Any:
-    figure = FIGURES[name](_table)
+    figure = without_title(FIGURES[name](_table))
     return dark_figure(figure) if is_dark else figure

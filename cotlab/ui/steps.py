@@ -8,10 +8,9 @@ from typing import Any
 import streamlit as st
 
 from cotlab.analysis.tables.declare import FigureChoice, MissingFigure
-from cotlab.analysis.tables.run import run_ccs_metrics
-from cotlab.analysis.tables.step_effects import MAIN_MODES
+from cotlab.analysis.tables.run import absent_modes_note, modes_note, run_ccs_metrics
 from cotlab.core.resources import page_path
-from cotlab.core.types import CCS_METRICS, Item
+from cotlab.core.types import CCS_METRICS, MODE_ORDER, Item
 from cotlab.store import read
 from cotlab.ui import cached, charts, components
 from cotlab.ui.address import bind_choice
@@ -25,7 +24,7 @@ CHAIN_TAB_LABEL = ITEM_VIEWS["steps"]
 
 
 def select_ccs_metric(row: dict[str, Any]) -> str:
-    """Choose the variant of CCS."""
+    """Choose the variant of CCS, the one that Validation speaks for most by default."""
     metrics = run_ccs_metrics(cached.cached_run_view(row)) or list(CCS_METRICS)
     metric: str = st.selectbox("CCS", metrics, **bind_choice("metric", metrics))
     components.show_card(metric)
@@ -34,12 +33,8 @@ def select_ccs_metric(row: dict[str, Any]) -> str:
 
 def select_mode(row: dict[str, Any]) -> str:
     """Choose the ablation mode for one chain, the one that tells most by default."""
-    modes = sorted(_ablation_params(row)["modes"], key=_mode_rank)
+    modes = sorted(_ablation_params(row)["modes"], key=MODE_ORDER.index)
     return str(st.selectbox("Mode", modes, **bind_choice("mode", modes)))
-
-
-def _mode_rank(mode: str) -> int:
-    return MAIN_MODES.index(mode) if mode in MAIN_MODES else len(MAIN_MODES)
 
 
 def _ablation_params(row: dict[str, Any]) -> Mapping[str, Any]:
@@ -54,7 +49,7 @@ def render_ccs_by_position(row: dict[str, Any], metric: str) -> None:
     if isinstance(result, MissingFigure):
         st.info("No step has been scored yet.")
         return
-    note = "n is the number of items that have that step."
+    note = f"n is the number of items that have that step. {result.note}".strip()
     charts.show_run_figure("ccs_by_position", result.table, "positions", row, note, choice=choice)
 
 
@@ -64,7 +59,7 @@ def render_mode_comparison(row: dict[str, Any]) -> None:
     mode_estimates = estimates[estimates["metric"].isin(CCS_METRICS)]
     if mode_estimates.empty or mode_estimates["mode"].nunique() < 2:
         return
-    note = "Mean over items of each item's mean CCS."
+    note = modes_note(cached.cached_run_view(row))
     charts.show_run_figure("modes_by_metric", mode_estimates, "modes", row, note)
 
 
@@ -83,7 +78,8 @@ def render_redundancy(row: dict[str, Any], metric: str) -> None:
     note = (
         f"A step is without effect (redundant) where its CCS ({metric}) is below"
         f" {_ablation_params(row)['ccs_threshold']:g}."
-    )
+        f" {absent_modes_note(cached.cached_run_view(row), [metric])}"
+    ).strip()
     charts.show_run_figure(
         "rrr_by_mode", table, "rrr", row, note, choice=FigureChoice(metric=metric)
     )

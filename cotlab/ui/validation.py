@@ -163,8 +163,10 @@ def render_gallery(latest_report: ReportJson, metrics: list[str]) -> None:
         for metric in metrics:
             with st.container(width=MIN_FIGURE_PX):
                 table = doses_table(metric, latest_report["metrics"][metric])
+                figure = cached_figure("validation_doses", table)
+                charts.show_title(figure)
                 st.plotly_chart(
-                    cached_figure("validation_doses", table),
+                    figure,
                     theme=None,
                     key=f"gallery-{metric}",
                     config={"displayModeBar": False},

@@ -231,7 +231,7 @@ def test_positions_have_one_interval_on_the_page_in_the_report_and_in_the_figure
     folder: Path, drawn: list[Drawn]
 ) -> None:
     report = report_of(folder, "steps")
-    opened("steps", "Steps", run="steps")
+    opened("steps", "Steps", run="steps", metric=report["metric"])
     (page_table,) = [table for name, table, _ in drawn if name == "ccs_by_position"]
     view = RunView.read(Store(folder), "steps")
     figure = make_figure_table(view, "ccs_by_position", FigureChoice(metric=report["metric"]))

@@ -25,6 +25,43 @@ pytestmark = [
 SCORERS = ("ablation", "mediation", "robustness", "flags", "unfaithfulness", "composite")
 RUN_AXE = """() => axe.run(document, {resultTypes: ['violations']}).then((result) =>
   result.violations.map((v) => [v.id, v.impact, v.nodes.map((node) => node.html.slice(0, 200))]))"""
+WEAK_TEXTS = """() => {
+  const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true})
+  const channels = (colour) => {
+    canvas.clearRect(0, 0, 1, 1)
+    canvas.fillStyle = colour
+    canvas.fillRect(0, 0, 1, 1)
+    const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data
+    return [r, g, b, a / 255]
+  }
+  const over = (top, below) => [0, 1, 2].map((i) => top[i] * top[3] + below[i] * (1 - top[3]))
+  const luminance = (colour) => {
+    const [r, g, b] = colour.map((c) => c / 255).map(
+      (c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+  }
+  const ancestors = (node) => node ? [node, ...ancestors(node.parentElement)] : []
+  const background = (node) => ancestors(node).reverse().reduce(
+    (below, e) => over(channels(getComputedStyle(e).backgroundColor), below), [255, 255, 255])
+  const weak = new Set()
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+  while (walker.nextNode()) {
+    const text = walker.currentNode.textContent.trim(), node = walker.currentNode.parentElement
+    if (!text || node.closest('script, style, svg, [disabled], [aria-disabled=true]')) continue
+    const style = getComputedStyle(node), box = node.getBoundingClientRect()
+    const opacity = ancestors(node).reduce((o, e) => o * getComputedStyle(e).opacity, 1)
+    if (!box.width || !box.height || style.visibility === 'hidden' || opacity === 0) continue
+    if (style.fontFamily.includes('Material')) continue  // icons
+    const below = background(node), colour = channels(style.color)
+    colour[3] *= opacity
+    const [dark, light] = [luminance(over(colour, below)), luminance(below)].sort((a, b) => a - b)
+    const contrast = (light + 0.05) / (dark + 0.05)
+    if (contrast < 4.5) weak.add(`${text.slice(0, 40)}: ${contrast.toFixed(2)}`)
+  }
+  return [...weak]
+}"""
+"""Texts with a contrast below 4.5, before the backgrounds of the elements that hold them; axe skips
+what it cannot see through."""
 ENDED = """() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState ===
   'notRunning'"""
 
@@ -66,10 +103,10 @@ def test_axe_finds_nothing_on_any_page(opened: tuple[str, list[str], Any], theme
             title.click()
             page.wait_for_function(ENDED)
             n_sections += 1
-        page.wait_for_timeout(500)  # what fades in has a weak contrast meanwhile
+        page.wait_for_timeout(1000)  # what fades in has a weak contrast meanwhile
         assert page.get_by_text("This page failed").count() == 0, entry.name
         page.evaluate(axe)
-        if violations := page.evaluate(RUN_AXE):
+        if violations := [*page.evaluate(RUN_AXE), *page.evaluate(WEAK_TEXTS)]:
             findings[entry.name] = violations
         page.set_viewport_size({"width": 800, "height": 1000})
         page.wait_for_timeout(300)

@@ -17,6 +17,7 @@ from cotlab.core.registry import FIGURES
 from cotlab.export.chrome import Chrome, find_chrome
 from cotlab.figures.presets import PRESETS
 from cotlab.figures.printed import printed_figure
+from cotlab.figures.text_width import strip_markup
 from tests.support.drawn_ink import crossing_texts, ink_outside, measure_ink
 from tests.support.figure_tables import GRIDS, figure_table
 
@@ -32,8 +33,21 @@ BAR_COLUMNS = {
     "drift_over_time": ("psi_hi", "ks_hi"),
 }
 """Figures whose bars are as long as numbers of their table, and the columns of these."""
-QUICK = ("ccs_ranking", "feature_distributions", "calibrator_comparison", "item_parts")
+QUICK = (
+    "ccs_ranking",
+    "feature_distributions",
+    "calibrator_comparison",
+    "item_parts",
+    "label_agreement",
+    "unfaithful_by_category",
+    "ccs_by_position",
+)
 """Figures that were cut off or had a text on another, and one with bars."""
+LINE_WIDTHS = """() => [...document.querySelectorAll('.gtitle')].flatMap(title => {
+  const lines = [...title.querySelectorAll('tspan.line')]
+  return (lines.length ? lines : [title]).map(line => line.getComputedTextLength())
+})"""
+"""Widths of the lines of a title in px."""
 SVG = "{http://www.w3.org/2000/svg}"
 BOX = re.compile(r"M([-\d.]+),([-\d.]+)V([-\d.]+)H([-\d.]+)V[-\d.]+Z")
 
@@ -55,6 +69,27 @@ def draw(names: Iterable[str], preset: str) -> dict[str, tuple[Any, str]]:
             for name in names
         }
         return {name: (fig, chrome.draw(fig, "svg").decode()) for name, fig in figures.items()}
+
+
+def early_breaks(drawn: dict[str, tuple[Any, str]]) -> dict[str, list[str]]:
+    """The titles of which a line ends although the next word has room, as the browser draws them.
+
+    Whether it has room is measured by the browser, with 6 % to spare.
+    """
+    found: dict[str, list[str]] = {}
+    with layout_page() as page:
+        for name, (fig, svg) in drawn.items():
+            page.set_content(f'<body style="margin:0">{svg}</body>')
+            widths = page.evaluate(LINE_WIDTHS)
+            lines = strip_markup(fig.layout.title.text.replace("<br>", "\n").replace("\n", " | "))
+            texts = [line.strip() for line in lines.split("|")]
+            for (width, line), following in zip(
+                zip(widths, texts, strict=False), texts[1:], strict=False
+            ):
+                with_next = width * len(f"{line} {following.split()[0]}") / len(line)
+                if with_next < 0.9 * fig.layout.width:
+                    found.setdefault(name, []).append(line)
+    return found
 
 
 def faults(drawn: dict[str, tuple[Any, str]]) -> dict[str, Any]:
@@ -115,8 +150,20 @@ def test_figures_that_were_cut_off_are_whole() -> None:
 def test_no_texts_cross_all_ink_is_on_the_page_and_bars_are_the_table(preset: str) -> None:
     drawn = draw(FIGURES, preset)
     assert faults(drawn) == {}
+    assert early_breaks(drawn) == {}
     for name in BAR_COLUMNS:
         check_bars(name, *drawn[name])
+
+
+@pytest.mark.soak
+def test_title_and_subtitle_on_a_screen_cross_nothing_and_have_their_width() -> None:
+    with Chrome() as chrome:
+        figures = {name: FIGURES[name](figure_table(name)) for name in FIGURES}
+        drawn = {
+            name: (fig.update_layout(width=700), chrome.draw(fig, "svg").decode())
+            for name, fig in figures.items()
+        }
+    assert faults(drawn) == {}
 
 
 def test_the_measurement_sees_a_crossing_and_a_cut() -> None:

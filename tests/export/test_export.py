@@ -160,7 +160,7 @@ def test_a_recipe_on_the_command_line_and_the_archive(
     assert (told["run"], told["preset"], told["choice"]) == (
         "one",
         "neurips",
-        {"metric": "accuracy_delta"},
+        {"metric": "answer_change"},
     )
 
 

@@ -11,7 +11,16 @@ import pytest
 from cotlab.core.registry import FIGURES
 from cotlab.figures.cells import Cell, draw_cells
 from cotlab.figures.dark import DARK_BACKGROUND, DARK_COLOURS, DARK_MISSING_COLOUR, dark_figure
-from cotlab.figures.style import MISSING_COLOUR, apply_style, contrast_ratio
+from cotlab.figures.style import (
+    BLACK,
+    BLUE,
+    MISSING_COLOUR,
+    PALETTE,
+    SKY,
+    apply_style,
+    contrast_ratio,
+    with_opacity,
+)
 from tests.figures.test_figure_rules import table
 from tests.figures.test_style import CONFIG
 
@@ -69,3 +78,31 @@ def test_a_cell_without_a_value_is_dark_and_its_text_can_be_read() -> None:
     assert bars.marker.color == ("#005a8c", DARK_MISSING_COLOUR)
     assert contrast_ratio(bars.insidetextfont.color[1], DARK_MISSING_COLOUR) >= 4.5
     assert bars.insidetextfont.color[0] == figure.data[0].insidetextfont.color[0]
+
+
+def test_blue_and_sky_blue_change_places_so_that_marks_can_be_seen() -> None:
+    # WCAG 2.2, 1.4.11: marks need 3; blue has 3.49, and thin bars and faint points less
+    marks = [
+        go.Scatter(x=[1], y=[1], marker={"color": colour}, error_y={"color": colour})
+        for colour in PALETTE
+    ]
+    dark = dark_figure(apply_style(go.Figure(marks), "Score (0 to 1)"))
+    colours_on_dark = [trace.marker.color for trace in dark.data]
+    assert colours_on_dark == [trace.error_y.color for trace in dark.data]
+    assert all(contrast_ratio(colour, DARK_BACKGROUND) >= 3 for colour in colours_on_dark)
+    assert {*colours_on_dark} == {*PALETTE} - {BLACK} | {"#ffffff"}
+    assert contrast_ratio(colours_on_dark[PALETTE.index(BLUE)], DARK_BACKGROUND) > 7
+
+
+def test_faint_blue_is_a_faint_sky_blue() -> None:
+    marker = {"color": with_opacity(BLUE, 0.3)}
+    figure = apply_style(go.Figure(go.Scatter(x=[1], y=[1], marker=marker)), "Score (0 to 1)")
+    assert dark_figure(figure).data[0].marker.color == with_opacity(SKY, 0.6)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_no_mark_of_a_category_is_fainter_than_3_on_the_dark_card(name: str) -> None:
+    categories = {*PALETTE} - {BLACK} | {"#ffffff"}
+    for trace in dark_figure(FIGURES[name](table(name))).to_plotly_json()["data"]:
+        found = [colour for colour in colours(trace) if colour in categories]
+        assert all(contrast_ratio(colour, DARK_BACKGROUND) >= 3 for colour in found)

@@ -13,6 +13,7 @@ import pytest
 from cotlab.analysis.tables.catalogue import FIGURE_TABLES
 from cotlab.core.registry import FIGURES
 from cotlab.figures.style import BACKGROUND_COLOUR
+from tests.support.figure_tables import figure_table
 
 ROOT = Path(__file__).parents[2]
 POINT, LO, HI = 0.4375, 0.25, 0.875
@@ -200,3 +201,28 @@ def test_pages_draw_nothing_that_is_not_in_the_registry() -> None:
         assert not re.search(built, text), path
         seen |= {one or other for one, other in named.findall(text)}
     assert len(seen) > 15 and seen <= set(FIGURES)
+
+
+JOINED = {
+    "entropy_by_step",  # one series, each step at its own place
+    "verification_links",  # the lines are the links
+    "threshold_sweep",
+    "threshold_volumes",
+    "reliability_diagram",
+    "calibrator_curves",
+    "validation_doses",
+    "feature_distributions",
+    "drift_over_time",
+    "ccs_ranking",  # from 0 to the point of a row
+}
+"""Figures with lines between points: curves over a number, or lines that are data themselves."""
+
+
+def test_only_curves_join_their_points() -> None:
+    joined = {
+        name
+        for name in FIGURES
+        for trace in FIGURES[name](figure_table(name)).data
+        if trace.type == "scatter" and "lines" in (trace.mode or "") and len(trace.x or ()) > 1
+    }
+    assert joined == JOINED

@@ -13,7 +13,7 @@ from cotlab.figures.presets import PRESETS, PT_PER_PX
 from cotlab.figures.printed import MIN_TEXT_PT, font_sizes, printed_figure
 from cotlab.figures.rasters import RASTER_TRACE_TYPES, convert_to_vectors
 from cotlab.figures.reliability import chain_cosines
-from cotlab.figures.steps import ccs_by_position
+from cotlab.figures.step_positions import ccs_by_position
 from cotlab.figures.style import apply_style
 
 ROWS = pd.DataFrame(
@@ -81,15 +81,16 @@ def test_print_keeps_title_data_and_intervals_and_leaves_the_subtitle_to_the_cap
     screen = ccs_by_position(ROWS)
     paper = printed_figure(screen, PRESETS["neurips"])
     assert (
-        "CCS by step position" in paper.layout.title.text and "Wilson" in screen.layout.title.text
+        "How often the answer changes" in paper.layout.title.text
+        and "Wilson" in screen.layout.title.text
     )
     assert "Wilson" not in paper.layout.title.text and paper.layout.meta == screen.layout.meta
     assert len(paper.data) == len(screen.data)
     for one, other in zip(paper.data, screen.data, strict=True):
         assert tuple(one.x) == tuple(other.x) and tuple(one.y) == tuple(other.y)
         assert (
-            one.error_y.array == other.error_y.array
-            and one.error_y.arrayminus == other.error_y.arrayminus
+            one.error_x.array == other.error_x.array
+            and one.error_x.arrayminus == other.error_x.arrayminus
         )
     assert "Wilson" in ccs_by_position(ROWS).layout.title.text  # the screen's own is not changed
 

@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 
 from cotlab.core.registry import FIGURES
-from cotlab.core.types import ABLATION_MODES, CCS_METRICS
-from cotlab.figures.steps import CEILING_LABEL, METRIC_ORDER
+from cotlab.core.types import ABLATION_MODES, CCS_METRICS, MODE_ORDER
+from cotlab.figures.step_positions import MAX_ROWS
+from cotlab.figures.step_series import METRIC_ORDER
+from cotlab.figures.steps import CEILING_LABEL
 
 NASTY = "<b>x</b> & $y$ %{z}"
 
@@ -68,30 +70,53 @@ def test_position_bars_end_at_the_bounds_of_the_table() -> None:
     )
     fig = FIGURES["ccs_by_position"](table).to_dict()
     (trace,) = markers(fig)
-    assert trace["x"] == [1, 2, 3, 4]
-    assert trace["y"] == table["point"].tolist()
-    assert bounds(trace) == [
+    assert trace["y"] == [0, 1, 2, 3]
+    assert trace["x"] == table["point"].tolist()
+    assert bounds(trace, "x") == [
         pytest.approx(pair) for pair in zip(table["lo"], table["hi"], strict=True)
     ]
-    assert fig["layout"]["yaxis"]["range"] == [-0.05, 1.05]
-    assert fig["layout"]["xaxis"]["tickvals"] == [1, 2, 3, 4]
-    assert fig["layout"]["xaxis"]["ticktext"] == [f"{i}<br>48" for i in (1, 2, 3, 4)]
-    assert "mean answer change (0 to 1)" in title(fig)
+    assert fig["layout"]["xaxis"]["range"] == [-0.04, 1.04]
+    assert fig["layout"]["yaxis"]["ticktext"] == [f"Step {i} (n = 48)" for i in (1, 2, 3, 4)]
+    assert title(fig).startswith("How often the answer changes when a step does (0 to 1), n = 48")
+    assert "Mode: remove." in title(fig)
     assert "95 % intervals over items, bootstrap (BCa, 2000 resamples)" in title(fig)
     assert "n = 48 items, 2 undefined" in trace["hovertext"][0]
     assert "0.200 [0, 0.250]" in trace["hovertext"][0]
+
+
+def test_few_points_have_their_value_and_interval_beside_them() -> None:
+    rows = [{"mode": mode, "step": step} for step in range(6) for mode in ABLATION_MODES]
+    fig = FIGURES["ccs_by_position"](positions(rows=rows)).to_dict()
+    assert len(rows) == MAX_ROWS
+    assert [note["text"] for note in notes(fig)] == ["0.400 [0.300, 0.550]"] * 30
+    places = {y for trace in markers(fig) for y in trace["y"]}
+    assert {note["y"] for note in notes(fig)} == places and len(places) == 30
+    many = positions(rows=[*rows, {"step": 6}])
+    upright = FIGURES["ccs_by_position"](many).to_dict()
+    assert not notes(upright) and upright["layout"]["yaxis"]["range"] == [-0.05, 1.05]
+    assert upright["layout"]["xaxis"]["ticktext"] == [f"{i}<br>48" for i in range(1, 8)]
+
+
+@pytest.mark.parametrize("n_steps", [3, 40])
+def test_modes_of_a_position_are_not_joined(n_steps: int) -> None:
+    rows = [{"mode": mode, "step": i} for mode in ABLATION_MODES for i in range(n_steps)]
+    fig = FIGURES["ccs_by_position"](positions(rows=rows)).to_dict()
+    assert not [trace for trace in fig["data"] if "lines" in trace["mode"]]
+    assert len(markers(fig)) == 5
 
 
 def test_modes_stand_side_by_side_in_their_own_colours() -> None:
     rows = [{"mode": mode, "n": 40 + i} for i, mode in enumerate(reversed(ABLATION_MODES))]
     fig = FIGURES["ccs_by_position"](positions(rows=rows)).to_dict()
     traces = markers(fig)
-    assert [trace["name"] for trace in traces] == list(ABLATION_MODES)
+    assert [trace["name"] for trace in traces] == list(MODE_ORDER)
+    assert traces[0]["name"] == "corrupt" and sorted(MODE_ORDER) == sorted(ABLATION_MODES)
     assert len({(trace["marker"]["color"], trace["marker"]["symbol"]) for trace in traces}) == 5
-    places = [trace["x"][0] for trace in traces]
-    assert places == sorted(places) and places[2] == pytest.approx(1)
-    assert all(0.5 < x < 1.5 for x in places)
-    assert fig["layout"]["xaxis"]["ticktext"] == ["1<br>40–44"]
+    places = [trace["y"][0] for trace in traces]
+    assert places == sorted(places) and places[2] == pytest.approx(0)
+    assert all(-0.5 < y < 0.5 for y in places)
+    assert fig["layout"]["yaxis"]["ticktext"] == ["Step 1 (n = 40–44)"]
+    assert "n = 40–44 items a step" in title(fig)
     alone = markers(FIGURES["ccs_by_position"](positions(rows=[{"mode": "filler"}])).to_dict())[0]
     assert alone["marker"]["color"] == traces[-1]["marker"]["color"]
 
@@ -100,7 +125,7 @@ def test_one_item_has_an_open_marker_and_no_bar() -> None:
     alone = {"step": 1, "n": 1, "lo": None, "hi": None, "method": "none"}
     fig = FIGURES["ccs_by_position"](positions(rows=[{}, alone])).to_dict()
     closed, still_open = markers(fig)
-    assert "error_y" not in still_open
+    assert "error_x" not in still_open
     assert (
         still_open["marker"]["symbol"] == "circle-open" and closed["marker"]["symbol"] == "circle"
     )
@@ -121,11 +146,12 @@ def test_an_undefined_position_is_said_and_not_drawn() -> None:
     }
     fig = FIGURES["ccs_by_position"](positions(rows=[{}, gap])).to_dict()
     (trace,) = markers(fig)
-    assert trace["x"] == [1]
-    (note,) = notes(fig)
-    assert note["text"] == "n/a" and note["x"] == 2
+    assert (trace["x"], trace["y"]) == ([0.4], [0])
+    _, note = notes(fig)
+    assert note["text"] == "n/a: nothing follows &lt;it&gt;" and note["y"] == 1
     assert "nothing follows &lt;it&gt;" in note["hovertext"]
-    assert "n/a (nothing follows &lt;it&gt;): remove at position 2" in title(fig)
+    many = FIGURES["ccs_by_position"](positions(rows=[{"step": i} for i in range(2, 40)] + [gap]))
+    assert "n/a (nothing follows &lt;it&gt;): remove at position 2" in title(many.to_dict())
 
 
 def test_a_table_without_any_value_still_draws() -> None:
@@ -136,15 +162,15 @@ def test_a_table_without_any_value_still_draws() -> None:
         ]
     )
     fig = FIGURES["ccs_by_position"](table).to_dict()
-    assert [trace["y"] for trace in markers(fig)] == [[]] * 5  # for the legend alone
-    assert [note["text"] for note in notes(fig)] == ["n/a"] * 5
+    assert [trace["x"] for trace in markers(fig)] == [[]] * 5  # for the legend alone
+    assert [note["text"] for note in notes(fig)] == ["n/a: no score is defined here"] * 5
 
 
 def test_a_metric_beyond_one_has_its_own_range_and_unit() -> None:
     fig = FIGURES["ccs_by_position"](
         positions(rows=[{"metric": "kl_nats", "point": 3.0, "lo": 2.0, "hi": 4.0}])
     ).to_dict()
-    assert "range" not in fig["layout"]["yaxis"]
+    assert fig["layout"]["xaxis"]["range"] == pytest.approx([-0.16, 4.16])  # 0 to 4, and 4 %
     assert "(nats)" in title(fig)
 
 
@@ -158,12 +184,12 @@ def test_raw_values_are_drawn_up_to_twenty() -> None:
         for trace in fig["data"]
         if trace["mode"] == "markers" and trace["hoverinfo"] == "skip"
     )
-    assert raw["y"] == [0.0, 1.0] * 10
-    assert all(abs(x - 1) < 0.051 for x in raw["x"])
+    assert raw["x"] == [0.0, 1.0] * 10
+    assert all(abs(y) < 0.051 for y in raw["y"])
     assert fig == FIGURES["ccs_by_position"](positions(rows=[few, many])).to_dict()
 
 
-@pytest.mark.parametrize("count", [12, 60, 300])
+@pytest.mark.parametrize("count", [31, 60, 300])
 def test_position_ticks_are_whole_and_few_enough(count: int) -> None:
     axis = FIGURES["ccs_by_position"](
         positions(rows=[{"step": i} for i in range(count)])
@@ -228,17 +254,17 @@ def ratios() -> pd.DataFrame:
 def test_rrr_stands_beside_its_ceiling() -> None:
     fig = FIGURES["rrr_by_mode"](ratios().assign(threshold=0.1)).to_dict()
     dash = next(trace for trace in fig["data"] if trace["name"] == CEILING_LABEL)
-    assert (dash["x"], dash["y"], dash["text"]) == ([0], [0.75], ["0.750"])
+    assert (dash["x"], dash["y"], dash["text"]) == ([1], [0.75], ["0.750"])
     assert dash["showlegend"] is True
-    closed, still_open = (trace for trace in markers(fig))
+    still_open, closed = (trace for trace in markers(fig))
     assert bounds(closed) == [pytest.approx((0.6, 0.75))]
-    assert (still_open["x"], still_open["y"]) == ([2], [0.1])
+    assert (still_open["x"], still_open["y"]) == ([0], [0.1])
     assert fig["layout"]["xaxis"]["ticktext"] == [
+        "corrupt<br>n = 1",
         "remove<br>n = 48",
         "truncate<br>n = 0",
-        "corrupt<br>n = 1",
     ]
-    assert [note["text"] for note in notes(fig)] == ["n/a", "0.700", "0.100"]
+    assert [note["text"] for note in notes(fig)] == ["n/a", "0.100", "0.700"]
     assert "below 0.1 (0 to 1)" in title(fig)
     assert "n/a (no score is defined here): truncate" in title(fig)
 

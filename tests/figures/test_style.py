@@ -204,7 +204,7 @@ def test_each_line_of_the_head_gets_its_room() -> None:
     short = style.apply_style(go.Figure(), "T (nats)", subtitle="n = 3")
     long = style.apply_style(go.Figure(), "T (nats)", subtitle=["n = 3", "word " * 60])
     added = long.layout.title.text.count("<br>") - short.layout.title.text.count("<br>")
-    assert added == 4  # 300 characters at 76 a line
+    assert added == 3  # 299 characters of 12 px, about 1760 px in lines of 672
     assert (
         long.layout.margin.t - short.layout.margin.t
         == long.layout.height - short.layout.height

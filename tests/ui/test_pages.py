@@ -121,7 +121,7 @@ def test_the_figure_on_steps_draws_the_stored_means(
     app = open_page("steps", run=run_id)
     charts = [json.loads(e.proto.spec) for e in app.get("plotly_chart")]
     traces = [t for t in charts[0]["data"] if t.get("name") == "corrupt"]
-    assert traces and all(y == 1 for t in traces for y in _numbers(t["y"]))
+    assert traces and all(x == 1 for t in traces for x in _numbers(t["x"]))
 
 
 def _numbers(values: Any) -> list[float]:

@@ -218,7 +218,8 @@ def test_a_run_without_estimates_says_so_and_shows_its_items(
     app = open_page(run="run-1", more="true")
     assert "estimated when the run ends" in app.info[0].value
     assert len(table_with(app, "item →")) == 3
-    assert "fewer than 5 pairs" in figures(app)[SIGNALS]["layout"]["title"]["text"]
+    assert SIGNALS in figures(app)
+    assert any("fewer than 5 pairs" in caption.value for caption in app.caption)
 
 
 def test_the_items_of_one_diagnosis(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:

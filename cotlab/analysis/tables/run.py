@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 
 from cotlab.analysis.tables import mediation, reliability
 from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
+from cotlab.analysis.verdict.headlines import order_by_validation
 from cotlab.analysis.view import RunView, position_estimates, with_facet_columns
-from cotlab.core.types import CCS_METRICS
+from cotlab.core.types import CCS_METRICS, MODE_ORDER
 from cotlab.figures.mediation import metric_label
 from cotlab.figures.robustness import MEASURE_NAMES
+from cotlab.figures.step_series import step_metric_label
 from cotlab.figures.style import truncate_text
 from cotlab.reliability.policy import DEFAULT_DOMAIN
 from cotlab.reliability.volumes import threshold_points
@@ -21,6 +23,11 @@ from cotlab.stats.intervals import interval_columns
 from cotlab.store import read
 from cotlab.validation.report import doses_table, read_report
 
+_ABSENT_REASONS = {
+    "corrupt": ": the model writes the rest of the chain anew, so there is no reply to compare word"
+    " by word or token by token"
+}
+"""Why a mode has answers but no scores of words and probabilities."""
 NOT_ENDED_REASON = "the means are estimated when the run ends or is stopped"
 
 
@@ -30,8 +37,24 @@ def missing_scorer_reason(scorer: str) -> MissingFigure:
 
 
 def run_ccs_metrics(view: RunView) -> list[str]:
-    """Return the step metrics of the run that can serve as a CCS."""
-    return [metric for metric in CCS_METRICS if metric in view.metrics]
+    """Return the step metrics of the run that can serve as a CCS, the best validated first."""
+    metrics = [metric for metric in CCS_METRICS if metric in view.metrics]
+    return order_by_validation(metrics, view.store.folder)
+
+
+def absent_modes_note(view: RunView, metrics: Sequence[str]) -> str:
+    """Return sentences that name the modes of the run without scores of a step metric, or ""."""
+    spec, groups = view.scorer("ablation"), view.score_groups
+    sentences = []
+    for mode in MODE_ORDER if spec is not None else ():
+        scored_metrics = set(groups[groups["mode"] == mode]["metric"])
+        absent_metrics = [name for name in metrics if name not in scored_metrics]
+        if spec is None or mode not in spec.params["modes"] or not absent_metrics:
+            continue
+        reason = _ABSENT_REASONS.get(mode, "") if scored_metrics else ": nothing is scored yet"
+        names = ", ".join(map(step_metric_label, absent_metrics))
+        sentences.append(f"{mode} has no {names}{reason}.")
+    return " ".join(sentences)
 
 
 def _positions_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
@@ -42,7 +65,13 @@ def _positions_data(view: RunView, choice: FigureChoice) -> FigureData | Missing
     table = with_facet_columns(position_estimates(view, metric), "mode")
     if table.empty:
         return MissingFigure("no step has been scored")
-    return FigureData(table, choice=FigureChoice(metric=metric))
+    return FigureData(table, absent_modes_note(view, [metric]), FigureChoice(metric=metric))
+
+
+def modes_note(view: RunView) -> str:
+    """Return what the means of modes are over, and which modes have no scores of a metric."""
+    note = "Mean over items of each item's mean CCS."
+    return f"{note} {absent_modes_note(view, run_ccs_metrics(view))}".strip()
 
 
 def _modes_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
@@ -53,7 +82,7 @@ def _modes_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigu
         return MissingFigure(NOT_ENDED_REASON)
     if estimates["mode"].nunique() < 2:
         return MissingFigure("the run has one mode only: there is nothing to compare")
-    return FigureData(estimates, "Mean over items of each item's mean CCS.")
+    return FigureData(estimates, modes_note(view))
 
 
 def _rrr_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
@@ -68,7 +97,10 @@ def _rrr_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure
         (estimates["metric"] == "rrr_ceiling") & (estimates["ccs"] == metric)
     ].set_index("mode")["point"]
     ccs_threshold = float(spec.params["ccs_threshold"])
-    note = f"A step is redundant where its CCS ({metric}) is below the threshold {ccs_threshold:g}."
+    note = (
+        f"A step is redundant where its CCS ({metric}) is below the threshold {ccs_threshold:g}."
+        f" {absent_modes_note(view, [metric])}"
+    ).strip()
     return FigureData(
         rrr.assign(ceiling=rrr["mode"].map(ceiling_by_mode), threshold=ccs_threshold),
         note,

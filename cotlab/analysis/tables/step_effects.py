@@ -12,12 +12,12 @@ from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
-from cotlab.core.types import Form
+from cotlab.core.types import MODE_ORDER, Form
 from cotlab.stats.intervals import Interval, no_interval, wilson
 from cotlab.text.prompts.chain import Prompt, answer_prompt, continuation_prompt
 
-MAIN_MODES = ("corrupt", "paraphrase", "remove")
-"""Modes of ablation in the order in which a page offers them; others follow."""
+MAIN_MODES = MODE_ORDER[:3]
+"""Modes of ablation that a page shows at once; others are folded."""
 CHANGE_METRIC = "answer_change"
 _STEP_MARKER = "\x00"
 StoredRequest = Mapping[str, Any]

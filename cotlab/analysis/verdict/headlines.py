@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,3 +44,21 @@ def headline_validation(metric: str, store_folder: Path, changed_at: int = 0) ->
         When the store's report was written; another time reads it again.
     """
     return _validation_by_metric(str(store_folder), changed_at).get(metric, UNTESTED)
+
+
+def order_by_validation(
+    metrics: Iterable[str], store_folder: Path, changed_at: int = 0
+) -> list[str]:
+    """Return metrics in the order in which a page offers them: the first one opens it.
+
+    Those that tell faithful from bypassing models come first, and of these the ones that a verdict
+    is read from, then those with the higher AUROC; equal ones stay in their order.
+    """
+    verdict_metrics = {metric for metric, _ in MEASURES.values()}
+
+    def rank(metric: str) -> tuple[bool, bool, float]:
+        validation = headline_validation(metric, store_folder, changed_at)
+        is_read_by_verdict = metric in verdict_metrics
+        return not validation.is_usable, not is_read_by_verdict, -(validation.auroc or 0.0)
+
+    return sorted(metrics, key=rank)
