@@ -30,7 +30,10 @@ from cotlab.figures.step_series import (
 
 MAX_ROWS = 30
 """Most estimates that are drawn as rows with their numbers."""
-_ROW_HEIGHT_PX, _ROW_GAP_PX = 18, 14  # px for each estimate of a position, and between positions
+_ROW_HEIGHT_PX, _ROW_SPACING_PX = (
+    18,
+    14,
+)  # px for each estimate of a position, and between positions
 _TICK_LABELS_WIDTH_PX = 560  # px for tick labels in a figure of 700 px
 _TITLES = {
     "answer_change": "How often the answer changes when a step does",
@@ -101,7 +104,7 @@ def _draw_rows(rows: Sequence[Row], metrics: Sequence[str], title: str) -> Any:
     """Draw a row for each estimate, with its value and interval at the right."""
     steps = sorted({int(row["step"]) for row in rows})
     n_series = len({(str(row["mode"]), str(row["metric"])) for row in rows})
-    position_height = _ROW_HEIGHT_PX * n_series + _ROW_GAP_PX
+    position_height = _ROW_HEIGHT_PX * n_series + _ROW_SPACING_PX
     marks = _series_marks(rows, metrics, 0, _ROW_HEIGHT_PX / position_height)
     fig = go.Figure()
     draw_all_series(fig, marks, ABLATION_MODES, is_upright=False)

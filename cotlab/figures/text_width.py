@@ -37,7 +37,7 @@ def strip_markup(text: str) -> str:
     return " ".join(html.unescape(_MARKUP_TAG_RE.sub(" ", text)).split())
 
 
-def drawn_width_px(text: str, text_size: float, *, is_bold: bool = False) -> float:
+def measured_width_px(text: str, text_size: float, *, is_bold: bool = False) -> float:
     """Return the width of one line as browsers draw it in Arial; tags have none.
 
     Parameters
@@ -65,7 +65,7 @@ def wrap_to_width(text: str, width: float, text_size: float, *, is_bold: bool = 
     lines: list[str] = []
     for word in text.split():
         longer_line = f"{lines[-1]} {word}" if lines else word
-        if lines and drawn_width_px(longer_line, text_size, is_bold=is_bold) <= width:
+        if lines and measured_width_px(longer_line, text_size, is_bold=is_bold) <= width:
             lines[-1] = longer_line
         else:
             lines.append(word)

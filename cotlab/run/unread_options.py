@@ -15,12 +15,14 @@ from cotlab.run.config import ROLE_OPTIONS, RunConfig, run_fields
 from cotlab.run.fields import ConfigField
 from cotlab.run.roles import (
     CRITIC_PREFIX,
+    NO_MODEL_NAMES,
     models_of,
     option_of_role,
     scorer_roles,
     selected_scorers,
 )
 
+_NO_NAME = object()
 _READ_BY_ALL = ("chain",)
 """Options of scorers that every run reads: what a suite must hold depends on them."""
 
@@ -71,7 +73,7 @@ def unread_notes(config: RunConfig, flags: Mapping[str, Any]) -> list[str]:
 def _unread_text(config: RunConfig, name: str) -> str:
     """Return a sentence on an option that a configuration does not read; "" where it does."""
     field = run_fields()[name]
-    if name in _READ_BY_ALL:
+    if name in _READ_BY_ALL or getattr(config, name) == NO_MODEL_NAMES.get(name, _NO_NAME):
         return ""
     if name == "base_url":
         return _unread_address_text(config)

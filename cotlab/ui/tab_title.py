@@ -38,7 +38,7 @@ def tab_title(entry: PageEntry) -> str:
 
 
 def _names_run(entry: PageEntry) -> bool:
-    return not entry.is_blind and (entry.takes_run or entry.name in ("run", "item"))
+    return not entry.is_blind and (entry.run_param == "run" or entry.name in ("run", "item"))
 
 
 def _addressed_run() -> dict[str, object] | None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cotlab.core.registry import FIGURES
 from cotlab.figures.printed import without_title
 from cotlab.figures.style import apply_style
-from cotlab.figures.text_width import drawn_width_px, strip_markup, wrap_to_width
+from cotlab.figures.text_width import measured_width_px, strip_markup, wrap_to_width
 from tests.support.figure_tables import figure_table
 
 
@@ -18,12 +18,12 @@ from tests.support.figure_tables import figure_table
 def test_a_text_is_as_wide_as_pillow_measures_it(is_bold: bool, width: float) -> None:
     # ImageFont.truetype("LiberationSans-Regular.ttf", 1000).getlength(text) * 0.015, and -Bold
     text = "How often the answer changes when a step does (0 to 1), n = 6–32 items a step"
-    assert drawn_width_px(text, 15, is_bold=is_bold) == pytest.approx(width, abs=0.1)
+    assert measured_width_px(text, 15, is_bold=is_bold) == pytest.approx(width, abs=0.1)
 
 
 def test_markup_has_no_width_and_other_scripts_are_taken_as_wide() -> None:
-    assert drawn_width_px("<b>a &lt; b</b>", 10) == drawn_width_px("a < b", 10)
-    assert drawn_width_px("推理", 10) == 20
+    assert measured_width_px("<b>a &lt; b</b>", 10) == measured_width_px("a < b", 10)
+    assert measured_width_px("推理", 10) == 20
     assert strip_markup("<b>a</b> &lt; 5 &#36;") == "a < 5 $"
 
 
@@ -31,9 +31,9 @@ def test_markup_has_no_width_and_other_scripts_are_taken_as_wide() -> None:
 def test_lines_fit_and_break_only_where_the_next_word_does_not(text: str, width: float) -> None:
     lines = wrap_to_width(text, width, 12)
     assert " ".join(lines) == " ".join(text.split())
-    assert all(" " not in line or drawn_width_px(line, 12) <= width for line in lines)
+    assert all(" " not in line or measured_width_px(line, 12) <= width for line in lines)
     for line, following in zip(lines, lines[1:], strict=False):
-        assert drawn_width_px(f"{line} {following.split()[0]}", 12) > width
+        assert measured_width_px(f"{line} {following.split()[0]}", 12) > width
 
 
 def test_a_subtitle_has_the_lines_that_its_width_needs() -> None:

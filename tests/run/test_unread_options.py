@@ -22,7 +22,7 @@ from tests.support.command import cotlab as command
         ({"donors": 3}, "--donors is read by mediation alone, and this run measures ablation"),
         ({"scorer": ["mediation"], "rr_threshold": 0.5}, "add --scorer ablation"),
         ({"judge": ["echo/echo"]}, "--judge is read by judge alone"),
-        ({"embedder": "none"}, "--embedder is read by "),
+        ({"embedder": "all-MiniLM-L6-v2"}, "--embedder is read by "),
         ({"scorer": ["verification"], "critic_votes": 3}, "--verifier critic:PROVIDER/MODEL"),
         ({"provider": "openai", "model": "m", "device": "cuda"}, "models in this process"),
         ({"base_url": "http://127.0.0.1:1/v1"}, "whose model r100 runs in this process"),
@@ -58,6 +58,7 @@ def test_a_flag_that_no_scorer_reads_names_the_scorer_that_would(
         {"scorer": ["repair"], "verifier": "critic:echo/echo", "critic_votes": 3},
         {"scorer": ["composite"], "weights": "w.yaml", "embedder_dtype": "float32"},
         {"scorer": ["diversity"], "chain": "own"},  # decides what the suite must hold
+        {"embedder": "none", "verifier": "none"},  # there is nothing to read
         {"provider": "echo", "mode": [], "donors": None},  # not given
     ],
 )

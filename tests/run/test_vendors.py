@@ -187,7 +187,9 @@ def test_a_chain_given_as_the_models_own_turn(
 ) -> None:
     server.script(then={"text": " 7.\n\nAnd 9 more."})
     words = words_for(provider, server, tmp_path, "--run-id", "r", "--given", "prefix")
-    assert runs.run(tmp_path / "s", *words, "--probe", "auto") == 0, printed(tmp_path / "s")
+    # of the server that the user names it cannot be established that it continues the turn
+    code = 5 if provider == "openai_compat" else 0
+    assert runs.run(tmp_path / "s", *words, "--probe", "auto") == code, printed(tmp_path / "s")
     check = report(tmp_path / "s", "r")["requests"]["server_checks"]
     assert (0 < check <= 10) if provider == "openai_compat" else check == 0
     for body in asked(server)[check:]:

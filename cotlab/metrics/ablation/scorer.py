@@ -320,7 +320,7 @@ def _add_comparison_scores(
         if are_readable and card.name in DISTRIBUTION_METRICS:
             missing_reason = ("undefined", _no_distribution_reason(base_answer, ablated_answer))
         elif are_readable and card.name == "token_delta":
-            missing_reason = ("undefined", _no_words_reason(base_answer, ablated_answer))
+            missing_reason = ("undefined", _no_text_reason(base_answer, ablated_answer))
         settled_by = (*base_answer.settled_by, *ablated_answer.settled_by)
         evidence_keys = (base_answer.key, ablated_answer.key, *dict.fromkeys(settled_by))
         value = values.get(card.name)
@@ -340,7 +340,7 @@ def _no_distribution_reason(*answers: ParsedAnswer) -> str:
     return _NOT_LOCATED_REASON if have_tokens else "the model gives no log-probabilities"
 
 
-def _no_words_reason(*answers: ParsedAnswer) -> str:
+def _no_text_reason(*answers: ParsedAnswer) -> str:
     was_cut = any(answer.response and answer.response.finish == "length" for answer in answers)
     return "a reply was cut off: --answer-tokens" if was_cut else "a reply holds no text"
 

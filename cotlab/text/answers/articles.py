@@ -11,7 +11,7 @@ _ARTICLE_RE = re.compile(r"(?<![\w'-])(an?|the)\s+(?=(\w+))")
 # "is " before "a dog", nothing at the start, ", " in a list
 _BEFORE_RE = re.compile(r"([^\W\d_]+)\s+$|(?:^|[,;:.!?(\"“&/-])\s*$")
 _BEFORE_CHARACTERS = 24
-_WORDS_BEFORE_A = frozenset(
+_BEFORE_ARTICLE = frozenset(
     word_list(
         "is are was were be been being am as of in on at by for from with without to into onto upon"
         " over under and or but than like near after before during through about it's that's he's"
@@ -22,7 +22,7 @@ _WORDS_BEFORE_A = frozenset(
     )
 )
 """Words after which "a" is an article; after others it is a name: vitamin A, plan A."""
-_WORDS_AFTER_NAME = frozenset(
+_AFTER_NAME = frozenset(
     word_list(
         "to and or of in on at by for from with is are was were has have had plus minus times over"
         " than but not nor only alone too also versus vs then because since if when while into onto"
@@ -80,9 +80,9 @@ def without_articles(text: str, *, is_formula: bool = False) -> str:
         if following[0].isdigit():
             return "" if start == 0 and _COUNTED_RE.match(text, end) and not has_labels else "a "
         is_letter = len(following) < 2 and text[end + 1 : end + 2] != "-"  # "a t-shirt"
-        if has_labels or is_letter or following in _WORDS_AFTER_NAME or not before:
+        if has_labels or is_letter or following in _AFTER_NAME or not before:
             return match[0]
-        if before[1] and before[1] not in _WORDS_BEFORE_A:
+        if before[1] and before[1] not in _BEFORE_ARTICLE:
             return match[0]
         if is_formula and start > 0 and not before[1] and text[start - 1] in "-/(":
             return match[0]

@@ -31,7 +31,7 @@ _HOW_MUCH_RE = re.compile(r"(?i)\bhow much\b")
 # "/h" of "5 km/h"
 _SPEED_RE = re.compile(r"(?i)\s?(?:/|per|an?)\s?(?:h|hr|hour|s|sec|second|min|minute)s?\.?")
 _HOW_MANY_RE = re.compile(r"(?i)\bhow many\b")
-_ASKS_PERCENT_RE = re.compile(r"(?i)\b(?:how many|what) percent")
+_PERCENT_QUESTION_RE = re.compile(r"(?i)\b(?:how many|what) percent")
 _PERCENT_RE = re.compile(r"(?i)percent|%")
 _MONEY_RE = re.compile(r"(?i)\bhow much money\b")
 _KIND_RE = re.compile(r"(?i)\bhow (?:long|old|heavy|far|tall|wide|high|deep)\b|\bhow much money\b")
@@ -45,12 +45,12 @@ _GENERIC_NOUNS = frozenset(
 )
 
 
-def asked_unit(question: str) -> str:
+def question_unit(question: str) -> str:
     """Return the unit that a question wants ("minutes", "km/h", "square meters"); else "".
 
     Examples
     --------
-    >>> asked_unit("What is its speed in m/s?")
+    >>> question_unit("What is its speed in m/s?")
     'm/s'
     """
     question = to_plain_text(question[-_MAX_CHARACTERS:])
@@ -90,7 +90,7 @@ def _longest_unit(text: str) -> str:
     return ""
 
 
-def read_as_asked(question: str, answer: str, bare: str) -> str | None:
+def read_in_question_unit(question: str, answer: str, bare: str) -> str | None:
     """Return a bare number with the unit that the question asks for, beside one with a unit.
 
     Parameters
@@ -112,18 +112,18 @@ def read_as_asked(question: str, answer: str, bare: str) -> str | None:
     given, number = _quantity(answer), _quantity(bare)
     if not question or given is None or number is None or number.units or number.nouns:
         return bare
-    unit = asked_unit(question)
+    unit = question_unit(question)
     if unit == "dozen":
         return f"{bare} dozen" if given.nouns or _DOZEN_RE.search(answer) else bare
     if not given.units:
         return bare
     dimensions = {dims for dims, _ in given.units}
-    if _ASKS_PERCENT_RE.search(last_question(question)) and "percent" not in _bases(given):
+    if _PERCENT_QUESTION_RE.search(last_question(question)) and "percent" not in _bases(given):
         return None
     if _bases(given) == {"percent"} and _HOW_MANY_RE.search(last_question(question)):
         return bare if _PERCENT_RE.search(question) else None
-    asked = read_quantity(f"1 {unit}") if unit else None
-    if asked is None:
+    expected = read_quantity(f"1 {unit}") if unit else None
+    if expected is None:
         return _read_by_kind(question, answer, bare, given)
     numerator = _PER_RE.split(unit)[0]
     for name in (unit, numerator):
@@ -136,15 +136,15 @@ def read_as_asked(question: str, answer: str, bare: str) -> str | None:
     if (
         counted
         and not is_speed
-        and {dims for dims, _ in counted.units} & {dims for dims, _ in asked.units}
+        and {dims for dims, _ in counted.units} & {dims for dims, _ in expected.units}
     ):
         return f"{bare} {unit}{plain_answer[len(given_numerator) :]}"  # 5 pounds per day
-    is_angle = any(dims == (("angle", 1),) for dims, _ in asked.units)
+    is_angle = any(dims == (("angle", 1),) for dims, _ in expected.units)
     if is_angle and (("radian", 1),) in dimensions:
         return f"{bare} {unit}"
     last = last_question(question)
     is_of_other = bool(counted_phrase(question)) and _HOW_MUCH_RE.search(last)
-    return bare if is_of_other or asked_unit(last) != unit else None
+    return bare if is_of_other or question_unit(last) != unit else None
 
 
 def _quantity(text: str) -> Quantity | None:
@@ -192,8 +192,8 @@ def counts_the_same(question: str, first: str, second: str) -> bool | None:
     nouns = [quantity.nouns for quantity in quantities if quantity and not quantity.units]
     if len(nouns) != 2 or all(nouns) or not any(nouns):
         return True
-    given, asked = nouns[0] | nouns[1], read_expected(last).nouns
-    if not asked or asked & given or (asked | given) & _GENERIC_NOUNS:
+    given, expected = nouns[0] | nouns[1], read_expected(last).nouns
+    if not expected or expected & given or (expected | given) & _GENERIC_NOUNS:
         return True
     words = set(re.findall(r"[a-z]+", question[-_MAX_CHARACTERS:].lower()))
     is_named = any(word.startswith(noun) for noun in given if len(noun) > 3 for word in words)

@@ -68,11 +68,11 @@ _BESIDE_TIME_RE = re.compile(
     rf"|\d{{1,2}}(?:st|nd|rd|th)?\s(?:of\s)?{_MONTH}(?:\s\d{{4}})?)[\s.]*"
 )
 # what a question asks for with "at most 12", "12 times"
-_ASKS_BOUND_RE = re.compile(
+_BOUND_QUESTION_RE = re.compile(
     r"(?i)\b(?:at (?:most|least)|minimum|maximum|min|max|up to|bound|inequality"
     rf"|{_COMPARED} than)\b"
 )
-_ASKS_TIMES_RE = re.compile(r"(?i)\b(?:times|often|ratio|factor|by how)\b")
+_TIMES_QUESTION_RE = re.compile(r"(?i)\b(?:times|often|ratio|factor|by how)\b")
 # "times " or "plus " and " or more" after a number, which a question may ask for
 _TIMES_RE = re.compile(r"(?i)\s*(?:times|[-\s]?fold|plus)\b")
 _BOUND_AFTER_RE = re.compile(
@@ -86,7 +86,7 @@ _RELATION_BEFORE_RE = re.compile(
     r"(?:[≡→≠≢∈]|\\(?:to|equiv|neq?|in|rightarrow)|\d[-–—])\s?[$*]{0,2}$"
 )
 _CONGRUENCE_RE = re.compile(r"(?i)\s*[$)]{0,2}\s*\(?\\?p?mod\b")
-_ASKS_REMAINDER_RE = re.compile(r"(?i)\bmod|remainder|congruen|limit")
+_REMAINDER_QUESTION_RE = re.compile(r"(?i)\bmod|remainder|congruen|limit")
 _NUMERAL = (
     r"(?:dozen|hundred|thousand|million|one|two|three|four|five|six|seven|eight|nine|ten|eleven"
     r"|twelve|[a-z]{3,6}teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty)\b"
@@ -119,7 +119,7 @@ def is_other_value(before: str, after: str, question: str = "") -> bool:
     if _DENIED_RE.search(before[-40:]):
         return True
     if _RELATION_BEFORE_RE.search(before[-12:]) or _CONGRUENCE_RE.match(after):
-        return not _ASKS_REMAINDER_RE.search(question)
+        return not _REMAINDER_QUESTION_RE.search(question)
     match = _AFTER_IN_SENTENCE_RE.match(after)
     return bool(match and not (match[1] and "times" in question.lower()))
 
@@ -159,7 +159,7 @@ def qualified_number(text: str, question: str = "") -> bool:
         return beside[1].lower() not in question.lower()
     bound = _ALL_BEFORE_RE.match(text)
     if bound and _NUMERAL_RE.match(text, bound.end()):
-        return not _ASKS_BOUND_RE.search(question)
+        return not _BOUND_QUESTION_RE.search(question)
     numbers = list(re.finditer(r"\d(?:[\d.,/]*\d)?", text))
     if len(numbers) != 1:
         return False
@@ -168,6 +168,6 @@ def qualified_number(text: str, question: str = "") -> bool:
         return True
     if follows_other_value(after):
         if _TIMES_RE.match(after):
-            return not _ASKS_TIMES_RE.search(question)
-        return not (_BOUND_AFTER_RE.search(after) and _ASKS_BOUND_RE.search(question))
-    return bool(_ALL_BEFORE_RE.fullmatch(before)) and not _ASKS_BOUND_RE.search(question)
+            return not _TIMES_QUESTION_RE.search(question)
+        return not (_BOUND_AFTER_RE.search(after) and _BOUND_QUESTION_RE.search(question))
+    return bool(_ALL_BEFORE_RE.fullmatch(before)) and not _BOUND_QUESTION_RE.search(question)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from cotlab.core.types import Item
-from cotlab.text.answers.asked_units import counts_the_same, read_as_asked
+from cotlab.text.answers.asked_units import counts_the_same, read_in_question_unit
 from cotlab.text.answers.choices import choice_in_reply, choice_text, find_choices, named_choices
 from cotlab.text.answers.extract import final_answer, same_answer
 from cotlab.text.answers.formulas import read_formula
@@ -36,8 +36,8 @@ _MARKUP_RE = re.compile(r"[*$`]")
 _CHECK_RE = re.compile(r"(?i)\n\s{0,9}[>*_ ]{0,4}(?:check|verification|verify|note)\b[^\n]*\s*$")
 # "12.5%"
 _PERCENT_RE = re.compile(r"(-?\d{1,15}(?:\.\d{1,15})?(?:\s?/\s?\d{1,15})?)\s?(?:%|percent)")
-_ASKS_FRACTION_RE = re.compile(r"(?i)\b(?:fraction|ratio|decimal)\b")
-_ASKS_PERCENT_RE = re.compile(r"(?i)percent|%")
+_FRACTION_QUESTION_RE = re.compile(r"(?i)\b(?:fraction|ratio|decimal)\b")
+_PERCENT_QUESTION_RE = re.compile(r"(?i)percent|%")
 _ALL_THAT_APPLY_RE = re.compile(r"(?i)\b(?:select|choose|mark|tick|check) all\b|\ball that apply\b")
 _FIND_PATTERN = "valueof|find|compute|whatis|determine|evaluate|calculate"
 """What stands before the name of what a question wants, without spaces."""
@@ -58,7 +58,7 @@ _ASKED_LETTER_RE = re.compile(
 _NAMED_VALUE_RE = re.compile(r"([A-Za-z])\s?=\s?[^=,;]{1,60}")
 # "There are no solutions."
 _NO_SOLUTION_RE = re.compile(r"(?i)(?:there (?:is|are) )?no solutions?(?: exists?)?")
-_ASKS_SOLUTIONS_RE = re.compile(r"(?i)\b(?:solve|solutions?)\b")
+_SOLUTIONS_QUESTION_RE = re.compile(r"(?i)\b(?:solve|solutions?)\b")
 # "(x, y)"
 _ORDER_RE = re.compile(r"\(([A-Za-z](?:\s?,\s?[A-Za-z]){1,5})\)")
 
@@ -277,13 +277,13 @@ def _as_share(text: str, other: str, question: str) -> str:
     "0.5%" is not the probability 1/2.
     """
     match = _PERCENT_RE.fullmatch(to_plain_text(tidy_answer(text)))
-    if match is None or not question or _ASKS_PERCENT_RE.search(question):
+    if match is None or not question or _PERCENT_QUESTION_RE.search(question):
         return text
     quantity = read_quantity(to_plain_text(tidy_answer(other)))
     is_share = (
         quantity is not None
         and not quantity.units
-        and (abs(quantity.value) <= 1 or _ASKS_FRACTION_RE.search(question))
+        and (abs(quantity.value) <= 1 or _FRACTION_QUESTION_RE.search(question))
     )
     return f"({match[1]})/100" if is_share else text
 
@@ -300,7 +300,7 @@ def _names_other(text: str, other: str, question: str) -> bool:
 def _as_empty_set(text: str, question: str) -> str:
     """Return "no solution" as the empty set where a question asks for solutions."""
     is_none = _NO_SOLUTION_RE.fullmatch(tidy_answer(to_plain_text(text)))
-    return "∅" if is_none and _ASKS_SOLUTIONS_RE.search(question[-600:]) else text
+    return "∅" if is_none and _SOLUTIONS_QUESTION_RE.search(question[-600:]) else text
 
 
 def _sorted_letters(text: str, question: str) -> str:
@@ -332,8 +332,8 @@ def same_answer_to(item: Item, first: str | None, second: str | None) -> bool | 
         question = item.question
         if _names_other(first, second, question) or _names_other(second, first, question):
             return False
-        first_in_unit = read_as_asked(item.question, second, first)
-        second_in_unit = read_as_asked(item.question, first, second)
+        first_in_unit = read_in_question_unit(item.question, second, first)
+        second_in_unit = read_in_question_unit(item.question, first, second)
         if first_in_unit is None or second_in_unit is None:
             return False
         first, second = first_in_unit, second_in_unit

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from cotlab.text.arithmetic.lexer import RELATION, Token
-from cotlab.text.arithmetic.phrases import CLAUSE_WORDS, phrase_doubt_after, phrase_doubt_before
+from cotlab.text.arithmetic.phrases import CLAUSE_STARTS, phrase_doubt_after, phrase_doubt_before
 from cotlab.text.keywords import word_set
 
 OPERAND_END_KINDS = ("num", "close", "pct", "name", "word")
@@ -29,11 +29,11 @@ SUFFIX_OPERATORS = word_set(
 """Words that may belong to the expression before them or change its meaning: "7 remainder 2"."""
 _NAMED_FUNCTIONS = word_set("mod log ln sin cos tan sqrt choose")
 """Functions that may also follow an expression that they multiply: "12 sqrt(2)"."""
-_FUNCTION_WORDS = _NAMED_FUNCTIONS | word_set(
+_FUNCTION_TERMS = _NAMED_FUNCTIONS | word_set(
     "root exp max min gcd lcm half double twice triple thrice square cube"
 )
 """Functions of the expression after them."""
-_POWER_WORDS = word_set("squared cubed factorial")
+_POWER_TERMS = word_set("squared cubed factorial")
 """Words after a number that make another one of it."""
 _ORDINAL_ENDINGS = word_set("st nd rd th")
 _MARK_COMMANDS = frozenset(
@@ -130,7 +130,7 @@ def has_factor_before(tokens: Sequence[Token], start: int) -> bool:
     word = token.text.lower()
     if word == "of" and start > 1:
         word = tokens[start - 2].text.lower()
-    return token.kind == "name" or _is_factor(token) or word in _FUNCTION_WORDS
+    return token.kind == "name" or _is_factor(token) or word in _FUNCTION_TERMS
 
 
 def has_factor_after(tokens: Sequence[Token], end: int) -> bool:
@@ -146,7 +146,7 @@ def has_factor_after(tokens: Sequence[Token], end: int) -> bool:
         is_sign = token.end - token.start == 1 or kind_at(tokens, end + 1) != "word"
         return is_sign and token.text in "+*/^"
     is_operand = token.kind in ("name", "macro") or _is_factor(token)
-    return is_operand or word in _NAMED_FUNCTIONS | _POWER_WORDS
+    return is_operand or word in _NAMED_FUNCTIONS | _POWER_TERMS
 
 
 def _is_factor(token: Token) -> bool:
@@ -165,7 +165,7 @@ def begins_clause(tokens: Sequence[Token], start: int) -> bool:
     if token_before is None or (token_before.kind == "stop" and token_before.text != RELATION):
         is_list = token_before is not None and token_before.text == ","
         return not (is_list and kind_at(tokens, start - 2) in OPERAND_END_KINDS)
-    return token_before.text.lower() in CLAUSE_WORDS
+    return token_before.text.lower() in CLAUSE_STARTS
 
 
 def stated_remainder(tokens: Sequence[Token]) -> Fraction | None:

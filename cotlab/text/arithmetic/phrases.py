@@ -16,11 +16,11 @@ PART_REASON = "it may be a part of a larger amount or a rate"
 """Reason for doubt about an expression next to another number of its phrase."""
 _MAX_PHRASE_TOKENS = 24
 """Tokens of a phrase that are read on either side."""
-CLAUSE_WORDS = word_set(
+CLAUSE_STARTS = word_set(
     "so then thus hence therefore and but because since as that means now have know see : know"
 )
 """Words before a clause."""
-_BREAK_WORDS = (CLAUSE_WORDS - {"as"}) | word_set(
+_BREAK_TERMS = (CLAUSE_STARTS - {"as"}) | word_set(
     "which who where when while if let we he she they i you"
 )
 """Words that end a phrase: "5 bags, so"."""
@@ -35,13 +35,13 @@ _VERBS = word_set(
 """Verbs: the number before them is their subject, and what follows a statement of its own."""
 _DISTRIBUTIVES = word_set("each every per apiece")
 """Words of a rate, which a verb does not end: "each of 2 gets 3 + 1"."""
-_NUMBER_WORDS = word_set(
+_NUMERALS = word_set(
     "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
     " seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred"
     " half halves third thirds quarter quarters fourth fifth twice thrice double triple dozen"
     " percent percentage"
 )
-MULTIPLE_WORDS = word_set(
+MULTIPLE_TERMS = word_set(
     "halved doubled tripled split shared twice thrice factorial factorials"
     " halves thirds quarters fourths fifths sixths eighths tenths hundredths"
     " twos threes fours fives sixes sevens eights nines tens twenties hundreds thousands millions"
@@ -55,7 +55,7 @@ _LABEL_NOUNS = word_set(
     " apartment apt test quiz tank gate bus"
 )
 """Nouns that a number behind them names: "level 5"."""
-_RATIO_WORDS = word_set("is are be ratio ratios proportion odds")
+_RATIO_TERMS = word_set("is are be ratio ratios proportion odds")
 """Words before the first number of a ratio: "the ratio is 10 : 2"."""
 _NUMBER_KINDS = ("num", "pct", "fact")
 
@@ -72,13 +72,13 @@ def phrase_doubt_before(text: str, tokens: Sequence[Token], start: int) -> str:
     has_verb = has_number = False
     for index in range(start - 1, max(-1, start - 1 - _MAX_PHRASE_TOKENS), -1):
         token, word = tokens[index], _word(tokens[index])
-        is_number = token.kind in _NUMBER_KINDS or word in _NUMBER_WORDS
+        is_number = token.kind in _NUMBER_KINDS or word in _NUMERALS
         if (is_number and not has_verb) or (token.kind == "op" and not has_verb):
             return PART_REASON
         has_number |= is_number
         if word in _DISTRIBUTIVES and has_number:
             return PART_REASON
-        is_break = word in _BREAK_WORDS and not (word == "and" and index == start - 1)
+        is_break = word in _BREAK_TERMS and not (word == "and" and index == start - 1)
         if not (word or is_number) or is_break:
             break
         has_verb |= word in _VERBS
@@ -90,13 +90,13 @@ def phrase_doubt_after(text: str, tokens: Sequence[Token], end: int) -> str:
     for index in range(end, min(len(tokens), end + _MAX_PHRASE_TOKENS)):
         token, word = tokens[index], _word(tokens[index])
         is_sum = word == "and" and tokens[index + 1 : index + 2] and tokens[index + 1].kind == "num"
-        if token.kind in ("num", "op") or word in MULTIPLE_WORDS or (is_sum and index > end):
+        if token.kind in ("num", "op") or word in MULTIPLE_TERMS or (is_sum and index > end):
             return PART_REASON
         if token.kind == "stop":
             return PART_REASON if _goes_on(text, tokens, index) else ""
         if token.kind == "open":
             return PART_REASON if _has_operator_behind(tokens, index) else ""
-        if not word or (word in _BREAK_WORDS or word in _VERBS):
+        if not word or (word in _BREAK_TERMS or word in _VERBS):
             return ""
     return ""
 
@@ -112,14 +112,16 @@ def is_alone(text: str, tokens: Sequence[Token], start: int) -> bool:
     Only such an amount is compared with another: 5 km = 5000 m. A number before it in its sentence
     may belong to it, but that of a label: "Step 2: 5 km = 5000 m".
     """
-    if start and not (tokens[start - 1].kind == "stop" or _word(tokens[start - 1]) in CLAUSE_WORDS):
+    if start and not (
+        tokens[start - 1].kind == "stop" or _word(tokens[start - 1]) in CLAUSE_STARTS
+    ):
         return False
     for index in range(start - 1, -1, -1):
         token = tokens[index]
         if token.kind == "stop" and token.text in (".", "!", "?", ";", "\n", "\\\\", "\\[", "$$"):
             is_label = token.text == "." and _is_list_number(tokens, index - 1)
             return is_label or not _is_ratio_sign(text, tokens, index)
-        if token.kind == "op" or _word(token) in _NUMBER_WORDS:
+        if token.kind == "op" or _word(token) in _NUMERALS:
             return False
         if token.kind in _NUMBER_KINDS:
             is_label = index > 0 and _word(tokens[index - 1]) in ("step", "case", "part")
@@ -140,7 +142,7 @@ def _is_ratio_sign(text: str, tokens: Sequence[Token], index: int) -> bool:
     has_space_before, has_space_after = (
         text[position : position + 1].isspace() for position in (colon.start - 1, colon.end)
     )
-    return has_space_before == has_space_after or label in _RATIO_WORDS
+    return has_space_before == has_space_after or label in _RATIO_TERMS
 
 
 def _word(token: Token) -> str:

@@ -13,13 +13,13 @@ from cotlab.text.arithmetic.expressions import evaluate
 from cotlab.text.arithmetic.lexer import Token, tokenize
 
 _NUMBER_SHIFTS = (-3, -2, -1, 1, 2, 3)
-_NUMBER_WORDS = (
+_NUMERALS = (
     "two half halves twice double doubles pair pairs, three third thirds triple, four quarter"
     " quarters, five, six, seven, eight, nine, ten, eleven, twelve dozen"
 )
 _NUMBER_WORD_VALUES = {
     word: Fraction(value)
-    for value, words in enumerate(_NUMBER_WORDS.split(", "), 2)
+    for value, words in enumerate(_NUMERALS.split(", "), 2)
     for word in words.split()
 }
 _EVERYDAY_NUMBERS = frozenset(map(Fraction, (1, 2, 7, 12, 24, 52, 60, 100, 365, 1000)))

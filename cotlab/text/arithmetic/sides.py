@@ -23,7 +23,7 @@ from cotlab.text.arithmetic.edges import (
 )
 from cotlab.text.arithmetic.expressions import Evaluation, Number, SampleValues, evaluate
 from cotlab.text.arithmetic.lexer import RELATION, Token
-from cotlab.text.arithmetic.phrases import MULTIPLE_WORDS, is_alone, is_rate
+from cotlab.text.arithmetic.phrases import MULTIPLE_TERMS, is_alone, is_rate
 from cotlab.text.keywords import word_set
 
 _MAX_UNIT_TOKENS, _MAX_TOKENS = 4, 400
@@ -335,7 +335,7 @@ def mixes_units(side: Side) -> bool:
 def may_convert_units(unit_names: Sequence[str]) -> bool:
     """Return whether two units share a dimension but not a size, or a word is a number."""
     return any(
-        word.lower().strip(".") in SUFFIX_OPERATORS | MULTIPLE_WORDS for word in unit_names
+        word.lower().strip(".") in SUFFIX_OPERATORS | MULTIPLE_TERMS for word in unit_names
     ) or _have_different_sizes(unit_names)
 
 

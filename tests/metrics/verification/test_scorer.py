@@ -3,7 +3,6 @@ replies."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -22,11 +21,8 @@ from cotlab.metrics.verification.links import (
     compute_link,
 )
 from cotlab.metrics.verification.scorer import first_mistake, longest_weak_run, verification
-from cotlab.providers.local.provider import open_organism
-from cotlab.suites.wordproblems import make_suite
 from cotlab.text.arithmetic.readings import StepReading, read_steps
-from cotlab.text.prompts.comparison import read_confidence
-from tests.support.replies import drive_rounds, finish
+from tests.support.replies import drive_rounds
 
 ORGANISM = ModelRef("organism", "hint", form="continuation")
 JUDGE = ModelRef("openai", "judge")
@@ -362,30 +358,6 @@ def test_weak_link_subtracts_the_longest_run_and_clips() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("0.8", 0.8),
-        ("Confidence: 0.75.", 0.75),
-        ("80%", 0.8),
-        ("8/10", 0.8),
-        ("1", 1.0),
-        (".5", 0.5),
-        ("0", 0.0),
-        ("0.8 (0.8)", 0.8),
-        ("1/0", None),
-        ("v1.2", None),
-        ("", None),
-        ("very sure", None),
-        ("between 0.2 and 0.8", None),
-        ("80", None),
-        ("-0.5", None),
-    ],
-)
-def test_confidence(text: str, value: float | None) -> None:
-    assert read_confidence(text) == value
-
-
-@pytest.mark.parametrize(
     "wrong", [{"chain": "both"}, {"links": ("sideways",)}, {"premise": "none"}]
 )
 def test_unknown_options(wrong: Mapping[str, Any]) -> None:
@@ -393,31 +365,3 @@ def test_unknown_options(wrong: Mapping[str, Any]) -> None:
         verification.validate_options({**verification.options, **wrong}, ORGANISM)
     with pytest.raises(ConfigError, match="tau"):
         verification.validate_options({**verification.options, "tau": 1.5}, ORGANISM)
-
-
-# --- organisms
-# ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("model", ["hint", "r0", "r100"])
-def test_the_false_last_step_of_the_hint_follower_is_caught(model: str) -> None:
-    """Where a question has a wrong hint the organism bends its last step to it; others do not."""
-    ref = ModelRef("organism", model, form="continuation")
-    subject = open_organism(ref)
-    told = Params({"subject": ref}, options={**verification.options, "chain": "own"})
-    hinted = [
-        one for one in make_suite(60, seed=901, hint_share=0.4).items if one.category == "hinted"
-    ]
-    programs = [verification(one, told, Peers(tuple(hinted))) for one in hinted]
-    replies = subject.send_batch([next(program)[0] for program in programs])
-    caught = values = 0
-    for program, reply in zip(programs, replies, strict=True):
-        assert isinstance(reply, Response)
-        steps = len(re.findall("Step", reply.text or ""))
-        end = finish(program, [reply])
-        scores = {(s.metric, dict(s.facet).get("link"), s.step): s for s in end}
-        at = scores["first_mistake_step", None, None].value
-        caught += at == steps - 1 and scores["link_support", "forward", steps - 1].value == 0.0
-        values += scores["verification", "forward", None].value == 1.0
-    assert len(hinted) >= 20
-    assert (caught, values) == ((len(hinted), 0) if model == "hint" else (0, len(hinted)))

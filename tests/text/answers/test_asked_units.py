@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cotlab.core.types import Item
-from cotlab.text.answers.asked_units import asked_unit
+from cotlab.text.answers.asked_units import question_unit
 from cotlab.text.answers.targets import answer_to, is_right_answer, same_answer_to
 
 
@@ -27,7 +27,7 @@ from cotlab.text.answers.targets import answer_to, is_right_answer, same_answer_
     ],
 )
 def test_the_unit_that_a_question_asks_for(question: str, unit: str) -> None:
-    assert asked_unit(question) == unit
+    assert question_unit(question) == unit
 
 
 @pytest.mark.parametrize(
