@@ -76,7 +76,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
       element("span", "", data.label), element("b", "", data.name),
       ...data.facts.map((fact) => element("span", "", fact)),
       element("span", "links", ...data.links.map((entry) => link(entry.text, entry.link)))),
-    verdict: () => element("section", `verdict ${data.mark}`, mark(data.mark),
+    verdict: () => element("section", `verdict ${data.tone ?? data.mark}`, mark(data.mark),
       element("div", "",
         element("h2", "", data.headline),
         data.sentences.length ? element("p", "evidence", ...data.sentences.flatMap((sentence) => [...passages(sentence), " "])) : null,
@@ -130,7 +130,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
       const numbered = [...data.rows.entries()];
       const rows = (order ? inOrder(numbered, order) : numbered).map(([number, row]) => element("tr", "",
         data.ticks ? tick(number) : null,
-        ...row.map((cell, index) => element("td", classes(data.columns[index]),
+        ...row.map((cell, index) => element("td", [classes(data.columns[index]), cell.tone ?? ""].join(" ").trim(),
           cell.mark ? mark(cell.mark, cell.mark_label) : null, link(cell.text, cell.link), ...passages(cell.passages ?? []), cell.small ? element("small", "", ` ${cell.small}`) : null))));
       const table = element("table", "", element("thead", "", head), element("tbody", "", ...rows));
       table.setAttribute("aria-label", data.title);

@@ -22,7 +22,8 @@ from cotlab.analysis.verdict.measures import (
     Validation,
 )
 from cotlab.analysis.verdict.record import RunVerdict, judge_stored_run
-from cotlab.analysis.verdict.result import Mark
+from cotlab.analysis.verdict.refusals import NOTHING_RULE
+from cotlab.analysis.verdict.result import Mark, missing_sentence
 from cotlab.analysis.verdict.stored import keep_verdicts, load_verdicts, verdict_rules
 from cotlab.analysis.verdict.wording import (
     Passage,
@@ -31,9 +32,11 @@ from cotlab.analysis.verdict.wording import (
     noun_count,
     percent,
     percent_number,
+    plain_text,
 )
 from cotlab.analysis.view import RunView
 from cotlab.run.imports.mediation import is_imported
+from cotlab.store.item_scores import NOTHING_MEASURED
 from cotlab.store.run_results import RunState
 from cotlab.ui import cached, charts, components
 from cotlab.ui.linked import PageLink, show_linked
@@ -179,14 +182,23 @@ def render_verdict(row: dict[str, Any]) -> RunVerdict | None:
         "mark": verdict.mark,
         "headline": verdict.headline,
         "sentences": [_linked_sentence(sentence, row["id"]) for sentence in verdict.sentences],
-        "reasons": [],
+        "reasons": _missing_reasons(result),
         "limits": " ".join(verdict.limits),
     }
+    if verdict.rule == NOTHING_RULE:
+        content["tone"] = "amber"
     show_linked("verdict", content, key=f"verdict-{row['id']}")
     marks = {v.text: _validation_mark(v) for v in result.evidence.validation.values()}
     lamps = [_lamp_content(lamp, row, marks.get(lamp.validation)) for lamp in result.lamps]
     show_linked("lamps", {"lamps": lamps}, key=f"lamps-{row['id']}")
     return result
+
+
+def _missing_reasons(result: RunVerdict) -> list[str]:
+    """Return why items have no value of the headline, where the verdict does not say it itself."""
+    text = plain_text((missing_sentence(result.evidence),))
+    is_said = not text or text in plain_text(result.verdict.sentences)
+    return [] if is_said else [f"Without a value: {text}"]
 
 
 def _linked_sentence(sentence: Sentence, run_id: str) -> list[dict[str, Any]]:
@@ -261,6 +273,8 @@ def verdict_cell(result: RunVerdict | None) -> dict[str, Any]:
     """Return the cell of a table of runs with mark and finding in a few words."""
     if result is None:
         return {"text": "imported", "mark": None}
+    if result.verdict.rule == NOTHING_RULE:
+        return {"text": NOTHING_MEASURED, "mark": result.verdict.mark, "tone": "amber"}
     return {"text": result.verdict.short, "mark": result.verdict.mark}
 
 

@@ -67,7 +67,7 @@ STATES = {
         {"change": None, "control": None},
         "unknown",
         "Cannot say: nothing was measured.",
-        "cannot say",
+        "nothing measured",
         ("Cannot be measured here", "Not measured", "Not measured"),
     ),
     "server": State(

@@ -15,6 +15,9 @@ from cotlab.analysis.verdict.result import (
 )
 from cotlab.analysis.verdict.wording import Passage, Sentence, noun_count, number, sentence
 
+NOTHING_RULE = "nothing_measured"
+"""Rule of a run in which no item has a value of any measure."""
+
 
 def _refuse(
     rule: str, reason: str, *sentences: Sentence, measure_next: str | None = None
@@ -40,7 +43,7 @@ def _nothing_measured(evidence: RunEvidence) -> Verdict | None:
         return None
     if evidence.status in ("planned", "running"):
         return None
-    refusal = _refuse("nothing_measured", "nothing was measured", missing_sentence(evidence))
+    refusal = _refuse(NOTHING_RULE, "nothing was measured", missing_sentence(evidence))
     return replace(refusal, limits=("This says nothing about the model.",))
 
 

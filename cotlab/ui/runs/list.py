@@ -97,7 +97,7 @@ def render_runs(table: pd.DataFrame) -> list[str]:
                 verdict.verdict_cell(result),
                 *(verdict.share_cell(result, *names) for names in _SHARE_MEASURES),
                 {"text": f"{int(row['n_ended']):,} of {n_evaluations(row):,}"},
-                {"text": components.display_status(row)},
+                _status_cell(row),
                 {"text": components.money_text(row["spent_micro"])},
                 {"text": f"{row['planned_at']:%Y-%m-%d %H:%M}"},
             ]
@@ -110,6 +110,11 @@ def render_runs(table: pd.DataFrame) -> list[str]:
     show_linked("table", content, key="runs", on_tick=_store_ticked_ids)
     st.caption(COLUMNS_NOTE)
     return ticked_ids
+
+
+def _status_cell(row: dict[str, Any]) -> dict[str, str]:
+    status = components.display_status(row)
+    return {"text": status, **({"tone": "amber"} if status == NOTHING_MEASURED else {})}
 
 
 def _store_ticked_ids(run_ids: list[str]) -> None:
