@@ -62,10 +62,10 @@ def find_unreadable_items(plan: Plan, suite: Suite) -> UnreadableItems | None:
         n_items_by_word.update(unknown)
     if not n:
         return None
-    ranked_words = sorted(
+    ranked = sorted(
         n_items_by_word, key=lambda word: (not _is_telling(word), -n_items_by_word[word], word)
     )
-    return UnreadableItems(n, len(items), tuple(ranked_words[:N_EXAMPLES]))
+    return UnreadableItems(n, len(items), tuple(ranked[:N_EXAMPLES]))
 
 
 def _is_telling(word: str) -> bool:

@@ -24,17 +24,17 @@ def tab_title(entry: PageEntry) -> str:
     Only pages that are about one run name it, by its own name where it has one, else by its id;
     pages on which chains are judged blind never do.
     """
-    title, parts = entry.title, []
+    title, names = entry.title, []
     row = _addressed_run() if _names_run(entry) else None
     if row is not None:
         run_name = _short_name(row["name"]) or _short_name(row["id"])
         if entry.name == "run":
             title = f"{entry.title} {run_name}"
         else:
-            parts = [run_name]
+            names = [run_name]
         if entry.name == "item":
             title = _item_title(entry, row)
-    return " · ".join([title, *parts, APP_TITLE])
+    return " · ".join([title, *names, APP_TITLE])
 
 
 def _names_run(entry: PageEntry) -> bool:

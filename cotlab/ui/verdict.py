@@ -197,8 +197,8 @@ def render_verdict(row: dict[str, Any]) -> RunVerdict | None:
 def _missing_reasons(result: RunVerdict) -> list[str]:
     """Return why items have no value of the headline, where the verdict does not say it itself."""
     text = plain_text((missing_sentence(result.evidence),))
-    is_said = not text or text in plain_text(result.verdict.sentences)
-    return [] if is_said else [f"Without a value: {text}"]
+    is_stated = not text or text in plain_text(result.verdict.sentences)
+    return [] if is_stated else [f"Without a value: {text}"]
 
 
 def _linked_sentence(sentence: Sentence, run_id: str) -> list[dict[str, Any]]:

@@ -145,8 +145,8 @@ def test_the_page_links_to_the_step_and_shows_texts_as_data(
         for element in app.get("bidi_component")
         if '"Hits"' in element.proto.json
     ]
-    assert f"/item?run={filled[1]}&item=i2&step=1" in table["addresses"]
-    assert any("&step=0&request=" in address for address in table["addresses"])
+    assert f"/item?run={filled[1]}&item=i2&step-number=2" in table["addresses"]
+    assert any("&step-number=1&request=" in address for address in table["addresses"])
     assert {row[2]["passages"][1]["text"] for row in table["rows"]} == {"2 + 7."}
     app = open_page("search", q="how many", page="99", answer="wrong")
     assert not app.exception
