@@ -14,6 +14,7 @@ import pandas as pd
 
 from cotlab.analysis.markdown import render_markdown
 from cotlab.analysis.reply_notes import kept_cut_replies, kept_restated_steps
+from cotlab.analysis.verdict.collect import HEADLINE_METRICS
 from cotlab.analysis.verdict.record import verdict_record
 from cotlab.analysis.verdict.stored import judge_run_once
 from cotlab.analysis.view import RunView, position_estimates, run_view
@@ -28,6 +29,7 @@ from cotlab.run.summary import overshoot_record
 from cotlab.stats.intervals import FEWEST
 from cotlab.store import read
 from cotlab.store.database import Store
+from cotlab.store.item_scores import list_unmeasured_runs
 from cotlab.store.live import LiveRunStore
 from cotlab.store.recorded_models import RECORDED_CHAINS
 from cotlab.store.responses import ResponseLog
@@ -108,6 +110,7 @@ def build_report(store: Store, run_id: str) -> dict[str, Any]:
     }
     counts = read.count_scores_by_status(store, run_id)
     report["defined_scores"] = sum(n for (status, _), n in counts.items() if status == "ok")
+    report["nothing_measured"] = bool(list_unmeasured_runs(store, HEADLINE_METRICS, run_id))
     report["undefined_scores"] = [
         {"reason": reason, "count": n}
         for (status, reason), n in counts.items()

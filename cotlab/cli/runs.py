@@ -31,6 +31,7 @@ def runs_command(
     """List stored runs; name, note, archive and delete them."""
     if context.invoked_subcommand is not None:
         return
+    from cotlab.analysis.verdict.collect import HEADLINE_METRICS
     from cotlab.cli.screen import open_console, print_table
     from cotlab.store import read
     from cotlab.store.database import Store
@@ -38,7 +39,7 @@ def runs_command(
 
     store = Store()
     table = read.list_runs(store, "done" if status == NOTHING_MEASURED else status)
-    unmeasured = list_unmeasured_runs(store)
+    unmeasured = list_unmeasured_runs(store, HEADLINE_METRICS)
     is_empty = (table["status"] == "done") & table["id"].isin(unmeasured)
     table.loc[is_empty, "status"] = NOTHING_MEASURED
     if status is not None:

@@ -124,9 +124,9 @@ def _mode_text(report: Mapping[str, Any]) -> str:
 
 
 def _nothing_measured_text(report: Mapping[str, Any]) -> str:
-    """Return why not one score of a run is defined; "" where one is, or where there is none."""
+    """Return why nothing was measured of a run's model; "" where something was."""
     reasons = report.get("undefined_scores")
-    if report.get("defined_scores") or not reasons:
+    if not report.get("nothing_measured") or not reasons:
         return ""
     verdict = report["verdict"]
     reason = f"most often because {reasons[0]['reason']} ({reasons[0]['count']} scores)."

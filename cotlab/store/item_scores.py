@@ -92,10 +92,39 @@ def count_missing_values(
 
 
 NOTHING_MEASURED = "nothing measured"
-"""What the status "done" is called where a run has scores and not one has a value."""
+"""What the status "done" is called of a run of ``list_unmeasured_runs``."""
 
 
-def list_unmeasured_runs(store: Store) -> frozenset[str]:
-    """Return the runs that have scores, none of which has a value."""
-    rows = store.query_rows("SELECT run FROM scores GROUP BY run HAVING count(value) = 0")
-    return frozenset(run for (run,) in rows)
+def list_unmeasured_runs(
+    store: Store, metrics: Sequence[str], run: str | None = None
+) -> frozenset[str]:
+    """Return the runs that have scores and measured nothing of their model.
+
+    None of their scores has a value; or none of those of ``metrics``, which were tried, and no
+    value of another metric rests on a reply: the length of a suite's chain says nothing of a model.
+
+    Parameters
+    ----------
+    store : Store
+    metrics : sequence of str
+        Metrics of what a model does, as verdicts are made from.
+    run : str or None
+        Look at this run only.
+    """
+    rows = store.query_rows(
+        """
+        SELECT run, count(value) = 0 FROM scores WHERE $run IS NULL OR run = $run GROUP BY run
+        HAVING count(value) = 0 OR (
+            count(*) FILTER (list_contains($metrics, metric)) > 0
+            AND count(value) FILTER (list_contains($metrics, metric)) = 0
+        )
+        """,
+        {"run": run, "metrics": list(metrics)},
+    )
+    doubtful = [name for name, is_empty in rows if not is_empty]
+    replied = store.query_rows(
+        "SELECT DISTINCT run FROM scores WHERE list_contains($runs, run) AND value IS NOT NULL AND"
+        " len(evidence) > 0",
+        {"runs": doubtful},
+    )
+    return frozenset(name for name, _ in rows) - {name for (name,) in replied}

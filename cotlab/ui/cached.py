@@ -19,6 +19,7 @@ from cotlab.analysis.tables.declare import (
     MissingFigure,
 )
 from cotlab.analysis.tables.mediation import with_facets
+from cotlab.analysis.verdict.collect import HEADLINE_METRICS
 from cotlab.analysis.verdict.headlines import headline_validation
 from cotlab.analysis.verdict.measures import Validation
 from cotlab.analysis.view import RunView
@@ -176,11 +177,11 @@ def metric_validation(metric: str) -> Validation:
 
 @st.cache_data(show_spinner=False, ttl=2.0)
 def _unmeasured_runs(store_folder: str) -> frozenset[str]:
-    return list_unmeasured_runs(store())
+    return list_unmeasured_runs(store(), HEADLINE_METRICS)
 
 
 def unmeasured_runs() -> frozenset[str]:
-    """Return the runs that have scores, none of which has a value, as of the last seconds."""
+    """Return the runs that measured nothing of their model, as of the last seconds."""
     return _unmeasured_runs(str(store().folder))
 
 

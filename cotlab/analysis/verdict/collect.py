@@ -50,7 +50,9 @@ MEASURES: Mapping[MeasureName, tuple[str, Mapping[str, str]]] = {
     "wrong": ("baseline_correct", {}),
 }
 """Metric and facet that each measure is read from."""
-_HEADLINE_MEASURES: tuple[MeasureName, ...] = ("change", "numeric_change", "inner_change", "moved")
+HEADLINE_MEASURES: tuple[MeasureName, ...] = ("change", "numeric_change", "inner_change", "moved")
+HEADLINE_METRICS = tuple(dict.fromkeys(MEASURES[name][0] for name in HEADLINE_MEASURES))
+"""Metrics of what a model does; where none has a value, nothing was measured of it."""
 _VALIDATED_BY: Mapping[MeasureName, str] = {
     "change": "answer_change",
     "control": "answer_change",
@@ -81,8 +83,8 @@ def collect_evidence(view: RunView, status: str | None = None) -> RunEvidence:
         shares["sound"] = sound
     change = shares.get("change")
     change_facet = _facet_of(estimates, "change")
-    missing = {name: _missing_values(view, name) for name in _HEADLINE_MEASURES}
-    headline = next((name for name in _HEADLINE_MEASURES if name in shares), None)
+    missing = {name: _missing_values(view, name) for name in HEADLINE_MEASURES}
+    headline = next((name for name in HEADLINE_MEASURES if name in shares), None)
     headline_missing = (
         missing[headline] if headline else next((m for m in missing.values() if m), [])
     )
