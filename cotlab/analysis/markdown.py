@@ -64,7 +64,7 @@ def render_markdown(report: Mapping[str, Any]) -> str:
         "",
         "## Step Positions",
         "",
-        "Steps are counted from 1 here, and from 0 in report.json.",
+        "A step's index counts from 0, as in report.json; the dashboard numbers steps from 1.",
         "",
         "| Step Index | Mean CCS | 95% interval | Variance | Items |",
         "|---|---|---|---|---|",
@@ -78,7 +78,7 @@ def render_markdown(report: Mapping[str, Any]) -> str:
             else "n/a"
         )
         lines.append(
-            f"| {position['step_index'] + 1} | {_decimal_text(position['mean_ccs'])} |"
+            f"| {position['step_index']} | {_decimal_text(position['mean_ccs'])} |"
             f" {bounds_text} | {_decimal_text(position['variance_ccs'])} | {position['count']} |"
         )
     lines += ["", "## Per-Item Step Rankings", ""]
@@ -103,10 +103,10 @@ def render_markdown(report: Mapping[str, Any]) -> str:
                 if step_score["score"] is not None
                 else f"n/a ({escape_report(step_score['reason'])})"
             )
+            index = step_score["step_index"]
             lines.append(
-                f"| {rank} |"
-                f" {'n/a' if step_score['step_index'] is None else step_score['step_index'] + 1} |"
-                f" {score_text} | {step_score['metric']} |"
+                f"| {rank} | {'n/a' if index is None else index} | {score_text} |"
+                f" {step_score['metric']} |"
             )
         lines.append("")
     return "\n".join(lines)

@@ -166,6 +166,24 @@ def test_the_markdown_report_keeps_its_headings(ran: tuple[Path, Path, Done]) ->
     assert all(ccs == "1.0000" for rank, ccs in ranked_rows if rank == "1")
 
 
+def test_both_reports_count_steps_alike(ran: tuple[Path, Path, Done]) -> None:
+    text, report = (ran[1] / "report.md").read_text(), read(ran[1])
+    for item in report["items"]:
+        table = text.split(f"### Item: {item['item_id']}\n")[1].split("###")[0]
+        assert sorted(
+            re.findall(r"^\| \d+ \| (\d+) \| ([\d.]+) \|", table, re.MULTILINE)
+        ) == sorted(
+            (str(score["step_index"]), f"{score['score']:.4f}") for score in item["step_scores"]
+        )
+    positions = text.split("## Step Positions")[1].split("##")[0]
+    assert re.findall(r"^\| (\d+) \| ([\d.]+) \|", positions, re.MULTILINE) == [
+        (str(position["step_index"]), f"{position['mean_ccs']:.3f}")
+        for position in sorted(
+            report["step_position_rankings"], key=lambda position: position["step_index"]
+        )
+    ]
+
+
 def test_a_dry_run_counts_and_asks_nothing(tmp_path: Path) -> None:
     suite = tmp_path / "s.jsonl"
     write_suite(make_suite(5), suite)
