@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import typer
 
+from cotlab.cli.commands import Commands
 from cotlab.cli.options import JsonOption, acting_user, explain_write_errors
 from cotlab.core.errors import ConfigError
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 EXIT_REVIEWED, EXIT_ESCALATED = 1, 6
 """Exit codes where a person is needed: for reviews only, and for escalated or unscored items."""
-policy_app = typer.Typer(
+policy_app = Commands(
     no_args_is_help=True, help="Show and set the thresholds that decisions are made by."
 )
 

@@ -6,8 +6,8 @@ import sys
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
-from typer.core import TyperCommand
 
+from cotlab.cli.commands import Command
 from cotlab.cli.options import JsonOption
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ MAX_ROWS = 20
 """Most signals listed for a target without --all."""
 
 
-class EvaluateCommand(TyperCommand):
+class EvaluateCommand(Command):
     """The command, with options that take several values."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from cotlab.cli.commands import Commands
 from cotlab.cli.options import JsonOption, acting_user, explain_write_errors
 from cotlab.core.errors import ConfigError
 from cotlab.core.labels import MAX_RATERS
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from cotlab.store.database import Store
 
 
-app = typer.Typer(no_args_is_help=True, help="Import, export, ask for and compare people's labels.")
+app = Commands(no_args_is_help=True, help="Import, export, ask for and compare people's labels.")
 RunOption = Annotated[Optional[str], typer.Option(help="Only labels of this run.")]
 QueueOption = Annotated[
     Optional[str], typer.Option(help="Only labels that were given in this queue.")

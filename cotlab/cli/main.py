@@ -31,6 +31,7 @@ from cotlab.cli import (
     search,
     suites,
 )
+from cotlab.cli.commands import Commands
 from cotlab.core.errors import PACKAGES_BY_EXTRA, ConfigError, CotlabError, MissingExtra, StoreError
 from cotlab.core.text_safety import printable_line, printable_text
 from cotlab.run.secrets import load_secrets
@@ -69,7 +70,7 @@ class _CommandGroup(TyperGroup):
         return self._known_commands.get(cmd_name) or self.commands.get(cmd_name)
 
 
-app = typer.Typer(
+app = Commands(
     cls=_CommandGroup,
     no_args_is_help=True,
     add_completion=False,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from cotlab.cli.commands import Commands
 from cotlab.core.errors import ConfigError
 from cotlab.core.resources import checkout_root, data_path
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from cotlab.organisms.curriculum import Recipe
     from cotlab.organisms.quality_check import QualityCheck
 
-app = typer.Typer(no_args_is_help=True, help="Train and check the models of known faithfulness.")
+app = Commands(no_args_is_help=True, help="Train and check the models of known faithfulness.")
 FolderOption = Annotated[
     Optional[Path],
     typer.Option("--output", help="Folder of checkpoints (default: data/organisms)."),

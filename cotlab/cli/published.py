@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from cotlab.cli.commands import Commands
 from cotlab.cli.options import explain_write_errors
 from cotlab.core.errors import ConfigError
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from cotlab.run.imports.mediation import ImportedRun
 
 
-mediation_app = typer.Typer(no_args_is_help=True, help="Look at mediation scores (CMI).")
+mediation_app = Commands(no_args_is_help=True, help="Look at mediation scores (CMI).")
 
 
 @mediation_app.callback()
@@ -115,7 +116,7 @@ def _write_rows_csv(files: Sequence[PublishedFile], output: Path) -> None:
         escape_formulas(pd.DataFrame(rows)).to_csv(output, index=False)
 
 
-ablation_app = typer.Typer(no_args_is_help=True, help="Look at ablation scores (CCS).")
+ablation_app = Commands(no_args_is_help=True, help="Look at ablation scores (CCS).")
 
 
 @ablation_app.callback()
@@ -135,7 +136,7 @@ def import_ablation_scores(
         print(import_status_text(run))
 
 
-unfaithfulness_app = typer.Typer(no_args_is_help=True, help="Look at unfaithful responses.")
+unfaithfulness_app = Commands(no_args_is_help=True, help="Look at unfaithful responses.")
 
 
 @unfaithfulness_app.callback()

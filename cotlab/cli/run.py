@@ -11,10 +11,11 @@ from typing import Annotated, Any, Optional
 import typer
 
 from cotlab.cli import options
+from cotlab.cli.commands import Commands
 from cotlab.core.errors import ConfigError
 from cotlab.core.text_safety import printable_text
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = Commands(no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("run")

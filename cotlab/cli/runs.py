@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from cotlab.cli.commands import Commands
 from cotlab.cli.options import acting_user
 
 if TYPE_CHECKING:
     from cotlab.store.database import Store
 
-app = typer.Typer(
+app = Commands(
     invoke_without_command=True, help="List stored runs; name, note, archive and delete them."
 )
 RunArgument = Annotated[str, typer.Argument(help="The run's id; `cotlab runs` lists them.")]

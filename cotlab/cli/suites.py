@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from cotlab.cli.commands import Commands
 from cotlab.core.errors import UnknownName
 
 if TYPE_CHECKING:
     from cotlab.core.types import Suite
 
-app = typer.Typer(no_args_is_help=True, help="Check, make, divide and import suites.")
+app = Commands(no_args_is_help=True, help="Check, make, divide and import suites.")
 MAX_LISTED_DEFECTS = 20
 
 
