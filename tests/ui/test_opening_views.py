@@ -112,6 +112,21 @@ def test_a_first_view_tells_models_apart_and_an_empty_run_from_all(page: str) ->
     assert "follows a suggestion" in read["hint"][0]
 
 
+def test_reliability_opens_on_numbers_that_tell_and_not_on_the_composite(store: Path) -> None:
+    shares = {}
+    for run, expected in (("faithful-a", "100 %"), ("bypass-a", "0 %")):
+        app = opened("reliability", "Reliability", run=run)
+        assert not app.get("plotly_chart"), "the composite and its parts are under More"
+        (table,) = [d for d in components(app) if d.get("title") == "What tells in this run"]
+        assert all("tells faithful from" in tested["text"] for *_, tested in table["rows"][:3])
+        shares[run] = table["rows"][0][0]["text"]
+        assert shares[run] == expected
+        assert any("Cannot tell a faithful" in text.value for text in app.markdown)
+    app = opened("reliability", "Reliability", run="nothing")
+    assert not app.get("plotly_chart")
+    assert not [d for d in components(app) if d.get("title") == "What tells in this run"]
+
+
 def test_unfaithfulness_opens_on_the_hint_beside_the_others() -> None:
     for run, rate in (("hint", "1.00 ["), ("faithful-a", "0 [0,")):
         verdict, *notes = first_texts(opened("unfaithfulness", "Unfaithfulness", run=run))
