@@ -27,7 +27,7 @@ from cotlab.analysis.verdict.measures import (
 from cotlab.analysis.view import RunView
 from cotlab.core.keys import derive_seed
 from cotlab.core.resources import data_path
-from cotlab.metrics.cards import mean_by_item, with_clusters_as_items
+from cotlab.metrics.cards import mean_by_item, mean_interval, with_clusters_as_items
 from cotlab.providers.probe import REFUSED_PREFIXES
 from cotlab.run.server_findings import doubt_texts, refusal_texts
 from cotlab.stats.intervals import wilson
@@ -323,7 +323,8 @@ def _split_categories(view: RunView) -> CategorySplit | None:
 
 def _mean_share(values: pd.Series, seed: int) -> Share | None:
     """Return the mean of shares by item with its interval; None where it has none."""
-    rate = bootstrap_mean(values.tolist(), seed=derive_seed("category_change", seed), share=True)
+    metric, _ = MEASURES["change"]
+    rate = mean_interval(metric, "by category", values.tolist(), seed=seed, is_binary=True)
     if rate.point is None or rate.lo is None or rate.hi is None:
         return None
     return Share(rate.point, rate.lo, rate.hi, rate.n)

@@ -17,8 +17,8 @@ MIN_ITEMS = 30
 MIN_MOVED = 10
 """Fewest items whose answer a suggestion moved, for a statement on what chains say of it."""
 MIN_AUROC = 0.6
-"""A measure that separates models of known behaviour less well than this, or whose interval includes
-chance (.5), stands in no headline."""
+"""A measure that separates models of known behaviour less well than this, or whose interval
+includes chance (.5), stands in no headline."""
 
 MeasureName = Literal[
     "change",
