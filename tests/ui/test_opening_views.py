@@ -163,12 +163,23 @@ def table_of(app: AppTest, title: str) -> dict[str, object]:
     return table
 
 
+def open_untitled(page: str, **query: str) -> AppTest:
+    """Open a page whose heading is its finding."""
+    app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=300)
+    for name, value in query.items():
+        app.query_params[name] = value
+    app.run()
+    app.switch_page(str(ROOT / "pages" / f"{page}.py")).run()
+    assert not app.exception, [error.value for error in app.exception]
+    return app
+
+
 @pytest.mark.parametrize("run", MODELS)
 def test_two_pages_give_one_rate_one_value_and_one_interval(run: str) -> None:
     """The answers that change with a step, in its two kinds, wherever a page names the kind."""
     values: dict[str, dict[str, tuple[float, ...]]] = {"change": {}, "numeric_change": {}}
-    for page, title, table_title in (("runs", "Runs", "Runs"), ("home", "Home", "Latest runs")):
-        app = opened(page, title)
+    for page, table_title in (("runs", "Runs"), ("home", "Latest runs")):
+        app = open_untitled(page)
         (cells,) = [
             row for row in table_of(app, table_title)["rows"] if run in json.dumps(row[0])
         ]  # columns: run, verdict, answers changed
@@ -194,11 +205,7 @@ def test_two_pages_give_one_rate_one_value_and_one_interval(run: str) -> None:
         values[measure]["run"] = percents(cell_text(estimate), 100)
     other = next(model for model in MODELS if model != run)
     for side, (base, second) in (("base", (run, other)), ("other", (other, run))):
-        app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=300)
-        app.query_params["base"], app.query_params["other"] = base, second
-        app.run()
-        app.switch_page(str(ROOT / "pages" / "compare.py")).run()
-        assert not app.exception, [error.value for error in app.exception]
+        app = open_untitled("compare", base=base, other=second)
         (head,) = [data for data in components(app) if "differences" in data]
         for measure in values:
             (entry,) = [
