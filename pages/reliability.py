@@ -10,6 +10,7 @@ from cotlab.ui.more import render_more
 from cotlab.ui.pickers import pick_run
 from cotlab.ui.reliability import item as reliability_item
 from cotlab.ui.reliability import suite as reliability
+from cotlab.ui.reliability.tested import render_all_components, render_tested_components
 from cotlab.ui.steps import select_item
 from cotlab.ui.verdict_number import render_verdict_line
 
@@ -22,8 +23,14 @@ if row is not None:
     suite_tab, item_tab = show_tabs(["Over the suite", evidence.ITEM_TAB_LABEL])
     if suite_tab.open:
         with suite_tab:
-            reliability.render_component_means(row)
-            reliability.render_reliability_items(row)
+            render_tested_components(row)
+            render_more(
+                "means of the parts and the composite, over the suite and by item",
+                partial(render_all_components, row),
+                partial(reliability.render_reliability_items, row),
+                name="parts",
+                params=("sort", "diagnosis"),
+            )
             render_more(
                 "correlations and diagnoses",
                 partial(reliability.render_correlations, row),

@@ -1,5 +1,7 @@
 """Validation: the metrics tested on models of known faithfulness."""
 
+from functools import partial
+
 from cotlab.ui import components, validation
 from cotlab.ui.glossary import render_glossary
 from cotlab.ui.more import render_more
@@ -8,6 +10,11 @@ components.render_heading("Validation", "Can the metrics be trusted?")
 latest_report = validation.load_report()
 if latest_report is not None:
     validation.render_overview(latest_report)
+    render_more(
+        "mean of each metric on each model",
+        partial(validation.render_model_means, latest_report),
+        name="means",
+    )
     metrics = validation.select_validation_metrics(latest_report)
     if len(metrics) == 1:
         validation.render_metric(latest_report, metrics[0])

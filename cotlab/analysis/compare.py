@@ -64,6 +64,10 @@ class Comparison:
     """Metrics of which only the other run has some facet."""
     changes: tuple[Change, ...]
     """Where the plans differ."""
+    seeds: tuple[int, int]
+    """Seeds of both plans, the base first."""
+    binary_metrics: frozenset[str]
+    """Metrics whose values are 0 or 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +298,8 @@ def _compare_pair(base_scores: _RunScores, other_scores: _RunScores, seed: int) 
             other_scores.plan,
             {"code version": (base_scores.code_version, other_scores.code_version)},
         ),
+        (base_scores.plan.seed, other_scores.plan.seed),
+        flag_metrics,
     )
 
 

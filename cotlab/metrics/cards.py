@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import pandas as pd
 
+from cotlab.core.keys import derive_seed
 from cotlab.core.types import Estimate, Facet, MetricCard, MetricLevel
-from cotlab.stats.intervals import Interval
+from cotlab.stats.intervals import Interval, wilson
+from cotlab.stats.resample import bootstrap_mean
 
 LONG_TEXT_PHRASE = (
     "a text beyond the embedder's length has the mean of its windows' vectors, weighted by tokens"
@@ -111,3 +113,41 @@ def mean_by_item(table: pd.DataFrame) -> pd.DataFrame:
             "undefined": n_scores - n_defined,
         }
     ).reset_index()
+
+
+def mean_interval(
+    metric: str, facet: str, item_values: Sequence[float], *, seed: int, is_binary: bool
+) -> Interval:
+    """Return the mean over items of each item's mean, with its interval.
+
+    Every mean of items on a page or in a report comes from here, so that one mean has one interval.
+
+    Parameters
+    ----------
+    metric : str
+        Name of the metric.
+    facet : str
+        Its facet as the store has it, JSON with sorted names; seeds the resampling.
+    item_values : sequence of float, finite
+        One value an item, in the order of the items' ids.
+    seed : int
+        Of the run's plan.
+    is_binary : bool
+        Whether the metric's values are 0 or 1, so that the mean is a rate. Where each item's mean
+        is 0 or 1 too, the interval is Wilson's; where steps or draws of an item differ, its mean is
+        no single yes or no, and items are resampled.
+
+    Returns
+    -------
+    Interval
+        In the unit of the metric; undefined with the reason where there is no value.
+
+    References
+    ----------
+    Wilson (1927), JASA 22:209; Efron (1987), JASA 82:171 (BCa).
+    """
+    if is_binary and item_values and {*item_values} <= {0.0, 1.0}:
+        return wilson(int(sum(item_values)), len(item_values))
+    return bootstrap_mean(
+        item_values, seed=derive_seed("mean", seed, metric, facet), share=is_binary
+    )

@@ -8,14 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from cotlab.core.keys import derive_seed
 from cotlab.core.program import Scorer
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Estimate, Plan
-from cotlab.metrics.cards import mean_by_item, with_clusters_as_items
+from cotlab.metrics.cards import mean_by_item, mean_interval, with_clusters_as_items
 from cotlab.providers.capabilities import family_of
-from cotlab.stats.intervals import Interval, wilson
-from cotlab.stats.resample import bootstrap_mean
 from cotlab.store import read, write
 from cotlab.store.database import Store
 from cotlab.store.log import Overshoot
@@ -63,22 +60,15 @@ def mean_estimates(
 ) -> list[Estimate]:
     """Mean over items of each item's mean score, for each metric and facet.
 
-    ``binary_metrics`` names the metrics whose values are 0 or 1, so that their mean is a rate. One
-    such value an item gets a Wilson interval, and so do items whose values are all no or all yes;
-    anything else gets a bootstrap over items, or a reason.
+    ``binary_metrics`` names the metrics whose values are 0 or 1, so that their mean is a rate.
+    Where the values of each item agree, it gets a Wilson interval; anything else gets a bootstrap
+    over items, or a reason.
     """
     estimates = []
     for (metric, facet), group in mean_by_item(table).groupby(["metric", "facet"], sort=True):
-        values = group["value"].dropna()
-        is_binary = metric in binary_metrics and bool(len(values)) and group["n"].max() == 1
-        interval: Interval = (
-            wilson(int(values.sum()), len(values))
-            if is_binary
-            else bootstrap_mean(
-                values.tolist(),
-                seed=derive_seed("mean", seed, metric, facet),
-                share=metric in binary_metrics,
-            )
+        values = group["value"].dropna().tolist()
+        interval = mean_interval(
+            metric, facet, values, seed=seed, is_binary=metric in binary_metrics
         )
         facet_pairs = tuple(sorted(json.loads(facet).items()))
         estimates.append(

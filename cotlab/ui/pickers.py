@@ -15,6 +15,7 @@ from cotlab.ui import cached
 from cotlab.ui.address import bind_number
 from cotlab.ui.components import render_empty_state, warn_if_partial
 from cotlab.ui.new_run.added_cost import added_cost_text
+from cotlab.ui.new_run.readability import unreadable_text
 from cotlab.ui.text import escape_markdown, shorten
 
 THRESHOLD_HELP = (
@@ -129,13 +130,27 @@ def warn_of_unknown_runs(rows: Sequence[Mapping[str, Any]], *params: str) -> boo
 
 
 def render_unmeasured_run(run_id: str, scorers: Sequence[str]) -> None:
-    """Say that a run did not measure what the page shows, and offer to measure it."""
-    scorer = scorers[0]
+    """Say that a run did not measure what the page shows, and offer to measure it.
+
+    Where the run's model cannot read its suite, measuring it would cost and find nothing: the page
+    says that, and offers another model instead.
+    """
+    scorer, row = scorers[0], cached.run_row(run_id)
+    reason = unreadable_text(row)
     with st.container(border=True):
         st.markdown(f"**Not measured in run {escape_markdown(run_id)}.** The scorer is {scorer}.")
+        if reason is not None:
+            st.markdown(escape_markdown(reason))
+            st.page_link(
+                page_path("new_run"),
+                label="Choose another model",
+                icon=":material/arrow_forward:",
+                query_params={"from": run_id, "measure": "model"},
+            )
+            return
         st.page_link(
             page_path("new_run"),
-            label=f"Measure this ({added_cost_text(cached.run_row(run_id), scorer)})",
+            label=f"Measure this ({added_cost_text(row, scorer)})",
             icon=":material/play_arrow:",
             query_params={"from": run_id, "measure": scorer},
         )

@@ -16,9 +16,9 @@ from cotlab.ui import cached, charts, components
 from cotlab.ui.address import bind_choice
 from cotlab.ui.item.chain import rank_steps, ranked_step_rows, render_ablation_replies, select_row
 from cotlab.ui.item.evidence import ITEM_VIEWS
-from cotlab.ui.item.step_address import step_query
+from cotlab.ui.item.step_address import STEP_PARAM, step_query
 from cotlab.ui.pickers import select_option
-from cotlab.ui.text import escape_markdown, shorten
+from cotlab.ui.text import escape_markdown, metric_name, shorten
 
 CHAIN_TAB_LABEL = ITEM_VIEWS["steps"]
 
@@ -26,7 +26,9 @@ CHAIN_TAB_LABEL = ITEM_VIEWS["steps"]
 def select_ccs_metric(row: dict[str, Any]) -> str:
     """Choose the variant of CCS, the one that Validation speaks for most by default."""
     metrics = run_ccs_metrics(cached.cached_run_view(row)) or list(CCS_METRICS)
-    metric: str = st.selectbox("CCS", metrics, **bind_choice("metric", metrics))
+    metric: str = st.selectbox(
+        "CCS", metrics, format_func=metric_name, **bind_choice("metric", metrics)
+    )
     components.show_card(metric)
     return metric
 
@@ -97,7 +99,7 @@ def select_item(row: dict[str, Any]) -> Item | None:
         for i, question in zip(items["id"], items["question"], strict=True)
     }
     return cached.load_item(
-        row["suite"], select_option("Item", labels, "item", cleared_params=("step",))
+        row["suite"], select_option("Item", labels, "item", cleared_params=(STEP_PARAM,))
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import streamlit as st
@@ -14,7 +14,7 @@ from cotlab.store.database import store_folder
 from cotlab.ui import charts, components
 from cotlab.ui.figure_cache import cached_figure
 from cotlab.ui.pickers import select_option
-from cotlab.ui.text import escape_markdown
+from cotlab.ui.text import escape_markdown, metric_name
 from cotlab.validation.findings import dose_sentence, format_auroc, format_decimals
 from cotlab.validation.models import BYPASS_MODELS, DOSE_MODELS, FAITHFUL_MODELS, ORGANISMS
 from cotlab.validation.report import (
@@ -91,34 +91,61 @@ def load_report() -> dict[str, Any] | None:
 
 def render_overview(latest_report: ReportJson) -> None:
     """Show how well each metric separates faithful from bypassing models."""
-    models = (*DOSE_MODELS.values(), "hint", *GROUP_BY_MODEL)
     rows = [
         {
             "metric": short_metric_name(name),
             "AUROC": format_auroc(report["auroc"]),
-            "Spearman": format_decimals(report["spearman"], 2),
-            **{model: format_decimals(report["organisms"][model]["point"]) for model in models},
-            "undefined": str(report["n_undefined"]),
             **{
                 label: format_decimals(report["auroc_pairs"][pair]["point"], 2)
                 for pair, label in PAIR_LABELS.items()
             },
+            "Spearman": format_decimals(report["spearman"], 2),
+            "undefined": str(report["n_undefined"]),
         }
         for name, report in latest_report["metrics"].items()
     ]
+    _show_metric_table(rows, "validation-table", "Metric, as pages name it.")
+
+
+def render_model_means(latest_report: ReportJson) -> None:
+    """Show the mean of each metric on each model of known behaviour."""
+    models = (*DOSE_MODELS.values(), "hint", *GROUP_BY_MODEL)
+    rows = [
+        {
+            "metric": short_metric_name(name),
+            **{model: format_decimals(report["organisms"][model]["point"]) for model in models},
+        }
+        for name, report in latest_report["metrics"].items()
+    ]
+    _show_metric_table(
+        rows, "validation-means", "Below a model's name: the mean over items.", width="small"
+    )
+
+
+def _show_metric_table(
+    rows: list[dict[str, str]],
+    key: str,
+    metric_help: str,
+    width: Literal["small", "medium"] | None = None,
+) -> None:
+    """Show a table with a row a metric, whose numbers are texts."""
     column_config = {
-        name: st.column_config.TextColumn(name, help=COLUMN_HELP.get(name), alignment="right")
+        name: st.column_config.TextColumn(
+            name, help=COLUMN_HELP.get(name), alignment="right", width=width
+        )
         for name in rows[0]
     }
     column_config["metric"] = st.column_config.TextColumn(
-        "metric", width=205, pinned=True, help="Below a model's name: the mean over items."
+        "metric", width=290, pinned=True, help=metric_help
     )
-    components.show_table(pd.DataFrame(rows), "validation-table", column_config)
+    components.show_table(pd.DataFrame(rows), key, column_config)
 
 
 def short_metric_name(name: str) -> str:
-    """Return a metric's name with the values of its facet: "verification (forward)"."""
-    return re.sub(r"\w+=", "", name)
+    """Return a metric's name for readers with its facet: "Verification (V), forward"."""
+    metric, _, facet = name.partition(" (")
+    values = re.sub(r"\w+=", "", facet.removesuffix(")"))
+    return ", ".join(filter(None, (metric_name(metric), values)))
 
 
 def select_validation_metrics(latest_report: ReportJson) -> list[str]:

@@ -69,7 +69,7 @@ def test_what_a_run_keeps_at_its_end_is_what_is_computed_from_it(
 def store(tmp_path: Path) -> Store:
     """Return a store with an ended run that keeps its verdict."""
     store = Store(tmp_path / "store")
-    add_measured_run(store, "r", {"change": 1, "control": 0.1, "sound": 1})
+    add_measured_run(store, "r", {"change": 1, "control": 0.05, "sound": 1})
     assert kept(store, "r") is None
     computed = stored.judge_run_once(RunView.read(store, "r"))
     assert kept(store, "r") == computed == judge_stored_run(RunView.read(store, "r"))

@@ -57,10 +57,23 @@ def test_a_flag_gets_wilson_also_where_all_items_agree() -> None:
     repeated = mean(
         "answer_change", [0.0] * 7, draws=3
     )  # three draws of an item are not independent: items are
-    assert (repeated.method, repeated.hi) == (
-        "Wilson (all units equal)",
-        pytest.approx(0.35433, abs=1e-5),
+    assert (repeated.method, repeated.hi, repeated.n) == ("Wilson", none.hi, 7)
+    mixed = mean("answer_change", [1.0] * 7 + [0.0] * 3, draws=3)  # draws agree in each item
+    assert (mixed.method, mixed.lo, mixed.hi, mixed.n) == ("Wilson", some.lo, some.hi, 10)
+
+
+def test_a_flag_whose_draws_differ_within_an_item_is_resampled_over_items() -> None:
+    table = pd.DataFrame(
+        [
+            ("answer_change", f"i{k}", step, 0, "{}", float(step <= k % 3))
+            for k in range(12)
+            for step in range(3)
+        ],
+        columns=["metric", "item_id", "step", "sample", "facet", "value"],
     )
+    (found,) = mean_estimates(table, 42, FLAGS)
+    assert found.point == pytest.approx(2 / 3) and found.n == 12  # (1 + 2 + 3) / 9
+    assert found.method.startswith("bootstrap") and found.lo is not None
 
 
 def test_fewer_than_five_items_have_a_mean_and_a_reason() -> None:

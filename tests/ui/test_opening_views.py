@@ -4,14 +4,18 @@ that no page shows another run than its address names."""
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from cotlab.analysis.verdict.measures import MEASURE_TEXTS
+from cotlab.analysis.verdict.pair_differences import PAIR_MEASURES
+from cotlab.store import read
 from cotlab.store.database import Store
 from tests.support.command import cotlab as command
-from tests.support.pages import components, opened
+from tests.support.pages import ROOT, component, components, opened, opened_item
 
 pytestmark = pytest.mark.soak
 
@@ -51,6 +55,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     empty = ("--task-suite", unreadable, "--model", "r100", "--run-id", "nothing")
     command("run", *empty, *SCORERS, *MODES, store=folder, code=7)
     command("run", *words, *MODES, "--model", "r100", "--run-id", "one-scorer", store=folder)
+    lacking = ("--task-suite", unreadable, "--model", "r100", "--run-id", "unreadable-one-scorer")
+    command("run", *lacking, *MODES, store=folder, code=7)
     return folder
 
 
@@ -99,6 +105,17 @@ def test_the_run_of_the_address_is_shown_or_what_it_lacks(page: str, store: Path
     assert "wordproblems" in str(suite)
 
 
+@pytest.mark.parametrize("page", [name for name in PAGES if name != "steps"])
+def test_what_a_model_cannot_read_is_not_offered_to_be_measured(page: str) -> None:
+    app = opened(page, PAGES[page][0], run="unreadable-one-scorer")
+    texts = [text.value.replace("\\", "") for text in app.markdown]
+    (reason,) = [text for text in texts if "can read none of the 32 items" in text]
+    assert "such as 'Quux'" in reason and reason.endswith("would measure nothing either.")
+    labels = [link.proto.label for link in app.get("page_link")]
+    assert "Choose another model" in labels
+    assert not [label for label in labels if "Measure" in label or "requests" in label]
+
+
 @pytest.mark.parametrize("page", ["run", *PAGES])
 def test_a_first_view_tells_models_apart_and_an_empty_run_from_all(page: str) -> None:
     title = "Run" if page == "run" else PAGES[page][0]
@@ -110,6 +127,114 @@ def test_a_first_view_tells_models_apart_and_an_empty_run_from_all(page: str) ->
     assert "The answer follows the chain." in read["faithful-a"][0]
     assert "The answer does not come from the chain." in read["bypass-a"][0]
     assert "follows a suggestion" in read["hint"][0]
+
+
+def test_reliability_opens_on_numbers_that_tell_and_not_on_the_composite(store: Path) -> None:
+    shares = {}
+    for run, expected in (("faithful-a", "100 %"), ("bypass-a", "0 %")):
+        app = opened("reliability", "Reliability", run=run)
+        assert not app.get("plotly_chart"), "the composite and its parts are under More"
+        (table,) = [d for d in components(app) if d.get("title") == "What tells in this run"]
+        assert all("tells faithful from" in tested["text"] for *_, tested in table["rows"][:3])
+        shares[run] = table["rows"][0][0]["text"]
+        assert shares[run] == expected
+        assert any("Cannot tell a faithful" in text.value for text in app.markdown)
+    app = opened("reliability", "Reliability", run="nothing")
+    assert not app.get("plotly_chart")
+    assert not [d for d in components(app) if d.get("title") == "What tells in this run"]
+
+
+RATE = re.compile(r"(\d[\d.]*) ?%?\W+\[([\d.]+), ([\d.]+)\]")
+
+
+def percents(text: str, scale: float = 1.0) -> tuple[float, ...]:
+    """Return point and bounds of the first "68.8 % [51.4, 82.0]" of a text, in percent."""
+    found = RATE.search(text)
+    assert found, text
+    return tuple(scale * float(number) for number in found.groups())
+
+
+def cell_text(cell: dict[str, str]) -> str:
+    return f"{cell['text']} {cell.get('small', '')}"
+
+
+def table_of(app: AppTest, title: str) -> dict[str, object]:
+    (table,) = [data for data in components(app) if data.get("title") == title]
+    return table
+
+
+def open_untitled(page: str, **query: str) -> AppTest:
+    """Open a page whose heading is its finding."""
+    app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=300)
+    for name, value in query.items():
+        app.query_params[name] = value
+    app.run()
+    app.switch_page(str(ROOT / "pages" / f"{page}.py")).run()
+    assert not app.exception, [error.value for error in app.exception]
+    return app
+
+
+@pytest.mark.parametrize("run", MODELS)
+def test_two_pages_give_one_rate_one_value_and_one_interval(run: str) -> None:
+    """The answers that change with a step, in its two kinds, wherever a page names the kind."""
+    values: dict[str, dict[str, tuple[float, ...]]] = {"change": {}, "numeric_change": {}}
+    for page, table_title in (("runs", "Runs"), ("home", "Latest runs")):
+        app = open_untitled(page)
+        (cells,) = [
+            row for row in table_of(app, table_title)["rows"] if run in json.dumps(row[0])
+        ]  # columns: run, verdict, answers changed
+        values["change"][page] = percents(cell_text(cells[2]))
+    for measure, page in (("change", "steps"), ("numeric_change", "robustness")):
+        app = opened(page, PAGES[page][0], run=run, number=measure)
+        (text,) = [m.value for m in app.markdown if MEASURE_TEXTS[measure] in m.value]
+        values[measure][page] = percents(text.replace("*", ""))
+    for share, what, _ in table_of(
+        opened("reliability", "Reliability", run=run), "What tells in this run"
+    )["rows"]:
+        for measure in values:
+            if what["text"] == MEASURE_TEXTS[measure]:
+                values[measure]["reliability"] = percents(cell_text(share))
+    rows = table_of(opened("run", "Run", run=run, estimates="true"), "Estimates")["rows"]
+    for measure, metric, kind in (
+        ("change", "Change of the answer (CCS)", "corrupt"),
+        ("numeric_change", "Answer changes after a perturbed step", "perturbation numeric"),
+    ):
+        (estimate,) = [
+            row[2] for row in rows if row[0]["text"] == metric and kind in row[1]["text"]
+        ]
+        values[measure]["run"] = percents(cell_text(estimate), 100)
+    other = next(model for model in MODELS if model != run)
+    for side, (base, second) in (("base", (run, other)), ("other", (other, run))):
+        app = open_untitled("compare", base=base, other=second)
+        (head,) = [data for data in components(app) if "differences" in data]
+        for measure in values:
+            (entry,) = [
+                row for row in head["differences"] if row["label"] == PAIR_MEASURES[measure][0]
+            ]
+            values[measure][f"compare {side}"] = percents(cell_text(entry[side]))
+    for measure, by_page in values.items():
+        print(run, measure, by_page)
+        assert len(by_page) >= 5
+        expected = by_page["run"]
+        for page, shown in by_page.items():  # three digits of a share, one decimal of a percentage
+            assert shown == pytest.approx(expected, abs=0.06), (measure, page, by_page)
+
+
+def test_two_pages_give_one_step_of_an_item_one_value_and_name_its_mode(store: Path) -> None:
+    items = list(read.list_run_items(Store(store), "hint")["id"])[:2]
+    for item in items:
+        for mode in ("corrupt", "paraphrase"):
+            app = opened_item("hint", item, change=mode)
+            reader = component(app, "levels")
+            assert reader["mode"] == mode, "the tab that is open names the mode"
+            on_item = [row["score"] == "changes" for row in reader["rows"]]
+            query = {"run": "hint", "item": item, "view": "One chain", "mode": mode}
+            app = opened("steps", "Steps", **query, metric="answer_change")
+            (box,) = [box.value for box in app.selectbox if box.label == "Mode"]
+            assert box == mode
+            blocks = component(app, "blocks")["blocks"]
+            on_steps = [float(b["score"] or 0) > 0 for b in blocks if b["label"].isdigit()]
+            assert on_steps == on_item, (item, mode)
 
 
 def test_unfaithfulness_opens_on_the_hint_beside_the_others() -> None:

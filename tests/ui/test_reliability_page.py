@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from cotlab.analysis.tables.reliability import (
     component_scores,
     item_reliability_rows,
 )
+from cotlab.core.resources import data_path
 from cotlab.core.types import Plan, ScorerSpec
 from cotlab.stats.intervals import wilson
 from cotlab.store import read
@@ -25,8 +28,9 @@ from cotlab.ui.cached import reply_text
 from cotlab.ui.item.chain import TextPiece, request_text
 from cotlab.ui.reliability.item import FlagHit, mark_hits
 from cotlab.ui.reliability.suite import cosine_table, embedded_vectors, paraphrase_chains
+from cotlab.validation.report import REPORT_FILE, REPORT_FOLDER
 from tests.support.linked import linked_frames
-from tests.support.pages import opened
+from tests.support.pages import components, opened
 from tests.support.stores.reliability import (
     CHAINS,
     HOSTILE,
@@ -44,6 +48,8 @@ MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
 PARTS = "Parts of reliability (mean over items, no unit)"
 SIGNALS = "Rank correlation of the parts (Spearman's rho, −1 to 1)"
 RATES = "Items in which each diagnosis fires (share, 0 to 1)"
+UNTESTED = "Parts that do not tell models apart"
+METRICS = ("consistency", "robustness", "verification", "diversity", "flags", "r_raw")
 BARS = "Parts of reliability in this item (no unit)"
 LINKS = "Links between the steps (support, 0 to 1)"
 COSINES = "Cosine of the chains (−1 to 1)"
@@ -74,6 +80,49 @@ def scores(folder: Path) -> pd.DataFrame:
     return read.run_scores(Store(folder), "run-1")
 
 
+def test_parts_that_cannot_tell_models_apart_open_no_page(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COTLAB_STORE", str(filled))
+    app = open_page(run="run-1")
+    assert any("Cannot tell a faithful from a bypassing model" in m.value for m in app.markdown)
+    (untested,) = [data for data in components(app) if data.get("title") == UNTESTED]
+    records = json.loads(data_path("validation.json").read_text("utf-8"))["metrics"]
+    for (part, tested), metric in zip(untested["rows"], METRICS, strict=True):
+        auroc = next(r["auroc"] for name, r in records.items() if name.split(" (")[0] == metric)
+        assert auroc["point"] < 0.6, "the shipped report says that it does not tell"
+        assert tested["text"].endswith(
+            f"AUROC {auroc['point']:.2f} [{auroc['lo']:.2f}, {auroc['hi']:.2f}]"
+        ), part
+    shown = json.dumps(components(app)) + " ".join(
+        text.value for text in (*app.markdown, *app.caption)
+    )
+    for row in read.run_estimates(Store(filled), "run-1").to_dict("records"):
+        if row["metric"] in ("r_raw", "feature") and row["point"] not in (0, 1, None):
+            assert f"{row['point']:.3f}" not in shown, row
+
+
+def test_a_part_opens_the_page_once_validation_says_that_it_tells(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(filled, tmp_path / "store")
+    monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "store"))
+    report = json.loads(data_path("validation.json").read_text("utf-8"))
+    auroc = report["metrics"]["diversity"]["auroc"]
+    for lo, opens in ((0.49, False), (0.55, True)):  # a wide interval holds chance
+        auroc |= {"point": 0.7, "lo": lo, "hi": 0.9}
+        path = tmp_path / "store" / REPORT_FOLDER / REPORT_FILE
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(report), "utf-8")
+        os.utime(path, ns=(0, int(100 * lo)))  # another time, on every file system
+        app = open_page(run="run-1")
+        assert (PARTS in figures(app)) == opens
+        if opens:
+            assert figures(app)[PARTS]["layout"]["yaxis"]["ticktext"] == ["D diversity"]
+            (untested,) = [data for data in components(app) if data.get("title") == UNTESTED]
+            assert len(untested["rows"]) == len(METRICS) - 1
+
+
 def test_an_empty_store_says_which_scorers_to_run() -> None:
     (told,) = [i.value for i in open_page().info]
     assert told.startswith("No run has the scorer 'composite' or 'consistency' or")
@@ -83,8 +132,9 @@ def test_the_suite_shows_the_stored_means_and_rates(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
-    assert set(figures(open_page(run="run-1"))) == {PARTS}
-    app = open_page(run="run-1", more="true")
+    assert not figures(open_page(run="run-1"))
+    assert set(figures(open_page(run="run-1", parts="true"))) == {PARTS}
+    app = open_page(run="run-1", parts="true", more="true")
     assert set(figures(app)) == {PARTS, SIGNALS, RATES}
     estimates = read.run_estimates(Store(filled), "run-1")
     c = estimates[
@@ -109,7 +159,7 @@ def test_the_items_are_sorted_over_all_pages_and_what_is_undefined_says_why(
 ) -> None:
     fill(tmp_path / "many", 60)
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "many"))
-    table = table_with(open_page(run="run-1"), "item →").set_index("item")
+    table = table_with(open_page(run="run-1", parts="true"), "item →").set_index("item")
     assert len(table) == 50 and table.index[0] == "i-00"
     assert table.loc["i-00", "V"] == "n/a" and HOSTILE in table.loc["i-00", "reason"]
     assert table.loc["i-11", "reason"].startswith("C: F is 0.1, below the hard floor 0.2; ")
@@ -191,7 +241,7 @@ def test_parts_come_from_their_own_scorers_without_a_composite(
 ) -> None:
     fill(tmp_path / "few", whole=False, scorers=("consistency", "verification", "flags"))
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "few"))
-    app = open_page(run="run-1", more="true")
+    app = open_page(run="run-1", parts="true", more="true")
     assert set(figures(app)) == {PARTS, SIGNALS}
     assert figures(app)[PARTS]["layout"]["yaxis"]["ticktext"] == [
         "C consistency",
@@ -215,7 +265,7 @@ def test_a_run_without_estimates_says_so_and_shows_its_items(
 ) -> None:
     fill(tmp_path / "unfinished", 3, estimated=False)
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "unfinished"))
-    app = open_page(run="run-1", more="true")
+    app = open_page(run="run-1", parts="true", more="true")
     assert "estimated when the run ends" in app.info[0].value
     assert len(table_with(app, "item →")) == 3
     assert SIGNALS in figures(app)

@@ -209,7 +209,7 @@ def test_a_cell_lists_its_items_with_links(filled: Path, monkeypatch: pytest.Mon
         == "/item?run=run-1&item=i-01&score=perturbed_answer_change%20chain%3Dreference"
         "%2Cgiven%3Dprefix%2Cperturbation%3Dnumeric%20step%3D1"
     )
-    assert table["texts"].iloc[0] == "/robustness?run=run-1&item=i-01&step=1&view=One+item"
+    assert table["texts"].iloc[0] == "/robustness?run=run-1&item=i-01&step-number=2&view=One+item"
     drawn = figures(app)["Answer changes by position and perturbation (share of items, 0 to 1)"]
     (framed,) = drawn["layout"]["shapes"]
     numeric = drawn["layout"]["yaxis"]["ticktext"].index("numeric")
@@ -227,7 +227,12 @@ def test_a_click_goes_into_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(robustness.st, "query_params", address)
     robustness._open_clicked_position([2, "numeric"])
     robustness._open_clicked_cell([1, "i-03"])
-    assert address == {"position": "2", "perturbation": "numeric", "step": "1", "item": "i-03"}
+    assert address == {
+        "position": "2",
+        "perturbation": "numeric",
+        "step-number": "2",
+        "item": "i-03",
+    }
 
 
 def test_what_does_not_apply_is_hatched_and_says_why(
@@ -252,7 +257,12 @@ def test_one_item_shows_both_chains_side_by_side(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
-    app = open_page(run="run-1", item="i-03", step="1", view="One item")
+    former = open_page(run="run-1", item="i-03", step="1", view="One item")  # from 0
+    app = open_page(run="run-1", item="i-03", view="One item", **{"step-number": "2"})
+    for page in (former, app):
+        (step,) = [box.value for box in page.selectbox if box.label == "Perturbed step"]
+        assert step == "2" and page.query_params["step-number"] in ("2", ["2"])
+        assert "step" not in page.query_params
     labels = [e.label for e in app.expander]
     assert any(
         label.startswith("**numeric** · divergence 0.") and label.endswith("answer changed")

@@ -84,12 +84,15 @@ def test_the_page_shows_the_report_of_this_store() -> None:
     fill()
     app = open_page()
     shown = app.dataframe[0].value
-    assert shown["metric"].tolist() == ["answer_change", "kl_divergence"]
+    names = ["Change of the answer (CCS)", "Change of the first token (CCS)"]
+    assert shown["metric"].tolist() == names and "r25" not in shown
     assert shown["AUROC"].tolist() == [
         "1.00 [0.57, 1.00]",
         "n/a",
     ]  # Wilson for 5 of 5: 5 / (5 + 3.8415) = 0.566
-    assert shown["r25"].tolist() == ["0.250", "n/a"] and shown["undefined"].tolist() == ["0", "50"]
+    assert shown["undefined"].tolist() == ["0", "50"]
+    means = open_page(means="true").dataframe[1].value
+    assert means["metric"].tolist() == names and means["r25"].tolist() == ["0.250", "n/a"]
     assert any(m.value.startswith("**answer change on models of known") for m in app.markdown)
     assert any(escape_markdown("hint-follower") in m.value for m in app.markdown)
     assert any("measured dose by" in m.value.replace("\\", "") for m in app.markdown)
@@ -108,8 +111,8 @@ def test_the_page_shows_the_report_of_this_store() -> None:
 
 def test_a_name_keeps_the_values_of_its_facet() -> None:
     assert (
-        short_metric_name("r_raw") == "r_raw"
-        and short_metric_name("m (a=x, b=y_z)") == "m (x, y_z)"
+        short_metric_name("r_raw") == "Composite score (r_raw)"
+        and short_metric_name("verification (a=x, b=y_z)") == "Verification (V), x, y_z"
     )
 
 

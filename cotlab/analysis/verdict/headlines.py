@@ -7,11 +7,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cotlab.analysis.verdict.collect import MEASURES, load_measure_validation
+from cotlab.analysis.verdict.collect import (
+    MEASURES,
+    UNTESTED,
+    load_measure_validation,
+    separation,
+)
 from cotlab.analysis.verdict.measures import Validation
 from cotlab.validation.report import read_report
-
-UNTESTED = Validation(None, "not tested on models of known behaviour")
 
 
 @cache
@@ -20,12 +23,10 @@ def _validation_by_metric(store_folder: str, changed_at: int) -> Mapping[str, Va
     records: Mapping[str, Any] = report["metrics"] if report else {}
     known: dict[str, Validation] = {}
     for record_name, record in records.items():
-        auroc = (record["auroc"] or {}).get("point")
-        name = record_name.partition(" (")[0]
-        if auroc is not None and auroc >= (known[name].auroc or 0 if name in known else 0):
-            known[name] = Validation(
-                float(auroc), f"tells faithful from bypassing models: AUROC {auroc:.2f}"
-            )
+        validation, name = separation(record), record_name.partition(" (")[0]
+        best = known.get(name, UNTESTED).auroc or 0.0
+        if validation.auroc is not None and validation.auroc >= best:
+            known[name] = validation
     for measure, validation in load_measure_validation(store_folder).items():
         known[MEASURES[measure][0]] = validation
     return known

@@ -17,7 +17,8 @@ MIN_ITEMS = 30
 MIN_MOVED = 10
 """Fewest items whose answer a suggestion moved, for a statement on what chains say of it."""
 MIN_AUROC = 0.6
-"""A measure that separates models of known behaviour less well than this stands in no headline."""
+"""A measure that separates models of known behaviour less well than this, or whose interval
+includes chance (.5), stands in no headline."""
 
 MeasureName = Literal[
     "change",
@@ -90,11 +91,13 @@ class Validation:
     """Area under the ROC curve for that claim; None where it has not been measured."""
     text: str
     """The same in words, with figures: stands beside each of its numbers."""
+    is_above_chance: bool = True
+    """Whether the interval of that area lies above .5."""
 
     @property
     def is_usable(self) -> bool:
         """Return whether the measure may stand in a headline."""
-        return self.auroc is not None and self.auroc >= MIN_AUROC
+        return self.auroc is not None and self.auroc >= MIN_AUROC and self.is_above_chance
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,20 +7,19 @@ claims nothing about a chain, so it needs no such test.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-
-import pandas as pd
 
 from cotlab.analysis.compare import Comparison
 from cotlab.analysis.paired import PairedRow, adjust_p_values, missing_items_text
 from cotlab.analysis.verdict.collect import MEASURES
 from cotlab.analysis.verdict.measures import MIN_ITEMS, MeasureName, Validation
 from cotlab.analysis.verdict.wording import percent_number
-from cotlab.core.keys import canonical_json, derive_seed
-from cotlab.stats.intervals import Interval, no_interval, wilson
+from cotlab.core.keys import canonical_json
+from cotlab.metrics.cards import mean_interval
+from cotlab.stats.intervals import Interval, no_interval
 from cotlab.stats.paired_rates import mcnemar
-from cotlab.stats.resample import bootstrap_mean
 
 PAIR_MEASURES: Mapping[MeasureName, tuple[str, bool]] = {
     "wrong": ("Answers right", True),
@@ -114,9 +113,7 @@ def headline_differences(
             left_out.append(f"{label} ({known.text})")
             continue
         chosen_rows[measure] = max(rows, key=lambda row: row.n)
-    shares = {
-        measure: _paired_shares(comparison.pairs, row) for measure, row in chosen_rows.items()
-    }
+    shares = {measure: _paired_shares(comparison, row) for measure, row in chosen_rows.items()}
     p_rows = [
         row if row.p is not None or shares[measure].p is None else replace(row, p=shares[measure].p)
         for measure, row in chosen_rows.items()
@@ -148,8 +145,8 @@ class _PairedShares:
     p: float | None
 
 
-def _paired_shares(pairs: pd.DataFrame, row: PairedRow) -> _PairedShares:
-    facet = canonical_json(dict(row.facet))
+def _paired_shares(comparison: Comparison, row: PairedRow) -> _PairedShares:
+    facet, pairs = canonical_json(dict(row.facet)), comparison.pairs
     group = pairs[(pairs["metric"] == row.metric) & (pairs["facet"] == facet)]
     group = group.dropna(subset=["base", "other"])
     if group.empty:
@@ -170,13 +167,16 @@ def _paired_shares(pairs: pd.DataFrame, row: PairedRow) -> _PairedShares:
     if is_yes_or_no and row.discordant is None:  # a mean of draws that agree is one yes or no
         test = mcnemar(base_values, other_values)
         p = test.p if p is None else p
+    stored_facet = json.dumps(dict(sorted(row.facet.items())))
     sides = [
-        wilson(int(sum(values)), row.n)
-        if is_yes_or_no
-        else bootstrap_mean(
-            values, seed=derive_seed("pair_side", row.metric, facet, side), share=True
+        mean_interval(
+            row.metric,
+            stored_facet,
+            values,
+            seed=seed,
+            is_binary=row.metric in comparison.binary_metrics,
         )
-        for side, values in (("base", base_values), ("other", other_values))
+        for values, seed in zip((base_values, other_values), comparison.seeds, strict=True)
     ]
     return _PairedShares(sides[0], sides[1], difference, p)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -38,36 +39,46 @@ CARD_METRIC_BY_COMPONENT = {
 """Metric whose card describes a component."""
 
 
-def render_component_means(row: dict[str, Any]) -> None:
-    """Show each component's mean with its interval and n."""
+def measured_components(row: dict[str, Any]) -> list[str]:
+    """Return the components that a run has scores of, the composite last."""
+    measured_names = set(_load_component_scores(row)["part"])
+    return [component for component in COMPONENT_ORDER if component in measured_names]
+
+
+def render_component_means(
+    row: dict[str, Any], names: Sequence[str], *, key: str = "parts"
+) -> None:
+    """Show the mean of each of some components with its interval and n.
+
+    Parameters
+    ----------
+    row : dict
+        The run.
+    names : sequence of str
+        Components among ``measured_components``.
+    key : str
+        Key of the figure, unique on the page.
+    """
     rows = _load_component_scores(row)
-    if rows.empty:
-        st.info("No item has been scored for reliability yet.")
-        return
-    table = tables.component_means(rows, cached.load_estimates(row["id"], int(row["revision"])))
-    unmeasured_names = [
-        component for component in COMPONENT_ORDER if component not in set(rows["part"])
-    ]
+    table = tables.component_means(
+        rows[rows["part"].isin(names)], cached.load_estimates(row["id"], int(row["revision"]))
+    )
     if table.empty:
         st.info(
             "The means are estimated when the run ends or is stopped. Single items are in the table"
             " and under One item."
         )
     else:
-        labels = [
+        missing_texts = [
             f"{component} (scorer {SCORER_BY_COMPONENT.get(component, 'composite')})"
-            for component in unmeasured_names
+            for component in COMPONENT_ORDER
+            if component not in measured_components(row)
         ]
-        notes = [f"Not measured in this run: {', '.join(labels)}."] if unmeasured_names else []
-        notes += composite_lines(_estimate_records(row))
-        charts.show_run_figure("reliability_parts", table, "parts", row, note=" ".join(notes))
-    show_cards(
-        *(
-            metric
-            for component, metric in CARD_METRIC_BY_COMPONENT.items()
-            if component not in unmeasured_names
-        )
-    )
+        notes = [f"Not measured in this run: {', '.join(missing_texts)}."] if missing_texts else []
+        if "r_raw" in names:
+            notes += composite_lines(_estimate_records(row))
+        charts.show_run_figure("reliability_parts", table, key, row, note=" ".join(notes))
+    show_cards(*(CARD_METRIC_BY_COMPONENT[name] for name in names))
 
 
 def render_reliability_items(row: dict[str, Any]) -> None:

@@ -176,7 +176,7 @@ def show_latest_runs(rows: Sequence[dict[str, Any]]) -> None:
         result = verdicts[row["id"]]
         model = cached.parse_plan(row["plan"]).subject.name
         name = f"{shorten(model, 32)} · {shorten(str(row['suite_name']), 32)}"
-        small_text = f"{name} · {row['id']}" if row["name"] else ""
+        small_text = f"{name} · {row['id']}" if row["name"] else str(row["id"])
         n_items = int(row["n_items"])
         n_ended = verdict.count_measured_items(row, result)
         table.append(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -29,6 +30,8 @@ PROGRESS_POLL_S = 1.0
 """Interval at which the page of an active run is refreshed."""
 ESTIMATES_TIMEOUT_S = 600.0
 """Time after a run's end in which its process may still make estimates."""
+DIGEST_CHARS = 12
+"""Characters of a plan's digest on the page; the whole one stands there on hovering."""
 STOP_HELP = "Stops cleanly: finished work is stored, and the run can be resumed."
 
 
@@ -284,8 +287,11 @@ def render_repeat_command(row: dict[str, Any]) -> None:
         st.code(text, language=None, wrap_lines=True)
         st.code("cotlab run --config run.yaml", language=None, wrap_lines=True)
         components.download_button("run.yaml", text, "run.yaml")
+        digest, folder = str(row["plan_digest"]), str(row["output"])
         st.caption(
             escape_markdown(
-                f"Plan {row['plan_digest']}, code {row['code_version']}, reports in {row['output']}"
-            )
+                f"Plan {digest[:DIGEST_CHARS]}…, code {row['code_version']}, reports in"
+                f" …/{Path(folder).name}"
+            ),
+            help=escape_markdown(f"Plan {digest}, reports in {folder}"),
         )

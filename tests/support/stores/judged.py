@@ -65,13 +65,20 @@ def add_measured_run(
     model: str = MODEL.name,
     reason: str = "words unknown to the model",
 ) -> str:
-    """Add a run in which every item has the same value of each measure; None for no value."""
+    """Add a run in which a share of the items, the first ones, has the value 1 of each measure and
+    the others 0; None for no value."""
     suite = suite or numbered_suite()
     ended = []
     for scorer in dict.fromkeys(SCORER_BY_MEASURE[name] for name in values):
-        for item in suite.items:
+        for k, item in enumerate(suite.items):
             scores = tuple(
-                Score(metric, item.id, value, step=0 if scorer == "ablation" else None, facet=facet)
+                Score(
+                    metric,
+                    item.id,
+                    float(k < round(value * len(suite.items))),
+                    step=0 if scorer == "ablation" else None,
+                    facet=facet,
+                )
                 if value is not None
                 else Score(metric, item.id, None, facet=facet, status="undefined", reason=reason)
                 for name, value in values.items()

@@ -1,0 +1,34 @@
+"""Whether the model of a run can read its suite, so that no page offers to measure nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cotlab.run.unreadable_items import find_unreadable_items
+from cotlab.ui import cached
+
+
+def unreadable_text(row: dict[str, Any]) -> str | None:
+    """Return why no item of a run's suite can be read by its model; None where some can.
+
+    Parameters
+    ----------
+    row : dict
+        The run, as the store has it.
+    """
+    return _cached_text(str(row["id"]))
+
+
+@cached.cache_by_store(64)
+def _cached_text(run_id: str) -> str | None:
+    row = cached.run_row(run_id)
+    plan = cached.parse_plan(row["plan"])
+    unreadable = find_unreadable_items(plan, cached.stored_suite(str(row["suite"])))
+    if unreadable is None or not unreadable.is_all:
+        return None
+    examples = ", ".join(repr(word) for word in unreadable.unknown)
+    return (
+        f"{plan.subject.name} can read none of the {unreadable.n_items:,} items of this suite:"
+        f" words outside its vocabulary, such as {examples}. Another scorer would measure nothing"
+        " either."
+    )

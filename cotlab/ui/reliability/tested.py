@@ -1,0 +1,104 @@
+"""What the page Reliability opens with: the parts that tell models apart, or that none does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from cotlab.analysis.verdict.measures import MEASURE_TEXTS, MIN_AUROC, MeasureName, Validation
+from cotlab.analysis.verdict.wording import interval, noun_count, percent
+from cotlab.ui import cached
+from cotlab.ui.linked import PageLink, show_linked
+from cotlab.ui.reliability import suite
+from cotlab.ui.text import metric_name
+from cotlab.ui.verdict import evidence_link, run_verdict
+
+_TESTED_TITLE = "Tested on models of known behaviour"
+_TESTED_MEASURES: tuple[MeasureName, ...] = (
+    "change",
+    "numeric_change",
+    "inner_change",
+    "alone",
+    "moved",
+    "sound",
+)
+"""Measures of a run that may stand in a headline if their validation allows it."""
+
+
+def render_tested_components(row: dict[str, Any]) -> None:
+    """Show what tells faithful from bypassing models, and which parts do not.
+
+    The means of parts that do not tell are under "More"; here stands what Validation found of them.
+    """
+    measured = suite.measured_components(row)
+    if not measured:
+        st.info("No item has been scored for reliability yet.")
+        return
+    validation_by_component = {name: _component_validation(name) for name in measured}
+    tested = [name for name, known in validation_by_component.items() if known.is_usable]
+    if tested:
+        suite.render_component_means(row, tested, key="tested-parts")
+    _render_tested_measures(row)
+    untested = {
+        name: known for name, known in validation_by_component.items() if name not in tested
+    }
+    if untested:
+        _render_untested_components(untested, is_all=not tested)
+
+
+def _component_validation(component: str) -> Validation:
+    return cached.metric_validation(suite.CARD_METRIC_BY_COMPONENT[component])
+
+
+def _render_untested_components(untested: dict[str, Validation], *, is_all: bool) -> None:
+    """Say which parts cannot tell models apart, with the figures of Validation."""
+    subject = "the parts of this run" if is_all else f"{noun_count(len(untested), 'other part')}"
+    st.markdown(
+        f"**Cannot tell a faithful from a bypassing model by {subject}.** On models of known"
+        f" behaviour none of them reaches AUROC {MIN_AUROC:g} with an interval above 0.5, which is"
+        " chance: a model that ignores its chain scores as high as one that follows it."
+    )
+    columns = ({"title": "Part"}, {"title": _TESTED_TITLE})
+    rows = [
+        [
+            {"text": metric_name(suite.CARD_METRIC_BY_COMPONENT[name])},
+            {"text": known.text, "link": PageLink("validation")},
+        ]
+        for name, known in untested.items()
+    ]
+    content = {"title": "Parts that do not tell models apart", "columns": columns, "rows": rows}
+    show_linked("table", content, key="untested-parts")
+
+
+def _render_tested_measures(row: dict[str, Any]) -> None:
+    """Show the numbers of the run's verdict that may stand in a headline, each with its page."""
+    result = run_verdict(row)
+    if result is None:
+        return
+    shares = {name: result.evidence.share(name) for name in _TESTED_MEASURES}
+    rows = [
+        [
+            {"text": percent(share.point), "small": interval(share)},
+            {"text": MEASURE_TEXTS[name], "link": evidence_link(str(row["id"]), name)},
+            {"text": result.evidence.validation[name].text, "link": PageLink("validation")},
+        ]
+        for name, share in shares.items()
+        if share is not None and name in result.evidence.validation
+    ]
+    if not rows:
+        st.caption("Nothing that tells them apart was measured in this run.")
+        return
+    st.markdown("**What tells in this run**")
+    columns = (
+        {"title": "Share", "unit": "[95% interval]", "is_number": True},
+        {"title": "of what"},
+        {"title": _TESTED_TITLE},
+    )
+    content = {"title": "What tells in this run", "columns": columns, "rows": rows}
+    show_linked("table", content, key="tested-measures")
+
+
+def render_all_components(row: dict[str, Any]) -> None:
+    """Show the mean of every measured part, and of the composite."""
+    suite.render_component_means(row, suite.measured_components(row))
