@@ -12,7 +12,7 @@ import streamlit as st
 from cotlab.core.errors import ConfigError
 from cotlab.core.resources import checkout_root
 from cotlab.run.secrets import load_secrets
-from cotlab.ui import access
+from cotlab.ui import access, address
 from cotlab.ui.navigation import PageEntry, render_navigation, streamlit_page
 from cotlab.ui.tab_title import APP_TITLE, tab_title
 from cotlab.ui.text import escape_markdown
@@ -79,11 +79,17 @@ def main() -> None:
         entry for section in sections.values() for entry, page in section if page is current_page
     )
     render_tour(current_entry.name)
+    address.start_page()
     title = tab_title(current_entry)
     st.set_page_config(page_title=title)
-    current_page.run()
+    address_slot = st.container()
+    try:
+        current_page.run()
+    finally:
+        with address_slot:
+            address.render_unknown_values()
     final_title = tab_title(current_entry)
-    if final_title != title:  # the page chose the run and wrote it into the address
+    if final_title != title:  # the page chose a run or an item by default
         st.set_page_config(page_title=final_title)
 
 

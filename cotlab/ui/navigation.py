@@ -11,6 +11,7 @@ from cotlab.core.errors import StoreError, UnknownName
 from cotlab.core.resources import page_path
 from cotlab.store import read
 from cotlab.ui import cached
+from cotlab.ui.address import effective_param
 from cotlab.ui.pickers import ANY
 from cotlab.ui.text import escape_markdown, shorten
 
@@ -77,7 +78,7 @@ def render_navigation(
 
 def _context_run() -> dict[str, object] | None:
     """Return the run that the pages are about; None where none was opened yet."""
-    run_id = st.query_params.get("run")
+    run_id = effective_param("run")
     if run_id in (None, "", ANY):
         run_id = st.session_state.get(_RUN_KEY)
     if run_id is None:

@@ -12,7 +12,7 @@ from cotlab.analysis.verdict.measures import MeasureName
 from cotlab.store import read
 from cotlab.store.item_scores import NOTHING_MEASURED
 from cotlab.ui import cached, components, pickers, verdict
-from cotlab.ui.address import bind_choice, bind_text
+from cotlab.ui.address import bind_choice, bind_text, write_address
 from cotlab.ui.components import n_evaluations
 from cotlab.ui.linked import PageLink, show_linked
 from cotlab.ui.text import metric_name, shorten
@@ -118,7 +118,7 @@ def _status_cell(row: dict[str, Any]) -> dict[str, str]:
 
 
 def _store_ticked_ids(run_ids: list[str]) -> None:
-    st.query_params[_TICKED_PARAM] = run_ids
+    write_address({_TICKED_PARAM: run_ids})
 
 
 def render_compare_link(table: pd.DataFrame, ticked_ids: list[str]) -> None:
