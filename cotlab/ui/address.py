@@ -1,21 +1,120 @@
-"""Widgets whose value is part of the page's address.
+"""The page's address: what it says, its defaults, and the only place that writes it.
 
-Streamlit's own binding takes the values out of the address that is left, so that the browser's
-back button comes to a page without them; and it writes labels instead of ids.
+Each write is an entry of the browser's history, so an address is written only when somebody chooses
+something, once a choice, and never while a page is drawn: what an address does not say is the
+default. Else the browser's back button would need several presses to leave a page.
+
+Streamlit's own binding takes the values out of the address that is left, so that the back button
+comes to a page without them; and it writes labels instead of ids.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import streamlit as st
 
+from cotlab.ui.text import escape_markdown, shorten
+
 T = TypeVar("T")
+_DEFAULTS_KEY = "address-defaults"
+_UNKNOWN_KEY = "address-unknown"
+
+
+def write_address(
+    changes: Mapping[str, str | Sequence[str] | None], preserved: Collection[str] | None = None
+) -> None:
+    """Write what somebody has just chosen into the address, as one entry of the history.
+
+    Parameters
+    ----------
+    changes : mapping
+        Value or values by parameter; None removes a parameter.
+    preserved : collection of str, optional
+        The other parameters that stay; by default all of them.
+    """
+    current = {name: st.query_params.get_all(name) for name in st.query_params}
+    query = {
+        name: values
+        for name, values in current.items()
+        if name not in changes and (preserved is None or name in preserved)
+    }
+    for name, value in changes.items():
+        if value is not None:
+            query[name] = [value] if isinstance(value, str) else list(value)
+    if query != current:
+        st.query_params.from_dict(query)
+
+
+def start_page() -> None:
+    """Forget what was stored while the previous page was drawn."""
+    st.session_state[_DEFAULTS_KEY] = {}
+    st.session_state[_UNKNOWN_KEY] = {}
+
+
+def report_unknown_value(name: str, value: str) -> None:
+    """Let the page say that it does not have what its address asks for."""
+    st.session_state.setdefault(_UNKNOWN_KEY, {})[name] = value
+
+
+def render_unknown_values() -> None:
+    """Say what of the address the page does not have; nothing where it has all of it."""
+    unknown = st.session_state.get(_UNKNOWN_KEY, {})
+    if unknown:
+        texts = [f"{name} = {shorten(value) or 'nothing'}" for name, value in unknown.items()]
+        st.warning(
+            f"The address asks for {escape_markdown(', '.join(texts))}, which is not here; the"
+            " default is shown."
+        )
+
+
+def known_param(name: str, options: Collection[str]) -> str | None:
+    """Return what the address asks for; None where it asks for nothing, or for no option."""
+    value: str | None = st.query_params.get(name)
+    if value is None or value in options:
+        return value
+    report_unknown_value(name, value)
+    return None
+
+
+def store_default(name: str, value: str) -> None:
+    """Remember what the page shows for a parameter that its address does not have."""
+    st.session_state.setdefault(_DEFAULTS_KEY, {})[name] = value
+
+
+def effective_param(name: str) -> str | None:
+    """Return what the page shows for a parameter: of its address, else by default; else None."""
+    values = st.query_params.get_all(name)
+    value: str | None = st.session_state.get(_DEFAULTS_KEY, {}).get(name)
+    return values[0] if values else value
+
+
+def stable_default(key: str, value: Sequence[str], options: Collection[str]) -> list[str]:
+    """Return the default of the session's first view, so that a newer run does not replace it.
+
+    Parameters
+    ----------
+    key : str
+        Name of the default, unique to a page and a parameter.
+    value : sequence of str
+        The default of now, for the first view, or where the first one is no option any more.
+    options : collection of str
+        What can be chosen.
+    """
+    first_defaults = st.session_state.setdefault("first-defaults", {})
+    first = first_defaults.get(key, [])
+    if not first or not set(first) <= set(options):
+        first_defaults[key] = first = list(value)
+    return list(first)
 
 
 def bind_to_address(
-    name: str, default: T, parse: Callable[[str], T | None], format_value: Callable[[T], str] = str
+    name: str,
+    default: T,
+    parse: Callable[[str], T | None],
+    format_value: Callable[[T], str] = str,
+    cleared_params: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return key and callback of a widget whose value is in the address under ``name``.
 
@@ -31,25 +130,35 @@ def bind_to_address(
         Returns the value of a text of the address; None for a text without one.
     format_value : callable
         Returns the text of a value.
+    cleared_params : sequence of str
+        Parameters that another value removes, as they belong to the previous one.
     """
     requested = st.query_params.get(name)
     value = None if requested is None else parse(requested)
+    if requested is not None and value is None:
+        report_unknown_value(name, requested)
     st.session_state[name] = default if value is None else value
 
     def store_value() -> None:
         chosen = st.session_state[name]
-        if chosen == default:
-            st.query_params.pop(name, None)
-        else:
-            st.query_params[name] = format_value(chosen)
+        write_address(
+            {
+                name: None if chosen == default else format_value(chosen),
+                **dict.fromkeys(cleared_params),
+            }
+        )
 
     return {"key": name, "on_change": store_value}
 
 
-def bind_switch(name: str, default: bool) -> dict[str, Any]:
+def bind_switch(name: str, default: bool, cleared_params: Sequence[str] = ()) -> dict[str, Any]:
     """Return key and callback of a yes-or-no widget; the address has "true" or "false"."""
     return bind_to_address(
-        name, default, {"true": True, "false": False}.get, lambda value: str(value).lower()
+        name,
+        default,
+        {"true": True, "false": False}.get,
+        lambda value: str(value).lower(),
+        cleared_params,
     )
 
 
@@ -84,9 +193,11 @@ def bind_choice(name: str, options: Sequence[str], default: str | None = None) -
     )
 
 
-def bind_text(name: str) -> dict[str, Any]:
+def bind_text(
+    name: str, max_chars: int | None = None, cleared_params: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return key and callback of a widget of any text, by default empty."""
-    return bind_to_address(name, "", str)
+    return bind_to_address(name, "", lambda text: text[:max_chars], cleared_params=cleared_params)
 
 
 def show_tabs(labels: Sequence[str], name: str = "view") -> Sequence[Any]:

@@ -84,9 +84,13 @@ def select_drift_runs() -> DriftView | None:
         return None
     labels = run_labels(rows)
     revision_by_run = {str(row["id"]): int(row["revision"]) for row in rows}
-    reference_help = "By default the runs that the calibrator was fitted on."
     reference_runs = pick_options(
-        "Reference", labels, "reference", _default_reference_runs(rows), help=reference_help
+        "Reference",
+        labels,
+        "reference",
+        _default_reference_runs(rows),
+        help="By default the runs that the calibrator was fitted on.",
+        stable_key="-".join(("drift-reference", *st.query_params.get_all("current"))),
     )
     other_labels = {run: label for run, label in labels.items() if run not in reference_runs}
     current_runs = pick_options(
@@ -95,6 +99,7 @@ def select_drift_runs() -> DriftView | None:
         "current",
         list(other_labels)[:1],
         help="The runs to check for drift.",
+        stable_key="-".join(("drift-current", *reference_runs)),
     )
     if not reference_runs or not current_runs:
         st.info("Choose at least one run on each side.")
@@ -124,8 +129,7 @@ def select_drift_runs() -> DriftView | None:
 
 def _render_threshold_input(label: str, max_value: float, default_value: float, key: str) -> float:
     bound = bind_number(key, default_value, 0.01, max_value)
-    threshold: float = st.number_input(label, 0.01, max_value, step=0.05, width=170, **bound)
-    return threshold
+    return float(st.number_input(label, 0.01, max_value, step=0.05, width=170, **bound))
 
 
 def render_drift_verdict(view: DriftView) -> None:

@@ -35,7 +35,7 @@ from cotlab.figures.presets import (
 from cotlab.figures.printed import printed_figure, required_width_pt
 from cotlab.store import read
 from cotlab.ui import cached, components
-from cotlab.ui.address import bind_number, bind_switch
+from cotlab.ui.address import bind_number, bind_switch, report_unknown_value
 from cotlab.ui.pickers import (
     pick_options,
     run_labels,
@@ -91,7 +91,7 @@ def select_figure_run() -> dict[str, Any] | None:
     if warn_of_unknown_runs(rows, "run", "also"):
         return None
     rows = without_archived(rows, "run")
-    chosen_id = select_option("Run", run_labels(rows), "run")
+    chosen_id = select_option("Run", run_labels(rows), "run", stable_key="figures-run")
     row: dict[str, Any] = next(row for row in rows if row["id"] == chosen_id)
     components.warn_if_partial(row)
     return row
@@ -115,6 +115,10 @@ def select_figure(row: dict[str, Any]) -> ChosenFigure | None:
     except ConfigError as error:
         st.warning(escape_markdown(shorten(f"{error} The first is shown.", 300)))
         result = _cached_figure_table(row["id"], _suite_revisions(row), name, DEFAULT_CHOICE)
+    else:
+        for key, value in requested.items():
+            if isinstance(result, FigureData) and getattr(result.choice, key) != value:
+                report_unknown_value(key, value)
     if isinstance(result, MissingFigure):
         st.info(escape_markdown(shorten(f"{labels[name]}: n/a, {result.reason}", 300)))
         return None
@@ -130,9 +134,7 @@ def _select_choice(key: str, options: Sequence[str], chosen: str | None) -> None
     """Choose one of the things that a figure can show; the address has it."""
     label_of = metric_name if key == "metric" else str
     labels = {option: label_of(option) or "none" for option in options}
-    if st.query_params.get(key) not in labels and chosen in labels:
-        st.query_params[key] = str(chosen)
-    select_option(CHOICE_LABELS[key], labels, key)
+    select_option(CHOICE_LABELS[key], labels, key, chosen)
 
 
 def select_preset() -> FigurePreset:

@@ -12,8 +12,8 @@ import streamlit as st
 from cotlab.core.errors import ConfigError
 from cotlab.core.resources import checkout_root
 from cotlab.run.secrets import load_secrets
-from cotlab.ui import access
-from cotlab.ui.navigation import PageEntry, render_navigation, streamlit_page
+from cotlab.ui import access, address
+from cotlab.ui.navigation import PageEntry, context_run, render_navigation, streamlit_page
 from cotlab.ui.tab_title import APP_TITLE, tab_title
 from cotlab.ui.text import escape_markdown
 from cotlab.ui.tour import render_tour
@@ -74,16 +74,28 @@ def main() -> None:
     }
     pages = {name: [page for _, page in entries] for name, entries in sections.items()}
     current_page = st.navigation(pages, position="hidden")
-    render_navigation(sections, current_page)
+    address.start_page()
+    with st.sidebar, st.container(key="navigation"):
+        navigation_slot = st.empty()
+    row = context_run()
+    render_navigation(sections, current_page, navigation_slot, row)
     current_entry = next(
         entry for section in sections.values() for entry, page in section if page is current_page
     )
     render_tour(current_entry.name)
     title = tab_title(current_entry)
     st.set_page_config(page_title=title)
-    current_page.run()
+    address_slot = st.container()
+    try:
+        current_page.run()
+    finally:
+        with address_slot:
+            address.render_unknown_values()
+    final_row = context_run()  # another one where the page chose a run by default
+    if final_row is not None and (row is None or final_row["id"] != row["id"]):
+        render_navigation(sections, current_page, navigation_slot, final_row)
     final_title = tab_title(current_entry)
-    if final_title != title:  # the page chose the run and wrote it into the address
+    if final_title != title:  # the page chose a run or an item by default
         st.set_page_config(page_title=final_title)
 
 

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from cotlab.core.errors import StoreError, UnknownName
 from cotlab.core.resources import page_path
 from cotlab.store import read
 from cotlab.ui import cached
+from cotlab.ui.address import effective_param
 from cotlab.ui.pickers import ANY
 from cotlab.ui.text import escape_markdown, shorten
 
@@ -51,20 +53,22 @@ def streamlit_page(entry: PageEntry) -> st.Page:
 
 
 def render_navigation(
-    sections: Mapping[str, Sequence[tuple[PageEntry, st.Page]]], current_page: st.Page
+    sections: Mapping[str, Sequence[tuple[PageEntry, st.Page]]],
+    current_page: st.Page,
+    slot: DeltaGenerator,
+    row: Mapping[str, object] | None,
 ) -> None:
-    """Show the links to the pages in the sidebar.
+    """Show the links to the pages in a slot of the sidebar.
 
-    The last run in the address stays with the links to pages that are about one run.
+    The links to pages that are about one run lead to the run of ``row``.
     """
-    row = _context_run()
     is_blind = any(
         entry.is_blind and page is current_page
         for entries in sections.values()
         for entry, page in entries
     )
     run_id = None if row is None or is_blind else str(row["id"])
-    with st.sidebar, st.container(key="navigation", gap="xxsmall"):
+    with slot.container(gap="xxsmall"):
         for section, entries in sections.items():
             st.caption(section)
             for entry, page in entries:
@@ -75,9 +79,12 @@ def render_navigation(
                     _render_run_link(entry, page, row)
 
 
-def _context_run() -> dict[str, object] | None:
-    """Return the run that the pages are about; None where none was opened yet."""
-    run_id = st.query_params.get("run")
+def context_run() -> dict[str, object] | None:
+    """Return the run that the pages are about; None where none was opened yet.
+
+    It is that of the address, else the one that the page chose by default, else the last one.
+    """
+    run_id = effective_param("run")
     if run_id in (None, "", ANY):
         run_id = st.session_state.get(_RUN_KEY)
     if run_id is None:

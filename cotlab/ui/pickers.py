@@ -12,7 +12,13 @@ from cotlab.core.resources import page_path
 from cotlab.core.types import Plan
 from cotlab.store import read
 from cotlab.ui import cached
-from cotlab.ui.address import bind_number
+from cotlab.ui.address import (
+    bind_number,
+    known_param,
+    stable_default,
+    store_default,
+    write_address,
+)
 from cotlab.ui.components import render_empty_state, warn_if_partial
 from cotlab.ui.new_run.added_cost import added_cost_text
 from cotlab.ui.new_run.readability import unreadable_text
@@ -35,31 +41,32 @@ def select_option(
     name: str,
     default: str | None = None,
     cleared_params: Sequence[str] = (),
+    stable_key: str = "",
 ) -> str:
     """Choose one of ``labels`` (label by id), and return its id.
 
-    The address has the id under ``name``. Another choice removes ``cleared_params`` from the
-    address, which belong to the previous one.
+    The address has the id under ``name`` once it was chosen, else the default is shown. Another
+    choice removes ``cleared_params`` from the address, which belong to the previous one.
 
-    Streamlit's own binding would write the label into the address, and leave out the first
-    option: such an address cannot be shared.
+    With a ``stable_key``, unique to the page, the default of the session's first view stays when
+    there is a newer one.
     """
     key, options, requested_id = f"pick-{name}", list(labels), st.query_params.get(name)
 
     def store_choice() -> None:
-        st.query_params[name] = str(st.session_state[key])
-        for param in set(cleared_params) & set(st.query_params):
-            del st.query_params[param]
+        write_address({name: str(st.session_state[key]), **dict.fromkeys(cleared_params)})
 
     if requested_id is not None and requested_id not in labels:
         st.warning(
             f"{label} {escape_markdown(shorten(requested_id))} is not here; another one is shown."
         )
-    selected_id: str = next(
-        (i for i in (requested_id, default) if i is not None and i in labels), options[0]
-    )
-    if requested_id != selected_id:
-        st.query_params[name] = selected_id
+    default_id = default if default is not None and default in labels else options[0]
+    if stable_key:
+        (default_id,) = stable_default(stable_key, [default_id], labels)
+    selected_id: str = default_id
+    if requested_id is not None and requested_id in labels:
+        selected_id = requested_id
+    store_default(name, selected_id)
     st.session_state[key] = selected_id  # from the address, so that the back button works
     chosen_id: str = st.selectbox(
         label, options, format_func=labels.__getitem__, key=key, on_change=store_choice
@@ -101,7 +108,8 @@ def pick_run(
         )
         return None
     row_by_id = {row["id"]: row for row in rows}
-    row: dict[str, Any] = row_by_id[select_option("Run", labels, "run")]
+    stable_key = "-".join(("run", *scorers))
+    row: dict[str, Any] = row_by_id[select_option("Run", labels, "run", stable_key=stable_key)]
     warn_if_partial(row)
     return row
 
@@ -163,7 +171,7 @@ def _render_other_runs(labels: Mapping[str, str]) -> None:
         return
 
     def store_choice() -> None:
-        st.query_params["run"] = str(st.session_state["pick-measured-run"])
+        write_address({"run": str(st.session_state["pick-measured-run"])})
 
     st.selectbox(
         "Another run that measured it",
@@ -182,15 +190,17 @@ def pick_options(
     name: str,
     default: Sequence[str],
     help: str | None = None,
+    stable_key: str = "",
 ) -> list[str]:
     """Choose several of ``labels`` (label by id), and return their ids.
 
-    The address has each id under ``name``. Without a choice, the default is chosen.
+    The address has each id under ``name``. Without a choice, the default is chosen; with a
+    ``stable_key``, unique to the page, that of the session's first view.
     """
     key, requested_ids = f"pick-{name}", list(dict.fromkeys(st.query_params.get_all(name)))
 
     def store_choice() -> None:
-        st.query_params[name] = list(st.session_state[key])
+        write_address({name: list(st.session_state[key])})
 
     unknown_ids = [i for i in requested_ids if i not in labels]
     if unknown_ids:
@@ -198,9 +208,12 @@ def pick_options(
             f"{label}: {escape_markdown(', '.join(map(shorten, unknown_ids)))} cannot be shown"
             " here."
         )
-    selected_ids = [i for i in requested_ids if i in labels] or [i for i in default if i in labels]
-    if requested_ids != selected_ids:
-        st.query_params[name] = selected_ids
+    default_ids = [i for i in default if i in labels]
+    if stable_key:
+        default_ids = stable_default(stable_key, default_ids, labels)
+    selected_ids = [i for i in requested_ids if i in labels] or default_ids
+    if selected_ids:
+        store_default(name, selected_ids[0])
     st.session_state[key] = selected_ids  # from the address, so that the back button works
     return st.multiselect(
         label,
@@ -225,12 +238,9 @@ def without_archived(
     key = f"pick-{name}"
 
     def store_choice() -> None:
-        if st.session_state[key]:
-            st.query_params[name] = "1"
-        else:
-            st.query_params.pop(name, None)
+        write_address({name: "1" if st.session_state[key] else None})
 
-    st.session_state[key] = st.query_params.get(name) == "1"
+    st.session_state[key] = known_param(name, ("1",)) == "1"
     includes_archived = st.checkbox(
         f"Archived too ({n_archived} archived)",
         key=key,

@@ -18,7 +18,7 @@ from cotlab.store.search import (
     search_texts,
 )
 from cotlab.ui import cached, components
-from cotlab.ui.address import bind_switch, bind_text
+from cotlab.ui.address import bind_switch, bind_text, report_unknown_value, write_address
 from cotlab.ui.item.step_address import step_query
 from cotlab.ui.linked import PageLink, show_linked
 from cotlab.ui.pickers import ANY, run_labels, select_option, without_archived
@@ -52,12 +52,10 @@ def pick_query() -> SearchQuery | None:
         "Text",
         max_chars=MAX_SEARCH_CHARACTERS,
         placeholder="a word, a number, a part of a sentence",
-        **_with_first_page(bind_text("q")),
+        **bind_text("q", MAX_SEARCH_CHARACTERS, _PAGE_PARAMS),
     )
     with st.container(horizontal=True):
-        has_full_word = st.checkbox(
-            "Whole words", **_with_first_page(bind_switch("full-word", False))
-        )
+        has_full_word = st.checkbox("Whole words", **bind_switch("full-word", False, _PAGE_PARAMS))
         listed_rows = without_archived(rows, "run")
     run_labels_by_id = {ANY: "all runs", **run_labels(listed_rows)}
     run = select_option("Run", run_labels_by_id, "run", ANY, _PAGE_PARAMS)
@@ -91,10 +89,12 @@ def pick_query() -> SearchQuery | None:
 def render_hits(query: SearchQuery) -> None:
     """Show one page of the hits, each with a link to its item."""
     count_slot = st.container()
+    offset = _page_offset()
     try:
-        result = search_texts(cached.store(), query, offset=_page_offset())
-        if result.n_hits and not result.hits:  # the address has a page behind the last
-            _open_first_page()
+        result = search_texts(cached.store(), query, offset=offset)
+        if result.n_hits and not result.hits:
+            st.warning("The address asks for a page behind the last one; the first is shown.")
+            offset = 0
             result = search_texts(cached.store(), query)
     except CotlabError as error:
         st.error(escape_markdown(str(error)))
@@ -106,7 +106,7 @@ def render_hits(query: SearchQuery) -> None:
         rows = [_hit_cells(hit, query) for hit in result.hits]
         content = {"title": "Hits", "columns": COLUMNS, "rows": rows}
         show_linked("table", content, key="search-hits")
-        _render_page_choice(result.n_hits)
+        _render_page_choice(result.n_hits, offset)
     st.caption(FACETS_NOTE)
 
 
@@ -136,36 +136,24 @@ def _hit_cells(hit: SearchHit, query: SearchQuery) -> list[dict[str, Any]]:
     ]
 
 
-def _with_first_page(binding: dict[str, Any]) -> dict[str, Any]:
-    """Return key and callback of a widget after whose change the first page is shown."""
-
-    def store_value() -> None:
-        binding["on_change"]()
-        _open_first_page()
-
-    return {**binding, "on_change": store_value}
-
-
-def _open_first_page() -> None:
-    st.query_params.pop("page", None)
-
-
 def _page_offset() -> int:
     text = st.query_params.get("page", "1")
-    number = int(text) if text.isdecimal() and len(text) < 9 else 1
+    number = int(text) if text.isdecimal() and len(text) < 9 else 0
+    if number < 1:
+        report_unknown_value("page", text)
     return (max(1, number) - 1) * HITS_PER_PAGE
 
 
-def _render_page_choice(n_hits: int) -> None:
+def _render_page_choice(n_hits: int, offset: int) -> None:
     """Choose among several pages of hits; the address has the page."""
     n_pages = -(-n_hits // HITS_PER_PAGE)
     if n_pages < 2:
         return
 
     def store_choice() -> None:
-        st.query_params["page"] = str(st.session_state["search-page"])
+        write_address({"page": str(st.session_state["search-page"])})
 
-    st.session_state["search-page"] = min(n_pages, _page_offset() // HITS_PER_PAGE + 1)
+    st.session_state["search-page"] = offset // HITS_PER_PAGE + 1
     st.number_input(
         f"Page of {n_pages:,}", 1, n_pages, key="search-page", on_change=store_choice, width=180
     )

@@ -1,12 +1,11 @@
-"""The title of the browser's tab: the page, and the run or item that its address names."""
+"""The title of the browser's tab: the page, and the run or item that it shows."""
 
 from __future__ import annotations
-
-import streamlit as st
 
 from cotlab.core.errors import StoreError, UnknownName
 from cotlab.core.text_safety import printable_line
 from cotlab.ui import cached
+from cotlab.ui.address import effective_param
 from cotlab.ui.item.item_list import item_filter, load_item_list
 from cotlab.ui.navigation import PageEntry
 from cotlab.ui.pickers import ANY
@@ -25,7 +24,7 @@ def tab_title(entry: PageEntry) -> str:
     pages on which chains are judged blind never do.
     """
     title, names = entry.title, []
-    row = _addressed_run() if _names_run(entry) else None
+    row = _current_run() if _names_run(entry) else None
     if row is not None:
         run_name = _short_name(row["name"]) or _short_name(row["id"])
         if entry.name == "run":
@@ -41,9 +40,9 @@ def _names_run(entry: PageEntry) -> bool:
     return not entry.is_blind and (entry.run_param == "run" or entry.name in ("run", "item"))
 
 
-def _addressed_run() -> dict[str, object] | None:
-    """Return the run that the address names; None where it names none of this store."""
-    run_id = st.query_params.get("run")
+def _current_run() -> dict[str, object] | None:
+    """Return the run that the page shows; None where it is none of this store."""
+    run_id = effective_param("run")
     if run_id in (None, "", ANY):
         return None
     try:
@@ -54,7 +53,7 @@ def _addressed_run() -> dict[str, object] | None:
 
 def _item_title(entry: PageEntry, row: dict[str, object]) -> str:
     """Return the name of an item: its number in the run, or its id where it was not scored."""
-    item_id = st.query_params.get("item")
+    item_id = effective_param("item")
     if not item_id:
         return entry.title
     number = load_item_list(row, item_filter(), str(item_id)).number

@@ -72,7 +72,7 @@ def render_tour(page: str) -> None:
         Name of the page's file.
     """
     requested = st.query_params.get(TOUR_PARAM, "")
-    if not requested.isdecimal() or not 1 <= int(requested) <= len(STOPS):
+    if requested not in map(str, range(1, len(STOPS) + 1)):
         return
     number = int(requested)
     stop = STOPS[number - 1]

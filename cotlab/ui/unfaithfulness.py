@@ -96,7 +96,14 @@ def select_unfaithfulness_runs() -> UnfaithfulnessView | None:
         return None
     row_by_id = {str(row["id"]): row for row in rows}
     runs_help = "By default the newest and those on the same suite or model."
-    chosen_runs = pick_options("Runs", run_labels(rows), "run", _default_runs(rows), help=runs_help)
+    chosen_runs = pick_options(
+        "Runs",
+        run_labels(rows),
+        "run",
+        _default_runs(rows),
+        help=runs_help,
+        stable_key="unfaithfulness-runs",
+    )
     if not chosen_runs:
         st.info("Choose a run.")
         return None

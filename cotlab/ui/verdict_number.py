@@ -10,6 +10,7 @@ from cotlab.analysis.verdict.measures import MEASURE_TEXTS, MeasureName
 from cotlab.analysis.verdict.number_items import NumberItems, load_number_items
 from cotlab.analysis.verdict.wording import interval, noun_count, percent
 from cotlab.ui import cached, components
+from cotlab.ui.address import known_param
 from cotlab.ui.linked import PageLink, show_linked
 from cotlab.ui.text import escape_markdown, shorten
 from cotlab.ui.verdict import AMONG_PARAM, NUMBER_PARAM, run_verdict
@@ -37,8 +38,8 @@ def render_verdict_number(run_id: str | None) -> None:
 
     Nothing where the address names none, or the run has no such number.
     """
-    name = st.query_params.get(NUMBER_PARAM)
-    if run_id is None or name not in MEASURE_TEXTS:
+    name = known_param(NUMBER_PARAM, MEASURE_TEXTS)
+    if run_id is None or name is None:
         return
     measure = cast(MeasureName, name)
     row = cached.run_row(run_id)

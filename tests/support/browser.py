@@ -28,6 +28,30 @@ document.addEventListener('keydown', note, true);
 """
 """Records each key press with the question on the screen, and whether it was painted."""
 
+ENDED = """() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState ===
+  'notRunning'"""
+STATE = """() => {
+  const DRAWN = '.js-plotly-plot, [data-testid=stDataFrame]';  // as wide as there is room
+  const texts = [];
+  const walk = (node) => {
+    if (node.nodeType === Node.TEXT_NODE) texts.push(node.textContent.trim());
+    if (node.hidden || node.tagName === 'STYLE' || node.matches?.(DRAWN)) return;
+    if (node.shadowRoot) walk(node.shadowRoot);
+    for (const child of node.childNodes) walk(child);
+  };
+  const main = document.querySelector('[data-testid=stMain]');
+  walk(main);
+  const all = (selector) => [...main.querySelectorAll(selector)];
+  return [
+    ...all('[data-testid=stSelectbox] input, input[type=text]').map((e) => e.value),
+    ...all('[role=slider]').map((e) => e.ariaValueNow),
+    ...all('[role=tab][aria-selected=true]').map((e) => e.innerText),
+    ...all('details[open] > summary').map((e) => e.innerText),
+    ...texts.filter((text) => text),
+  ];
+}"""
+"""What a reader sees of a page, text in components included."""
+
 
 class Press(NamedTuple):
     """A key press as the browser recorded it."""
@@ -69,6 +93,18 @@ def serving(store: Path, log: Path, port: int | None = None) -> Iterator[str]:
     finally:
         process.kill()
         process.wait(20)
+
+
+def settle(page: Any) -> None:
+    """Wait until the page's script has ended and what is seen stays as it is."""
+    page.wait_for_load_state("networkidle")  # the parts of the page that are loaded as needed
+    seen = None
+    for _ in range(60):
+        page.wait_for_timeout(700)
+        page.wait_for_function(ENDED)
+        if (state := page.evaluate(STATE)) == seen:
+            return
+        seen = state
 
 
 class Rater:

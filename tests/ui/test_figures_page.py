@@ -51,6 +51,7 @@ def test_the_address_chooses_item_metric_and_mode_and_the_command_says_the_same(
     second = choice(app, "Item").options[1]
     choice(app, "Item").set_value(second).run()
     assert second in app.query_params["item"] and "corrupt" in app.query_params["mode"]
+    assert "metric" not in app.query_params, "nobody chose one"
     shown = app.code[0].value
     assert f"--choose item={second}" in shown and "--choose mode=corrupt" in shown
     choice(app, "Figure").set_value("rrr_by_mode").run()

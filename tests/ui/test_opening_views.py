@@ -100,7 +100,7 @@ def test_the_run_of_the_address_is_shown_or_what_it_lacks(page: str, store: Path
     assert query == f"from=one-scorer&measure={scorer}"
     form = opened("new_run", "New run", **{"from": "one-scorer", "measure": scorer})
     (scorers,) = [box.value for box in form.multiselect if box.label == "Scorers"]
-    assert scorer in scorers
+    assert scorers == [scorer]
     (suite,) = [box.value for box in form.selectbox if box.label == "Suite"]
     assert "wordproblems" in str(suite)
 

@@ -148,4 +148,4 @@ def test_text_of_a_suite_is_never_markup() -> None:
 def test_an_unknown_run_is_said_and_not_raised() -> None:
     app = open_page("run", run="nope")
     check(app, "Run")
-    assert "There is no such run." in [i.value for i in app.info]
+    assert "There is no run nope in this store." in [i.value for i in app.info]

@@ -222,17 +222,15 @@ def test_a_cell_lists_its_items_with_links(filled: Path, monkeypatch: pytest.Mon
     assert set(frame(still, "texts")["value"]) == {"same"}
 
 
-def test_a_click_goes_into_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    address: dict[str, str] = {}
-    monkeypatch.setattr(robustness.st, "query_params", address)
+def test_a_click_goes_into_the_address_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    writes: list[dict[str, str | None]] = []
+    monkeypatch.setattr(robustness, "write_address", writes.append)
     robustness._open_clicked_position([2, "numeric"])
     robustness._open_clicked_cell([1, "i-03"])
-    assert address == {
-        "position": "2",
-        "perturbation": "numeric",
-        "step-number": "2",
-        "item": "i-03",
-    }
+    assert writes == [
+        {"position": "3", "perturbation": "numeric"},
+        {"position": "2", "step-number": "2", "step": None, "item": "i-03"},
+    ]
 
 
 def test_what_does_not_apply_is_hatched_and_says_why(

@@ -91,7 +91,7 @@ def test_a_run_is_deleted_after_what_is_lost_was_confirmed(store: Store) -> None
     press(app, "Delete this run")
     assert read.list_runs(store)["id"].tolist() == ["run-2"]
     app = open_page("run", run="run-1")
-    assert [info.value for info in app.info] == ["There is no such run."]
+    assert [info.value for info in app.info] == ["There is no run run\\-1 in this store."]
     for page in ("home", "runs", "agreement", "label", "decisions", "evaluation", "calibration"):
         assert not open_page(page).exception, page
 

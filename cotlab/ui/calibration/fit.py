@@ -30,6 +30,7 @@ from cotlab.review.release.calibrate import WEIGHTINGS, calibrate_runs
 from cotlab.store import calibrators as calibrator_store
 from cotlab.store import pending, read
 from cotlab.ui import access, cached, charts, components
+from cotlab.ui.address import write_address
 from cotlab.ui.pickers import pick_options, run_labels, select_option, without_archived
 from cotlab.ui.text import escape_markdown
 
@@ -289,7 +290,7 @@ def _render_fit_form(view: CalibrationView, *, can_fit: bool) -> None:
 def rerun_with_message(message: str) -> None:
     """Run the page again with the version that is now in use, and a message about it."""
     st.session_state[MESSAGE_KEY] = message
-    st.query_params.pop("version", None)
+    write_address({"version": None})
     st.rerun()
 
 

@@ -20,6 +20,7 @@ from cotlab.store.item_metadata import list_runs_with_metadata
 from cotlab.store.pending import labelled_runs
 from cotlab.suites.importers.benchmarks import FAITHFUL_KEY, MISTAKE_KEY
 from cotlab.ui import access, cached, charts, components
+from cotlab.ui.address import bind_switch, report_unknown_value, write_address
 from cotlab.ui.components import interval_or_reason
 from cotlab.ui.decisions.decided import SCORERS_WITH_FEATURES, DecisionView
 from cotlab.ui.decisions.suggestions import cost_suggestions, target_suggestions
@@ -110,7 +111,7 @@ def render_policy_form(view: DecisionView, policy: Policy) -> None:
         with display_errors():
             user, new_policy = access.require_role("admin"), replace(policy, how={"by": "hand"})
             saved_policy = set_policy(cached.store(), new_policy, author=user.name, reason=reason)
-            st.query_params.pop("thresholds", None)
+            write_address({"thresholds": None})
             st.session_state["policy-saved"] = (
                 f"Policy {saved_policy.version} is in force. Decide again to apply it."
             )
@@ -123,11 +124,8 @@ def render_suggestions(view: DecisionView) -> None:
         st.success(message)
     section = st.expander(
         "Thresholds from costs or from a target precision",
-        "labelled" in st.query_params,
-        key="suggest",
         icon=":material/balance:",
-        on_change="rerun",
-        bind="query-params",
+        **bind_switch("suggest", "labelled" in st.query_params),
     )
     if section.open:
         with section:
@@ -308,14 +306,14 @@ def _render_threshold_slider(view: DecisionView, domain: str) -> Thresholds:
     key = "thresholds-slider"
 
     def store_thresholds() -> None:
-        st.query_params["thresholds"] = "{:g},{:g}".format(*st.session_state[key])
+        write_address({"thresholds": "{:g},{:g}".format(*st.session_state[key])})
 
     policy_thresholds = view.policy.domain_thresholds(domain)
-    slider_thresholds = (
-        _parse_thresholds(st.query_params.get("thresholds", ""))
-        or policy_thresholds
-        or Thresholds(*DEFAULT_THRESHOLDS)
-    )
+    requested = st.query_params.get("thresholds")
+    requested_thresholds = None if requested is None else _parse_thresholds(requested)
+    if requested is not None and requested_thresholds is None:
+        report_unknown_value("thresholds", requested)
+    slider_thresholds = requested_thresholds or policy_thresholds or Thresholds(*DEFAULT_THRESHOLDS)
     # from the address, so that the back button works
     st.session_state[key] = (slider_thresholds.low, slider_thresholds.high)
     st.slider(
@@ -343,8 +341,7 @@ def _parse_thresholds(text: str) -> Thresholds | None:
 
 def _move_sliders(low: float, high: float) -> None:
     """Move the sliders to these thresholds."""
-    st.query_params["domain"] = DEFAULT_DOMAIN
-    st.query_params["thresholds"] = f"{low:.4g},{high:.4g}"
+    write_address({"domain": DEFAULT_DOMAIN, "thresholds": f"{low:.4g},{high:.4g}"})
 
 
 def _suggest_from_costs(view: DecisionView, runs: tuple[str, ...]) -> list[ThresholdSuggestion]:

@@ -77,6 +77,7 @@ def select_evaluation() -> EvaluationView | None:
         "runs",
         list(labels)[:1],
         help="Runs on one suite's chains are joined by item; their signals are compared.",
+        stable_key="evaluation-runs",
     )
     with st.container(horizontal=True):
         target = select_option(

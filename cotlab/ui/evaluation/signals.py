@@ -13,6 +13,7 @@ from cotlab.analysis.tables.evaluation import MAX_SIGNALS, signal_table
 from cotlab.core.resources import page_path
 from cotlab.stats.intervals import Interval
 from cotlab.ui import charts, components
+from cotlab.ui.address import write_address
 from cotlab.ui.components import interval_or_reason
 from cotlab.ui.evaluation.choose import EvaluationView
 from cotlab.ui.linked import PageLink, show_linked_frame
@@ -46,7 +47,7 @@ def render_aurocs(view: EvaluationView) -> None:
     """Show the AUROC of every signal; a click chooses the signal below."""
 
     def choose_signal(customdata: Sequence[Any]) -> None:
-        st.query_params["signal"] = str(customdata[0])
+        write_address({"signal": str(customdata[0])})
 
     n_hidden = len(view.result.signals) - MAX_SIGNALS
     charts.show_figure(

@@ -17,6 +17,7 @@ from cotlab.core.types import Item
 from cotlab.store import read
 from cotlab.store.run_items import ItemFilter, ItemList
 from cotlab.ui import cached
+from cotlab.ui.address import write_address
 from cotlab.ui.item import evidence
 from cotlab.ui.item.item_list import (
     FILTER_PARAMS,
@@ -80,7 +81,7 @@ def render_item_header(
             "heading_pieces": question_pieces(item.question),
             "facts": item_facts(item, answers, len(steps), is_model_chain),
         },
-        on_choice_change=lambda: _store_choice(row, component_key),
+        on_choice_change=lambda: _store_choice(row, component_key, item.id),
     )
     if read.is_suite_redacted(cached.store(), row["suite"]):
         st.warning("The texts of this suite were redacted: their SHA-256 is shown instead.")
@@ -159,7 +160,7 @@ def _position_text(item_list: ItemList, chosen_filter: ItemFilter, item_id: str)
     return " · ".join(texts)
 
 
-def _store_choice(row: dict[str, Any], component_key: str) -> None:
+def _store_choice(row: dict[str, Any], component_key: str, current_id: str) -> None:
     """Write the choice that the component sent into the address.
 
     Another filter keeps the item where it is listed, and opens the first one where it is not; where
@@ -168,15 +169,15 @@ def _store_choice(row: dict[str, Any], component_key: str) -> None:
     query = sent_query(component_key, ("item", *FILTER_PARAMS))
     if query is None:
         return
-    item_id = st.query_params.get("item")
+    item_id = current_id
     if "item" not in query:
         item_list = load_item_list(row, item_filter(query), item_id)
         if item_list.rank is None and item_list.n_listed:
             item_id = load_item_list(row, item_filter(query), None).items[0].id
-        query["item"] = [str(item_id)]
+        query["item"] = [item_id]
     if query["item"] != [item_id]:
         query = {name: query[name] for name in (*_RUN_PARAMS, "item") if name in query}
-    st.query_params.from_dict(query)
+    write_address(query, preserved=())
 
 
 @cache

@@ -16,6 +16,7 @@ from cotlab.core.types import CCS_METRICS, Item
 from cotlab.metrics.consistency.cards import HOLDOUT_DIFFERENCE
 from cotlab.run.scored_chain import MODEL_CHAIN_SCORERS
 from cotlab.ui import cached, components, run_notes
+from cotlab.ui.address import store_default
 from cotlab.ui.item import first_mistake
 from cotlab.ui.item.chain import (
     TextRow,
@@ -37,7 +38,6 @@ from cotlab.ui.item.requests import (
     select_request,
 )
 from cotlab.ui.item.scores import render_item_scores
-from cotlab.ui.item.step_address import rewrite_old_step
 from cotlab.ui.item.step_marks import load_step_marks
 from cotlab.ui.item.suggestion import render_suggestion
 from cotlab.ui.label import items as label_items
@@ -49,7 +49,7 @@ from cotlab.ui.text import escape_markdown, shorten
 def load_run_and_item() -> tuple[dict[str, Any], Item] | None:
     """Return the run and the item that the address names; None (with a message) without them.
 
-    Without an item it is the first of the run that the address lists, which is written into it.
+    Without an item it is the first of the run that the address lists.
     """
     run_id, item_id = st.query_params.get("run"), st.query_params.get("item")
     if not run_id:
@@ -73,7 +73,7 @@ def load_run_and_item() -> tuple[dict[str, Any], Item] | None:
             _render_no_item(text, "item", "All items", {"run": run_id})
             return None
         item_id = item_list.items[0].id
-        st.query_params["item"] = item_id
+        store_default("item", item_id)
     try:
         return row, cached.load_item(row["suite"], item_id)
     except UnknownName:
@@ -97,7 +97,6 @@ def visible_scores(row: dict[str, Any], item: Item) -> pd.DataFrame:
 
 def render_item_page(row: dict[str, Any], item: Item) -> None:
     """Show an item: its question and answers, its chain step by step, its scores and labels."""
-    rewrite_old_step()
     scores = visible_scores(row, item)
     steps, is_model_chain = load_measured_steps(row, item, scores)
     has_effects = bool(measured_modes(scores)) and bool(steps)
@@ -155,7 +154,7 @@ def _render_reading(
     A fragment: another step or change runs only this part of the page again. The head is in it, so
     that its links to other items keep the change.
     """
-    if st.query_params.get("item") != item.id:
+    if st.query_params.get("item", item.id) != item.id:
         st.rerun()  # the head's links lead to another item
     _render_header(row, item, scores, steps, is_model_chain)
     warn_if_divided_otherwise(row, is_model_chain)

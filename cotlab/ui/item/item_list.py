@@ -14,6 +14,7 @@ import streamlit as st
 
 from cotlab.store.run_items import ITEM_VIEWS, ItemFilter, ItemList, list_items
 from cotlab.ui import cached
+from cotlab.ui.address import report_unknown_value
 from cotlab.ui.item.chain import chain_sources
 
 ROWS_PER_LIST = 12
@@ -117,6 +118,8 @@ def item_filter(query: Query | None = None) -> ItemFilter:
         query = address_query(FILTER_PARAMS)
     view_name, text = (query.get(name, [""])[0] for name in FILTER_PARAMS)
     view = next((name for name in ITEM_VIEWS if name == view_name), None)
+    if view_name and view is None:
+        report_unknown_value("show", view_name)
     return ItemFilter(" ".join(text[:MAX_SEARCH_CHARS].split()), view)
 
 

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 import streamlit as st
 
+from cotlab.ui.address import write_address
 from cotlab.ui.item.chain import chain_sources
 
 _MODULE_FOLDER = Path(__file__).parent
@@ -55,8 +56,7 @@ def render_link_table(
     def open_link() -> None:
         number = st.session_state[key].get("opened")
         if isinstance(number, int) and 0 <= number < len(links):
-            st.query_params.pop("request", None)  # of the view before
-            st.query_params.update(dict(links[number].query))
+            write_address({"request": None, **links[number].query})  # no request of the view before
 
     _table_component()(
         key=key,

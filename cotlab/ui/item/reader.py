@@ -20,9 +20,10 @@ from cotlab.analysis.tables.step_effects import (
 from cotlab.analysis.tables.step_replies import reply_pairs, step_replies
 from cotlab.core.types import Item
 from cotlab.ui import cached
+from cotlab.ui.address import write_address
 from cotlab.ui.item.chain import chain_sources
 from cotlab.ui.item.reader_data import ChainReading, reader_data
-from cotlab.ui.item.step_address import requested_step, step_query
+from cotlab.ui.item.step_address import requested_step, step_changes
 
 _MODULE_FOLDER = Path(__file__).parent
 
@@ -132,7 +133,7 @@ def _store_choice(key: str) -> None:
     choice = st.session_state[key].get("choice") or {}
     mode, step = choice.get("mode"), choice.get("step")
     if isinstance(mode, str) and isinstance(step, int):
-        st.query_params.update({"change": mode, **step_query(step)})
+        write_address({"change": mode, **step_changes(step)})
 
 
 @cache

@@ -12,6 +12,7 @@ from cotlab.analysis.readable import readable_value
 from cotlab.analysis.tables.score_groups import item_score_groups
 from cotlab.core.types import Item
 from cotlab.ui import cached, components
+from cotlab.ui.address import write_address
 from cotlab.ui.item import evidence
 from cotlab.ui.item.chain import TextRow, render_rows, request_text
 from cotlab.ui.item.reader_data import ChainReading
@@ -101,8 +102,7 @@ def _render_step_button() -> None:
 
 
 def _select_step_requests() -> None:
-    for param in {"request", "score"} & set(st.query_params):
-        del st.query_params[param]
+    write_address({"request": None, "score": None})
 
 
 def _chosen_requests(scores: pd.DataFrame, all_keys: list[str]) -> tuple[list[str], str]:
@@ -142,13 +142,12 @@ def _chosen_requests(scores: pd.DataFrame, all_keys: list[str]) -> tuple[list[st
 
 def select_request(key: str) -> None:
     """Write a request into the address."""
-    st.query_params["request"] = key
+    write_address({"request": key})
 
 
 def select_score(score_id: str) -> None:
     """Write a score into the address, in place of a request."""
-    st.query_params.pop("request", None)
-    st.query_params["score"] = score_id
+    write_address({"request": None, "score": score_id})
 
 
 def _no_request_reason(scores: pd.DataFrame, score_id: str) -> str:

@@ -1,7 +1,7 @@
 """The step in the address of the pages Item and Robustness, counted from 1 as on the screen.
 
 Older addresses have it under another name and counted from 0; they still open the step that they
-were made for.
+were made for, and have the new name as soon as another step is chosen.
 """
 
 from __future__ import annotations
@@ -19,6 +19,17 @@ def step_query(step: int) -> dict[str, str]:
     return {STEP_PARAM: str(step + 1)}
 
 
+def old_step_number() -> str | None:
+    """Return the step that an older address asks for, from 1; None where it is no number."""
+    text = st.query_params.get(_OLD_PARAM, "")
+    return str(int(text) + 1) if text.isascii() and text.isdecimal() and len(text) < 9 else None
+
+
+def step_changes(step: int) -> dict[str, str | None]:
+    """Return what another step, given from 0, changes in the address."""
+    return {**step_query(step), _OLD_PARAM: None}
+
+
 def requested_step(n_steps: int) -> int | None:
     """Return the step that the address asks for, from 0; None where it asks for none.
 
@@ -27,21 +38,13 @@ def requested_step(n_steps: int) -> int | None:
     ValueError
         If the address asks for something that is no step of a chain of ``n_steps``.
     """
-    text = st.query_params.get(STEP_PARAM)
+    text, offset = st.query_params.get(STEP_PARAM), 0
+    if text is None:
+        text, offset = st.query_params.get(_OLD_PARAM), 1
     if text is None:
         return None
-    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else 0
+    is_number = text.isascii() and text.isdecimal() and len(text) < 9
+    number = int(text) + offset if is_number else 0
     if not 1 <= number <= n_steps:
         raise ValueError(f"no step {text!r} among {n_steps}")
     return number - 1
-
-
-def rewrite_old_step() -> None:
-    """Replace the step of an older address, counted from 0, by its number from 1."""
-    text = st.query_params.get(_OLD_PARAM)
-    if text is None:
-        return
-    query = {name: st.query_params.get_all(name) for name in st.query_params if name != _OLD_PARAM}
-    is_number = text.isascii() and text.isdecimal() and len(text) < 9
-    query.setdefault(STEP_PARAM, [str(int(text) + 1) if is_number else text])
-    st.query_params.from_dict(query)  # at once: each write is an entry of the browser's history

@@ -15,6 +15,7 @@ from cotlab.store import labels as label_store
 from cotlab.store.live import ItemKey
 from cotlab.store.pending import last_label_number
 from cotlab.ui import access, cached
+from cotlab.ui.address import write_address
 from cotlab.ui.label.items import FAILURE_MODE_TEXTS, answer_name, faithful_text
 from cotlab.ui.text import escape_markdown, shorten
 
@@ -59,7 +60,7 @@ def _count_unsettled(last_label: int) -> int:
 def _open_queue() -> None:
     user = access.require_role("admin")
     try:
-        st.query_params["queue"] = open_adjudication(cached.store(), author=user.name)
+        write_address({"queue": open_adjudication(cached.store(), author=user.name)})
     except CotlabError as error:
         st.session_state["adjudication-error"] = str(error)
 

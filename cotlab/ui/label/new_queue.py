@@ -14,6 +14,7 @@ from cotlab.review.labelling.readable_chains import require_readable, runs_to_la
 from cotlab.store import labels as label_store
 from cotlab.store import read
 from cotlab.ui import access, cached, components
+from cotlab.ui.address import write_address
 from cotlab.ui.label.queue import forget_queues
 from cotlab.ui.more import render_more
 from cotlab.ui.pickers import run_labels
@@ -114,7 +115,7 @@ def _make_queue_from_form() -> None:
         st.session_state["queue-told"] = str(error)
         return
     forget_queues()
-    st.query_params["queue"] = queue_id
+    write_address({"queue": queue_id})
     st.session_state["more"] = False
 
 

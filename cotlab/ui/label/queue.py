@@ -36,7 +36,7 @@ def select_queue(rater: str) -> str | None:
         queue: label_items.without_names(label, blind_runs)
         for queue, label in queue_labels(rows.to_dict("records")).items()
     }
-    return select_option("Queue", labels, "queue")
+    return select_option("Queue", labels, "queue", stable_key="label-queue")
 
 
 def forget_queues() -> None:

@@ -16,8 +16,9 @@ from cotlab.run.fields import SECTION_HEADINGS, ConfigField
 from cotlab.run.options import DEFAULT_MODEL, DEFAULT_PROVIDER
 from cotlab.suites.shipped import shipped_suites
 from cotlab.ui import access, cached, suites
+from cotlab.ui.address import known_param
 from cotlab.ui.new_run import processes, recorded
-from cotlab.ui.new_run.measures import add_measure, load_run_settings
+from cotlab.ui.new_run.measures import load_run_settings, measure_settings
 from cotlab.ui.new_run.questions import QUESTION_PARAM, question_settings
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import escape_markdown
@@ -269,10 +270,10 @@ def _load_initial_values(cloned_run_id: str | None) -> dict[str, Any]:
         chosen = question_settings(st.query_params.get(QUESTION_PARAM))
         return {**default_settings, **default_modes, **chosen}
     row = cached.run_row(cloned_run_id)
-    added_profile = st.query_params.get("profile")
-    stored = add_measure(load_run_settings(row), st.query_params.get("measure"))
+    added_profile = known_param("profile", tuple(run_fields()["profile"].choices))
+    stored = measure_settings(load_run_settings(row), st.query_params.get("measure"))
     return {**stored, "_suite": _find_suite_choice(row)} | (
-        {"profile": added_profile} if added_profile in run_fields()["profile"].choices else {}
+        {} if added_profile is None else {"profile": added_profile}
     )
 
 

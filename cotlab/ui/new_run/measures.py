@@ -7,9 +7,12 @@ from typing import Any
 
 import streamlit as st
 
+from cotlab.core.errors import UnknownName
 from cotlab.core.registry import SCORERS
 from cotlab.run.config import lower_to_maximum, read_config, stored_options
-from cotlab.ui.text import escape_markdown
+from cotlab.ui import cached
+from cotlab.ui.address import report_unknown_value
+from cotlab.ui.text import escape_markdown, shorten
 
 QUESTION_OPTIONS: dict[str, dict[str, Any]] = {
     "change": {"scorer": "ablation", "mode": ("corrupt", "paraphrase")},
@@ -25,6 +28,22 @@ def _added_options(measure: str | None) -> dict[str, Any] | None:
     if measure in QUESTION_OPTIONS:
         return QUESTION_OPTIONS[measure]
     return {"scorer": measure} if measure in SCORERS else None
+
+
+def requested_run() -> str | None:
+    """Return the run whose settings the address asks for; None where it asks for none.
+
+    A run that the store does not have is reported, and the form has today's defaults.
+    """
+    run_id: str | None = st.query_params.get("from")
+    if run_id is None:
+        return None
+    try:
+        cached.run_row(run_id)
+    except UnknownName:
+        report_unknown_value("from", run_id)
+        return None
+    return run_id
 
 
 def load_run_settings(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,16 +72,35 @@ def add_measure(stored: dict[str, Any], measure: str | None) -> dict[str, Any]:
     return settings | ({"chain": added["chain"]} if "chain" in added else {})
 
 
+def measure_settings(stored: dict[str, Any], measure: str | None) -> dict[str, Any]:
+    """Return the settings of a new run that measures what the address asks for.
+
+    A measure of the verdict is added to what the run measured, since a verdict is that of one run.
+    A page asks for a scorer: the new run has that one alone. The requests that it shares with the
+    run are in the response log, and the others are not repeated, whatever the log has lost.
+    """
+    if measure in SCORERS and measure not in QUESTION_OPTIONS:
+        return {**stored, "scorer": [measure]}
+    return add_measure(stored, measure)
+
+
 def render_measure_note(cloned_run_id: str | None) -> None:
     """Say what was added to the settings of the run, where the address asks for a measure."""
-    added = _added_options(st.query_params.get("measure"))
+    measure = st.query_params.get("measure")
+    added = _added_options(measure)
     if cloned_run_id and added is not None:
+        change = "added" if measure in QUESTION_OPTIONS else "alone"
         st.info(
             f"The settings are those of run {escape_markdown(cloned_run_id)} with the scorer"
-            f" {added['scorer']} added. Replies that the response log holds are not asked for, or"
-            " paid for, again; the count below has them too."
+            f" {added['scorer']} {change}. Replies that the response log holds are not asked for,"
+            " or paid for, again; the count below has them too."
         )
-    elif cloned_run_id and st.query_params.get("measure") == "model":
+    elif cloned_run_id and measure is not None and measure != "model":
+        st.warning(
+            f"The address asks for {escape_markdown(shorten(measure))}, which is no scorer or"
+            f" measure: the settings are those of run {escape_markdown(cloned_run_id)}."
+        )
+    elif cloned_run_id and measure == "model":
         st.info(
             "Choose another model, or a provider with its server: the suite and what is measured"
             f" stay as in run {escape_markdown(cloned_run_id)}. The shipped organisms read suites"

@@ -9,6 +9,7 @@ import streamlit as st
 from cotlab.analysis.verdict.collect import load_measure_validation
 from cotlab.analysis.verdict.measures import MeasureName
 from cotlab.ui import access, cached
+from cotlab.ui.address import known_param, write_address
 from cotlab.ui.new_run.measures import QUESTION_OPTIONS
 from cotlab.ui.text import escape_markdown
 
@@ -62,8 +63,8 @@ def render_questions() -> None:
         return
     labels = {name: question.label for name, question in QUESTIONS.items()}
     labels[ALL_QUESTIONS] = _DEMO_LABEL
-    requested = st.query_params.get(QUESTION_PARAM)
-    st.session_state["pick-question"] = requested if requested in labels else None
+    requested = known_param(QUESTION_PARAM, labels)
+    st.session_state["pick-question"] = requested
     st.segmented_control(
         "What do you want to know?",
         list(labels),
@@ -97,9 +98,8 @@ def question_settings(name: str | None) -> dict[str, Any]:
 def _apply_choice() -> None:
     """Write the chosen question into the address, and its settings into the form."""
     name = st.session_state["pick-question"]
+    write_address({QUESTION_PARAM: name})
     if name is None:
-        st.query_params.pop(QUESTION_PARAM, None)
         return
-    st.query_params[QUESTION_PARAM] = name
     for field, value in question_settings(name).items():
         st.session_state[f"new-{field}"] = value

@@ -21,6 +21,7 @@ from cotlab.analysis.compare_verdict import PairVerdict
 from cotlab.analysis.verdict.pair_differences import points_text
 from cotlab.analysis.verdict.wording import percent_number
 from cotlab.ui import cached
+from cotlab.ui.address import known_param, write_address
 from cotlab.ui.item.answers import ListedAnswer, listed_answers
 from cotlab.ui.item.item_list import (
     ROWS_PER_LIST,
@@ -59,15 +60,16 @@ def render_item_pairs(
     result: PairVerdict,
 ) -> None:
     """Show the items of two runs, and the chains of the one that the address names."""
-    measure = _chosen_measure(result)
+    measures = [entry.measure for entry in result.differences]
+    sort = known_param("sort", (*measures, _SUITE_ORDER))
+    measure = sort if sort in measures else default_measure(result.differences)
     pairs = _cached_pairs(base_row, other_row, measure, result)
     if not pairs:
         st.info("The two runs share no item with the same question.")
         return
-    view = st.query_params.get("show")
-    outcome = view if view in OUTCOMES else None
+    outcome = known_param("show", OUTCOMES)
     search = search_text()
-    by_difference = measure is not None and st.query_params.get("sort") != _SUITE_ORDER
+    by_difference = measure is not None and sort != _SUITE_ORDER
     rows = filter_item_pairs(pairs, outcome, search, by_difference=by_difference)
     links: list[Query] = []
     data = _list_data(pairs, rows, outcome, search, links)
@@ -98,19 +100,12 @@ def _store_choice() -> None:
     """Write into the address what the component sent: a link's query, or a text to search for."""
     query = sent_query(_COMPONENT_KEY, _CHOICE_PARAMS)
     if query is not None:
-        st.query_params.from_dict(query)
+        write_address(query, preserved=())
 
 
 def _link(links: list[Query], **changes: str | None) -> int:
     links.append(address_query(**changes))
     return len(links) - 1
-
-
-def _chosen_measure(result: PairVerdict) -> str | None:
-    requested = st.query_params.get("sort")
-    if requested in {entry.measure for entry in result.differences}:
-        return requested
-    return default_measure(result.differences)
 
 
 def _cached_pairs(
@@ -249,14 +244,13 @@ def _pair_content(
     measure: str | None,
     links: list[Query],
 ) -> dict[str, Any]:
-    model_chain = st.query_params.get("chain") == "own"
+    model_chain = known_param("chain", ("own",)) == "own"
     sides = [
         load_side(name, row, pair.item_id, model_chain=model_chain)
         for name, row in zip(names, (base_row, other_row), strict=True)
     ]
     modes = side_modes(sides)
-    requested = st.query_params.get("effect")
-    mode = requested if requested in modes else (modes[0] if modes else None)
+    mode = known_param("effect", modes) or (modes[0] if modes else None)
     content = pair_data(sides[0], sides[1], mode)
     content["place"] = f"Item {pair.number} · {shorten(pair.item_id)}"
     content["outcome"] = pair.outcome

@@ -13,6 +13,7 @@ from cotlab.analysis.view import RunView
 from cotlab.core.resources import page_path
 from cotlab.store import read
 from cotlab.ui import cached, components, run_notes
+from cotlab.ui.address import known_param, write_address
 from cotlab.ui.pair.head import (
     pair_verdict,
     render_pair_verdict,
@@ -74,6 +75,7 @@ def select_runs() -> RunChoice | None:
             "base",
             tables.default_base([RunView.from_row(cached.store(), row) for row in rows]),
             cleared_params=_PAIR_PARAMS,
+            stable_key="compare-base",
         )
         other_labels = {i: label for i, label in label_by_run.items() if i != base_id}
         default_run = _default_other(base_id, other_labels, row_by_id)
@@ -83,6 +85,7 @@ def select_runs() -> RunChoice | None:
             "other",
             [default_run],
             help="Several runs show how consistent a change is.",
+            stable_key=f"compare-other-{base_id}",
         )
     if not chosen_runs:
         st.info("Choose a run to compare with the base.")
@@ -114,7 +117,7 @@ def select_runs() -> RunChoice | None:
 
 def _open_pair(base: str, other: str) -> None:
     """Write a pair of runs into the address."""
-    st.query_params.from_dict({"base": base, "other": other})
+    write_address({"base": base, "other": other}, preserved=())
 
 
 _PAIR_PARAMS = ("item", "show", "q", "sort", "effect", "chain", "with")
@@ -151,13 +154,10 @@ def render_pair(choice: RunChoice) -> None:
 def is_open_more(choice: RunChoice) -> bool:
     """Return whether every metric is shown; the address says so, and nothing is read before."""
     key = "compare-more"
-    st.session_state[key] = st.query_params.get("more") == "1"
+    st.session_state[key] = known_param("more", ("1",)) == "1"
 
     def store_more() -> None:
-        if st.session_state[key]:
-            st.query_params["more"] = "1"
-        else:
-            st.query_params.pop("more", None)
+        write_address({"more": "1" if st.session_state[key] else None})
 
     with st.container(horizontal=True, vertical_alignment="center"):
         is_open = st.toggle(

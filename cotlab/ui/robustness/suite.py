@@ -25,9 +25,10 @@ from cotlab.figures.robustness import (
     perturbation_label,
 )
 from cotlab.ui import cached, charts, components
+from cotlab.ui.address import write_address
 from cotlab.ui.components import render_headline, show_cards
 from cotlab.ui.item import evidence
-from cotlab.ui.item.step_address import step_query
+from cotlab.ui.item.step_address import step_changes, step_query
 from cotlab.ui.more import render_more
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import escape_markdown
@@ -346,19 +347,20 @@ def _estimate_with_n_text(estimate: dict[Any, Any] | None) -> str:
 
 
 def item_address(row: dict[str, Any], item_id: str, step: int | None = None) -> str:
-    """Return the address of an item on this page, and of one of its steps, given from 0."""
-    query = {"run": row["id"], "item": item_id} | (step_query(step) if step is not None else {})
+    """Return the address of an item on this page."""
+    query = {"run": row["id"], "item": item_id} | ({} if step is None else step_query(step))
     return f"/robustness?{urlencode({**query, 'view': evidence.ITEM_TAB_LABEL})}"
 
 
 def _open_clicked_position(cell_data: Sequence[Any]) -> None:
-    st.query_params["position"], st.query_params["perturbation"] = (
-        str(int(cell_data[0]) + 1),
-        str(cell_data[1]),
-    )
+    write_address({"position": str(int(cell_data[0]) + 1), "perturbation": str(cell_data[1])})
 
 
 def _open_clicked_cell(cell_data: Sequence[Any]) -> None:
-    st.query_params["position"] = str(int(cell_data[0]) + 1)
-    st.query_params.update(step_query(int(cell_data[0])))
-    st.query_params["item"] = str(cell_data[1])
+    write_address(
+        {
+            "position": str(int(cell_data[0]) + 1),
+            **step_changes(int(cell_data[0])),
+            "item": str(cell_data[1]),
+        }
+    )

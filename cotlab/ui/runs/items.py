@@ -41,17 +41,11 @@ _RIGHT_CELLS = {
 def render_run_items(row: dict[str, Any]) -> None:
     """List the scored items, with a search and with links to their pages."""
     st.header("Items")
-    binding = bind_text(SEARCH_PARAM)
-
-    def store_text() -> None:
-        binding["on_change"]()
-        st.query_params.pop(_PAGE_PARAM, None)
-
     text = st.text_input(
         "Search the items",
         max_chars=MAX_SEARCH_CHARS,
         placeholder="an id, or words of the question",
-        **{**binding, "on_change": store_text},
+        **bind_text(SEARCH_PARAM, MAX_SEARCH_CHARS, cleared_params=(_PAGE_PARAM,)),
     )
     item_list = _load_part(row["id"], int(row["revision"]), text, 0)
     n_items = item_list.counts.all

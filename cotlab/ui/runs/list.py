@@ -12,7 +12,7 @@ from cotlab.analysis.verdict.measures import MeasureName
 from cotlab.store import read
 from cotlab.store.item_scores import NOTHING_MEASURED
 from cotlab.ui import cached, components, pickers, verdict
-from cotlab.ui.address import bind_choice, bind_text
+from cotlab.ui.address import bind_choice, bind_text, report_unknown_value, write_address
 from cotlab.ui.components import n_evaluations
 from cotlab.ui.linked import PageLink, show_linked
 from cotlab.ui.text import metric_name, shorten
@@ -104,7 +104,13 @@ def render_runs(table: pd.DataFrame) -> list[str]:
         )
         ticks.append({"id": row["id"], "label": f"Compare {name}, {row['id']}"})
     known_ids = {row["id"] for row in page_rows}
-    ticked_ids = [i for i in st.query_params.get_all(_TICKED_PARAM) if i in known_ids]
+    requested_ids = st.query_params.get_all(_TICKED_PARAM)
+    ticked_ids = [i for i in requested_ids if i in known_ids]
+    if len(ticked_ids) < len(requested_ids):  # ticked on another page of the list, or unknown
+        stored_ids = {*read.list_runs(cached.store())["id"]}
+        for run_id in requested_ids:
+            if run_id not in stored_ids:
+                report_unknown_value(_TICKED_PARAM, run_id)
     content = {"title": "Runs", "columns": RUN_COLUMNS, "rows": cells, "is_sortable": True}
     content |= {"ticks": ticks, "ticked": ticked_ids}
     show_linked("table", content, key="runs", on_tick=_store_ticked_ids)
@@ -118,7 +124,7 @@ def _status_cell(row: dict[str, Any]) -> dict[str, str]:
 
 
 def _store_ticked_ids(run_ids: list[str]) -> None:
-    st.query_params[_TICKED_PARAM] = run_ids
+    write_address({_TICKED_PARAM: run_ids})
 
 
 def render_compare_link(table: pd.DataFrame, ticked_ids: list[str]) -> None:

@@ -23,7 +23,7 @@ from cotlab.store.run_names import is_run_deleted
 from cotlab.ui import access, cached, components
 from cotlab.ui.item import evidence
 from cotlab.ui.new_run import processes
-from cotlab.ui.text import escape_markdown
+from cotlab.ui.text import escape_markdown, shorten
 
 LOADING_POLL_S = 1.0
 PROGRESS_POLL_S = 1.0
@@ -43,7 +43,8 @@ def load_run_row(run_id: str) -> dict[str, Any] | None:
         if is_run_deleted(cached.store(), run_id) or not processes.has_started(
             cached.store(), run_id
         ):
-            components.render_empty_state("There is no such run.", page_path("runs"), "All runs")
+            text = f"There is no run {escape_markdown(shorten(run_id))} in this store."
+            components.render_empty_state(text, page_path("runs"), "All runs")
             return None
     output = processes.process_output(cached.store(), run_id)
     if "error:" in output or processes.has_ended(run_id):
