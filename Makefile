@@ -6,7 +6,7 @@ PIP := $(BIN)/pip --quiet --disable-pip-version-check
 TORCH ?= $(if $(shell command -v nvidia-smi),default,cpu)
 CPU_INDEX := --index-url https://download.pytorch.org/whl/cpu --no-deps --retries 0 --timeout 10
 
-.PHONY: run demo test lint bench soak proofs wheel reference
+.PHONY: run demo test lint ruff types site bench soak proofs wheel reference
 
 .venv/ready: requirements.txt pyproject.toml setup.py
 	$(PYTHON) -m venv .venv
@@ -29,10 +29,17 @@ demo: .venv/ready
 test: .venv/ready
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(if $(ONLY),$(sort tests/$(ONLY)/ tests/golden/ tests/test_floors.py $(shell grep -rlE 'cotlab[./]$(ONLY)\b' tests --include='test_*.py')))
 
-lint: .venv/ready
+# make -j2 lint: its parts side by side, each on one core
+lint: ruff types site
+
+ruff: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: .venv/ready
 	$(BIN)/mypy --strict cotlab
+
+site: .venv/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 wheel: .venv/ready

@@ -67,11 +67,11 @@ END
 cat >"$work/first.py" <<'END'
 import time
 
-start = time.perf_counter()
+start = time.process_time()
 import cotlab
 
 assert cotlab.flags("3 + 4 = 7. So the answer is 7.", question="What is 3 + 4?").value == 1.0
-print(f"{time.perf_counter() - start:.2f}")
+print(f"{time.process_time() - start:.2f}")
 END
 python "$work/first.py" >/dev/null  # writes the bytecode
 fastest=$(for _ in 1 2 3; do python "$work/first.py"; done | sort -n | head -1)
@@ -80,7 +80,7 @@ import sys
 
 import cotlab
 
-assert float(sys.argv[1]) <= 1.5, f"the first cotlab.flags took {sys.argv[1]} s"
+assert float(sys.argv[1]) <= 1.5, f"the first cotlab.flags took {sys.argv[1]} s of the processor"
 assert cotlab.backward_verification(("3 + 4 = 7", "7 * 2 = 14"), link="reverse").value == 1.0
 algebra = cotlab.backward_verification(("2*x + 6 = 14", "x = 4"), link="reverse")
 assert algebra.value == 1.0, algebra.reason
@@ -94,7 +94,7 @@ refused local cotlab demo
 refused app cotlab app
 refused vendors cotlab run --task-suite math --provider openai --model gpt-4.1 --limit 1
 store_outside
-took "plain, first cotlab.flags in $fastest s"
+took "plain, first cotlab.flags in $fastest s of the processor"
 exit 0
 fi
 

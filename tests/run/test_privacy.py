@@ -8,15 +8,13 @@ import time
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from tests.run.test_attack import PROVIDERS, quick
 from tests.support.forked import Forking, printed
 from tests.support.loopback import Loopback
-from tests.support.pages import titles
+from tests.support.pages import app_at, titles
 from tests.support.running import report, scores
 
-MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
 KEYS = {
     "OPENAI_API_KEY": "sk-planted-openai-7c1",
     "ANTHROPIC_API_KEY": "sk-ant-planted-5d2",
@@ -87,11 +85,7 @@ def found_in(folder: Path, needles: tuple[str, ...]) -> list[str]:
 def shown_on(store: Path, page: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """Everything that a page sends to the browser."""
     monkeypatch.setenv("COTLAB_STORE", str(store))
-    app = AppTest.from_file(str(MAIN), default_timeout=300)
-    app.query_params["run"], app.query_params["item"] = "r", "i0"
-    app.run()
-    app.switch_page(str(MAIN.parents[2] / "pages" / f"{page}.py"))
-    app.run()
+    app = app_at(page, run="r", item="i0").run()
     assert not app.exception and titles(app)
     frames = "".join(frame.value.to_csv() for frame in app.dataframe)
     return (

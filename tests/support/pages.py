@@ -8,21 +8,32 @@ from typing import Any
 
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
 from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
 
 from cotlab.store import read
 from cotlab.store.database import Store
+from cotlab.ui.main import SECTIONS
 
 ROOT = Path(__file__).parents[2]
 
 
-def opened(page: str, title: str, **query: str) -> AppTest:
-    """Open ``pages/<page>.py`` with ``query`` in its address, and check its title."""
+def app_at(page: str, **query: str) -> AppTest:
+    """Return the app at the address of ``pages/<page>.py``, not yet run.
+
+    A browser that opens an address does not draw Home first, and neither does this.
+    """
     app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=300)
+    (entry,) = [entry for section in SECTIONS.values() for entry in section if entry.name == page]
+    if (address := page if entry.address is None else entry.address) != "":
+        app._page_hash = calc_hash(address)  # switch_page does not know addresses before a run
     for key, value in query.items():
         app.query_params[key] = value
-    app.run()
-    app.switch_page(str(ROOT / "pages" / f"{page}.py"))
-    app.run()
+    return app
+
+
+def opened(page: str, title: str, **query: str) -> AppTest:
+    """Open ``pages/<page>.py`` with ``query`` in its address, and check its title."""
+    app = app_at(page, **query).run()
     assert not app.exception, [e.value for e in app.exception]
     assert titles(app) == [title]
     return app

@@ -16,10 +16,10 @@ from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.ui.item.chain import entropy_flag_texts, entropy_rows
 from cotlab.ui.item.evidence import ITEM_TAB_LABEL
+from tests.support.pages import app_at
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 
-MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
 FIGURE = "Token entropy by step of one chain (nats)"
 
 
@@ -42,12 +42,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]
 
 
 def open_page(name: str, **query: str) -> AppTest:
-    app = AppTest.from_file(str(MAIN), default_timeout=300)
-    for key, value in query.items():
-        app.query_params[key] = value
-    app.run()
-    app.switch_page(str(MAIN.parents[2] / "pages" / f"{name}.py"))
-    app.run()
+    app = app_at(name, **query).run()
     assert not app.exception, [e.value for e in app.exception]
     return app
 

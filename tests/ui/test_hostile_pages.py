@@ -16,6 +16,7 @@ from cotlab.store.read import list_run_items
 from cotlab.ui.item.evidence import ITEM_TAB_LABEL
 from tests.support import hostile
 from tests.support.label_widget import desk, label, tell
+from tests.support.pages import app_at
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path.stem for path in (ROOT / "pages").glob("*.py"))
@@ -135,13 +136,9 @@ def test_no_text_of_people_is_markup(
         {"reference": runs[0], "current": runs[1], "on": "target"},
         {"run": hostile.ALL, "queue": hostile.ALL, "domain": hostile.ALL, "version": hostile.ALL},
     ):
-        app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=300)
+        app = app_at(page, **asked, more="true")
         app.session_state["local_rater"] = f"{hostile.SCRIPT} ann"
-        for name, value in {**asked, "more": "true"}.items():
-            app.query_params[name] = value
         app.run()
-        if page != "home":
-            app.switch_page(str(ROOT / "pages" / f"{page}.py")).run()
         for toggle in app.toggle:
             toggle.set_value(True)
         app.run()
@@ -172,7 +169,6 @@ def test_no_text_from_outside_is_markup(
             (hostile.suite().items[0].id, ""),
             (hostile.suite().items[2].id, ITEM_TAB_LABEL),
         ):
-            app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=300)
             asked = {
                 "run": run,
                 "item": item,
@@ -182,11 +178,7 @@ def test_no_text_from_outside_is_markup(
                 "other": runs[1],
             }
             asked |= {"view": view} if view else {}
-            for name, value in asked.items():
-                app.query_params[name] = value
-            app.run()
-            if page != "home":
-                app.switch_page(str(ROOT / "pages" / f"{page}.py")).run()
+            app = app_at(page, **asked).run()
             assert not app.exception, [error.message for error in app.exception]
             assert live(app._tree) == []
             shown = (

@@ -21,12 +21,9 @@ from tests.support.mediation_store import (
     POSITIONS,
     fill,
 )
-from tests.support.pages import opened
+from tests.support.pages import app_at, opened
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
-
-
-MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
 
 
 @pytest.fixture(scope="module")
@@ -260,9 +257,6 @@ def test_other_pages_open_an_imported_run(
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "imported"))
     row = {"layer": 0, "cot_drop": 3.0, "control_drop": 1.0, "cmi_score": 0.5, "bypass_score": 0.5}
     kept = store_published_file(Store(), read_published_cmi("f.json", {"a": [row]}))
-    app = AppTest.from_file(str(MAIN), default_timeout=300)
-    app.query_params["run"], app.query_params["item"] = kept.run_id, "a"
-    app.run()
-    app.switch_page(str(MAIN.parents[2] / "pages" / f"{name}.py")).run()
+    app = app_at(name, run=kept.run_id, item="a").run()
     assert not app.exception, [e.value for e in app.exception]
     assert not [c.value for c in app.code if "cotlab run" in c.value]

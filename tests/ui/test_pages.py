@@ -16,9 +16,9 @@ from cotlab.store.database import Store
 from cotlab.ui.main import SECTIONS
 from cotlab.ui.new_run.processes import save_suite
 from tests.support.linked import linked_view
-from tests.support.pages import titles
+from tests.support.pages import app_at, titles
 
-MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
+ROOT = Path(__file__).parents[2]
 HOSTILE = (
     "<script>alert(1)</script> **bold** [x](javascript:alert(1)) $\\frac{1}{2}$ :red[no] =SUM(A1)"
 )
@@ -38,14 +38,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 
 def open_page(name: str, **query: str) -> AppTest:
-    app = AppTest.from_file(str(MAIN), default_timeout=300)
-    for key, value in query.items():
-        app.query_params[key] = value
-    app.run()
-    if name != "home":
-        app.switch_page(str(MAIN.parents[2] / "pages" / f"{name}.py"))
-        app.run()
-    return app
+    return app_at(name, **query).run()
 
 
 def check(app: AppTest, title: str) -> None:
@@ -60,7 +53,7 @@ TITLES = {entry.name: entry.title for entry in ENTRIES} | {"home": QUESTION}
 
 
 def test_every_page_is_opened() -> None:
-    files = sorted(path.stem for path in (MAIN.parents[2] / "pages").glob("*.py"))
+    files = sorted(path.stem for path in (ROOT / "pages").glob("*.py"))
     assert sorted(entry.name for entry in ENTRIES) == files and "home" in files
 
 

@@ -30,7 +30,7 @@ from cotlab.ui.reliability.item import FlagHit, mark_hits
 from cotlab.ui.reliability.suite import cosine_table, embedded_vectors, paraphrase_chains
 from cotlab.validation.report import REPORT_FILE, REPORT_FOLDER
 from tests.support.linked import linked_frames
-from tests.support.pages import components, opened
+from tests.support.pages import app_at, components, opened
 from tests.support.stores.reliability import (
     CHAINS,
     HOSTILE,
@@ -44,7 +44,6 @@ from tests.support.stores.reliability import (
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 
-MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
 PARTS = "Parts of reliability (mean over items, no unit)"
 SIGNALS = "Rank correlation of the parts (Spearman's rho, −1 to 1)"
 RATES = "Items in which each diagnosis fires (share, 0 to 1)"
@@ -375,10 +374,7 @@ def test_the_item_page_shows_every_kind_of_request_behind_the_numbers(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
-    app = AppTest.from_file(str(MAIN), default_timeout=300)
-    app.query_params["run"], app.query_params["item"] = "run-1", "i-03"
-    app.run()
-    app.switch_page(str(MAIN.parents[2] / "pages" / "item.py")).run()
+    app = app_at("item", run="run-1", item="i-03").run()
     assert not app.exception, [e.value for e in app.exception]
     assert any(c.value.startswith("7 of 7 requests") for c in app.caption)
     assert any(c.value.startswith("The suite's reference chain.") for c in app.caption)

@@ -16,8 +16,8 @@ from cotlab.ui.identity import SECRET_HEADER, Client, Forbidden
 from cotlab.ui.new_run import estimate
 from cotlab.ui.new_run import form as new_run
 from cotlab.ui.runs import run
+from tests.support.pages import app_at
 
-MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
 SECRET = "a-secret-of-the-proxy"
 
 
@@ -44,12 +44,7 @@ def came_as(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def open_page(name: str) -> AppTest:
-    app = AppTest.from_file(str(MAIN), default_timeout=300).run()
-    return (
-        app
-        if name == "home"
-        else app.switch_page(str(MAIN.parents[2] / "pages" / f"{name}.py")).run()
-    )
+    return app_at(name).run()
 
 
 def pressable(app: AppTest) -> dict[str, Any]:
@@ -161,12 +156,7 @@ def test_roles_of_the_file_are_read_anew(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("page", ["home", "settings", "item"])
 def test_who_is_not_let_in_sees_nothing(came_as: Callable[..., None], page: str) -> None:
     came_as(None)
-    app = AppTest.from_file(str(MAIN), default_timeout=300)
-    app = (
-        app.run()
-        if page == "home"
-        else app.switch_page(str(MAIN.parents[2] / "pages" / f"{page}.py")).run()
-    )
+    app = app_at(page).run()
     assert [title.value for title in app.title] == ["cotlab"] and len(app.error) == 1
     assert not (app.button or app.dataframe or app.text_input or app.selectbox or app.metric)
 

@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 from cotlab.store import read
 from cotlab.store.database import Store
+from tests.support.pages import app_at
 
-MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
 CHAINS = [
     {"problem": "What is 2 + 2?", "runs": ["2 + 2 = 4.", "2 + 2 = 5."], "ok": [True, False]},
     {"problem": "What is 1 + 1?", "runs": []},
@@ -21,8 +21,7 @@ CHAINS = [
 @pytest.fixture
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
-    app = AppTest.from_file(str(MAIN), default_timeout=300).run()
-    return app.switch_page(str(MAIN.parents[2] / "pages" / "suites.py")).run()
+    return app_at("suites").run()
 
 
 def test_recorded_chains_are_imported_on_the_page(page: AppTest, tmp_path: Path) -> None:

@@ -20,17 +20,11 @@ from cotlab.validation import report as reports
 from cotlab.validation.discrimination import evaluate_metric
 from cotlab.validation.models import weights_digest
 from cotlab.validation.report import report_to_json
-
-MAIN = Path(__file__).parents[2] / "cotlab" / "ui" / "main.py"
+from tests.support.pages import app_at
 
 
 def open_page(**query: str) -> AppTest:
-    app = AppTest.from_file(str(MAIN), default_timeout=300)
-    for key, value in query.items():
-        app.query_params[key] = value
-    app.run()
-    app.switch_page(str(MAIN.parents[2] / "pages" / "validation.py"))
-    app.run()
+    app = app_at("validation", **query).run()
     assert not app.exception, [e.value for e in app.exception]
     assert [t.value for t in app.title] == ["Validation"]
     return app
