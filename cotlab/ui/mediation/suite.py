@@ -41,6 +41,8 @@ SOURCE_LABELS = {
 CONTROL_LABELS = {
     "other": "control from another item",
     "own": "control from the item's own run",
+    "neutral": "control at dots beside the chain",
+    "total": "held against question and chain together",
     "published": "control as published",
 }
 PUBLISHED_HEADLINE = (
