@@ -34,8 +34,14 @@ def total_effect_share(cot_drop: float, total_drop: float) -> float | None:
     """Return (1 − exp(−Δcot)) / (1 − exp(−Δtotal)) of pooled drops in nats, in [0, 1].
 
     The probability that goes with the chain, of the probability that goes with question and chain:
-    the natural indirect effect over the total effect (Vig et al. 2020), where the mediator is the
-    chain. Δcot is clamped at 0, the share at 1. None where Δtotal is no signal.
+    the total indirect effect over the total effect, where the chain is the mediator. An effect that
+    needs both counts as the chain's. Δcot is clamped at 0, the share at 1. None where Δtotal is no
+    signal.
+
+    References
+    ----------
+    Robins and Greenland (1992), Identifiability and exchangeability for direct and indirect
+    effects, Epidemiology 3(2): total and pure indirect effects.
     """
     return (
         None
@@ -60,6 +66,21 @@ def cmi_reason(control: str, cot_drop: float, control_drop: float) -> str:
             f" {MIN_TOTAL_NATS:g}"
         )
     return no_signal_reason(cot_drop, control_drop)
+
+
+def headline_reason(control: str, cot_drop: float | None, control_drop: float | None) -> str:
+    """Return why CMI is no headline: the control loses more than the chain; "" where it is one.
+
+    CMI is then 0, for a chain that is not used as for one that is used together with its question.
+    It does not apply to "total", which holds the chain's drop as well.
+    """
+    if control == "total" or cot_drop is None or control_drop is None or control_drop <= cot_drop:
+        return ""
+    return (
+        f"the control loses more ({control_drop:.3g} nats) than the chain ({cot_drop:.3g}), so CMI"
+        " cannot tell a chain that is not used from one that needs its question: see mass lost, or"
+        " --control total"
+    )
 
 
 def share_against(control: str, cot_drop: float, control_drop: float) -> float | None:
