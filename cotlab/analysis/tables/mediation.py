@@ -119,13 +119,14 @@ def headline_rows(table: pd.DataFrame) -> pd.DataFrame:
     is_cmi = (table["metric"] == "cmi") & table["point"].notna() & (table["control"] != "published")
     if not is_cmi.any():
         return table
-    points = dict(zip(table["metric"], table["point"], strict=True))
-    cot_drop, control_drop = (
-        None if pd.isna(point := points.get(name)) else float(point)
-        for name in ("drop_cot", "drop_control")
-    )
+    point_by_metric = {
+        str(metric): float(point)
+        for metric, point in zip(table["metric"], table["point"], strict=True)
+        if not pd.isna(point)
+    }
+    drops = (point_by_metric.get(name) for name in ("drop_cot", "drop_control"))
     control = str(table.loc[is_cmi, "control"].iloc[0])
-    if reason := headline_reason(control, cot_drop, control_drop):
+    if reason := headline_reason(control, *drops):
         table = table.astype({"reason": object})
         table.loc[is_cmi, ["point", "lo", "hi"]] = np.nan
         table.loc[is_cmi, "n"] = 0
