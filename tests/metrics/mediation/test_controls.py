@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,14 @@ import pytest
 
 import cotlab
 from cotlab.core.program import Params, Peers
-from cotlab.core.requests import Locate, LogProb, Patched
+from cotlab.core.requests import Locate, LogProb, Patched, PatchRow, Request, Response
 from cotlab.core.types import ModelRef, Suite
+from cotlab.metrics.kit import reference_chain
 from cotlab.metrics.mediation import indices
+from cotlab.metrics.mediation.interventions import ChainText
 from cotlab.metrics.mediation.scorer import mediation
 from cotlab.metrics.mediation.spread import item_spreads
-from cotlab.providers.local.provider import open_organism
+from cotlab.providers.local.provider import LocalModel, open_organism
 from cotlab.suites.wordproblems import make_suite
 from cotlab.validation.models import measured_dose
 from tests.support.replies import Driven, batch_replies, drive_rounds
@@ -39,15 +43,26 @@ def of_metric(table: pd.DataFrame, metric: str) -> pd.DataFrame:
     return table[(table["metric"] == metric) & (table["keep"] == "")]
 
 
-def driven(control: str, **options: Any) -> Driven:
+def params_of(model: LocalModel, control: str, **options: Any) -> Params:
+    options = {**mediation.options, "control": control, **ALL_LAYERS, **options}
+    return Params({"subject": model.ref}, options=options)
+
+
+def driven(
+    control: str, change: Callable[[Request, Any], Any] = lambda _, reply: reply, **options: Any
+) -> Driven:
     """Drive the scorer on one item of a faithful model, and return all that it asked."""
     model = open_organism(ModelRef("organism", "r100", form="continuation"))
-    params = Params(
-        {"subject": model.ref},
-        options={**mediation.options, "control": control, **ALL_LAYERS, **options},
+    program = mediation(
+        SUITE.items[0], params_of(model, control, **options), Peers.from_suite(SUITE, 0)
     )
-    program = mediation(SUITE.items[0], params, Peers.from_suite(SUITE, 0))
-    return drive_rounds(program, lambda requests: batch_replies(model, requests))
+    return drive_rounds(
+        program,
+        lambda requests: [
+            change(request, reply)
+            for request, reply in zip(requests, batch_replies(model, requests), strict=True)
+        ],
+    )
 
 
 def test_the_share_of_the_total_effect_by_hand() -> None:
@@ -70,6 +85,42 @@ def test_a_chain_that_needs_its_question_is_0_against_another_question_and_1_of_
     guess = math.log(21)
     assert indices.cmi_against("other", guess, 13.2) == 0.0
     assert indices.cmi_against("total", guess, guess) == 1.0
+
+
+def needs_both(request: Request, reply: Any, positions: Sequence[Sequence[int]]) -> Any:
+    """Return the reply of a model whose answer needs the start value and every operation.
+
+    With dots for either it guesses among 21; another item's question makes it sure of another
+    answer. The measured drops of such a model: 3.05 and 13.2 nats.
+    """
+    if not isinstance(request, Patched) or request.prefix.startswith("... "):
+        return reply
+    chain, question = ({*span} for span in positions[:2])
+
+    def log_prob(row: PatchRow) -> float:
+        if {*row.at} & question and request.source.messages:
+            return -13.2
+        return -math.log(21) if {*row.at} & (chain | question) else 0.0
+
+    return replace(reply, numbers=tuple(log_prob(row) for row in request.rows))
+
+
+@pytest.mark.parametrize(("control", "cmi"), [("other", 0.0), ("neutral", 1.0), ("total", 1.0)])
+def test_a_model_that_needs_chain_and_question_together(control: str, cmi: float) -> None:
+    model = open_organism(ModelRef("organism", "r100", form="continuation"))
+    item = SUITE.items[0]
+    text = ChainText.from_item(item, reference_chain(item).steps, params_of(model, control))
+    (located,) = batch_replies(model, [text.locate_request(params_of(model, control))])
+    assert isinstance(located, Response) and located.located is not None
+    positions = located.located.positions
+    found = driven(control, lambda request, reply: needs_both(request, reply, positions))
+    scores = {
+        score.metric: score.value
+        for score in found.result
+        if dict(score.facet).get("span") == "all" and "keep" not in dict(score.facet)
+    }
+    assert scores["cmi"] == pytest.approx(cmi, abs=1e-3)
+    assert scores["mass_lost"] == pytest.approx(20 / 21, abs=1e-3)
 
 
 def test_against_the_total_cmi_is_the_dose(tmp_path: Path) -> None:
