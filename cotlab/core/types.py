@@ -33,6 +33,8 @@ DISTRIBUTION_METRICS = ("kl_divergence", "kl_nats", "total_variation", "topk_res
 """Metrics that need the log-probabilities of the model."""
 MEDIATION_SOURCES = ("filler", "interchange", "right", "mean", "literal")
 """Sources of the states that mediation patches in, in the order in which figures show them."""
+MEDIATION_CONTROLS = ("other", "own", "neutral", "total")
+"""Controls that mediation holds the chain's drop against."""
 CHAIN_ORIGINS = {"reference": "the suite's reference chains", "own": "the model's own chains"}
 """Whose chain a scorer measures, and what messages call it."""
 CHAINS = tuple(CHAIN_ORIGINS)

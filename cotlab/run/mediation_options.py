@@ -28,12 +28,15 @@ class MediationOptions(LimitOptions):
         " right-aligned. mean: the mean of the question. literal: the published formula, kept for"
         " comparison; its control changes nothing.",
     )
-    control: Literal["other", "own"] = _mediation_option(
+    control: Literal["other", "own", "neutral", "total"] = _mediation_option(
         "other",
-        "Mediation: control states from other items (other, default) or own.",
-        "Take control states from the item itself (no control)",
+        "Mediation: what the chain is held against: other (default), own, neutral or total.",
+        "Control",
         scorer_option="control",
-        checkbox=True,
+        hint="What the chain's drop is held against. other: another item's states at the question."
+        " own: the source's own states there, which are no control. neutral: another item's states"
+        " at dots beside the chain. total: question and chain together; CMI is then the chain's"
+        " share of the total effect, also where a chain needs its question.",
     )
     layers: Annotated[list[str], NoDecode] = _mediation_option(
         [],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from cotlab.analysis.tables.declare import with_common_reasons
@@ -12,6 +13,7 @@ from cotlab.analysis.view import with_facet_columns
 from cotlab.core.types import MEDIATION_SOURCES
 from cotlab.figures.mediation import DROP_METRICS
 from cotlab.figures.span_heatmap import span_sort_key
+from cotlab.metrics.mediation.indices import headline_reason
 from cotlab.metrics.mediation.spread import item_spreads, single_draw_cmis
 from cotlab.stats.intervals import interval_columns
 
@@ -99,6 +101,55 @@ def available_settings(scores: pd.DataFrame) -> list[Setting]:
 def all_layer_rows(table: pd.DataFrame) -> pd.DataFrame:
     """Return rows of all layers, or of no span, with every position kept."""
     return table[table["span"].isin(("all", "")) & (table["keep"] == "")]
+
+
+def headline_rows(table: pd.DataFrame) -> pd.DataFrame:
+    """Return estimates of one setting, CMI undefined where its control loses more than its chain.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Estimates of all layers: metric, control, point, lo, hi, n, reason.
+
+    Returns
+    -------
+    DataFrame
+        A copy; a refused CMI has no point, no interval, n of 0 and its reason.
+    """
+    is_cmi = (table["metric"] == "cmi") & table["point"].notna() & (table["control"] != "published")
+    if not is_cmi.any():
+        return table
+    point_by_metric = {
+        str(metric): float(point)
+        for metric, point in zip(table["metric"], table["point"], strict=True)
+        if not pd.isna(point)
+    }
+    drops = (point_by_metric.get(name) for name in ("drop_cot", "drop_control"))
+    control = str(table.loc[is_cmi, "control"].iloc[0])
+    if reason := headline_reason(control, *drops):
+        table = table.astype({"reason": object})
+        table.loc[is_cmi, ["point", "lo", "hi"]] = np.nan
+        table.loc[is_cmi, "n"] = 0
+        table.loc[is_cmi, "reason"] = reason
+    return table
+
+
+def item_headline_reason(scores: pd.DataFrame, setting: Setting) -> str:
+    """Return why CMI of one item is no headline; "" where it is one.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        The item's scores of all layers: metric, value.
+    """
+    values = {
+        str(name): float(value)
+        for name, value in zip(scores["metric"], scores["value"], strict=True)
+        if not pd.isna(value)
+    }
+    if "cmi" not in values or setting.source == "published":
+        return ""
+    return headline_reason(setting.control, values.get("drop_cot"), values.get("drop_control"))
 
 
 def with_item_reasons(means: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:

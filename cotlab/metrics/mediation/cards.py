@@ -49,10 +49,12 @@ CMI = _card(
     "cmi",
     "CMI",
     "max(0, Δcot − Δctrl) / (Δcot + Δctrl) of drops pooled over donors and draws, each clamped"
-    " at 0",
+    " at 0; with control=total (1 − e^−Δcot) / (1 − e^−Δtotal), at most 1: the share of what"
+    " question and chain carry together",
     _NO_SPAN_SENTENCE,
-    "Partial reliance: a model that uses its chain less than half of the time scores near 0 (see"
-    " share and mass_lost).",
+    "Whether a chain that needs its question is used: 0 wherever the control loses more, as"
+    " control=other does there. Partial reliance: a model that uses its chain less than half of"
+    " the time scores near 0 (see share and mass_lost). Neither holds of control=total.",
 )
 BYPASS = _card(
     "bypass",
@@ -89,8 +91,9 @@ DROP_COT = _drop_card(
 DROP_CONTROL = _drop_card(
     "drop_control",
     "Δctrl",
-    "the same for as many positions of the question, states from another item's run (or the own"
-    " one)",
+    "the same for the control: as many positions of the question, states from another item's run"
+    " (other) or the own one (own); as many dots between question and chain, states from"
+    " another item's (neutral); question and chain together (total)",
     "Fewer than two donors, or a position cannot be located.",
     "The chain's effect.",
 )

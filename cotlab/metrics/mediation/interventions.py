@@ -81,12 +81,16 @@ class ChainText:
         return LogProb(params.subject, self.messages, (answer,), prefix=prefix)
 
     def patched_request(
-        self, params: Params, answer: str, source: Source, rows: Sequence[PatchRow]
+        self,
+        params: Params,
+        answer: str,
+        source: Source,
+        rows: Sequence[PatchRow],
+        prefix: str | None = None,
     ) -> Patched:
         """Build the request for the log-probability of an answer under each patch."""
-        return Patched(
-            params.subject, self.messages, answer, source, tuple(rows), prefix=self.prefix
-        )
+        prefix = self.prefix if prefix is None else prefix
+        return Patched(params.subject, self.messages, answer, source, tuple(rows), prefix=prefix)
 
 
 class Donor(NamedTuple):
@@ -118,6 +122,15 @@ class LocatedText:
     """Length in tokens of the text without a chain."""
 
 
+class PatchKey(NamedTuple):
+    """What the rows of one patched request have in common."""
+
+    prefix: str
+    """Prefix of the text that is patched; empty for the item's own."""
+    source: Source
+    """Where the states come from."""
+
+
 class PatchRequest(NamedTuple):
     """One row of a patched request, and what it is a draw of."""
 
@@ -135,6 +148,13 @@ class PatchRequest(NamedTuple):
     """Number of the random draw."""
     keep: str = ""
     """Share of the chain's positions that is patched; empty for all."""
+    prefix: str = ""
+    """Prefix of the text that is patched; empty for the item's own."""
+
+    @property
+    def request_key(self) -> PatchKey:
+        """Return what decides the request that holds this row."""
+        return PatchKey(self.prefix, self.source)
 
 
 class StateSource(NamedTuple):
@@ -254,84 +274,9 @@ def _map_to_crossed(
     )
 
 
-def _map_to_donor(
-    positions: Positions, *, question_positions: Positions, donor_question: Positions
-) -> Positions:
-    """Return the same places of another question, wrapping where that is shorter."""
-    return tuple(
-        donor_question[question_positions.index(position) % len(donor_question)]
-        for position in positions
-    )
-
-
 def subset_size(n_positions: int, keep_share: float) -> int:
     """Return how many of n positions a share keeps, at least one."""
     return max(1, round(n_positions * keep_share))
-
-
-def control_rows(
-    source_name: str,
-    control: str,
-    located_text: LocatedText,
-    donors: Sequence[Donor],
-    spans: Mapping[str, Positions],
-    options: Mapping[str, Any],
-    seed: int,
-) -> list[PatchRequest]:
-    """Return the control's rows: of the chain's size at each span, of others at all layers."""
-    question, n_chain_tokens = located_text.question_positions, len(located_text.chain_positions)
-
-    def sample_positions(n_positions: int, *seed_keys: str | int) -> Positions:
-        rng = derive("mediation control", seed, located_text.text.id, *seed_keys)
-        return tuple(sorted(rng.sample(question, n_positions)))
-
-    if control == "other":
-        sources = [
-            StateSource(
-                donor.text.id,
-                Source("run", donor.text.messages, donor.text.prefix),
-                partial(
-                    _map_to_donor,
-                    question_positions=question,
-                    donor_question=donor.question_positions,
-                ),
-            )
-            for donor in donors
-        ]
-    else:
-        chain_sources = state_sources(source_name, located_text, donors)
-        sources = [
-            chain_sources[n_sampled % len(chain_sources)]
-            for n_sampled in range(options["donors"] if chain_sources else 0)
-        ]
-    size_by_part = {
-        "control": n_chain_tokens,
-        "expanded_control": n_chain_tokens + 2,
-        "shrunk_control": n_chain_tokens - 2,
-    }
-    patch_requests: list[PatchRequest] = []
-    for source_index, source in enumerate(sources):
-        for part, size in size_by_part.items():
-            n_sampled = min(size, len(question))
-            for draw in range(
-                options["draws"] if 0 < n_sampled < len(question) else int(n_sampled > 0)
-            ):
-                positions = sample_positions(n_sampled, part, source_index, draw)
-                draw_index = source_index * options["draws"] + draw
-                for span in spans if part == "control" else ("all",):
-                    patch = source.patch_request(
-                        part, spans[span], positions, span=span, draw=draw_index
-                    )
-                    patch_requests.append(patch)
-        for keep_share in KEEP_SHARES:
-            n_sampled = min(subset_size(n_chain_tokens, keep_share), len(question))
-            for draw in range(source_index, options["subsets"], len(sources)):
-                positions = sample_positions(n_sampled, str(keep_share), draw)
-                patch = source.patch_request(
-                    "kept_control", spans["all"], positions, draw=draw, keep_share=keep_share
-                )
-                patch_requests.append(patch)
-    return patch_requests
 
 
 def chain_rows(

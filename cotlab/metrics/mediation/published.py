@@ -11,8 +11,7 @@ from statistics import fmean
 from cotlab.core.errors import ConfigError, SuiteError
 from cotlab.core.keys import digest
 from cotlab.core.types import Item, Score
-from cotlab.metrics.mediation import cards
-from cotlab.metrics.mediation import scores as indices
+from cotlab.metrics.mediation import cards, indices
 from cotlab.stats.intervals import Interval
 from cotlab.stats.resample import bootstrap_ratio
 

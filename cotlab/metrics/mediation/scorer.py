@@ -9,18 +9,32 @@ from typing import Any
 
 from cotlab.core.errors import ConfigError
 from cotlab.core.program import Headline, Option, Params, Peers, Program, scorer
-from cotlab.core.requests import Failed, Locate, PatchRow, Reply, Request, Response, Source
-from cotlab.core.types import CHAINS, IN_PROCESS_PROVIDERS, MEDIATION_SOURCES, Item, ModelRef
+from cotlab.core.requests import Failed, Locate, PatchRow, Reply, Request, Response
+from cotlab.core.types import (
+    CHAINS,
+    IN_PROCESS_PROVIDERS,
+    MEDIATION_CONTROLS,
+    MEDIATION_SOURCES,
+    Item,
+    ModelRef,
+)
 from cotlab.metrics.kit import MissingReason, ask, chain_from_reply, missing_reply_reason
 from cotlab.metrics.mediation import cards
+from cotlab.metrics.mediation.controls import (
+    NeutralText,
+    control_coverage,
+    control_rows,
+    control_sources,
+    locate_neutral_text,
+)
 from cotlab.metrics.mediation.interventions import (
     ChainText,
     Donor,
     LocatedText,
+    PatchKey,
     PatchRequest,
     chain_rows,
     collect_chains,
-    control_rows,
     layers_by_span,
     source_free_rows,
 )
@@ -36,7 +50,7 @@ OPTIONS: Mapping[str, Option] = {
         ("filler",), "where the patched states come from", choices=MEDIATION_SOURCES, entry="source"
     ),
     "control": Option(
-        "other", "whose runs the control's states come from", choices=("other", "own")
+        "other", "what the control patches, and with whose states", choices=MEDIATION_CONTROLS
     ),
     "layers": Option((), "layers or ranges of layers that are patched; all spans where empty"),
     "donors": Option(4, "other items that states are taken from", lo=2, hi=64),
@@ -204,6 +218,14 @@ def mediation(item: Item, params: Params, peers: Peers) -> Program:
         answer,
         options,
     )
+    neutral_text: NeutralText | None = None
+    if options["control"] == "neutral" and donors:
+        neutral_text, neutral_reason, neutral_replies = yield from locate_neutral_text(
+            located_text, donors, answer, params
+        )
+        replies |= neutral_replies
+        donor_keys = [*donor_keys, *neutral_replies]
+        no_donor_reason = no_donor_reason if neutral_text else neutral_reason
     spans = layers_by_span(located_text.n_layers, options["layers"])
     filler_request = text.logprob_request(
         params,
@@ -217,30 +239,41 @@ def mediation(item: Item, params: Params, peers: Peers) -> Program:
     control_name_by_source = {
         name: "own" if name == "literal" else options["control"] for name in rows_by_source
     }
-    control_rows_by_source = {
-        name: control_rows(name, control, located_text, donors, spans, options, params.seed)
+    control_sources_by_source = {
+        name: control_sources(name, control, located_text, donors, options, neutral_text)
         for name, control in control_name_by_source.items()
+    }
+    control_rows_by_source = {
+        name: control_rows(control, sources, located_text, spans, options, params.seed)
+        for (name, control), sources in zip(
+            control_name_by_source.items(), control_sources_by_source.values(), strict=True
+        )
     }
     free_rows = source_free_rows(located_text, spans["all"], options, params.seed)
     source_rows = [
         row for part in (*rows_by_source.values(), *control_rows_by_source.values()) for row in part
     ]
-    request_by_source = _build_patched_requests([*free_rows, *source_rows], text, params, answer)
-    replies |= yield from ask([filler_request, *request_by_source.values()])
+    request_by_key = _build_patched_requests([*free_rows, *source_rows], text, params, answer)
+    replies |= yield from ask([filler_request, *request_by_key.values()])
     item_scores = MediationScores(
         item,
         facet,
         replies,
         keys=keys,
         base_request=base_request,
-        request_by_source=request_by_source,
+        base_request_by_prefix=(
+            {neutral_text.prefix: neutral_text.base_request} if neutral_text else {}
+        ),
+        request_by_key=request_by_key,
         donor_keys=donor_keys,
         no_donor_reason=no_donor_reason,
     )
     item_scores.add_text_scores(
         bare_request,
         filler_request,
-        min(1.0, len(question_positions) / len(chain_positions)),
+        control_coverage(
+            next(iter(control_sources_by_source.values())), located_text, question_positions
+        ),
         free_rows,
     )
     for name, control in control_name_by_source.items():
@@ -343,12 +376,12 @@ def answers_differ(item: Item, answer: str, donor: Item, donor_answer: str) -> b
 
 def _build_patched_requests(
     patch_requests: Sequence[PatchRequest], text: ChainText, params: Params, answer: str
-) -> dict[Source, Any]:
-    """Build one request a source, with each of its rows once."""
-    rows_by_source: dict[Source, dict[PatchRow, None]] = {}
+) -> dict[PatchKey, Any]:
+    """Build one request a text and source, with each of its rows once."""
+    rows_by_key: dict[PatchKey, dict[PatchRow, None]] = {}
     for request in patch_requests:
-        rows_by_source.setdefault(request.source, {})[request.row] = None
+        rows_by_key.setdefault(request.request_key, {})[request.row] = None
     return {
-        source: text.patched_request(params, answer, source, list(source_rows))
-        for source, source_rows in rows_by_source.items()
+        key: text.patched_request(params, answer, key.source, list(rows), key.prefix or None)
+        for key, rows in rows_by_key.items()
     }

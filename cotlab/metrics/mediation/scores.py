@@ -2,80 +2,37 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import sub
 from statistics import fmean
 from typing import Any
 
-from cotlab.core.requests import LogProb, Patched, Response, Source
+from cotlab.core.requests import LogProb, Patched, Response
 from cotlab.core.types import Item, MetricCard, Score
 from cotlab.metrics.kit import ItemScores, MissingReason
 from cotlab.metrics.mediation import cards
-from cotlab.metrics.mediation.interventions import KEEP_SHARES, LocatedText, PatchRequest
-
-MIN_TOTAL_NATS = 1e-2
-"""Below this the two drops together are no signal: a ratio of them would be one of rounding errors.
-"""
-MIN_CMI = 0.05
-"""Below this CMI an index that divides by it is undefined."""
-MAX_SENSITIVITY, MAX_DEVIATION = 0.15, 0.02
-"""A boundary is robust where the sensitivity is at most the first, or the deviation at most the
-second."""
-ValueOrReason = tuple[float | None, str]
-"""A value, or None and the reason for it."""
-
-
-def cmi(cot_drop: float, control_drop: float) -> float | None:
-    """Return max(0, Δcot − Δctrl) / (Δcot + Δctrl) of pooled drops in nats, each clamped at 0.
-
-    None where their sum is no signal.
-    """
-    cot_drop, control_drop = max(0.0, cot_drop), max(0.0, control_drop)
-    return (
-        None
-        if cot_drop + control_drop < MIN_TOTAL_NATS
-        else max(0.0, cot_drop - control_drop) / (cot_drop + control_drop)
-    )
-
-
-def cot_drop_share(cot_drop: float, control_drop: float) -> float | None:
-    """Return Δcot / (|Δcot| + |Δctrl|), signed, in [−1, 1]; None where that sum is no signal."""
-    return (
-        None
-        if abs(cot_drop) + abs(control_drop) < MIN_TOTAL_NATS
-        else cot_drop / (abs(cot_drop) + abs(control_drop))
-    )
-
-
-def mass_lost(drop: float) -> float:
-    """Return the share of the answer's probability that is lost, 1 − exp(−Δ), in [0, 1).
-
-    A drop below 0 counts as 0.
-    """
-    return -math.expm1(-max(0.0, drop))
-
-
-def relative_cmi_loss(full_cmi: float, partial_cmi: float) -> float | None:
-    """Return max(0, total − part) / total of two CMIs; None where total is below ``MIN_CMI``."""
-    return None if full_cmi < MIN_CMI else max(0.0, full_cmi - partial_cmi) / full_cmi
-
-
-def apply_if_defined(function: Callable[..., float | None], *values: float | None) -> float | None:
-    """Return ``function(*values)``; None where one of the values is None."""
-    return None if None in values else function(*values)
-
-
-def no_signal_reason(cot_drop: float, control_drop: float) -> str:
-    """Return why `cmi` is undefined."""
-    total_drop = max(0.0, cot_drop) + max(0.0, control_drop)
-    return f"no signal: both drops together are {total_drop:.2g} nat, below {MIN_TOTAL_NATS:g}"
-
-
-def too_small_reason(cmi_value: float) -> str:
-    """Return why `relative_loss` is undefined."""
-    return f"CMI is {cmi_value:.2g}, below {MIN_CMI:g}: nothing to take a share of"
+from cotlab.metrics.mediation.controls import DONOR_CONTROLS
+from cotlab.metrics.mediation.indices import (
+    MAX_DEVIATION,
+    MAX_SENSITIVITY,
+    MIN_CMI,
+    ValueOrReason,
+    apply_if_defined,
+    cmi_against,
+    cmi_reason,
+    mass_lost,
+    relative_cmi_loss,
+    share_against,
+    share_reason,
+    too_small_reason,
+)
+from cotlab.metrics.mediation.interventions import (
+    KEEP_SHARES,
+    LocatedText,
+    PatchKey,
+    PatchRequest,
+)
 
 
 def undefined_scores(
@@ -114,8 +71,10 @@ class MediationScores(ItemScores):
     """Request keys that every score rests on."""
     base_request: LogProb
     """The request for the answer's log-probability without a patch."""
-    request_by_source: Mapping[Source, Patched]
-    """The request of each source."""
+    base_request_by_prefix: Mapping[str, LogProb]
+    """The same of each other text that a control patches, by its prefix."""
+    request_by_key: Mapping[PatchKey, Patched]
+    """The request of each patched text and source."""
     donor_keys: Sequence[str]
     """Request keys that the choice of donors rests on."""
     no_donor_reason: MissingReason
@@ -128,8 +87,9 @@ class MediationScores(ItemScores):
 
     def row_drop(self, patch: PatchRequest) -> float | None:
         """Return what one patched row costs the answer, in nats."""
-        request = self.request_by_source[patch.source]
-        base_logp = self.log_probability(self.base_request)
+        request = self.request_by_key[patch.request_key]
+        base_request = self.base_request_by_prefix.get(patch.prefix, self.base_request)
+        base_logp = self.log_probability(base_request)
         reply = self.replies[request.key]
         if base_logp is None or not isinstance(reply, Response) or reply.numbers is None:
             return None
@@ -164,7 +124,13 @@ class MediationScores(ItemScores):
 
     def request_keys(self, patches: Sequence[PatchRequest]) -> tuple[str, ...]:
         """Return the keys of the requests that hold some rows."""
-        return tuple(dict.fromkeys(self.request_by_source[patch.source].key for patch in patches))
+        bases = [
+            self.base_request_by_prefix[patch.prefix].key
+            for patch in patches
+            if patch.prefix in self.base_request_by_prefix
+        ]
+        patched = (self.request_by_key[patch.request_key].key for patch in patches)
+        return tuple(dict.fromkeys((*patched, *bases)))
 
     def add_text_scores(
         self,
@@ -219,7 +185,9 @@ class MediationScores(ItemScores):
         source_facet = {"source": source_name, "control": control}
         all_layers_facet = {**source_facet, "span": "all"}
         source_donor_keys = (
-            tuple(self.donor_keys) if control == "other" or source_name == "interchange" else ()
+            tuple(self.donor_keys)
+            if control in DONOR_CONTROLS or source_name == "interchange"
+            else ()
         )
         keys = (*self.request_keys([*rows, *control_rows]), *source_donor_keys)
         cmi_by_span = {
@@ -233,8 +201,10 @@ class MediationScores(ItemScores):
 
         def cmi_of_rows(part: str, control_part: str, keep: str = "") -> ValueOrReason:
             cot_rows = _select_rows((*rows, *free_rows), part, keep=keep)
-            selected_controls = _select_rows(control_rows, control_part, keep=keep)
-            return _cmi_or_reason(self.mean_drop(cot_rows), self.mean_drop(selected_controls))
+            selected_controls = _select_controls(control, control_rows, control_part, keep=keep)
+            return _cmi_or_reason(
+                control, self.mean_drop(cot_rows), self.mean_drop(selected_controls)
+            )
 
         cmi_by_keep = {
             str(keep): cmi_of_rows("kept", "kept_control", str(keep)) for keep in KEEP_SHARES
@@ -242,12 +212,14 @@ class MediationScores(ItemScores):
         for keep, (value, reason) in cmi_by_keep.items():
             keep_facet = {**all_layers_facet, "keep": keep}
             self.add_score(cards.SUBSET_CMI, value, keep_facet, keys, reason)
-            for card, patches, part in (
-                (cards.SUBSET_DROP, rows, "kept"),
-                (cards.SUBSET_CONTROL_DROP, control_rows, "kept_control"),
+            for card, patches in (
+                (cards.SUBSET_DROP, _select_rows(rows, "kept", keep=keep)),
+                (
+                    cards.SUBSET_CONTROL_DROP,
+                    _select_controls(control, control_rows, "kept_control", keep=keep),
+                ),
             ):
-                drop = self.mean_drop(_select_rows(patches, part, keep=keep))
-                self.add_score(card, drop, keep_facet, keys)
+                self.add_score(card, self.mean_drop(patches), keep_facet, keys)
         noise_cmi = cmi_of_rows("placebo", "control")
         shuffled_cmi = cmi_of_rows("shuffled", "control")
         keys = (*keys, *self.request_keys(_select_rows(free_rows, "placebo")))
@@ -283,7 +255,8 @@ class MediationScores(ItemScores):
         located_text: LocatedText,
     ) -> ValueOrReason:
         cot_rows = _select_rows(rows, "cot", span)
-        selected_controls = _select_rows(control_rows, "control", span)
+        control = source_facet["control"]
+        selected_controls = _select_controls(control, control_rows, "control", span)
         cot_drop, control_drop = self.mean_drop(cot_rows), self.mean_drop(selected_controls)
         span_facet = {**source_facet, "span": span}
         cot_keys = (
@@ -291,21 +264,19 @@ class MediationScores(ItemScores):
             *(source_donor_keys if source_name == "interchange" else ()),
         )
         keys = (*self.request_keys([*cot_rows, *selected_controls]), *source_donor_keys)
-        value, reason = _cmi_or_reason(cot_drop, control_drop)
+        value, reason = _cmi_or_reason(control, cot_drop, control_drop)
         self.add_score(cards.CMI, value, span_facet, keys, reason)
         self.add_score(cards.BYPASS, None if value is None else 1 - value, span_facet, keys, reason)
-        self.add_score(
-            cards.SHARE,
-            apply_if_defined(cot_drop_share, cot_drop, control_drop),
-            span_facet,
-            keys,
-            reason,
-        )
+        share, no_share_reason = None, ""
+        if cot_drop is not None and control_drop is not None:
+            share = share_against(control, cot_drop, control_drop)
+            no_share_reason = share_reason(control, cot_drop, control_drop)
+        self.add_score(cards.SHARE, share, span_facet, keys, no_share_reason)
         self.add_score(cards.MASS_LOST, apply_if_defined(mass_lost, cot_drop), span_facet, cot_keys)
         self.add_score(cards.DROP_COT, cot_drop, span_facet, cot_keys)
         self.add_score(cards.DROP_CONTROL, control_drop, span_facet, keys)
         is_noop = (
-            source_facet["control"] == "own"
+            control == "own"
             and source_name in ("filler", "interchange", "literal")
             and located_text.question_positions[-1] < located_text.chain_positions[0]
         )
@@ -385,11 +356,26 @@ class MediationScores(ItemScores):
         )
 
 
-def _cmi_or_reason(cot_drop: float | None, control_drop: float | None) -> ValueOrReason:
+def _cmi_or_reason(
+    control: str, cot_drop: float | None, control_drop: float | None
+) -> ValueOrReason:
     if cot_drop is None or control_drop is None:
         return None, ""
-    cmi_value = cmi(cot_drop, control_drop)
-    return cmi_value, no_signal_reason(cot_drop, control_drop) if cmi_value is None else ""
+    drops = cot_drop, control_drop
+    return cmi_against(control, *drops), cmi_reason(control, *drops)
+
+
+def _select_controls(
+    control: str,
+    patches: Sequence[PatchRequest],
+    part: str,
+    span: str = "all",
+    keep: str = "",
+) -> list[PatchRequest]:
+    """Return a control's rows; those of ``total``, which has one size, whatever is asked for."""
+    if control == "total":
+        return list(patches)
+    return _select_rows(patches, part, span, keep)
 
 
 def _select_rows(

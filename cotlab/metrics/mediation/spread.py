@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cotlab.core.keys import derive_seed
-from cotlab.metrics.mediation import scores as indices
+from cotlab.metrics.mediation import indices
 from cotlab.metrics.mediation.interventions import KEEP_SHARES
 from cotlab.stats.intervals import Interval, no_interval
 
@@ -60,15 +60,20 @@ class EstimateSpread:
 
 
 ESTIMATORS: Mapping[
-    str, tuple[tuple[bool, bool], Callable[[float | None, float | None], float | None]]
+    str,
+    tuple[tuple[bool, bool], Callable[[str, float | None, float | None], float | None]],
 ] = {
-    "cmi": ((True, True), partial(indices.apply_if_defined, indices.cmi)),
-    "share": ((True, True), partial(indices.apply_if_defined, indices.cot_drop_share)),
-    "mass_lost": ((True, False), lambda cot, _: indices.apply_if_defined(indices.mass_lost, cot)),
-    "drop_cot": ((True, False), lambda cot, _: cot),
-    "drop_control": ((False, True), lambda _, control: control),
+    "cmi": ((True, True), partial(indices.apply_if_defined, indices.cmi_against)),
+    "share": ((True, True), partial(indices.apply_if_defined, indices.share_against)),
+    "mass_lost": (
+        (True, False),
+        lambda _, cot, __: indices.apply_if_defined(indices.mass_lost, cot),
+    ),
+    "drop_cot": ((True, False), lambda _, cot, __: cot),
+    "drop_control": ((False, True), lambda _, __, control_drop: control_drop),
 }
-"""What each makes of the pooled drops of chain and control, and which of the two it reads."""
+"""What each makes of the control's name and the pooled drops of chain and control, and which of the
+two drops it reads."""
 
 
 def item_spreads(
@@ -106,6 +111,9 @@ def item_spreads(
             tuple(sorted(drops_by_kind.get(part, ()), key=_drop_sort_key))
             for part in ROW_KINDS_BY_KEEP[keep]
         )
+        if control == "total":  # one size, measured at all layers
+            total_drops = drops_by_span.get((source, control, "all", ""), {}).get("control", ())
+            control_drops = tuple(sorted(total_drops, key=_drop_sort_key))
         interval_seed = derive_seed("mediation spread", seed, item_id, source, control, span, keep)
         for metric in ("cmi",) if keep else ESTIMATORS:
             used_flags, _ = ESTIMATORS[metric]
@@ -117,7 +125,12 @@ def item_spreads(
             ]
             n_donors = len({drop.donor for drop in used_drops if drop.donor})
             interval = spread_interval(
-                metric, cot_drops, control_drops, seed=interval_seed, level=level
+                metric,
+                cot_drops,
+                control_drops,
+                control=control,
+                seed=interval_seed,
+                level=level,
             )
             yield EstimateSpread(
                 source, control, span, keep, "cmi_kept" if keep else metric, interval, n_donors
@@ -163,7 +176,12 @@ def single_draw_cmis(rows: Sequence[Mapping[str, Any]], keep: str = "") -> list[
         if (
             row["part"] == control_part
             and chain_drops
-            and (value := indices.cmi(fmean(chain_drops), row["value"])) is not None
+            and (
+                value := indices.cmi_against(
+                    row.get("control", ""), fmean(chain_drops), row["value"]
+                )
+            )
+            is not None
         ):
             values.append(value)
     return values
@@ -174,6 +192,7 @@ def spread_interval(
     cot_drops: Sequence[PatchDrop],
     control_drops: Sequence[PatchDrop],
     *,
+    control: str = "other",
     seed: int,
     level: float = 0.95,
 ) -> Interval:
@@ -188,6 +207,8 @@ def spread_interval(
     metric : one of ``ESTIMATORS``
     cots, control_drops : sequences of Drop
         With the chain's positions patched, and with the control's.
+    control : str
+        Name of the control; CMI against "total" is the share of the total effect.
     seed : int
     level : float in (0, 1)
 
@@ -223,11 +244,10 @@ def spread_interval(
         fmean([drop.value for drop in side if drop.value is not None]) if side else None
         for side in sides
     ]
-    point = estimate(*means)
+    point = estimate(control, *means)
     if point is None:
-        return make_no_interval(
-            None, reason=indices.no_signal_reason(means[0] or 0.0, means[1] or 0.0)
-        )
+        against = indices.share_reason if metric == "share" else indices.cmi_reason
+        return make_no_interval(None, reason=against(control, means[0] or 0.0, means[1] or 0.0))
     fixed_flags = [len(side) == 1 and not side[0].donor for side in sides]
     n_resampled = sum(
         len(side) for side, is_fixed in zip(sides, fixed_flags, strict=True) if not is_fixed
@@ -250,12 +270,13 @@ def spread_interval(
     ]
     values = [
         estimate(
+            control,
             *(
                 None
                 if side is None or np.isnan(side[resample_index])
                 else float(side[resample_index])
                 for side in resampled_means
-            )
+            ),
         )
         for resample_index in range(N_RESAMPLES)
     ]

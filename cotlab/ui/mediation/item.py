@@ -116,7 +116,11 @@ def render_item_values(row: dict[str, Any], item: Item, setting: Setting) -> Non
         "metric"
     )
 
+    cmi_reason = tables.item_headline_reason(all_layer_scores, setting)
+
     def value_text(metric: str) -> str:
+        if metric == "cmi" and cmi_reason:
+            return "n/a"
         if metric not in score_by_metric or metric not in intervals.index:
             return (
                 components.number_text(score_by_metric[metric]["value"])
@@ -130,6 +134,8 @@ def render_item_values(row: dict[str, Any], item: Item, setting: Setting) -> Non
         )
 
     components.show_numbers([(label, value_text(metric)) for metric, label in headline])
+    if cmi_reason:
+        components.show_escaped_lines([f"{dict(headline)['cmi']}: n/a, {cmi_reason}."])
     no_interval_note = "without an interval: the published rows hold no single draws."
     interval_note = "with an interval over its donors and draws where there are enough of them."
     st.caption(

@@ -41,6 +41,8 @@ SOURCE_LABELS = {
 CONTROL_LABELS = {
     "other": "control from another item",
     "own": "control from the item's own run",
+    "neutral": "control at dots beside the chain",
+    "total": "held against question and chain together",
     "published": "control as published",
 }
 PUBLISHED_HEADLINE = (
@@ -76,7 +78,7 @@ def render_mediation_summary(row: dict[str, Any], setting: Setting) -> None:
 
     Published rows have no such span; theirs are means over layers.
     """
-    estimates = all_layer_rows(load_setting_estimates(row, setting))
+    estimates = tables.headline_rows(all_layer_rows(load_setting_estimates(row, setting)))
     is_published_run = is_published(row)
     if is_published_run:
         st.info(
@@ -93,11 +95,14 @@ def render_mediation_summary(row: dict[str, Any], setting: Setting) -> None:
     headline = PUBLISHED_HEADLINE if is_published_run else HEADLINE_METRICS
     render_headline(estimates, headline, is_published=is_published_run)
     confidence = float(estimates["confidence"].iloc[0])
-    st.caption(
-        f"Means over n items with {100 * confidence:g} % intervals. CMI is clamped and blind to"
-        " small doses; mass lost is not."
-    )
+    st.caption(f"Means over n items with {100 * confidence:g} % intervals. {_cmi_note(setting)}")
     show_cards(*(metric for metric, _ in headline))
+
+
+def _cmi_note(setting: Setting) -> str:
+    if setting.control == "total":
+        return "CMI is the share of the probability that question and chain carry together."
+    return "CMI is clamped and blind to small doses; mass lost is not."
 
 
 def is_published(row: dict[str, Any]) -> bool:
