@@ -3,7 +3,6 @@
 from cotlab.ui import components, run_notes
 from cotlab.ui.address import show_tabs
 from cotlab.ui.item import evidence
-from cotlab.ui.item.step_address import rewrite_old_step
 from cotlab.ui.pickers import pick_run
 from cotlab.ui.robustness import composite as robustness_composite
 from cotlab.ui.robustness import item as robustness_item
@@ -15,7 +14,6 @@ from cotlab.ui.verdict_number import render_verdict_line, render_verdict_number
 components.render_heading(
     "Robustness", "What does a perturbed step do to the rest of the chain and to the answer?"
 )
-rewrite_old_step()
 row = pick_run("robustness", "causal", plan_filter=evidence.has_robustness)
 if row is not None:
     render_verdict_line(row["id"])
