@@ -180,9 +180,11 @@ def test_two_pages_give_one_rate_one_value_and_one_interval(run: str) -> None:
     values: dict[str, dict[str, tuple[float, ...]]] = {"change": {}, "numeric_change": {}}
     for page, table_title in (("runs", "Runs"), ("home", "Latest runs")):
         app = open_untitled(page)
-        (cells,) = [
-            row for row in table_of(app, table_title)["rows"] if run in json.dumps(row[0])
-        ]  # columns: run, verdict, answers changed
+        rows = table_of(app, table_title)["rows"]
+        found = [row for row in rows if run in json.dumps(row[0])]
+        if page == "home" and not found:
+            continue  # Home lists the latest runs alone
+        (cells,) = found  # columns: run, verdict, answers changed
         values["change"][page] = percents(cell_text(cells[2]))
     for measure, page in (("change", "steps"), ("numeric_change", "robustness")):
         app = opened(page, PAGES[page][0], run=run, number=measure)
