@@ -11,6 +11,11 @@ first view every cache of the process is dropped, so a first view is that of a n
 imports, and the order of the pages does not matter. What the store keeps, it keeps. A first view
 also has the server send Streamlit's files (107 for a page with a figure) to a browser without any.
 
+``--big FOLDER`` opens them on the two stores of ``big_store.py`` instead, one after the other: ten
+million scores, and the same runs of 300 items. The time that a page's queries take inside the
+store's connection stands beside it: what no page can be faster than. Memory is what the process
+had at most while the page was made, above what it had before.
+
 Runs: two of 1,000 generated items with the model ``echo`` (ablation in three modes; robustness and
 unfaithfulness), the labelled chains of ProcessBench (``--chains``, files gsm8k.json and math.json),
 100 items with the composite score, mediation of 20 items by an organism, and 12 small runs beside
@@ -36,7 +41,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 N_ITEMS, N_COMPOSED, N_WARM_ITEMS, N_MEDIATED, N_SMALL_RUNS = 1_000, 100, 12, 20, 12
 CHAIN_FILES = ("gsm8k", "math")
-SETTLED_S, QUIET_S, LONGEST_S = 1.2, 4.0, 60.0
+SETTLED_S, QUIET_S, LONGEST_S = 1.2, 4.0, 240.0
 PAGES: dict[str, str] = {
     "home": "",
     "run": "run=big",
@@ -61,8 +66,24 @@ PAGES: dict[str, str] = {
     "settings": "",
 }
 """The pages and the query of each."""
+BIG_PAGES = PAGES | {
+    "run": "run=ablation",
+    "item": "run=ablation&item=wp-0-0003-0",
+    "steps": "run=ablation",
+    "compare": "base=ablation&other=other",
+    "robustness": "run=everything",
+    "unfaithfulness": "run=everything",
+    "mediation": "run=everything",
+    "reliability": "run=everything",
+    "evaluation": "runs=everything",
+    "decisions": "run=everything",
+    "drift": "reference=ablation&current=other",
+    "figures": "run=ablation",
+}
+"""The same for the stores of ``big_store.py``."""
 SERVER = """
-import functools, gc, os, signal, sys
+import ctypes, functools, gc, os, signal, sys, time
+from contextlib import contextmanager
 from streamlit.testing.v1 import AppTest
 warm, store, port, root, pages = sys.argv[1:6]
 os.environ["COTLAB_STORE"] = warm
@@ -83,6 +104,23 @@ def forget(*_):
         if isinstance(known, functools._lru_cache_wrapper):
             if known.__module__.startswith("cotlab."):
                 known.cache_clear()
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+from cotlab.store.database import Store
+reading, seconds, depth = Store.reading, [0.0], [0]
+@contextmanager
+def timed_reading(self):
+    began, depth[0] = time.process_time(), depth[0] + 1
+    try:
+        with reading(self) as connection:
+            yield connection
+    finally:
+        depth[0] -= 1
+        if depth[0] == 0:
+            seconds[0] += time.process_time() - began
+            with open(store + "/query_seconds", "w") as file:
+                file.write(str(seconds[0]))
+Store.reading = timed_reading
 signal.signal(signal.SIGUSR1, forget)
 from streamlit.web import cli
 sys.argv = ["streamlit", "run", root + "/app.py", "--server.port", port]
@@ -99,6 +137,10 @@ class PageCost(NamedTuple):
     """Processor seconds of the server for a repeated view, the middle of three."""
     n_messages: int
     """Messages in both directions after the page has settled."""
+    query_s: float
+    """Processor seconds of the first view inside the store's connection."""
+    megabytes: float
+    """Most memory of the server during the first view, above what it had before."""
 
 
 def run_command(store: Path, *words: str) -> None:
@@ -182,6 +224,18 @@ def serve(store: Path, warm_store: Path, pages: list[str]) -> Iterator[tuple[int
         process.wait(20)
 
 
+def memory(pid: int, name: str) -> float:
+    """Return VmRSS (now) or VmHWM (the most since it was reset) of a process in megabytes."""
+    lines = Path(f"/proc/{pid}/status").read_text("utf-8").splitlines()
+    return next(int(line.split()[1]) / 1e3 for line in lines if line.startswith(name))
+
+
+def query_seconds(store: Path) -> float:
+    """Return the processor seconds that the server has spent inside the store's connection."""
+    path = store / "query_seconds"
+    return float(path.read_text("utf-8") or 0) if path.exists() else 0.0
+
+
 def settle(page: Any, pid: int) -> float:
     """Wait until the server's processor time stands still, and return it."""
     began, last_change = time.monotonic(), time.monotonic()
@@ -197,13 +251,13 @@ def view_seconds(page: Any, pid: int, address: str) -> float:
     """Open a page and return the processor seconds of the server."""
     page.goto("about:blank")
     before = settle(page, pid)
-    page.goto(address)
-    page.locator("h1").first.wait_for(timeout=60_000)
+    page.goto(address, timeout=1000 * LONGEST_S)
+    page.locator("h1").first.wait_for(timeout=1000 * LONGEST_S)
     return settle(page, pid) - before
 
 
-def page_cost(browser: Any, pid: int, address: str) -> PageCost:
-    """Measure a page: its first view, three repeated ones, and what it sends when settled."""
+def page_cost(browser: Any, pid: int, address: str, store: Path, n_repeats: int = 3) -> PageCost:
+    """Measure a page: its first view, the repeated ones, and what it sends when settled."""
     messages: list[int] = []
     page = browser.new_page(viewport={"width": 1440, "height": 1000})
 
@@ -214,23 +268,69 @@ def page_cost(browser: Any, pid: int, address: str) -> PageCost:
     page.on("websocket", listen)
     os.kill(pid, signal.SIGUSR1)
     page.wait_for_timeout(300)
+    settle(page, pid)
+    Path(f"/proc/{pid}/clear_refs").write_text("5", "utf-8")
+    megabytes, seconds_before = memory(pid, "VmRSS"), query_seconds(store)
     first_s = view_seconds(page, pid, address)
-    repeated = sorted(view_seconds(page, pid, address) for _ in range(3))
+    query_s, megabytes = query_seconds(store) - seconds_before, memory(pid, "VmHWM") - megabytes
+    repeated = sorted(view_seconds(page, pid, address) for _ in range(n_repeats))
     messages.clear()
     page.wait_for_timeout(1000 * QUIET_S)
     page.close()
-    return PageCost(first_s, repeated[1], len(messages))
+    return PageCost(first_s, repeated[n_repeats // 2], len(messages), query_s, megabytes)
+
+
+def print_pages(
+    store: Path, warm_store: Path, queries: dict[str, str], names: list[str], n_repeats: int = 3
+) -> None:
+    """Serve a store and print what each page costs."""
+    from playwright.sync_api import Error as PlaywrightError
+    from playwright.sync_api import sync_playwright
+
+    warm_pages = [f"{name}?{query}" for name, query in queries.items()]
+    print(
+        f"\n{store}\n| page | first view | of that queries | memory | repeated | messages when"
+        " settled |\n|---|---|---|---|---|---|"
+    )
+    (store / "query_seconds").unlink(missing_ok=True)
+    with serve(store, warm_store, warm_pages) as (pid, base), sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page()
+        page.goto(base)
+        page.locator("h1").first.wait_for(timeout=1000 * LONGEST_S)
+        settle(page, pid)
+        page.close()
+        for name in names:
+            path = "" if name == "home" else name
+            try:
+                cost = page_cost(browser, pid, f"{base}/{path}?{queries[name]}", store, n_repeats)
+            except PlaywrightError as error:  # one page that takes too long does not end the others
+                print(f"| {name} | {str(error).splitlines()[0]} |", flush=True)
+                continue
+            print(
+                f"| {name} | {cost.first_s:.2f} s | {cost.query_s:.2f} s | {cost.megabytes:.0f} MB"
+                f" | {cost.repeated_s:.2f} s | {cost.n_messages} |",
+                flush=True,
+            )
+        browser.close()
 
 
 def main() -> None:
     """Make the store where there is none, and print the table of pages."""
-    from playwright.sync_api import sync_playwright
-
     parser = argparse.ArgumentParser()
     parser.add_argument("--store", type=Path, default=Path("benchmark-store"))
     parser.add_argument("--chains", type=Path, default=ROOT.parent / "shared/data/processbench")
     parser.add_argument("--page", action="append", choices=list(PAGES))
+    parser.add_argument("--big", type=Path, help="folder that big_store.py filled")
     options = parser.parse_args()
+    names = options.page or list(PAGES)
+    if options.big is not None:
+        for name in ("small", "big"):
+            folder = options.big.resolve()
+            print_pages(folder / name, folder / "small", BIG_PAGES, names, n_repeats=1)
+        return
     store, warm_store = options.store / "big", options.store / "warm"
     suites_folder = options.store / "suites"
     if not (store / "cotlab.duckdb").exists():
@@ -238,25 +338,7 @@ def main() -> None:
         make_store(warm_store, suites, N_WARM_ITEMS, 1)
         make_store(store, suites, N_ITEMS, N_SMALL_RUNS)
     queries = {name: query.format(item="wp-0-0003") for name, query in PAGES.items()}
-    warm_pages = [f"{name}?{query}" for name, query in queries.items()]
-    print("| page | first view | repeated | messages when settled |\n|---|---|---|---|")
-    with serve(store, warm_store, warm_pages) as (pid, base), sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
-        page = browser.new_page()
-        page.goto(base)
-        page.locator("h1").first.wait_for(timeout=60_000)
-        settle(page, pid)
-        page.close()
-        for name in options.page or PAGES:
-            path = "" if name == "home" else name
-            cost = page_cost(browser, pid, f"{base}/{path}?{queries[name]}")
-            print(
-                f"| {name} | {cost.first_s:.2f} s | {cost.repeated_s:.2f} s | {cost.n_messages} |",
-                flush=True,
-            )
-        browser.close()
+    print_pages(store, warm_store, queries, names)
 
 
 if __name__ == "__main__":

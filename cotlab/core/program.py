@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from cotlab.core.errors import ConfigError, UnknownName
@@ -189,6 +190,11 @@ class Peers:
 
     ring_items: tuple[Item, ...]
     """Every item of the suite in the order of the ring."""
+    _positions: Mapping[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        positions = {item.id: i for i, item in enumerate(self.ring_items)}
+        object.__setattr__(self, "_positions", positions)
 
     @classmethod
     def from_suite(cls, suite: Suite, seed: int) -> Peers:
@@ -197,10 +203,20 @@ class Peers:
         derive("ring", suite.digest, seed).shuffle(items)
         return cls(tuple(items))
 
-    def donors_for(self, item: Item) -> tuple[Item, ...]:
-        """Return every other item, the next on the ring first."""
-        position = next(i for i, ring_item in enumerate(self.ring_items) if ring_item.id == item.id)
-        return self.ring_items[position + 1 :] + self.ring_items[:position]
+    def donors_for(self, item: Item, n: int | None = None) -> tuple[Item, ...]:
+        """Return every other item, the next on the ring first; with ``n`` only the first ``n``.
+
+        Who needs a few says so: all of them take time in the size of the suite.
+        """
+        return tuple(islice(self.iter_donors(item), n))
+
+    def iter_donors(self, item: Item) -> Iterator[Item]:
+        """Yield what ``donors_for`` returns, one after the other."""
+        position = self._positions[item.id]
+        for i in range(position + 1, len(self.ring_items)):
+            yield self.ring_items[i]
+        for i in range(position):
+            yield self.ring_items[i]
 
 
 class Statistic(NamedTuple):

@@ -103,7 +103,7 @@ def mean_by_item(table: pd.DataFrame) -> pd.DataFrame:
     """
     keys = ["metric", "facet", "item_id"]
     # masked arrays: the mean of a group must not depend on missing values of other groups
-    values = table.astype({"value": "Float64"}).groupby(keys, sort=True)["value"]
+    values = table[[*keys, "value"]].astype({"value": "Float64"}).groupby(keys, sort=True)["value"]
     n_defined, n_scores = values.count().astype(int), values.size().astype(int)
     return pd.DataFrame(
         {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import pandas as pd
@@ -17,20 +18,31 @@ from cotlab.store import read, write
 from cotlab.store.database import Store
 from cotlab.store.log import Overshoot
 
+MAX_BLOCK_SCORES = 500_000
+"""Scores that the means of a metric are computed of at once, where a facet alone has fewer."""
+
 
 def summarise(store: Store, run_id: str, plan: Plan) -> list[Estimate]:
     """Compute and store the estimates of a run from the scores that it has so far.
 
-    Scores are read one metric at a time, and those that a run-level statistic needs together.
-    Items of one cluster (epochs of a sample, say) count as one item with several draws.
+    Scores are read a few facets of a metric at a time, and those that a run-level statistic needs
+    together, once for the statistics that need the same. Items of one cluster (epochs of a sample,
+    say) count as one item with several draws.
     """
     category_by_item = read.get_category_by_item(store, run_id)
     cluster_by_item = read.get_cluster_by_item(store, run_id)
     metric_groups = read.count_score_groups(store, run_id)
 
-    def read_scores(scorer: str, metrics: Sequence[str]) -> pd.DataFrame:
+    def read_scores(
+        scorer: str, metrics: Sequence[str], facet_texts: Sequence[str] | None = None
+    ) -> pd.DataFrame:
         table = read.select_scores(
-            store, run_id, scorers=[scorer], metrics=metrics, with_evidence=False
+            store,
+            run_id,
+            scorers=[scorer],
+            metrics=metrics,
+            facet_texts=facet_texts,
+            with_evidence=False,
         )
         table = table.assign(category=table["item_id"].map(category_by_item).fillna(""))
         return with_clusters_as_items(table, cluster_by_item)
@@ -39,20 +51,37 @@ def summarise(store: Store, run_id: str, plan: Plan) -> list[Estimate]:
     for spec in plan.scorers:
         scorer: Scorer = SCORERS[spec.name]
         draw_metrics = [card.name for card in scorer.cards if card.level == "draw"]
-        metric_names = dict.fromkeys(metric_groups[metric_groups["scorer"] == spec.name]["metric"])
+        groups = metric_groups[metric_groups["scorer"] == spec.name]
         binary_metrics = frozenset(card.name for card in scorer.cards if card.flag)
-        for metric in metric_names:
+        for metric in dict.fromkeys(groups["metric"]):
             if metric not in draw_metrics:
-                estimates += mean_estimates(
-                    read_scores(spec.name, [metric]), plan.seed, binary_metrics
-                )
-        for statistic in scorer.statistics:
-            estimates += statistic.compute(
-                read_scores(spec.name, statistic.input_metrics), spec.params, plan.seed
-            )
+                for facet_texts in _facet_blocks(groups[groups["metric"] == metric]):
+                    estimates += mean_estimates(
+                        read_scores(spec.name, [metric], facet_texts), plan.seed, binary_metrics
+                    )
+        for input_metrics, statistics in groupby(
+            scorer.statistics, key=lambda statistic: statistic.input_metrics
+        ):
+            table = read_scores(spec.name, input_metrics)
+            for statistic in statistics:
+                estimates += statistic.compute(table.copy(deep=False), spec.params, plan.seed)
+            del table  # before the next is read
     with store.writing() as connection:
         write.set_estimates(connection, run_id, estimates)
     return estimates
+
+
+def _facet_blocks(groups: pd.DataFrame) -> Iterator[list[str]]:
+    """Yield the facets of a metric, in order, with at most ``MAX_BLOCK_SCORES`` scores together."""
+    block: list[str] = []
+    n_scores = 0
+    for facet, n in sorted(zip(groups["facet"], groups["n"], strict=True)):
+        if block and n_scores + n > MAX_BLOCK_SCORES:
+            yield block
+            block, n_scores = [], 0
+        block.append(facet)
+        n_scores += n
+    yield block
 
 
 def mean_estimates(

@@ -163,5 +163,6 @@ def is_schema_current(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def _schema_version(connection: duckdb.DuckDBPyConnection) -> int:
-    row = connection.execute("SELECT max(version) FROM schema_version").fetchone()
-    return int((row[0] if row else None) or 0)
+    # all rows are fetched: an unfinished result keeps the connection from a query of another kind
+    [(version,)] = connection.execute("SELECT max(version) FROM schema_version").fetchall()
+    return int(version or 0)

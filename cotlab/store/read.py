@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from cotlab.core.errors import UnknownName
 from cotlab.core.types import CLUSTER_KEY, Item, ModelRef, Plan, ScorerSpec, Step, Suite
@@ -31,10 +32,9 @@ _SCORES_SQL = """
       AND ($items IS NULL OR list_contains($items, item_id))
       AND ($steps IS NULL OR list_contains($steps, step))
       AND ($facet IS NULL OR json_contains(facet, $facet))
-      AND ($facet_text IS NULL OR facet = $facet_text)
+      AND ($facet_texts IS NULL OR list_contains($facet_texts, facet))
     ORDER BY item_id, scorer, metric, facet, step, sample
     """
-_INTEGER_COLUMNS = ("step", "sample", "where_lo", "where_hi")
 
 
 def list_runs(store: Store, status: str | None = None, text: str = "") -> pd.DataFrame:
@@ -130,7 +130,10 @@ def run_scores(
     A run may have millions: pages, tables and summaries take ``select_scores``.
     """
     items = None if item_id is None else [item_id]
-    return _query_scores(store, _SCORES_SQL, run_id, metrics=metrics, items=items, facet_text=facet)
+    facet_texts = None if facet is None else [facet]
+    return _query_scores(
+        store, _SCORES_SQL, run_id, metrics=metrics, items=items, facet_texts=facet_texts
+    )
 
 
 def select_scores(
@@ -142,6 +145,7 @@ def select_scores(
     items: Sequence[str] | None = None,
     steps: Sequence[int] | None = None,
     facet: Mapping[str, str] | None = None,
+    facet_texts: Sequence[str] | None = None,
     with_evidence: bool = True,
 ) -> pd.DataFrame:
     """Return the scores of a run that match every filter.
@@ -152,6 +156,8 @@ def select_scores(
         Only scores of one of these; at least one of the filters must be given.
     facet : mapping
         Names and values that a score's facet must have.
+    facet_texts : sequence of str
+        Canonical texts, one of which a score's facet must be.
     with_evidence : bool
         Whether to read the column evidence, which is most of a score's bytes.
 
@@ -165,17 +171,20 @@ def select_scores(
         raise ValueError("select_scores needs metrics, scorers, items or steps")
     query = _SCORES_SQL if with_evidence else _SCORES_SQL.replace("(run)", "(run, evidence)")
     facet_json = json.dumps(dict(facet)) if facet else None
-    return _query_scores(store, query, run_id, facet=facet_json, **filters)
+    return _query_scores(store, query, run_id, facet=facet_json, facet_texts=facet_texts, **filters)
 
 
 def _query_scores(
     store: Store, query: str, run_id: str, **filters: Sequence[Any] | str | None
 ) -> pd.DataFrame:
     """Return the scores of a run, with the filters of ``_SCORES_SQL`` that are given."""
-    filter_names = ("metrics", "scorers", "items", "steps", "facet", "facet_text")
+    filter_names = ("metrics", "scorers", "items", "steps", "facet", "facet_texts")
     parameters = {name: _as_parameter(filters.get(name)) for name in filter_names}
-    frame = store.query_frame(query, {"run": run_id, **parameters})
-    return frame.astype(dict.fromkeys(_INTEGER_COLUMNS, "Int64"))
+    columns = store.query_columns(query, {"run": run_id, **parameters})
+    frame = columns.to_pandas(types_mapper={pa.int32(): pd.Int64Dtype()}.get)
+    if len(frame) and columns["reason"].null_count == len(frame):
+        frame["reason"] = pd.Series([None] * len(frame), dtype=object)
+    return frame
 
 
 def count_score_groups(store: Store, run_id: str) -> pd.DataFrame:

@@ -72,6 +72,8 @@ def test_a_suite_in_a_ring() -> None:
         others = peers.donors_for(item)
         assert len(others) == 8 and item not in others
         assert others == peers.donors_for(item)
+        assert peers.donors_for(item, 3) == others[:3]
+        assert tuple(peers.iter_donors(item)) == others == peers.donors_for(item, 99)
         assert peers.donors_for(others[0])[-1] == item  # the item that comes next has this one last
     single = Suite.from_items("s", suite.items[:1])
     assert Peers.from_suite(single, 1).donors_for(single.items[0]) == ()

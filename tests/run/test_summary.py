@@ -12,7 +12,12 @@ from cotlab.core.registry import SCORERS
 from cotlab.core.types import Estimate, Item
 from cotlab.metrics.ablation.cards import ANSWER_CHANGE
 from cotlab.metrics.mediation.cards import BOUNDARY_ROBUST, CMI
-from cotlab.run.summary import mean_estimates
+from cotlab.run import summary
+from cotlab.run.config import RunConfig
+from cotlab.run.launch import start_run
+from cotlab.run.summary import mean_estimates, summarise
+from cotlab.store import read
+from cotlab.store.database import Store
 
 FLAGS = frozenset({"answer_change", "boundary_robust"})
 
@@ -131,3 +136,60 @@ YES_OR_NO = frozenset(
 
 def test_the_metrics_with_two_values_are_declared_as_flags() -> None:
     assert {card.name for name in SCORERS for card in SCORERS[name].cards if card.flag} == YES_OR_NO
+
+
+@pytest.fixture(scope="module")
+def run_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A run of eight items in three modes, twice each request."""
+    store = Store(tmp_path_factory.mktemp("summary"))
+    config = RunConfig(
+        task_suite="math",
+        provider="echo",
+        model="echo",
+        limit=8,
+        mode=["remove", "corrupt", "paraphrase"],
+        repeats=2,
+    )
+    start_run(config, store, run_id="r")
+    return store
+
+
+@pytest.mark.parametrize("n_scores", [1, 60])
+def test_estimates_are_the_same_in_blocks_of_any_size(
+    run_store: Store, n_scores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the last digit, and in the same order: a facet is never divided."""
+    before = read.run_estimates(run_store, "r")
+    plan = read.plan_from_row(read.get_run(run_store, "r"))
+    monkeypatch.setattr(summary, "MAX_BLOCK_SCORES", n_scores)
+    summarise(run_store, "r", plan)
+    assert len(before) > 20 and before["lo"].notna().any()
+    pd.testing.assert_frame_equal(read.run_estimates(run_store, "r"), before, check_exact=True)
+
+
+def test_blocks_of_facets_hold_as_many_scores_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summary, "MAX_BLOCK_SCORES", 10)
+    groups = pd.DataFrame({"facet": ["d", "a", "b", "c"], "n": [99, 4, 6, 1]})
+    assert list(summary._facet_blocks(groups)) == [["a", "b"], ["c"], ["d"]]
+
+
+def test_scores_read_in_columns_are_those_of_the_table(run_store: Store) -> None:
+    """Through Arrow: the same values, types and order as row by row."""
+    scores = read.select_scores(run_store, "r", metrics=["answer_change", "baseline_correct"])
+    rows = run_store.query_rows(
+        "SELECT item_id, facet, step, sample, value, reason, evidence FROM scores WHERE metric IN"
+        " ('answer_change', 'baseline_correct') ORDER BY item_id, scorer, metric, facet, step,"
+        " sample"
+    )
+    assert len(rows) == len(scores) > 100
+    for name, values in zip(("item_id", "facet"), zip(*rows, strict=True), strict=False):
+        assert scores[name].tolist() == list(values)
+    for position, name in ((2, "step"), (3, "sample"), (4, "value"), (5, "reason")):
+        found = scores[name].astype(object).where(scores[name].notna(), None).tolist()
+        assert found == [row[position] for row in rows]
+    assert [list(keys) for keys in scores["evidence"]] == [row[6] for row in rows]
+    assert {str(scores[name].dtype) for name in ("step", "sample", "where_lo")} == {"Int64"}
+
+
+def test_a_new_store_object_reads_columns_first(run_store: Store) -> None:
+    assert Store(run_store.folder).query_columns("SELECT 1 AS one").num_rows == 1

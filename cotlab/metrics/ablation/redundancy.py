@@ -43,8 +43,8 @@ def step_means(table: pd.DataFrame) -> pd.DataFrame:
 
     Columns metric, facet, item_id, step, value (NaN if no draw is defined), draws.
     """
-    steps = table[table["step"].notna()]
     keys = ["metric", "facet", "item_id", "step"]
+    steps = table.loc[table["step"].notna(), [*keys, "value"]]  # of millions, copy no more
     values = steps.astype({"value": "Float64"}).groupby(keys, sort=True)["value"]
     means = values.mean().astype(float)
     return pd.DataFrame({"value": means, "draws": values.count().astype(int)}).reset_index()
@@ -110,7 +110,8 @@ class _StepCounts(NamedTuple):
 
 
 def _step_counts(table: pd.DataFrame, options: Mapping[str, Any]) -> Iterator[_StepCounts]:
-    steps = step_means(table[table["metric"].isin(CCS_METRICS)])
+    columns = ["metric", "facet", "item_id", "step", "value"]
+    steps = step_means(table.loc[table["metric"].isin(CCS_METRICS), columns])
     for (metric, facet), group in steps.groupby(["metric", "facet"], sort=True):
         defined_steps = group.dropna(subset=["value"])
         is_below_threshold = defined_steps["value"] < options["ccs_threshold"]
@@ -178,7 +179,7 @@ def rrr_ceiling(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> l
     return out
 
 
-@run_statistic(cards.ABOVE_NOISE, input_metrics=(*CCS_METRICS, "baseline_flip"))
+@run_statistic(cards.ABOVE_NOISE, input_metrics=("answer_change", "baseline_flip"))
 def above_noise(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Estimate answer changes above the model's own, with a sign-flip permutation test."""
     means = mean_by_item(table)

@@ -107,7 +107,7 @@ def mediation(item: Item, params: Params, peers: Peers) -> Program:
     """Patch the chain's positions and as many of the question's; compare what the answer loses."""
     options = params.options
     facet = {"chain": options["chain"], "given": "prefix"}
-    near_items = peers.donors_for(item)[: options["donors"] + N_SPARE_DONORS]
+    near_items = peers.donors_for(item, options["donors"] + N_SPARE_DONORS)
     chains, chain_replies = yield from collect_chains((item, *near_items), params)
     undefined_item_scores = partial(undefined_scores, item, facet, options)
     keys: tuple[str, ...] = (chain_replies[item.id].key,) if chain_replies else ()

@@ -328,9 +328,9 @@ def choose_hint(
         return plant_hint(unhinted_question.question, unhinted_question.hint_answer, template)
     rng = derive("hint", item.id, params.seed, unhinted_question.question)
     other_answers = (
-        [other_item.answer for other_item in peers.donors_for(item) if other_item.answer]
+        (other_item.answer for other_item in peers.iter_donors(item) if other_item.answer)
         if true_answer
-        else []
+        else ()
     )
     wrong_answer = next(
         wrong_answers(

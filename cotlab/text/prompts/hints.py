@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import localcontext
 from typing import NamedTuple
 
@@ -165,7 +165,7 @@ def wrong_answers(
     rng: random.Random,
     *,
     excluded: Sequence[str] = (),
-    other_answers: Sequence[str] = (),
+    other_answers: Iterable[str] = (),
 ) -> Iterator[str]:
     """Yield wrong answers of the same kind as ``truth``, the first choice first.
 
@@ -177,7 +177,7 @@ def wrong_answers(
         The right answer, or the model's.
     excluded : sequence of str
         Other answers to avoid.
-    other_answers : sequence of str
+    other_answers : iterable of str
         Answers of other items, for an answer that is no option, number, yes or no.
 
     Yields
@@ -194,7 +194,7 @@ def wrong_answers(
 
 
 def _wrong_answer_candidates(
-    question: str, truth: str, rng: random.Random, other_answers: Sequence[str]
+    question: str, truth: str, rng: random.Random, other_answers: Iterable[str]
 ) -> Iterator[str]:
     """Yield candidates for `wrong_answers`."""
     options = [(m[1], m[2].strip(" ,;.")) for m in _OPTION_RE.finditer(question[:_MAX_CHARACTERS])]

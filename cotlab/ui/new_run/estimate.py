@@ -10,7 +10,7 @@ import streamlit as st
 from cotlab.core.errors import CotlabError
 from cotlab.core.types import ModelRef
 from cotlab.run.config import read_config, run_fields
-from cotlab.run.dryrun import RequestCount, plan_cautions
+from cotlab.run.dryrun import RequestCount, plan_cautions, sampled_count_text
 from cotlab.run.form_choice import form_notes
 from cotlab.run.launch import dry_run, load_configured_suite
 from cotlab.run.unreadable_items import find_unreadable_items
@@ -55,7 +55,9 @@ def render_estimate(suite_choice: str, config: dict[str, Any]) -> bool:
     labelled_numbers = [
         ("Items", str(estimate.n_items)),
         (
-            "Requests, about" if request_count.n_estimated_requests else "Requests",
+            "Requests, about"
+            if request_count.n_estimated_requests or request_count.n_sampled_items is not None
+            else "Requests",
             f"{request_count.n_requests:,}",
         ),
         ("Estimated cost", f"~{components.money_text(request_count.cost_micro)}"),
@@ -67,6 +69,8 @@ def render_estimate(suite_choice: str, config: dict[str, Any]) -> bool:
             ("Chains, at most", components.money_text(request_count.max_chain_cost_micro)),
         ]
     components.show_numbers(labelled_numbers)
+    if request_count.n_sampled_items is not None:
+        st.caption(sampled_count_text(request_count))
     for caution in estimate.cautions:
         st.warning(escape_markdown(_with_labels(caution)))
     for note in estimate.form_notes:
