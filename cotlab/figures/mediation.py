@@ -257,7 +257,7 @@ def mediation_indices(table: pd.DataFrame) -> Any:
     caption=(
         "Drop of the answer's log P in each patched forward pass of one item, by patched part and"
         " by donor of the states. The estimators use the mean over all draws. Parts: chain, its"
-        " positions; control, as many positions of the question; kept, a random share of them;"
+        " positions; control, the positions of the control; kept, a random share of them;"
         " shuffled, the same states in another order; placebo, noise; self shuffle, the chain's own"
         " states in another order; expanded and shrunk, a window that is a token wider or narrower"
         " on each side."

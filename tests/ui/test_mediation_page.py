@@ -260,3 +260,13 @@ def test_other_pages_open_an_imported_run(
     app = app_at(name, run=kept.run_id, item="a").run()
     assert not app.exception, [e.value for e in app.exception]
     assert not [c.value for c in app.code if "cotlab run" in c.value]
+
+
+def test_the_question_is_no_control_where_dots_beside_the_chain_are() -> None:
+    located = {"pieces": list(PIECES), "positions": POSITIONS}
+    roles = {
+        control: {row.label for row in token_rows(located, control)}
+        for control in ("other", "neutral", "total")
+    }
+    assert "question: control" in roles["other"] & roles["total"]
+    assert "question: untouched" in roles["neutral"]

@@ -20,8 +20,10 @@ from cotlab.ui import cached, charts, components
 from cotlab.ui.item import chain, evidence
 from cotlab.ui.item.chain import TextRow, render_rows
 from cotlab.ui.mediation.suite import (
+    CONTROL_PLACES,
     HEADLINE_METRICS,
     PUBLISHED_HEADLINE,
+    QUESTION_PLACE,
     index_label,
     is_published,
 )
@@ -59,18 +61,21 @@ def render_tokens(row: dict[str, Any], item: Item, setting: Setting) -> None:
             f" item{f': {escape_markdown(str(reasons.iloc[0]))}' if len(reasons) else ''}."
         )
         return
-    render_rows(token_rows(located_tokens), key=f"tokens-{row['id']}-{item.id}")
+    render_rows(token_rows(located_tokens, setting.control), key=f"tokens-{row['id']}-{item.id}")
     st.caption(
         f"{len(located_tokens['pieces'])} tokens, separated by dots; positions count from 1. The"
         " chain's states are replaced at the input of each layer of a span"
-        f" ({located_tokens['layers']} layers); control draws use as many positions of the question"
-        " as the chain has, or all if it has fewer. The answer's own positions are never"
-        " touched."
+        f" ({located_tokens['layers']} layers); those of the control"
+        f" {CONTROL_PLACES.get(setting.control, QUESTION_PLACE)}, or at all where they are fewer."
+        " The answer's own positions are never touched."
     )
 
 
-def token_rows(located_tokens: dict[str, Any]) -> list[TextRow]:
-    """Return the groups of tokens with one role, in reading order."""
+def token_rows(located_tokens: dict[str, Any], control: str = "other") -> list[TextRow]:
+    """Return the groups of tokens with one role, in reading order.
+
+    The control ``neutral`` leaves the question alone, ``total`` takes it as all others do.
+    """
     span_by_position = {
         int(position): span
         for span, span_positions in zip(
@@ -85,7 +90,8 @@ def token_rows(located_tokens: dict[str, Any]) -> list[TextRow]:
         groupby(range(len(tokens)), key=token_spans.__getitem__)
     ):
         positions = list(group)
-        role, shade = ROLE_STYLE_BY_SPAN[group_span]
+        is_untouched = group_span == "question" and control == "neutral"
+        role, shade = ROLE_STYLE_BY_SPAN["" if is_untouched else group_span]
         start, end = positions[0], positions[-1]
         position_range = f"{start + 1}–{end + 1}" if end > start else f"{start + 1}"
         text = TOKEN_SEPARATOR.join(tokens[start : end + 1])

@@ -45,6 +45,12 @@ CONTROL_LABELS = {
     "total": "held against question and chain together",
     "published": "control as published",
 }
+CONTROL_PLACES = {
+    "neutral": "at as many dots between question and chain, in a text that has them",
+    "total": "at question and chain together",
+}
+"""Where a control replaces states; any other does at as many positions of the question."""
+QUESTION_PLACE = "at as many positions of the question"
 PUBLISHED_HEADLINE = (
     ("cmi_over_spans", "CMI, mean over layers"),
     ("spans_defined", "Layers with a CMI"),
@@ -305,10 +311,11 @@ def render_mediation_notes(setting: Setting) -> None:
         return
     st.caption(
         "States at the input of the layers are replaced at the chain's positions (source"
-        f" {escape_markdown(setting.source)}) and, as a control, at as many positions of the"
-        " question. A drop shows that log P of the answer depends on these states. The"
-        " absence of a drop does not show that the chain is decorative: the answer may also"
-        " be stored elsewhere. Items whose two drops add up to less than 0.01 nat are"
+        f" {escape_markdown(setting.source)}) and, as a control,"
+        f" {CONTROL_PLACES.get(setting.control, QUESTION_PLACE)}. A drop"
+        " shows that log P of the answer depends on these states. The absence"
+        " of a drop does not show that the chain is decorative: the answer may also be stored"
+        " elsewhere. Items whose two drops add up to less than 0.01 nat are"
         " undefined, not 0."
     )
 
