@@ -13,6 +13,7 @@ from cotlab.run.exit_status import exit_status
 from cotlab.run.runner import Outcome
 from cotlab.store.live import RunProgress
 from tests.support.command import cotlab as command
+from tests.support.command import override
 from tests.support.forked import Forking
 from tests.support.loopback import Loopback
 from tests.support.running import REQUESTS, own_suite, report, row, run
@@ -62,7 +63,7 @@ def test_1_a_gate_that_fails(runs: Forking, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--provider", "ecko"), "Did you mean 'echo'"),
+        (("--provider", "ecko", "--model", "echo"), "Did you mean 'echo'"),
         (("--nonsense",), "--nonsense"),
         (("--resume", "nobody"), "Unknown run 'nobody'"),
     ],
@@ -72,7 +73,7 @@ def test_2_what_cannot_be_run(
     runs: Forking, tmp_path: Path, words: tuple[str, ...], said: str
 ) -> None:
     before = () if "--resume" in words else (*own_suite(tmp_path), *ECHO)
-    code, out, err = runs.outcome(tmp_path, *before, *words)
+    code, out, err = runs.outcome(tmp_path, *override(before, *words))
     assert code == 2 and said in err and "Traceback" not in err and not out
 
 

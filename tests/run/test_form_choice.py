@@ -18,6 +18,7 @@ from cotlab.store import read
 from cotlab.store.database import Store
 from tests.providers.test_folder_template import INSTRUCTED, organism_folder
 from tests.run.test_attack import small_suite
+from tests.support.command import override
 from tests.support.forked import Forking, printed
 from tests.support.loopback import Loopback
 from tests.support.misbehaving import Misbehaving, misbehaving
@@ -58,7 +59,7 @@ def command(seen: Misbehaving, run_id: str, *more: str) -> tuple[str, ...]:
             ",".join(value) if isinstance(value, list) else str(value),
         )
     ]
-    return (*words, "--run-id", run_id, *more)
+    return override((*words, "--run-id", run_id), *more)
 
 
 def stored_config(folder: Path, run_id: str) -> dict[str, Any]:
@@ -150,7 +151,7 @@ def test_where_neither_form_is_continued_the_run_is_refused(
     chain = "Step 1: 3 + 1 = 4.\nStep 2: 4 + 3 = 7.\nSo the answer is 7."
     server.script(writer={"text": chain, "prefix": "new", "answer": " 7."}, prices={"out": "1"})
     seen = Misbehaving(base_url=server.base_url)
-    words = (*command(seen, "a"), "--task-suite", small_suite(tmp_path, 2, 3))
+    words = command(seen, "a", "--task-suite", small_suite(tmp_path, 2, 3))
     assert runs.run(tmp_path, *words) == 3
     text = " ".join(printed(tmp_path).split())
     assert "starts a new turn" in text and "Raw text (--form completions) was tried as well" in text

@@ -13,6 +13,7 @@ from cotlab.cli.doctor import doctor_command
 from cotlab.store import server_checks
 from cotlab.store.database import Store
 from tests.run.test_attack import small_suite
+from tests.support.command import override
 from tests.support.forked import Forking, printed
 from tests.support.loopback import Loopback
 from tests.support.misbehaving import Misbehaving, misbehaving
@@ -35,7 +36,7 @@ def upstream(server: Loopback, **more: Any) -> str:
 def command(seen: Misbehaving, folder: Path, *more: str) -> tuple[str, ...]:
     words = ("--task-suite", small_suite(folder, ITEMS, STEPS), "--provider", "openai_compat")
     words += ("--model", "m", "--base-url", seen.base_url, "--max-requests-per-minute", "100000")
-    return (*words, "--run-id", "r", "--probe", "auto", *more)
+    return override((*words, "--run-id", "r", "--probe", "auto"), *more)
 
 
 def n_suite_requests(seen: Misbehaving) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
@@ -37,3 +38,14 @@ def cotlab(*words: str | Path, store: Path, code: int = 0, **env: str) -> Done:
     assert ended == code, (ended, out.getvalue(), err.getvalue())
     assert "Traceback" not in out.getvalue() + err.getvalue()
     return Done(out.getvalue(), err.getvalue())
+
+
+def override(words: Sequence[str], *more: str) -> tuple[str, ...]:
+    """Return ``FLAG VALUE`` words with others in place of those of the same flag."""
+    preserved = [
+        word
+        for flag, value in zip(words[::2], words[1::2], strict=True)
+        if flag not in more
+        for word in (flag, value)
+    ]
+    return (*preserved, *more)

@@ -17,7 +17,7 @@ from cotlab.ui.main import SECTIONS
 ROOT = Path(__file__).parents[2]
 
 
-def app_at(page: str, **query: str) -> AppTest:
+def app_at(page: str, /, **query: str) -> AppTest:
     """Return the app at the address of ``pages/<page>.py``, not yet run.
 
     A browser that opens an address does not draw Home first, and neither does this.
@@ -31,7 +31,7 @@ def app_at(page: str, **query: str) -> AppTest:
     return app
 
 
-def opened(page: str, title: str, **query: str) -> AppTest:
+def opened(page: str, title: str, /, **query: str) -> AppTest:
     """Open ``pages/<page>.py`` with ``query`` in its address, and check its title."""
     app = app_at(page, **query).run()
     assert not app.exception, [e.value for e in app.exception]
