@@ -144,8 +144,16 @@ def load_estimates(run_id: str, revision: int) -> pd.DataFrame:
 def mediation_scores(
     run_id: str, revision: int, metrics: tuple[str, ...] | None = None, item_id: str | None = None
 ) -> pd.DataFrame:
-    """Return scores of a mediation run, with a column for each facet name."""
-    return with_facets(selected_scores(run_id, revision, metrics, item_id))
+    """Return scores of a mediation run, with a column for each facet name.
+
+    Those of all items come without the column evidence, most of their bytes.
+    """
+    items = None if item_id is None else [item_id]
+    return with_facets(
+        read.select_scores(
+            store(), run_id, metrics=metrics, items=items, with_evidence=item_id is not None
+        )
+    )
 
 
 def mediation_estimates(run_id: str, revision: int) -> pd.DataFrame:

@@ -185,7 +185,9 @@ def _mediation_maker(
         setting = select_mediation_setting(view, choice)
         if setting is None:
             return missing_scorer_reason("mediation")
-        scores = mediation.with_facets(view.scores(*mediation.METRICS_BY_TABLE[table_name]))
+        scores = mediation.with_facets(
+            view.scores(*mediation.METRICS_BY_TABLE[table_name], with_evidence=False)
+        )
         means = mediation.with_facets(view.estimates)
         table = getattr(mediation, table_name)(scores, means, setting)
         if table_name == "indices":
