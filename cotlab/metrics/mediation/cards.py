@@ -135,7 +135,7 @@ SPANS_DEFINED = _item_card(
 NO_COT_EFFECT = _item_card(
     "no_cot_effect",
     "flag",
-    "1 if no defined span has CMI above 0, else 0",
+    "1 if no defined span has CMI above 0 (above 0.01 with control=total), else 0",
     "No span is defined.",
     "That the chain is ignored: a clamped ratio is 0 wherever the control drops as much.",
     flag=True,

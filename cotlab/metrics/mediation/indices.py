@@ -10,6 +10,8 @@ MIN_TOTAL_NATS = 1e-2
 """
 MIN_CMI = 0.05
 """Below this CMI an index that divides by it is undefined."""
+MAX_UNUSED_SHARE = 0.01
+"""Up to this share of the total effect a chain counts as without effect."""
 MAX_SENSITIVITY, MAX_DEVIATION = 0.15, 0.02
 """A boundary is robust where the sensitivity is at most the first, or the deviation at most the
 second."""
@@ -66,6 +68,14 @@ def cmi_reason(control: str, cot_drop: float, control_drop: float) -> str:
             f" {MIN_TOTAL_NATS:g}"
         )
     return no_signal_reason(cot_drop, control_drop)
+
+
+def has_no_effect(control: str, largest_cmi: float) -> bool:
+    """Return whether the largest CMI of an item's spans is that of a chain without effect.
+
+    It is 0, or up to ``MAX_UNUSED_SHARE`` against "total", where nothing clamps rounding errors.
+    """
+    return largest_cmi <= (MAX_UNUSED_SHARE if control == "total" else 0.0)
 
 
 def headline_reason(control: str, cot_drop: float | None, control_drop: float | None) -> str:

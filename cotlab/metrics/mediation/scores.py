@@ -21,6 +21,7 @@ from cotlab.metrics.mediation.indices import (
     apply_if_defined,
     cmi_against,
     cmi_reason,
+    has_no_effect,
     mass_lost,
     relative_cmi_loss,
     share_against,
@@ -295,7 +296,8 @@ class MediationScores(ItemScores):
         first_reason = next((reason for _, reason in cmi_by_span.values() if reason), "")
         is_unanswered = not first_reason and not values  # no span was answered at all
         no_span_reason = "" if is_unanswered else f"no span is defined: {first_reason}"
-        no_effect = float(max(values) == 0) if values else None
+        control = source_facet["control"]
+        no_effect = float(has_no_effect(control, max(values))) if values else None
         self.add_score(
             cards.CMI_OVER_SPANS,
             fmean(values) if values else None,

@@ -129,6 +129,7 @@ def test_against_the_total_cmi_is_the_dose(tmp_path: Path) -> None:
         cmi, dose = of_metric(table, "cmi")["value"], measured_dose(model)
         assert dose is not None
         assert cmi.notna().all() and cmi.mean() == pytest.approx(dose, abs=0.06), model
+        assert set(of_metric(table, "no_cot_effect")["value"]) == {float(model == "r0")}
         share = of_metric(table, "share")
         assert share["value"].isna().all() and share["reason"].str.contains("holds").all()
         assert set(of_metric(table, "control_coverage")["value"]) == {1.0}
