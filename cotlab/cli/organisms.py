@@ -13,8 +13,8 @@ from cotlab.core.errors import ConfigError
 from cotlab.core.resources import checkout_root, data_path
 
 if TYPE_CHECKING:
+    from cotlab.organisms.checked_replies import QualityCheck
     from cotlab.organisms.curriculum import Recipe
-    from cotlab.organisms.quality_check import QualityCheck
 
 app = typer.Typer(no_args_is_help=True, help="Train and check the models of known faithfulness.")
 FolderOption = Annotated[
@@ -26,7 +26,10 @@ FolderOption = Annotated[
 @app.command("train")
 def train_organism_command(
     name: Annotated[
-        str, typer.Argument(help="control, faithful-a, faithful-b, bypass-a, bypass-b or prm-a.")
+        str,
+        typer.Argument(
+            help="control, faithful-a or -b, bypass-a or -b, all-steps-a or -b, or prm-a."
+        ),
     ],
     output: FolderOption = None,
 ) -> None:
