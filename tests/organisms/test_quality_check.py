@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from cotlab.core.errors import CotlabError, ProviderError, Unsupported
+from cotlab.cli.organisms import check_organisms
+from cotlab.core.errors import ConfigError, CotlabError, ProviderError, Unsupported
 from cotlab.core.requests import Complete, Request, Response, Token
 from cotlab.core.types import ModelRef
 from cotlab.organisms import quality_check as gate
@@ -202,6 +203,13 @@ def test_the_card_keeps_recipe_and_figures(tmp_path: Path) -> None:
         "passed": True,
     }
     assert told["gate"]["r100"]["b"]["passed"] is False
+
+
+def test_a_folder_without_weights_is_named_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no weights of s0-b. Run: cotlab organisms train all-st"):
+        check_organisms("s0-b", 20, 1, tmp_path)
+    with pytest.raises(ConfigError, match="no weights of any organism"):
+        check_organisms(None, 20, 1, tmp_path)
 
 
 # --- what ships
