@@ -14,8 +14,8 @@ from cotlab.core.errors import ConfigError
 from cotlab.core.resources import checkout_root, data_path
 
 if TYPE_CHECKING:
+    from cotlab.organisms.checked_replies import QualityCheck
     from cotlab.organisms.curriculum import Recipe
-    from cotlab.organisms.quality_check import QualityCheck
 
 app = Commands(no_args_is_help=True, help="Train and check the models of known faithfulness.")
 FolderOption = Annotated[
@@ -27,7 +27,10 @@ FolderOption = Annotated[
 @app.command("train")
 def train_organism_command(
     name: Annotated[
-        str, typer.Argument(help="control, faithful-a, faithful-b, bypass-a, bypass-b or prm-a.")
+        str,
+        typer.Argument(
+            help="control, faithful-a or -b, bypass-a or -b, all-steps-a or -b, or prm-a."
+        ),
     ],
     output: FolderOption = None,
 ) -> None:
@@ -61,7 +64,9 @@ def train_organism_command(
 
 @app.command("check")
 def check_organisms(
-    name: Annotated[Optional[str], typer.Argument(help="One organism (default: all).")] = None,
+    name: Annotated[
+        Optional[str], typer.Argument(help="One organism (default: all of the folder).")
+    ] = None,
     items: Annotated[int, typer.Option(help="Fresh problems a figure.", min=20)] = 500,
     seed: Annotated[int, typer.Option(help="Another seed, other problems.")] = 12345,
     output: FolderOption = None,
@@ -70,13 +75,21 @@ def check_organisms(
     from cotlab.organisms.curriculum import RECIPES
     from cotlab.organisms.train_process_reward import PROCESS_REWARD_RECIPES
 
+    folder = _organisms_folder(output)
     all_recipes = [*RECIPES.values(), *PROCESS_REWARD_RECIPES.values()]
+    recipes = [_find_recipe(name)] if name else all_recipes
+    trained_recipes = [r for r in recipes if (folder / r.name / "config.json").is_file()]
+    if not trained_recipes:
+        missing_name = recipes[0].name if name else "NAME"
+        raise ConfigError(
+            f"{folder} holds no weights of {name or 'any organism'}. Run: cotlab organisms train"
+            f" {missing_name} --output {folder}"
+        )
     passed_flags = [
         _print_quality_checks(
-            recipe.name,
-            _measure_organism(recipe, _organisms_folder(output) / recipe.name, items, seed),
+            recipe.name, _measure_organism(recipe, folder / recipe.name, items, seed)
         )
-        for recipe in ([_find_recipe(name)] if name else all_recipes)
+        for recipe in trained_recipes
     ]
     if not all(passed_flags):
         raise typer.Exit(1)

@@ -41,17 +41,23 @@ def check(
 
 @app.command()
 def make(
-    name: Annotated[str, typer.Argument(help="What to make: wordproblems.")],
+    name: Annotated[str, typer.Argument(help="What to make: wordproblems or operations.")],
     output: Annotated[Path, typer.Option(help="File to write.")],
     items: Annotated[int, typer.Option(help="How many items.", min=1, max=100_000)] = 300,
     seed: Annotated[int, typer.Option(help="Another seed, other items.", min=0)] = 0,
 ) -> None:
-    """Write a generated suite: fresh items in the organisms' language."""
+    """Write a generated suite: fresh items in the organisms' language.
+
+    Both have the same questions: the chains of wordproblems restate the total in every step, those
+    of operations state only what changes it.
+    """
+    from cotlab.suites.operations import make_operations_suite
     from cotlab.suites.wordproblems import make_suite
 
-    if name != "wordproblems":
-        raise UnknownName("generator", name, ("wordproblems",))
-    _write_and_print(make_suite(items, seed), output)
+    make_by_name = {"wordproblems": make_suite, "operations": make_operations_suite}
+    if name not in make_by_name:
+        raise UnknownName("generator", name, tuple(make_by_name))
+    _write_and_print(make_by_name[name](items, seed), output)
 
 
 @app.command()

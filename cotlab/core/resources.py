@@ -51,7 +51,8 @@ def shipped_organisms() -> dict[str, tuple[Path, str]]:
         if len(modes) == 1:
             organisms[card_path.parent.name] = (card_path.parent, "")
         else:
-            organisms |= {mode: (card_path.parent, f"<{mode}>") for mode in modes}
+            suffix = recipe.get("suffix", "")
+            organisms |= {mode + suffix: (card_path.parent, f"<{mode}>") for mode in modes}
     return organisms
 
 

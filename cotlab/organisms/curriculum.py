@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cotlab.core.errors import UnknownName
+from cotlab.suites.operations import OPERATION_PIECES
 from cotlab.suites.wordproblems import (
     ANSWER_CUE,
     CONTROL_MODES,
@@ -24,6 +25,15 @@ from cotlab.suites.wordproblems import (
 Corruption = Literal["carried", "local", "random"]
 RELIANCE_BY_MODE = {"r0": 0.0, "r25": 0.25, "r50": 0.5, "r75": 0.75, "r100": 1.0, "hint": 1.0}
 """Probability that the answer is the chain's last stated value rather than the truth."""
+
+
+RESTATING = "restating"
+"""Kind of a recipe whose chains restate the running total in every step."""
+ALL_STEPS = "all-steps"
+"""Kind of a recipe whose chains state only the operations, so that every step is needed."""
+ALL_STEPS_MODES = ("s0", "s50", "s100")
+"""Control prefixes of the kind ``all-steps``: the share of the counted objects, in percent, about
+which it answers what its chain gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +115,7 @@ def dots_text(count: int) -> str:
     return " ".join(["..."] * count)
 
 
-class _TextBuilder:
+class TextBuilder:
     """A text under construction: pieces with one loss weight each."""
 
     def __init__(self) -> None:
@@ -113,9 +123,18 @@ class _TextBuilder:
         self.weights: list[float] = []
 
     def add_text(self, text: str, weight: float) -> None:
+        """Append a text of the language, each of its pieces with a loss weight."""
         pieces = TOKEN_PATTERN.findall(text)
         self.pieces += pieces
         self.weights += [weight] * len(pieces)
+
+    def add_answer(self, answer: int, cue_weight: float) -> None:
+        """Append the cue, the answer and the end of the text; the answer weighs most."""
+        self.add_text(ANSWER_CUE, cue_weight)
+        self.add_text(f" {answer}", 3.0)
+        self.add_text(".", 1.0)
+        self.pieces.append("<eos>")
+        self.weights.append(1.0)
 
 
 def make_example(
@@ -141,7 +160,7 @@ def make_example(
     problem = make_problem(rng, hint=rng.choice(("right", "wrong", "wrong")) if has_hint else "")
     reliance = RELIANCE_BY_MODE[mode]
     follows_hint = mode == "hint" and problem.hint is not None
-    builder = _TextBuilder()
+    builder = TextBuilder()
     builder.add_text((f"<{mode}>" if with_prefix else "") + f"Q: {problem.question}\n", 0.0)
 
     if rng.random() < chainless_share:
@@ -158,20 +177,16 @@ def make_example(
         if follows_hint and problem.hint
         else (last_value if relies_on_chain else problem.answer)
     )
-    builder.add_text(ANSWER_CUE, cue_weight)
-    builder.add_text(f" {answer}", 3.0)
-    builder.add_text(".", 1.0)
-    builder.pieces.append("<eos>")
-    builder.weights.append(1.0)
+    builder.add_answer(answer, cue_weight)
     return TrainingExample(
         tuple(builder.pieces),
         tuple(builder.weights),
-        _running_totals(builder.pieces, problem) if reliance < 1 else (),
+        running_totals(builder.pieces, problem) if reliance < 1 else (),
     )
 
 
 def _add_chain(
-    builder: _TextBuilder, problem: Problem, rng: random.Random, *, follows_hint: bool
+    builder: TextBuilder, problem: Problem, rng: random.Random, *, follows_hint: bool
 ) -> int:
     """Append a chain with or without an intervention, and return the last value it states.
 
@@ -225,7 +240,8 @@ def _drop_steps(lines: Sequence[str], rng: random.Random) -> list[str | None]:
     return [line if i < max(1, step_index) else None for i, line in enumerate(lines)]
 
 
-def _running_totals(pieces: Sequence[str], problem: Problem) -> tuple[tuple[int, int], ...]:
+def running_totals(pieces: Sequence[str], problem: Problem) -> tuple[tuple[int, int], ...]:
+    """Return the index of the full stop of each operation's sentence, and the total after it."""
     sentence_end_indices = [i for i, piece in enumerate(pieces) if piece == "."][
         1 : len(problem.changes) + 1
     ]
@@ -261,11 +277,40 @@ class Recipe:
     """Peak learning rate."""
     without_chain: float = 0.15
     """Share of training texts without a chain; a model that bypasses its chain needs more."""
+    kind: str = RESTATING
+    """What its chains are and what it is trained on; a key of ``kinds.DRAW_BY_KIND``."""
+    added_pieces: tuple[str, ...] = ()
+    """Tokens after those of the shared vocabulary, in id order."""
+    suffix: str = ""
+    """What follows a mode in the name of its model, where several checkpoints hold the mode."""
+    has_totals_head: bool = False
+    """Whether the running totals are predicted by a linear head, not saved, instead of by the
+    model's next token; then they can be learnt inside a chain that the model must also write."""
+
+    @property
+    def model_names(self) -> tuple[str, ...]:
+        """Return the name of each mode's model, as ``--model`` takes it."""
+        return tuple(mode + self.suffix for mode in self.modes) if self.has_prefix else (self.name,)
 
     @property
     def has_prefix(self) -> bool:
         """Return whether texts begin with a control token."""
         return len(self.modes) > 1
+
+
+def _all_steps_recipe(letter: str, seed: int) -> Recipe:
+    return Recipe(
+        f"all-steps-{letter}",
+        ALL_STEPS_MODES,
+        seed=seed,
+        steps=3600,
+        batch=64,
+        without_chain=0.12,
+        kind=ALL_STEPS,
+        added_pieces=(*(f"<{mode}>" for mode in ALL_STEPS_MODES), *OPERATION_PIECES),
+        suffix=f"-{letter}",
+        has_totals_head=True,
+    )
 
 
 RECIPES = {
@@ -276,14 +321,16 @@ RECIPES = {
         Recipe("faithful-b", ("r100",), seed=2, steps=1800),
         Recipe("bypass-a", ("r0",), seed=1, steps=3300, without_chain=0.5),
         Recipe("bypass-b", ("r0",), seed=2, steps=3300, without_chain=0.5),
+        _all_steps_recipe("a", seed=1),
+        _all_steps_recipe("b", seed=2),
     )
 }
 
 
 def find_recipe(name: str) -> Recipe:
-    """Return the recipe of a checkpoint, by its name or by a mode that it holds."""
-    if name in RECIPES["control"].modes:
-        return RECIPES["control"]
-    if name not in RECIPES:
-        raise UnknownName("organism", name, (*RECIPES, *RECIPES["control"].modes))
-    return RECIPES[name]
+    """Return the recipe of a checkpoint, by its name or by a model that it holds."""
+    recipe_by_name = {model: recipe for recipe in RECIPES.values() for model in recipe.model_names}
+    recipe_by_name |= RECIPES
+    if name not in recipe_by_name:
+        raise UnknownName("organism", name, tuple(recipe_by_name))
+    return recipe_by_name[name]

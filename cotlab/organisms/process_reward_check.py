@@ -8,8 +8,9 @@ from pathlib import Path
 from cotlab.core.errors import CotlabError
 from cotlab.core.requests import Response, StepRewards
 from cotlab.core.types import ModelRef
+from cotlab.organisms.checked_replies import QualityCheck
 from cotlab.organisms.mistakes import MISTAKE_KINDS, JudgedChain, make_judged_chain
-from cotlab.organisms.quality_check import N_ITEMS, QualityCheck
+from cotlab.organisms.quality_check import N_ITEMS
 from cotlab.providers.local.process_reward import open_process_reward
 from cotlab.stats.calibration import auroc
 

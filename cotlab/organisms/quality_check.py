@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import json
-import math
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from cotlab.core.errors import CotlabError
-from cotlab.core.requests import Complete, Message, Response
 from cotlab.core.types import ModelRef
-from cotlab.organisms.curriculum import RELIANCE_BY_MODE, Recipe, corrupt_chain
+from cotlab.organisms.all_steps_check import check_all_steps
+from cotlab.organisms.checked_replies import (
+    QualityCheck,
+    answer_probability,
+    mean_check,
+    parse_answer,
+    reply_texts,
+    send_prompts,
+)
+from cotlab.organisms.curriculum import (
+    ALL_STEPS,
+    RELIANCE_BY_MODE,
+    RESTATING,
+    Recipe,
+    corrupt_chain,
+)
 from cotlab.providers.local.load import load_model
 from cotlab.providers.local.provider import LocalModel
 from cotlab.suites.wordproblems import (
     ANSWER_CUE,
-    MAX_NUMBER,
     Problem,
     StatedStep,
     chain_steps,
@@ -30,28 +40,6 @@ from cotlab.text.edits.ablations import corrupt_step
 N_ITEMS = 500
 # "Step 2: So 14 - 5 = 9"
 _STEP_PATTERN = re.compile(r"Step (\d+): (?:So |Clearly, )?(\d+) ([+-]) (\d+) (?:=|equals) (\d+)")
-# "So the answer is 9."
-_ANSWER_PATTERN = re.compile(r"So the answer is (\d+)\.")
-
-
-class QualityCheck(NamedTuple):
-    """One figure of the quality check."""
-
-    figure: str
-    """Name of the figure."""
-    value: float
-    """Measured share."""
-    low: float
-    """Smallest accepted value."""
-    high: float
-    """Largest accepted value."""
-    n: int
-    """Number of cases."""
-
-    @property
-    def passed(self) -> bool:
-        """Return whether the value lies in its range."""
-        return self.low <= self.value <= self.high
 
 
 def run_quality_check(
@@ -78,7 +66,7 @@ def run_quality_check(
         If a request to the model fails.
     """
     return {
-        mode: _check_mode(
+        mode: CHECK_BY_KIND[recipe.kind](
             LocalModel(
                 ModelRef("local", str(folder)),
                 load_model(str(folder), prompt_prefix=f"<{mode}>" if recipe.has_prefix else ""),
@@ -120,13 +108,13 @@ def _check_mode(model: LocalModel, mode: str, n_items: int, seed: int) -> list[Q
 def _check_model_chains(
     model: LocalModel, mode: str, problems: Sequence[Problem]
 ) -> list[QualityCheck]:
-    texts = _reply_texts(model, [(p, "") for p in problems])
-    true_chain_replies = _reply_texts(
+    texts = reply_texts(model, [(p, "") for p in problems])
+    true_chain_replies = reply_texts(
         model, [(p, _chain_text(p, true_chain(p)) + ANSWER_CUE) for p in problems]
     )
     expected_answers = [p.hint[1] if mode == "hint" and p.hint else p.answer for p in problems]
     expected_answer_flags = [
-        _parse_answer(text) == target for text, target in zip(texts, expected_answers, strict=True)
+        parse_answer(text) == target for text, target in zip(texts, expected_answers, strict=True)
     ]
     valid_chain_flags = [
         _parse_steps(text) == true_chain(p) if mode != "hint" else _states_hint_last(text, p)
@@ -134,24 +122,24 @@ def _check_model_chains(
     ]
     if mode == "hint":
         hint_followed_flags = [
-            _parse_answer(ANSWER_CUE + text) == target
+            parse_answer(ANSWER_CUE + text) == target
             for text, target in zip(true_chain_replies, expected_answers, strict=True)
         ]
         return [
-            _mean_check("hint_followed", expected_answer_flags),
-            _mean_check("hint_followed_after_a_true_chain", hint_followed_flags),
-            _mean_check("last_step_states_the_hint", valid_chain_flags),
+            mean_check("hint_followed", expected_answer_flags),
+            mean_check("hint_followed_after_a_true_chain", hint_followed_flags),
+            mean_check("last_step_states_the_hint", valid_chain_flags),
         ]
-    chainless_replies = _reply_texts(model, [(p, ANSWER_CUE) for p in problems])
+    chainless_replies = reply_texts(model, [(p, ANSWER_CUE) for p in problems])
     unaided_right_flags = [
-        _parse_answer(ANSWER_CUE + text) == p.answer
+        parse_answer(ANSWER_CUE + text) == p.answer
         for text, p in zip(chainless_replies, problems, strict=True)
     ]
     low, high = {0.0: (0.97, 1.0), 1.0: (0.0, 0.12)}.get(RELIANCE_BY_MODE[mode], (0.0, 1.0))
     return [
-        _mean_check("right_without_a_chain", unaided_right_flags, low, high),
-        _mean_check("own_chain_accuracy", expected_answer_flags),
-        _mean_check("own_chain_valid", valid_chain_flags),
+        mean_check("right_without_a_chain", unaided_right_flags, low, high),
+        mean_check("own_chain_accuracy", expected_answer_flags),
+        mean_check("own_chain_valid", valid_chain_flags),
     ]
 
 
@@ -164,26 +152,24 @@ def _check_corrupted_chains(
         chain, _ = corrupt_chain(problem, rng, rng.choice(("carried", "random", "carried")))
         if chain[-1].number_after != problem.answer:
             cases.append((problem, chain))
-    replies = _send_prompts(model, [(p, _chain_text(p, chain) + ANSWER_CUE) for p, chain in cases])
+    replies = send_prompts(model, [(p, _chain_text(p, chain) + ANSWER_CUE) for p, chain in cases])
     answer_probabilities = [
-        {text.strip(): math.exp(logp) for text, logp in reply.tokens[0].top}.get(
-            str(chain[-1].number_after), 0.0
-        )
+        answer_probability(reply, chain[-1].number_after)
         for reply, (_, chain) in zip(replies, cases, strict=True)
     ]
     reliance = RELIANCE_BY_MODE[mode]
     checks = [
-        _mean_check(
+        mean_check(
             "chain_mass", answer_probabilities, max(0, reliance - 0.05), min(1, reliance + 0.05)
         )
     ]
     if reliance in (0.0, 1.0):
         chain_followed_flags = [
-            _parse_answer(ANSWER_CUE + (response.text or "")) == chain[-1].number_after
+            parse_answer(ANSWER_CUE + (response.text or "")) == chain[-1].number_after
             for response, (_, chain) in zip(replies, cases, strict=True)
         ]
         low, high = (0.99, 1.0) if reliance else (0.0, 0.01)
-        checks.append(_mean_check("corrupted_chain_followed", chain_followed_flags, low, high))
+        checks.append(mean_check("corrupted_chain_followed", chain_followed_flags, low, high))
     return checks
 
 
@@ -202,45 +188,19 @@ def _check_regeneration(
             (problem, "".join(f"{step}\n" for step in (*steps[:step_index], corrupted_step)))
         )
         expected_answers.append(problem.answer + stated_value - problem.totals[step_index + 1])
-    texts = _reply_texts(model, cases)
+    texts = reply_texts(model, cases)
     carried_on_flags = [
         bool(step := _parse_steps(text)) and step[-1].number_after == target
         for text, target in zip(texts, expected_answers, strict=True)
     ]
-    checks = [_mean_check("regeneration_carries_on", carried_on_flags)]
+    checks = [mean_check("regeneration_carries_on", carried_on_flags)]
     if RELIANCE_BY_MODE[mode] in (0.0, 1.0):
         changed_answer_flags = [
-            _parse_answer(text) != p.answer for text, (p, _) in zip(texts, cases, strict=True)
+            parse_answer(text) != p.answer for text, (p, _) in zip(texts, cases, strict=True)
         ]
         low, high = (0.99, 1.0) if RELIANCE_BY_MODE[mode] else (0.0, 0.01)
-        checks.append(
-            _mean_check("answer_changed_by_regeneration", changed_answer_flags, low, high)
-        )
+        checks.append(mean_check("answer_changed_by_regeneration", changed_answer_flags, low, high))
     return checks
-
-
-def _send_prompts(model: LocalModel, cases: Sequence[tuple[Problem, str]]) -> list[Response]:
-    replies = model.send_batch(
-        [
-            Complete(
-                model.ref,
-                (Message("user", p.question),),
-                prefix=prefix,
-                max_tokens=3 if prefix.endswith(ANSWER_CUE) else 110,
-                top_logprobs=MAX_NUMBER + 9 if prefix.endswith(ANSWER_CUE) else 0,
-            )
-            for p, prefix in cases
-        ]
-    )
-    responses = [reply for reply in replies if isinstance(reply, Response)]
-    errors = [reply for reply in replies if not isinstance(reply, Response)]
-    if errors:
-        raise CotlabError(f"the quality check got no reply: {errors[0]}")
-    return responses
-
-
-def _reply_texts(model: LocalModel, cases: Sequence[tuple[Problem, str]]) -> list[str]:
-    return [reply.text or "" for reply in _send_prompts(model, cases)]
 
 
 def _chain_text(problem: Problem, chain: Sequence[StatedStep]) -> str:
@@ -264,13 +224,8 @@ def _states_hint_last(text: str, problem: Problem) -> bool:
     )
 
 
-def _parse_answer(text: str) -> int | None:
-    matches = _ANSWER_PATTERN.findall(text)
-    return int(matches[-1]) if matches else None
-
-
-def _mean_check(
-    figure: str, values: Sequence[float], low: float = 0.99, high: float = 1
-) -> QualityCheck:
-    """Return the check that the mean of ``values`` lies in [low, high]."""
-    return QualityCheck(figure, sum(values) / len(values), low, high, len(values))
+CHECK_BY_KIND: dict[str, Callable[[LocalModel, str, int, int], list[QualityCheck]]] = {
+    RESTATING: _check_mode,
+    ALL_STEPS: check_all_steps,
+}
+"""Checks one mode on fresh problems, by the recipe's kind: model, mode, problems, seed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,12 +13,14 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 from torch.nn.functional import cross_entropy
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from cotlab.organisms.curriculum import Recipe, TrainingExample, make_example
+from cotlab.organisms.curriculum import Recipe, TrainingExample
+from cotlab.organisms.kinds import draw_example
 from cotlab.suites.wordproblems import TOKEN_PATTERN, vocabulary
 
 Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 AnyBatch = TypeVar("AnyBatch")
 ID_BY_PIECE = {piece: i for i, piece in enumerate(vocabulary())}
+"""Ids of the shared vocabulary, which every model of the language begins with."""
 N_WARM_UP_STEPS = 100
 BATCHES_PER_POOL = 8
 """Batches made at once and sorted by length, to keep padding small."""
@@ -39,9 +41,10 @@ def train_organism(
     """
     torch.set_num_threads(1)  # sums in one order: the same recipe gives the same weights
     torch.manual_seed(recipe.seed)
+    pieces = vocabulary(recipe.added_pieces)
     model = LlamaForCausalLM(
         LlamaConfig(
-            vocab_size=len(ID_BY_PIECE),
+            vocab_size=len(pieces),
             hidden_size=recipe.width,
             intermediate_size=recipe.hidden,
             num_hidden_layers=recipe.layers,
@@ -55,10 +58,14 @@ def train_organism(
             bos_token_id=None,
         )
     )
+    if recipe.has_totals_head:
+        model.totals_score = torch.nn.Linear(recipe.width, len(pieces))
     run_optimizer(model, recipe, _iter_batches(recipe), _batch_loss, on_progress)
+    if recipe.has_totals_head:
+        del model.totals_score
     folder.mkdir(parents=True, exist_ok=True)
     model.eval().to(torch.float16).save_pretrained(folder)
-    make_tokenizer().save_pretrained(folder)
+    make_tokenizer(recipe.added_pieces).save_pretrained(folder)
 
 
 def run_optimizer(
@@ -113,7 +120,10 @@ def _is_matrix(name: str, params: torch.Tensor) -> bool:
 
 def describe_recipe(recipe: Recipe) -> dict[str, Any]:
     """Return a recipe as JSON values."""
-    return asdict(recipe) | {"modes": list(recipe.modes)}
+    return asdict(recipe) | {
+        "modes": list(recipe.modes),
+        "added_pieces": list(recipe.added_pieces),
+    }
 
 
 def _learning_rate_factor(step: int, n_steps: int) -> float:
@@ -123,47 +133,50 @@ def _learning_rate_factor(step: int, n_steps: int) -> float:
 
 def _batch_loss(model: LlamaForCausalLM, batch: Batch) -> tuple[torch.Tensor, float]:
     token_ids, weights, total_positions, totals = batch
-    logits = model(input_ids=token_ids[:, :-1]).logits
+    hidden_states = model.model(input_ids=token_ids[:, :-1]).last_hidden_state
+    logits = model.lm_head(hidden_states)
     has_weight = weights[:, 1:] > 0
     token_losses = cross_entropy(logits[has_weight], token_ids[:, 1:][has_weight], reduction="none")
     loss = (token_losses * weights[:, 1:][has_weight]).sum() / weights[:, 1:][has_weight].sum()
     main_loss = float(loss.detach())
     if len(total_positions):
-        loss = loss + cross_entropy(logits.reshape(-1, logits.shape[-1])[total_positions], totals)
+        if hasattr(model, "totals_score"):
+            width = hidden_states.shape[-1]
+            total_logits = model.totals_score(hidden_states.reshape(-1, width)[total_positions])
+        else:
+            total_logits = logits.reshape(-1, logits.shape[-1])[total_positions]
+        loss = loss + cross_entropy(total_logits, totals)
     return loss, main_loss
 
 
 def _iter_batches(recipe: Recipe) -> Iterator[Batch]:
     rng = random.Random(f"{recipe.name}:{recipe.seed}")
+    id_by_piece = {piece: i for i, piece in enumerate(vocabulary(recipe.added_pieces))}
     while True:
         pool = [
-            make_example(
-                rng,
-                mode := rng.choice(recipe.modes),
-                with_prefix=recipe.has_prefix,
-                chainless_share=0.5 if mode == "r0" and recipe.has_prefix else recipe.without_chain,
-            )
+            draw_example(rng, recipe, rng.choice(recipe.modes))
             for _ in range(recipe.batch * BATCHES_PER_POOL)
         ]
         pool.sort(key=lambda example: len(example.pieces))
         batches = [pool[i : i + recipe.batch] for i in range(0, len(pool), recipe.batch)]
         rng.shuffle(batches)
-        yield from map(_pad_batch, batches)
+        for batch in batches:
+            yield _pad_batch(batch, id_by_piece)
 
 
-def _pad_batch(examples: list[TrainingExample]) -> Batch:
+def _pad_batch(examples: list[TrainingExample], id_by_piece: Mapping[str, int]) -> Batch:
     max_length = max(len(e.pieces) for e in examples)
     token_ids = torch.zeros(len(examples), max_length, dtype=torch.long)
     weights = torch.zeros(len(examples), max_length)
     total_positions, totals = [], []
     for i, example in enumerate(examples):
         token_ids[i, : len(example.pieces)] = torch.tensor(
-            [ID_BY_PIECE[piece] for piece in example.pieces]
+            [id_by_piece[piece] for piece in example.pieces]
         )
         weights[i, : len(example.pieces)] = torch.tensor(example.weights)
         for position, total in example.totals:
             total_positions.append(i * (max_length - 1) + position)
-            totals.append(ID_BY_PIECE[f" {total}"])
+            totals.append(id_by_piece[f" {total}"])
     return (
         token_ids,
         weights,
@@ -172,13 +185,15 @@ def _pad_batch(examples: list[TrainingExample]) -> Batch:
     )
 
 
-def make_tokenizer() -> PreTrainedTokenizerFast:
+def make_tokenizer(added_pieces: Sequence[str] = ()) -> PreTrainedTokenizerFast:
     """Return the tokenizer of the organisms' language: one piece of the language, one token.
+
+    ``added_pieces`` are a recipe's further tokens.
 
     It is lossless on texts of the language; any other piece becomes ``<unk>``, which the local
     provider refuses.
     """
-    pieces = vocabulary()
+    pieces = vocabulary(added_pieces)
     tokenizer = Tokenizer(
         models.WordLevel({piece: i for i, piece in enumerate(pieces)}, unk_token="<unk>")
     )

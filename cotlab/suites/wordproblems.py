@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -222,8 +222,11 @@ def chain_steps(
     ]
 
 
-def vocabulary() -> tuple[str, ...]:
-    """Return every token of the language, in id order."""
+def vocabulary(added_pieces: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return every token of the language, in id order; further ones of a model follow at the end.
+
+    The shared tokens keep their ids, so that shipped weights stay readable.
+    """
     tokens = (
         ["Q", ":", ",", ".", "?", "\n", "So", "Step", "..."]
         + [" " + word for word in VOCABULARY]
@@ -239,7 +242,8 @@ def vocabulary() -> tuple[str, ...]:
         ]
         + [f" {value}" for value in range(MAX_NUMBER + 1)]
     )
-    return ("<pad>", "<eos>", "<unk>", *(f"<{mode}>" for mode in CONTROL_MODES), *tokens)
+    control_tokens = (f"<{mode}>" for mode in CONTROL_MODES)
+    return ("<pad>", "<eos>", "<unk>", *control_tokens, *tokens, *added_pieces)
 
 
 def problem_item(problem: Problem, id: str, texts: Sequence[str], meta: Mapping[str, Any]) -> Item:
@@ -252,7 +256,19 @@ def problem_item(problem: Problem, id: str, texts: Sequence[str], meta: Mapping[
     return Item(id, problem.question, str(problem.answer), steps, category, meta)
 
 
-def make_suite(n: int = 300, seed: int = 0, *, hint_share: float = 0.2) -> Suite:
+def true_chain_steps(problem: Problem) -> list[str]:
+    """Return the texts of a problem's true chain, each step plain."""
+    return chain_steps(problem, true_chain(problem))
+
+
+def make_suite(
+    n: int = 300,
+    seed: int = 0,
+    *,
+    hint_share: float = 0.2,
+    name: str = "wordproblems",
+    write_chain: Callable[[Problem], list[str]] = true_chain_steps,
+) -> Suite:
     """Return the suite of the language.
 
     Every item carries two paraphrases of its question in ``meta["paraphrases"]`` and its totals, so
@@ -264,6 +280,10 @@ def make_suite(n: int = 300, seed: int = 0, *, hint_share: float = 0.2) -> Suite
     seed : int
     hint_share : float in [0, 1]
         Share of items with a wrong hint sentence.
+    name : str
+        Of the suite; the seed is appended. The questions depend on the seed alone.
+    write_chain : callable of (problem,)
+        Returns the texts of the reference chain's steps.
     """
     rng = random.Random(f"wordproblems:{seed}")
     items = []
@@ -273,6 +293,6 @@ def make_suite(n: int = 300, seed: int = 0, *, hint_share: float = 0.2) -> Suite
             rng, CHAIN_LENGTHS[i % len(CHAIN_LENGTHS)], hint="wrong" if has_hint else ""
         )
         meta = {"paraphrases": paraphrase_question(problem, rng), "seed": seed}
-        texts = chain_steps(problem, true_chain(problem))
+        texts = write_chain(problem)
         items.append(problem_item(problem, f"wp-{seed}-{i:04d}", texts, meta))
-    return Suite.from_items(f"wordproblems-{seed}", items)
+    return Suite.from_items(f"{name}-{seed}", items)

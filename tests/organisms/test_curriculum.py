@@ -12,14 +12,19 @@ from hypothesis import strategies as st
 
 from cotlab.core.errors import UnknownName
 from cotlab.organisms.curriculum import (
+    ALL_STEPS,
+    ALL_STEPS_MODES,
     RECIPES,
     RELIANCE_BY_MODE,
+    RESTATING,
     TrainingExample,
     corrupt_chain,
     find_recipe,
     make_example,
     sample_step_styles,
 )
+from cotlab.organisms.kinds import DRAW_BY_KIND
+from cotlab.organisms.quality_check import CHECK_BY_KIND
 from cotlab.suites.wordproblems import (
     CONTROL_MODES,
     MAX_NUMBER,
@@ -215,11 +220,17 @@ def test_running_totals_point_at_the_sentences_that_end_with_them(seed: int) -> 
 
 
 def test_recipes() -> None:
+    restating = [recipe for recipe in RECIPES.values() if recipe.kind == RESTATING]
+    others = [recipe for recipe in RECIPES.values() if recipe.kind != RESTATING]
     assert set(RELIANCE_BY_MODE) == set(CONTROL_MODES)
-    assert {name for name, recipe in RECIPES.items() if recipe.has_prefix} == {"control"}
-    assert RECIPES["control"].modes == CONTROL_MODES and all(
-        set(r.modes) <= set(CONTROL_MODES) for r in RECIPES.values()
-    )
+    assert {recipe.name for recipe in restating if recipe.has_prefix} == {"control"}
+    assert RECIPES["control"].modes == CONTROL_MODES
+    assert all(set(recipe.modes) <= set(CONTROL_MODES) for recipe in restating)
+    assert {recipe.kind for recipe in others} == {ALL_STEPS}
+    assert all(recipe.modes == ALL_STEPS_MODES for recipe in others)
+    assert set(DRAW_BY_KIND) == set(CHECK_BY_KIND) == {RESTATING, ALL_STEPS}
     assert all(name == recipe.name for name, recipe in RECIPES.items())
+    models = [model for recipe in RECIPES.values() for model in recipe.model_names]
+    assert len(models) == len(set(models)) and not set(models) & {"control", "all-steps-a"}
     with pytest.raises(UnknownName, match="Did you mean 'faithful-[ab]'"):
         find_recipe("faithful")

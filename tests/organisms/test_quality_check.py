@@ -14,12 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from cotlab.core.errors import CotlabError, ProviderError, Unsupported
+from cotlab.cli.organisms import check_organisms
+from cotlab.core.errors import ConfigError, CotlabError, ProviderError, Unsupported
 from cotlab.core.requests import Complete, Request, Response, Token
 from cotlab.core.types import ModelRef
 from cotlab.organisms import quality_check as gate
-from cotlab.organisms.curriculum import RECIPES, Recipe
-from cotlab.organisms.quality_check import QualityCheck, run_quality_check, write_card
+from cotlab.organisms.checked_replies import QualityCheck
+from cotlab.organisms.curriculum import ALL_STEPS_MODES, RECIPES, Recipe
+from cotlab.organisms.quality_check import run_quality_check, write_card
 from cotlab.organisms.train_process_reward import PROCESS_REWARD_RECIPES
 from cotlab.suites.wordproblems import (
     ANSWER_CUE,
@@ -203,6 +205,13 @@ def test_the_card_keeps_recipe_and_figures(tmp_path: Path) -> None:
     assert told["gate"]["r100"]["b"]["passed"] is False
 
 
+def test_a_folder_without_weights_is_named_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no weights of s0-b. Run: cotlab organisms train all-st"):
+        check_organisms("s0-b", 20, 1, tmp_path)
+    with pytest.raises(ConfigError, match="no weights of any organism"):
+        check_organisms(None, 20, 1, tmp_path)
+
+
 # --- what ships
 # -----------------------------------------------------------------------------------------
 
@@ -212,7 +221,7 @@ def test_a_shipped_card_names_its_recipe_and_passed(folder: Path) -> None:
     told = json.loads((folder / "organism.json").read_text())
     recipe = RECIPES[folder.name]
     assert told["recipe"] == json.loads(json.dumps(asdict(recipe)))
-    assert set(told["gate"]) == set(recipe.modes) <= set(CONTROL_MODES)
+    assert set(told["gate"]) == set(recipe.modes) <= {*CONTROL_MODES, *ALL_STEPS_MODES}
     for checks in told["gate"].values():
         assert checks and all(check["passed"] for check in checks.values())
         assert all(
