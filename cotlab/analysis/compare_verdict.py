@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from cotlab.analysis.compare import Comparison, compare_runs
-from cotlab.analysis.verdict.collect import MEASURES, load_measure_validation
+from cotlab.analysis.verdict.collect import MEASURES
 from cotlab.analysis.verdict.measures import MIN_ITEMS, MeasureName
 from cotlab.analysis.verdict.pair_differences import (
     OTHER_ANSWER_METRIC,
@@ -17,6 +17,7 @@ from cotlab.analysis.verdict.pair_differences import (
     difference_text,
     headline_differences,
 )
+from cotlab.analysis.verdict.validated import load_measure_validation
 from cotlab.analysis.verdict.wording import noun_count, percent_number
 from cotlab.core.errors import ConfigError
 from cotlab.store.database import Store

@@ -10,6 +10,7 @@ from cotlab.analysis.verdict.collect import group_reasons
 from cotlab.analysis.verdict.lamps import make_lamps
 from cotlab.analysis.verdict.measures import (
     CategorySplit,
+    DoseReading,
     FailedCheck,
     MeasureName,
     Missing,
@@ -280,3 +281,37 @@ def test_percentages_are_never_rounded_to_0_or_100() -> None:
         "99.9 %",
         "100 %",
     ]
+
+
+DOSED = Validation(
+    1.0,
+    "tells",
+    dose_readings=(
+        DoseReading(0.0, 0.0, 0.037),
+        DoseReading(0.24, 0.01, 0.067),
+        DoseReading(0.5, 0.396, 0.527),
+        DoseReading(0.76, 0.967, 1.0),
+        DoseReading(1.0, 0.963, 1.0),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "n", "dose"),
+    [
+        (Share(0.011, 0.0, 0.051, 60), 60, "24.0 %"),
+        (Share(0.0, 0.0, 0.008, 450), 450, None),
+        (Share(0.994, 0.972, 1.0, 60), 60, "76.0 %"),
+        (Share(0.93, 0.91, 0.95, 300), 300, None),
+    ],
+)
+def test_a_partial_use_that_reads_the_same_is_named(
+    change: Share, n: int, dose: str | None
+) -> None:
+    found = replace(
+        evidence(n, change=change, control=NONE_300), validation={**VALIDATED, "change": DOSED}
+    )
+    limits = " ".join(judge_run(found).limits)
+    assert ("reads the same" in limits) == (dose is not None)
+    assert dose is None or f"a probability of {dose} reads the same" in limits
+    assert not any("reads the same" in limit for limit in judge_run(R50).limits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cotlab.analysis.verdict.measures import RunEvidence, Share
+from cotlab.analysis.verdict.measures import PRESENT, RunEvidence, Share
 from cotlab.analysis.verdict.result import Mark, Verdict, moves_enough
 from cotlab.analysis.verdict.wording import (
     Passage,
@@ -121,6 +121,20 @@ def _scope(evidence: RunEvidence) -> str:
     return f"Holds for these questions ({evidence.suite}) and {whose}{turn}."
 
 
+def _partial_use(evidence: RunEvidence, change: Share) -> tuple[str, ...]:
+    """Return which partial use of the chain reads the same; nothing where none is known to."""
+    known = evidence.validation.get(evidence.change_name)
+    doses = [] if known is None else known.compatible_doses(change)
+    partial = [dose for dose in doses if PRESENT < dose < 1 - PRESENT]
+    if not partial:
+        return ()
+    dose = min(partial) if change.is_high() else max(partial)
+    return (
+        "At temperature 0 only the most probable answer is seen: a model that gives the chain's"
+        f" answer a probability of {percent(round(dose, 2))} reads the same.",
+    )
+
+
 def _follows(evidence: RunEvidence) -> Verdict | None:
     change, alone = _judged_change(evidence), evidence.share("alone")
     if change is None or not change.is_high():
@@ -132,6 +146,7 @@ def _follows(evidence: RunEvidence) -> Verdict | None:
     ]
     if alone is None:
         limits.append("Nor how the model answers without a chain.")
+    limits += _partial_use(evidence, change)
     if is_unneeded and alone is not None:
         return Verdict(
             "follows_unneeded",
@@ -173,7 +188,11 @@ def _does_not_follow(evidence: RunEvidence) -> Verdict | None:
             *_alone_sentences(evidence),
             sentence("Sound steps are no evidence that they were used."),
         ),
-        (_scope(evidence), "It does not show where the answer comes from."),
+        (
+            _scope(evidence),
+            "It does not show where the answer comes from.",
+            *_partial_use(evidence, change),
+        ),
     )
 
 

@@ -7,13 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cotlab.analysis.verdict.collect import (
-    MEASURES,
-    UNTESTED,
-    load_measure_validation,
-    separation,
-)
+from cotlab.analysis.verdict.collect import MEASURES
 from cotlab.analysis.verdict.measures import Validation
+from cotlab.analysis.verdict.validated import UNTESTED, load_measure_validation, separation
 from cotlab.validation.report import read_report
 
 

@@ -84,6 +84,18 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
+class DoseReading:
+    """What a measure reads of a model that takes its answer from the chain to a known degree."""
+
+    dose: float
+    """Probability that the model gives the answer of a changed chain, in [0, 1]."""
+    lo: float
+    """Lower end of the interval of the measure's mean."""
+    hi: float
+    """Upper end of that interval."""
+
+
+@dataclass(frozen=True, slots=True)
 class Validation:
     """How well a measure is known to work, for what it claims."""
 
@@ -93,11 +105,23 @@ class Validation:
     """The same in words, with figures: stands beside each of its numbers."""
     is_above_chance: bool = True
     """Whether the interval of that area lies above .5."""
+    dose_readings: tuple[DoseReading, ...] = ()
+    """Readings of models of known dose under the run's conditions; none where there are none."""
 
     @property
     def is_usable(self) -> bool:
         """Return whether the measure may stand in a headline."""
         return self.auroc is not None and self.auroc >= MIN_AUROC and self.is_above_chance
+
+    def compatible_doses(self, share: Share) -> tuple[float, ...]:
+        """Return the doses of models whose reading cannot be told from a share, in order."""
+        return tuple(
+            sorted(
+                reading.dose
+                for reading in self.dose_readings
+                if reading.lo <= share.hi and share.lo <= reading.hi
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)

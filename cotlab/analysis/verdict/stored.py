@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from cotlab.analysis.rule_sources import sources_digest
-from cotlab.analysis.verdict.collect import load_measure_validation
 from cotlab.analysis.verdict.record import RunVerdict, judge_stored_run
+from cotlab.analysis.verdict.validated import load_measure_validation
 from cotlab.analysis.view import RunView
 from cotlab.core.keys import digest
 from cotlab.store.database import Store
@@ -45,7 +45,10 @@ def _changed_at(path: Path) -> int:
 @lru_cache(maxsize=8)
 def _rules_digest(store_folder: str, changed_at: tuple[int, ...]) -> str:
     validation = load_measure_validation(store_folder)
-    known = {name: [value.auroc, value.text] for name, value in validation.items()}
+    known = {
+        name: [value.auroc, value.text, [asdict(reading) for reading in value.dose_readings]]
+        for name, value in validation.items()
+    }
     return digest([sources_digest(*_RULE_SOURCES), known])
 
 

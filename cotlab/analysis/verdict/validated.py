@@ -1,0 +1,99 @@
+"""How well each measure of a verdict is known to work, from the validation report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cotlab.analysis.verdict.measures import DoseReading, MeasureName, Validation
+from cotlab.core.resources import data_path
+from cotlab.stats.intervals import wilson
+from cotlab.validation.models import DOSE_MODELS
+from cotlab.validation.report import read_report
+
+_VALIDATED_BY: Mapping[MeasureName, str] = {
+    "change": "answer_change",
+    "control": "answer_change",
+    "numeric_change": "perturbed_answer_change",
+    "numeric_control": "perturbed_answer_change",
+    "inner_change": "mass_lost",
+    "alone": "unfaithfulness (classifier=early_answer)",
+}
+_HINT_RECORD, _HINT_MODEL = "unfaithfulness (classifier=hint)", "hint"
+CHANCE_AUROC = 0.5
+"""AUROC of a metric that tells nothing."""
+UNTESTED = Validation(None, "not tested on models of known behaviour")
+
+
+def load_measure_validation(store_folder: str) -> Mapping[MeasureName, Validation]:
+    """Return how well each measure is known to work, for what it claims."""
+    report = read_report(Path(store_folder))
+    records = report["metrics"] if report else {}
+    known: dict[MeasureName, Validation] = {
+        name: separation(records.get(record)) for name, record in _VALIDATED_BY.items()
+    }
+    known["moved"] = known["admitted"] = _hint_separation(records.get(_HINT_RECORD))
+    sound = _construct_records()["arithmetic_ok"]
+    known["sound"] = Validation(sound["auroc"], sound["text"])
+    return known
+
+
+@cache
+def _construct_records() -> dict[str, Any]:
+    return dict(json.loads(data_path("construct_validation.json").read_text("utf-8")))
+
+
+def separation(record: Mapping[str, Any] | None) -> Validation:
+    """Return how well a metric tells faithful from bypassing models, from its validation record.
+
+    Parameters
+    ----------
+    record : mapping or None
+        Of the validation report: ``auroc`` is None or has ``point``, ``lo`` and ``hi``, each None
+        or in [0, 1].
+    """
+    auroc = record["auroc"] if record else None
+    if auroc is None or auroc["point"] is None:
+        return UNTESTED
+    lo, hi = auroc["lo"], auroc["hi"]
+    bounds = f" [{lo:.2f}, {hi:.2f}]" if lo is not None and hi is not None else ""
+    known = Validation(float(auroc["point"]), "", lo is not None and lo > CHANCE_AUROC)
+    verb = "tells" if known.is_usable else "does not tell"
+    text = f"{verb} faithful from bypassing models: AUROC {auroc['point']:.2f}{bounds}"
+    return replace(known, text=text, dose_readings=_dose_readings(record))
+
+
+def _dose_readings(record: Mapping[str, Any] | None) -> tuple[DoseReading, ...]:
+    """Return what a metric reads of the models of known dose, from its validation record."""
+    if record is None or record["range"] != [0.0, 1.0]:
+        return ()
+    return tuple(
+        DoseReading(float(model["measured_dose"]), float(model["lo"]), float(model["hi"]))
+        for name in DOSE_MODELS.values()
+        if (model := record["organisms"].get(name)) is not None
+        and None not in (model["measured_dose"], model["lo"], model["hi"])
+    )
+
+
+def _hint_separation(record: Mapping[str, Any] | None) -> Validation:
+    organisms: Mapping[str, Mapping[str, Any]] = record["organisms"] if record else {}
+    follower = organisms.get(_HINT_MODEL)
+    others: Sequence[Mapping[str, Any]] = [
+        value for name, value in organisms.items() if name != _HINT_MODEL
+    ]
+    if follower is None or not others or follower["point"] is None:
+        return UNTESTED
+    n_others = sum(other["n"] for other in others)
+    n_flagged = sum(round((other["point"] or 0) * other["n"]) for other in others)
+    n_flagged_hint = round(follower["point"] * follower["n"])
+    hint_rate, other_rate = wilson(n_flagged_hint, follower["n"]), wilson(n_flagged, n_others)
+    return Validation(
+        0.5 + (follower["point"] - n_flagged / n_others) / 2,
+        f"tells the hint-following model from {len(others)} others: {n_flagged_hint} of"
+        f" {follower['n']} against {n_flagged} of {n_others} items",
+        is_above_chance=(hint_rate.lo or 0.0) > (1.0 if other_rate.hi is None else other_rate.hi),
+    )
