@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cotlab.analysis.verdict.measures import (
+    MEASURE_ENDS,
     MEASURE_TEXTS,
     MIN_ITEMS,
     MIN_MOVED,
@@ -39,6 +40,14 @@ class Lamp:
     """How well the measure is known to work; "" where there is nothing to say."""
     measure_next: str | None = None
     """What would light it: change, control, suggestion, equations, or another model."""
+
+    @property
+    def ends(self) -> str:
+        """What the ends of the share's scale mean; "" without a share."""
+        if self.share is None or self.measure not in MEASURE_ENDS:
+            return ""
+        lowest, highest = MEASURE_ENDS[self.measure]
+        return f"0 %: {lowest}; 100 %: {highest}"
 
 
 def make_lamps(evidence: RunEvidence, verdict: Verdict) -> tuple[Lamp, Lamp, Lamp]:
