@@ -44,9 +44,10 @@ class Lamp:
     @property
     def ends(self) -> str:
         """What the ends of the share's scale mean; "" without a share."""
-        if self.share is None or self.measure not in MEASURE_ENDS:
+        ends = None if self.measure is None else MEASURE_ENDS.get(self.measure)
+        if self.share is None or ends is None:
             return ""
-        lowest, highest = MEASURE_ENDS[self.measure]
+        lowest, highest = ends
         return f"0 %: {lowest}; 100 %: {highest}"
 
 
