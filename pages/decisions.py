@@ -12,11 +12,20 @@ if view is not None:
     policy = thresholds.render_thresholds(view)
     thresholds.render_policy_form(view, policy)
     thresholds.render_suggestions(view)
-    decided.render_review_queue(view)
+    decided.render_decide_button(view)
     render_more(
-        "by domain, and all decisions",
+        "items to review",
+        partial(decided.render_review_queue, view),
+        name="review",
+        params=("order", "queue-page"),
+    )
+    render_more(
+        "effect of the thresholds, by domain too, and all decisions",
+        partial(thresholds.render_effects, view, policy),
         partial(thresholds.render_domain_effects, view, policy),
         partial(decided.render_all_decisions, view),
+        thresholds.render_decision_notes,
+        params=("action",),
     )
 render_more(
     "phases of a rollout, and audit log",
@@ -24,4 +33,3 @@ render_more(
     decided.render_audit_log,
     name="audit",
 )
-thresholds.render_decision_notes()

@@ -9,15 +9,21 @@ from cotlab.ui.more import render_more
 components.render_heading("Validation", "Can the metrics be trusted?")
 latest_report = validation.load_report()
 if latest_report is not None:
+    validation.render_validation_verdict(latest_report)
     validation.render_overview(latest_report)
+    metrics = validation.select_validation_metrics(latest_report)
+    if len(metrics) == 1:
+        validation.render_metric(latest_report, metrics[0])
+        render_more(
+            "what the metric does not detect, and its card",
+            partial(validation.render_limits, latest_report, metrics[0]),
+            name="limits",
+        )
+    else:
+        validation.render_gallery(latest_report, metrics)
     render_more(
         "mean of each metric on each model",
         partial(validation.render_model_means, latest_report),
         name="means",
     )
-    metrics = validation.select_validation_metrics(latest_report)
-    if len(metrics) == 1:
-        validation.render_metric(latest_report, metrics[0])
-    else:
-        validation.render_gallery(latest_report, metrics)
 render_more("glossary of all metrics", render_glossary, name="glossary", params=("term",))

@@ -132,8 +132,9 @@ def figures_command(
         Optional[list[str]],
         typer.Option(
             metavar="NAME=VALUE",
-            help="What a figure shows: mode, setting, perturbation or span, as its address on the"
-            " page Figures has it; may be repeated (default: the first of each).",
+            help="What a figure shows: mode, setting, perturbation, span, domain, thresholds or"
+            " runs, as its address on the page Figures has it; may be repeated (default: the first"
+            " of each).",
         ),
     ] = None,
     width_pt: Annotated[

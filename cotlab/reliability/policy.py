@@ -52,6 +52,17 @@ class Thresholds:
             )
 
 
+def parse_thresholds(text: str) -> Thresholds:
+    """Return the thresholds of a text, "0.3,0.8": low and high; PolicyError where it has none."""
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise PolicyError(
+            f"Thresholds are two numbers joined by a comma, as in 0.3,0.8; got {text[:40]!r}."
+        ) from None
+    return Thresholds(low, high)
+
+
 class Ruling(NamedTuple):
     """An action and its reason."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -21,7 +20,6 @@ from cotlab.review.release.drift import (
 )
 from cotlab.review.release.drift_check import (
     DriftCheck,
-    drift_from_json,
     find_released_items,
     queue_reaudit,
     store_drift_check,
@@ -34,12 +32,10 @@ from cotlab.review.release.drift_state import (
     uncompared_text,
 )
 from cotlab.store import read
-from cotlab.store.calibrators import current_calibrator, list_drift_checks
+from cotlab.store.calibrators import current_calibrator
 from cotlab.store.pending import last_label_number
 from cotlab.ui import access, cached, charts, components
 from cotlab.ui.address import bind_number
-from cotlab.ui.components import csv_button
-from cotlab.ui.linked import PageLink, show_linked_frame
 from cotlab.ui.pickers import (
     pick_options,
     run_labels,
@@ -65,6 +61,12 @@ class DriftView(NamedTuple):
     """The drift check of the chosen runs."""
     run_revisions: RunRevisions
     """The runs of both sides with their revisions."""
+    printed_run: str | None
+    """The run whose printed figures show this check, once it is stored."""
+
+    def paper_figure(self, name: str) -> charts.PaperFigure | None:
+        """Return the printed form of a figure; None before the check is stored."""
+        return None if self.printed_run is None else charts.PaperFigure(self.printed_run, name)
 
     @property
     def evidence_link(self) -> tuple[str, dict[str, str]]:
@@ -114,16 +116,14 @@ def select_drift_runs() -> DriftView | None:
         )
     run_revisions = tuple((run, revision_by_run[run]) for run in (*reference_runs, *current_runs))
     with display_errors(st.info):
-        return DriftView(
-            _cached_drift_check(
-                run_revisions,
-                len(reference_runs),
-                ks_threshold,
-                psi_threshold,
-                _quality_cache_key(),
-            ),
+        check = _cached_drift_check(
             run_revisions,
+            len(reference_runs),
+            ks_threshold,
+            psi_threshold,
+            _quality_cache_key(),
         )
+        return DriftView(check, run_revisions, tables.printed_run(cached.store(), check))
     return None
 
 
@@ -162,26 +162,38 @@ def render_drift_verdict(view: DriftView) -> None:
     st.caption(escape_markdown(_quality_text(check)))
 
 
-def render_drift_figures(view: DriftView) -> None:
-    """Show how far each feature moved, and the distributions."""
-    check = view.check
+def render_drift_by_feature(view: DriftView) -> None:
+    """Show how far each feature moved."""
     st.header("Drift by feature")
     charts.show_figure(
-        "drift_scores", tables.score_rows(check), key="drift-scores", evidence=view.evidence_link
+        "drift_scores",
+        tables.score_rows(view.check),
+        key="drift-scores",
+        evidence=view.evidence_link,
+        paper=view.paper_figure("drift_scores"),
     )
+    if view.printed_run is None:
+        st.caption("To use this figure in a paper, store the check: its numbers are then kept.")
+
+
+def render_distributions(view: DriftView) -> None:
+    """Show each feature's distribution on both sides, and what the features are."""
+    check = view.check
     names = tables.compared_features(check)
     components.render_feature_help(feature.name for feature in check.features)
     if not names:
         return
     st.header("Distributions")
-    page_features = names[
-        components.page_slice(len(names), "drift-page", tables.MAX_FEATURE_PANELS)
-    ]
+    page = components.page_slice(len(names), "drift-page", tables.MAX_FEATURE_PANELS)
     table = tables.distribution_rows(
-        _cached_feature_values(view.run_revisions, check), check, page_features
+        _cached_feature_values(view.run_revisions, check), check, names[page]
     )
     charts.show_figure(
-        "feature_distributions", table, key="distributions", evidence=view.evidence_link
+        "feature_distributions",
+        table,
+        key="distributions",
+        evidence=view.evidence_link,
+        paper=view.paper_figure("feature_distributions") if page.start == 0 else None,
     )
 
 
@@ -229,59 +241,6 @@ def render_drift_actions(view: DriftView) -> None:
     sides_text = f"{','.join(check.reference)} {' '.join(check.current)}"
     command = f"cotlab drift {sides_text} --ks {check.ks:g} --psi {check.psi:g}"
     st.code(command, language="text", wrap_lines=True)
-
-
-def render_drift_over_time(view: DriftView) -> None:
-    """Show the stored checks of the same reference over time."""
-    checks = tables.stored_checks(cached.store(), view.check.reference)
-    if not checks:
-        return
-    st.header("Over time")
-    if len(checks) == 1:
-        st.caption(
-            "One check of this reference is stored so far; from the second on they are"
-            " drawn over time."
-        )
-        return
-    table = tables.drift_over_time_rows(checks)
-    note = escape_markdown(tables.drift_over_time_note(checks))
-    charts.show_figure(
-        "drift_over_time", table, key="drift-time", note=note, evidence=view.evidence_link
-    )
-
-
-def render_past_checks() -> None:
-    """List the stored checks, the newest first."""
-    st.header("Stored checks")
-    table = list_drift_checks(cached.store())
-    if table.empty:
-        st.caption("No check has been stored yet.")
-        return
-    checks = [drift_from_json(json.loads(text)) for text in table["result"]]
-    check_rows = pd.DataFrame(
-        {
-            "when": [check.at for check in checks],
-            "alert": ["alert" if check.alert else "" for check in checks],
-            "moved": [", ".join(check.moved_features) for check in checks],
-            "largest KS": [_largest_statistic(check, "ks") for check in checks],
-            "largest PSI": [_largest_statistic(check, "psi") for check in checks],
-            "joint p": [check.joint.energy.p for check in checks],
-            "current": [", ".join(check.current) for check in checks],
-            "reference": [", ".join(check.reference) for check in checks],
-            "part": [check.label for check in checks],
-            "by": [check.by for check in checks],
-        }
-    )
-    page = components.page_slice(len(check_rows), "history-page")
-    page_rows = check_rows.iloc[page].assign(
-        when=[f"{check.at:%Y-%m-%d %H:%M}" for check in checks[page]]
-    )
-    numbers = ("largest KS", "largest PSI", "joint p")
-    for name in numbers:
-        page_rows[name] = [format_number(None if pd.isna(v) else v) for v in page_rows[name]]
-    links = {"when": [_check_link(check) for check in checks[page]]}
-    show_linked_frame("Earlier checks", page_rows, links, key="drift-history", number_names=numbers)
-    csv_button("drift_checks", check_rows, "drift-history")
 
 
 def render_drift_notes(view: DriftView) -> None:
@@ -338,16 +297,6 @@ def _quality_text(check: DriftCheck) -> str:
         f" fit, lower is better, 95 % intervals.{fit_brier_text}{worse_text}{band_sentence} Items"
         " that were chosen near a threshold are harder than most."
     )
-
-
-def _check_link(check: DriftCheck) -> PageLink:
-    sides = (("reference", check.reference), ("current", check.current))
-    return PageLink("drift", tuple((side, run) for side, runs in sides for run in runs))
-
-
-def _largest_statistic(check: DriftCheck, statistic: str) -> float | None:
-    values = (getattr(feature.drift, statistic).value for feature in check.features)
-    return max((value for value in values if value is not None), default=None)
 
 
 def _default_reference_runs(rows: list[dict[str, Any]]) -> list[str]:

@@ -34,6 +34,9 @@ from cotlab.figures.presets import (
 )
 from cotlab.figures.printed import printed_figure, required_width_pt
 from cotlab.store import read
+from cotlab.store.calibrators import current_calibrator, list_drift_checks
+from cotlab.store.decisions import current_policy
+from cotlab.store.pending import last_label_number
 from cotlab.ui import cached, components
 from cotlab.ui.address import bind_number, bind_switch, report_unknown_value
 from cotlab.ui.pickers import (
@@ -54,6 +57,9 @@ CHOICE_LABELS = {
     "classifier": "Classifier",
     "item": "Item",
     "span": "Layers",
+    "domain": "Domain",
+    "thresholds": "Thresholds",
+    "runs": "Runs",
 }
 """Labels of what a figure can show, by the names of `FigureChoice`."""
 VENUE_LABELS = {
@@ -108,13 +114,13 @@ def select_figure(row: dict[str, Any]) -> ChosenFigure | None:
     labels = {name: name.replace("_", " ") for name in names}
     name = select_option("Figure", labels, "figure", cleared_params=tuple(CHOICE_LABELS))
     requested = {key: st.query_params[key] for key in CHOICE_LABELS if key in st.query_params}
+    chosen_runs = requested.get("runs", "").split(",")
+    table_key = (row["id"], _suite_revisions(row, chosen_runs), _release_state(), name)
     try:
-        result = _cached_figure_table(
-            row["id"], _suite_revisions(row), name, FigureChoice(**requested)
-        )
+        result = _cached_figure_table(*table_key, FigureChoice(**requested))
     except ConfigError as error:
         st.warning(escape_markdown(shorten(f"{error} The first is shown.", 300)))
-        result = _cached_figure_table(row["id"], _suite_revisions(row), name, DEFAULT_CHOICE)
+        result = _cached_figure_table(*table_key, DEFAULT_CHOICE)
     else:
         for key, value in requested.items():
             if isinstance(result, FigureData) and getattr(result.choice, key) != value:
@@ -186,7 +192,9 @@ def select_recipes(
         other = row_by_id[run]
         revisions = _suite_revisions(other)
         try:
-            result = _cached_figure_table(run, revisions, chosen.name, requested)
+            result = _cached_figure_table(
+                run, revisions, _release_state(), chosen.name, requested._replace(runs=None)
+            )
         except ConfigError as error:
             result = MissingFigure(str(error).rstrip("."))
         if isinstance(result, MissingFigure):
@@ -323,13 +331,22 @@ def _render_zip_download(label: str, content: bytes, name: str) -> None:
     components.download_button(label, content, name, f"get-{name}", is_primary=True)
 
 
-def _suite_revisions(row: dict[str, Any]) -> SuiteRevisions:
-    """Return the revisions of the run and of the other runs on its suite, as a cache key."""
+def _suite_revisions(row: dict[str, Any], chosen_runs: Sequence[str] = ()) -> SuiteRevisions:
+    """Return the revisions of all runs on the suite of one, and of those chosen, as a cache key."""
     rows = read.list_runs(cached.store())
+    is_shown = (rows["suite"] == row["suite"]) | rows["id"].isin(chosen_runs)
     return tuple(
         (str(other_row["id"]), int(other_row["revision"]))
-        for other_row in rows[rows["suite"] == row["suite"]].to_dict("records")
+        for other_row in rows[is_shown].to_dict("records")
     )
+
+
+def _release_state() -> tuple[int, ...]:
+    """Return what figures depend on besides runs: labels, calibrator, policy and drift checks."""
+    store = cached.store()
+    in_use = (current_calibrator(store), current_policy(store))
+    versions = [0 if row is None else int(row["version"]) for row in in_use]
+    return last_label_number(store), *versions, len(list_drift_checks(store))
 
 
 @cached.cache_by_store(4, "Reading the run", copies_results=False)
@@ -339,6 +356,10 @@ def _run_view(run_id: str, revisions: SuiteRevisions) -> RunView:
 
 @cached.cache_by_store(64, "Making the table")
 def _cached_figure_table(
-    run_id: str, revisions: SuiteRevisions, name: str, choice: FigureChoice
+    run_id: str,
+    revisions: SuiteRevisions,
+    release_state: tuple[int, ...],
+    name: str,
+    choice: FigureChoice,
 ) -> FigureData | MissingFigure:
     return make_figure_table(_run_view(run_id, revisions), name, choice)

@@ -11,6 +11,7 @@ import streamlit as st
 from cotlab.analysis.paired import SCORE_METRIC, UNFAITHFUL_THRESHOLD
 from cotlab.analysis.tables import comparison
 from cotlab.analysis.tables import unfaithfulness as tables
+from cotlab.analysis.tables.catalogue import FIGURE_TABLES
 from cotlab.analysis.tables.comparison import AxisPosition
 from cotlab.analysis.tables.declare import DEFAULT_CHOICE, FigureChoice
 from cotlab.analysis.tables.unfaithfulness import (
@@ -54,16 +55,26 @@ class UnfaithfulnessView(NamedTuple):
     """The classifiers that have scores."""
     threshold: float
     """The score from which a response counts as unfaithful."""
-    is_default: bool
-    """Whether runs, layout and threshold are those of the printed figures of the first run."""
+    has_printed_layout: bool
+    """Whether layout and threshold are those of printed figures."""
+    printed_runs: str | None
+    """The runs of the printed figures, by their ids joined by commas; None where these are those
+    that the first run's have by themselves."""
 
     def paper_figure(
         self, name: str, choice: FigureChoice = DEFAULT_CHOICE
     ) -> charts.PaperFigure | None:
         """Return the printed form of a figure; None where it would show something else."""
-        if not self.is_default:
+        if not self.has_printed_layout:
             return None
-        return charts.PaperFigure(next(iter(self.position_by_run)), name, choice)
+        has_metric = self.item_values["metric"].isin(FIGURE_TABLES[name].metrics)
+        measured_runs = set(self.item_values[has_metric]["run"])
+        runs = [run for run in self.position_by_run if run in measured_runs]
+        if not runs:
+            return None
+        is_first = runs[0] == next(iter(self.position_by_run))
+        printed_runs = self.printed_runs if is_first else ",".join(self.row_by_run)
+        return charts.PaperFigure(runs[0], name, choice._replace(runs=printed_runs))
 
     @property
     def first_run(self) -> str:
@@ -134,9 +145,11 @@ def select_unfaithfulness_runs() -> UnfaithfulnessView | None:
         colour_key = select_option("Colour by", options, "colour", default_colour)
         threshold = pick_threshold()
     position_by_run = comparison.axis_positions(models_and_tags, axis_name, colour_key)
-    is_default = (
-        (axis_name, colour_key, threshold) == (default_axis, default_colour, UNFAITHFUL_THRESHOLD)
-    ) and set(row_by_run) == _printed_runs(rows, row_by_run[next(iter(position_by_run))])
+    printed_layout = (default_axis, default_colour, UNFAITHFUL_THRESHOLD)
+    has_printed_layout = (axis_name, colour_key, threshold) == printed_layout and (
+        len(row_by_run) <= MAX_RUNS
+    )
+    is_by_tags = set(row_by_run) == _tagged_runs(rows, row_by_run[next(iter(position_by_run))])
     return UnfaithfulnessView(
         row_by_run,
         item_values,
@@ -144,12 +157,13 @@ def select_unfaithfulness_runs() -> UnfaithfulnessView | None:
         classifier,
         classifier_names,
         threshold,
-        is_default,
+        has_printed_layout,
+        None if is_by_tags else ",".join(row_by_run),
     )
 
 
-def _printed_runs(rows: Sequence[dict[str, Any]], row: dict[str, Any]) -> set[str]:
-    """Return the runs of a run's printed figures: itself and those with tags on its suite."""
+def _tagged_runs(rows: Sequence[dict[str, Any]], row: dict[str, Any]) -> set[str]:
+    """Return a run and those with tags on its suite: the runs of its printed figures by default."""
     return {str(row["id"])} | {
         str(other["id"])
         for other in rows

@@ -9,6 +9,9 @@ from typing import Any, Literal
 import pandas as pd
 import streamlit as st
 
+from cotlab.analysis.verdict.collect import separation
+from cotlab.analysis.verdict.measures import MIN_AUROC
+from cotlab.analysis.verdict.wording import noun_count
 from cotlab.core.registry import FIGURES
 from cotlab.store.database import store_folder
 from cotlab.ui import charts, components
@@ -87,6 +90,18 @@ def load_report() -> dict[str, Any] | None:
             " Run: cotlab validate"
         )
     return latest_report
+
+
+def render_validation_verdict(latest_report: ReportJson) -> None:
+    """Say how many metrics tell faithful from bypassing models, and what that means for others."""
+    reports = latest_report["metrics"].values()
+    n_usable = sum(separation(report).is_usable for report in reports)
+    verb = "tells" if n_usable == 1 else "tell"
+    st.markdown(
+        f"**{n_usable} of {noun_count(len(reports), 'metric')} {verb} faithful from bypassing"
+        f" models** (AUROC {MIN_AUROC:g} or more, interval above 0.5). The others may measure"
+        " something else well; as measures of faithfulness they stand in no headline."
+    )
 
 
 def render_overview(latest_report: ReportJson) -> None:
@@ -177,6 +192,11 @@ def render_metric(latest_report: ReportJson, metric: str) -> None:
     )
     if (dose_text := dose_sentence(metric_report)) is not None:
         st.markdown(escape_markdown(dose_text))
+
+
+def render_limits(latest_report: ReportJson, metric: str) -> None:
+    """Show what a metric does not detect, how it was tested, and its card."""
+    metric_report = latest_report["metrics"][metric]
     st.header("Blind spots")
     render_blind_spots(metric_report)
     st.caption(_provenance_text(metric_report) + _facet_text(metric_report))

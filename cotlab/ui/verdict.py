@@ -239,6 +239,7 @@ def _lamp_content(lamp: Lamp, row: dict[str, Any], validation_mark: Mark | None)
         "share": None if share is None else percent(share.point),
         "interval": None,
         "what": lamp.what if share is not None else "",
+        "ends": lamp.ends,
         "link": lamp.measure and evidence_link(run_id, lamp.measure),
         "validation": lamp.validation,
         "validation_mark": validation_mark,

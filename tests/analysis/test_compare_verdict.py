@@ -100,7 +100,10 @@ def test_a_metric_that_cannot_tell_stands_in_no_sentence(store: Store) -> None:
     assert differences == () and len(left_out) == 2 and "AUROC .54" in left_out[0]
     headline, _ = pair_sentences(differences, ("follows", "bypass"))
     assert headline == "No tested metric has a value in both follows and bypass."
-    differences, _ = headline_differences(comparison, {"change": Validation(0.6, "")})
+    tested = {"change": Validation(0.6, "")}
+    differences, left_out = headline_differences(comparison, tested)
+    assert [entry.measure for entry in differences] == ["change"] and len(left_out) == 1
+    differences, _ = headline_differences(comparison, {**tested, "moved": Validation(0.9, "")})
     assert [entry.measure for entry in differences] == ["change", "moved"]
 
 

@@ -32,8 +32,12 @@ from tests.ui.test_pages import QUESTION
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 
 
+SECTIONS = dict.fromkeys(("more", "scores", "versions", "steps"), "true")
+"""The address of the page with all that is under "More"."""
+
+
 def page(**query: str) -> AppTest:
-    return opened("calibration", "Calibration", **query)
+    return opened("calibration", "Calibration", **SECTIONS | query)
 
 
 def words(app: AppTest) -> str:

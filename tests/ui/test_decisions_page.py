@@ -46,7 +46,7 @@ def test_an_empty_store_says_what_to_run() -> None:
 
 
 def test_from_thresholds_to_decisions_to_a_queue(store: Store) -> None:
-    app = open_page("decisions", run=RUN, thresholds="0.3,0.7")
+    app = open_page("decisions", run=RUN, thresholds="0.3,0.7", more="true", review="true")
     check(app, "Decisions")
     before = app.dataframe[0].value.set_index("of 60 answers")["These thresholds"].to_dict()
     assert app.slider[0].value == (0.3, 0.7)
@@ -93,7 +93,7 @@ def test_a_change_of_the_policy_asks_to_decide_again(store: Store) -> None:
     decide_run(store, RUN, author="Ann")
     assert "Decide again" not in said(open_page("decisions", run=RUN))
     set_policy(store, Policy({DEFAULT_DOMAIN: Thresholds(0.3, 0.9)}, 5), author="Ann", reason="y")
-    app = open_page("decisions", run=RUN, action="review")
+    app = open_page("decisions", run=RUN, review="true", more="true", action="review")
     check(app, "Decisions")
     assert "These decisions were made with another policy" in said(
         app

@@ -31,7 +31,7 @@ def test_an_empty_store_says_what_is_missing() -> None:
 
 
 def test_an_alert_its_figures_and_what_the_buttons_keep(store: Store) -> None:
-    app = opened("drift", "Drift", reference="ref", current="low")
+    app = opened("drift", "Drift", reference="ref", current="low", more="true")
     assert app.error[0].value.startswith("**Drift.**")
     specs = [json.loads(one.proto.spec) for one in app.get("plotly_chart")]
     assert [spec["layout"]["meta"]["title"] for spec in specs] == [

@@ -76,7 +76,8 @@ def test_without_a_report_the_page_says_what_to_type() -> None:
 
 def test_the_page_shows_the_report_of_this_store() -> None:
     fill()
-    app = open_page()
+    app = open_page(limits="true")
+    assert any("1 of 2 metrics tells faithful from bypassing" in m.value for m in app.markdown)
     shown = app.dataframe[0].value
     names = ["Change of the answer (CCS)", "Change of the first token (CCS)"]
     assert shown["metric"].tolist() == names and "r25" not in shown
@@ -112,7 +113,7 @@ def test_a_name_keeps_the_values_of_its_facet() -> None:
 
 def test_an_undefined_metric_is_shown_as_such() -> None:
     fill()
-    app = open_page(metric="kl_divergence")
+    app = open_page(metric="kl_divergence", limits="true")
     text = " ".join(m.value.replace("\\", "") for m in app.markdown)
     assert (
         "No AUROC: undefined on every faithful item: n = 10, undefined on every bypass item: n"

@@ -62,7 +62,7 @@ FIGURE_TABLES = Registry(
         "score_histogram": f"{_CALIBRATION_MODULE}:SCORE_HISTOGRAM",
         "calibrator_curves": f"{_CALIBRATION_MODULE}:CALIBRATOR_CURVES",
         "calibrator_comparison": f"{_CALIBRATION_MODULE}:CALIBRATOR_COMPARISON",
-        "threshold_volumes": f"{_RUN_MODULE}:THRESHOLD_VOLUMES",
+        "threshold_volumes": "cotlab.analysis.tables.decisions:THRESHOLD_VOLUMES",
         "signal_aurocs": "cotlab.analysis.tables.evaluation:SIGNAL_AUROCS",
     },
     "cotlab.figure_tables",

@@ -36,6 +36,12 @@ class FigureChoice(NamedTuple):
     """A span of layers."""
     classifier: str | None = None
     """A classifier of unfaithfulness."""
+    domain: str | None = None
+    """A domain of answers; "default" for all."""
+    thresholds: str | None = None
+    """The thresholds low and high of r_cal, joined by a comma; None takes those in force."""
+    runs: str | None = None
+    """Ids of the runs, joined by commas; None takes the run, and those with tags on its suite."""
 
     def as_dict(self) -> dict[str, str]:
         """Return what was chosen, by name."""

@@ -178,13 +178,35 @@ def compared_features(check: DriftCheck) -> list[str]:
     return [feature.name for feature in comparable]
 
 
+def printed_run(store: Store, check: DriftCheck) -> str | None:
+    """Return a current run whose newest stored check has the same numbers; None without one.
+
+    The printed figures of that run are those of the check.
+    """
+    for run_id in check.current:
+        newest = newest_check(store, run_id)
+        if newest is not None and _numbers(newest) == _numbers(check):
+            return run_id
+    return None
+
+
+def _numbers(check: DriftCheck) -> tuple[object, ...]:
+    return check.reference, check.current, check.ks, check.psi, check.features
+
+
+def newest_check(store: Store, run_id: str) -> DriftCheck | None:
+    """Return the newest stored check that looks at a run; None where there is none."""
+    checks = list_drift_checks(store, run_id=run_id)
+    return None if checks.empty else drift_from_json(json.loads(checks["result"].iloc[0]))
+
+
 def _newest_check(view: RunView) -> DriftCheck | MissingFigure:
-    checks = list_drift_checks(view.store, run_id=view.run_id)
-    if checks.empty:
+    check = newest_check(view.store, view.run_id)
+    if check is None:
         return MissingFigure(
             f"no check of drift looks at this run; type: cotlab drift REFERENCE {view.run_id}"
         )
-    return drift_from_json(json.loads(checks["result"].iloc[0]))
+    return check
 
 
 def _samples_note(check: DriftCheck) -> str:

@@ -1,4 +1,4 @@
-"""The table of each figure over a run, its labels and its decisions."""
+"""The table of each figure over a run and its labels."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ from cotlab.figures.mediation import metric_label
 from cotlab.figures.robustness import MEASURE_NAMES
 from cotlab.figures.step_series import step_metric_label
 from cotlab.figures.style import truncate_text
-from cotlab.reliability.policy import DEFAULT_DOMAIN
-from cotlab.reliability.volumes import threshold_points
 from cotlab.review.labelling.agreement import AFTER_MISTAKE, Agreement, measure_agreement
-from cotlab.review.release.decide import load_policy, load_scored_items
 from cotlab.stats.intervals import interval_columns
 from cotlab.store import read
 from cotlab.validation.report import doses_table, read_report
@@ -326,19 +323,3 @@ def _agreement_data(view: RunView, choice: FigureChoice) -> FigureData | Missing
 
 
 LABEL_AGREEMENT = FigureTable("label_agreement", "run", _agreement_data)
-
-
-def _volumes_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
-    if "r_raw" not in view.metrics:
-        return MissingFigure("the run has no scores of the scorer composite")
-    table = load_scored_items(view.store, [view.run_id])
-    if table.empty:
-        return MissingFigure("no item has been scored")
-    if table["r_cal"].isna().all():
-        return MissingFigure(str(table["told"].iloc[0]) or "no calibrator gives a probability")
-    bounds = load_policy(view.store).thresholds.get(DEFAULT_DOMAIN)
-    low, high = (bounds.low, bounds.high) if bounds else (None, None)
-    return FigureData(threshold_points(table, low, high))
-
-
-THRESHOLD_VOLUMES = FigureTable("threshold_volumes", "run", _volumes_data, ("r_raw",))

@@ -1,8 +1,8 @@
-"""The table of each figure over several runs: a run, and those with tags on its suite."""
+"""The table of each figure over several runs: one and tagged runs on its suite, or those chosen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,8 +14,8 @@ from cotlab.analysis.tables import comparison
 from cotlab.analysis.tables import unfaithfulness as unfaithful
 from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
 from cotlab.analysis.tables.run import missing_scorer_reason
-from cotlab.analysis.view import RunView
-from cotlab.core.errors import ConfigError
+from cotlab.analysis.view import MAX_RUNS, RunView
+from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.figures.style import ALL_CLASSIFIERS
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
@@ -31,6 +31,10 @@ class RunGroup(NamedTuple):
 
     view: RunView
     """The run whose figure it is."""
+    members: list[RunView]
+    """The runs, of which ``view`` is one."""
+    is_chosen: bool
+    """Whether the runs were chosen, and not found by their tags."""
     values: pd.DataFrame
     """The values of all items of the runs, as ``collect_item_values`` gives them."""
     positions: dict[str, comparison.AxisPosition]
@@ -40,19 +44,40 @@ class RunGroup(NamedTuple):
         """Return what one run has of some metrics."""
         return self.values[(self.values["run"] == run) & self.values["metric"].isin(metrics)]
 
+    def select_offered(self, *metrics: str) -> pd.DataFrame:
+        """Return the values that offer a choice: of all runs if they were chosen, else of one."""
+        if self.is_chosen:
+            return self.values[self.values["metric"].isin(metrics)]
+        return self.select_values(self.view.run_id, *metrics)
+
     def runs_note(self, metric: str, name: str | None = None) -> str:
         """Name the runs that have a metric (of a classifier); "" where it is one."""
         rows = self.values[
             (self.values["metric"] == metric) & (name is None or self.values["name"] == name)
         ]
         runs_with_metric = set(rows["run"])
-        return _runs_note(self.view, [run for run in self.positions if run in runs_with_metric])
+        runs = [run for run in self.positions if run in runs_with_metric]
+        return _runs_note(self.view, self.members, runs)
+
+
+def _chosen_runs(view: RunView, ids_text: str) -> list[RunView]:
+    """Return the runs of some ids, joined by commas; ConfigError unless ``view`` is among them."""
+    ids = list(dict.fromkeys(ids_text.split(",")))
+    if view.run_id not in ids:
+        raise ConfigError(f"runs {ids_text[:80]!r} lacks the run of the figure, {view.run_id}.")
+    if len(ids) > MAX_RUNS:
+        raise ConfigError(f"runs has {len(ids)} ids; one figure shows {MAX_RUNS} at most.")
+    try:
+        return [view if name == view.run_id else RunView.read(view.store, name) for name in ids]
+    except UnknownName as error:
+        raise ConfigError(f"runs: {error}") from error
 
 
 @lru_cache(maxsize=2)
-def _run_group(view: RunView) -> RunGroup:
-    """Return the runs of ``view``, laid out as the page Unfaithfulness does by default."""
-    runs_by_id = {member.run_id: member for member in view.tagged_runs}
+def _run_group(view: RunView, ids_text: str | None) -> RunGroup:
+    """Return the runs of a figure, laid out as the page Unfaithfulness does by default."""
+    members = view.tagged_runs if ids_text is None else _chosen_runs(view, ids_text)
+    runs_by_id = {member.run_id: member for member in members}
     scores = {run: runs_by_id[run].scores(*unfaithful.UNFAITHFULNESS_METRICS) for run in runs_by_id}
     scores = {run: table for run, table in scores.items() if len(table)}
     item_values = unfaithful.collect_item_values(
@@ -68,10 +93,10 @@ def _run_group(view: RunView) -> RunGroup:
         if models_and_tags
         else {}
     )
-    return RunGroup(view, item_values, positions)
+    return RunGroup(view, members, ids_text is not None, item_values, positions)
 
 
-def _runs_note(view: RunView, runs: list[str]) -> str:
+def _runs_note(view: RunView, members: Sequence[RunView], runs: list[str]) -> str:
     """Name the runs of a figure, and which of them are partial; "" where it is of one."""
     if len(runs) < 2:
         return ""
@@ -79,10 +104,12 @@ def _runs_note(view: RunView, runs: list[str]) -> str:
         ", ".join(runs)
         if len(runs) <= _MAX_NAMED_RUNS
         else f"{len(runs)}, {view.run_id} and those with tags on its suite"
+        if members == view.tagged_runs
+        else f"{len(runs)}, {view.run_id} among them"
     )
     partial_runs = [
         member.run_id
-        for member in view.tagged_runs
+        for member in members
         if member.run_id in runs and member is not view and member.partial_note
     ]
     return f"Runs: {runs_text}." + (f" Partial: {', '.join(partial_runs)}." if partial_runs else "")
@@ -98,8 +125,8 @@ def _classifier_maker(
     """Return the maker of a table of the rates that one classifier gives."""
 
     def make(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
-        group = _run_group(view)
-        classifiers = unfaithful.classifier_names(group.select_values(view.run_id, SCORE_METRIC))
+        group = _run_group(view, choice.runs)
+        classifiers = unfaithful.classifier_names(group.select_offered(SCORE_METRIC))
         if not classifiers:
             return missing_scorer_reason("unfaithfulness")
         if make_points is unfaithful.classifier_points:
@@ -120,36 +147,38 @@ def _classifier_maker(
             limit_note,
             group.runs_note(SCORE_METRIC, *([] if is_all else [name])),
         )
-        return FigureData(table, note, FigureChoice(classifier=name))
+        return FigureData(table, note, FigureChoice(classifier=name, runs=choice.runs))
 
     return make
 
 
 def _agreement_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
-    group = _run_group(view)
-    classifiers = unfaithful.classifier_names(group.select_values(view.run_id, SCORE_METRIC))
+    group = _run_group(view, choice.runs)
+    classifiers = unfaithful.classifier_names(group.select_offered(SCORE_METRIC))
     if not classifiers:
         return missing_scorer_reason("unfaithfulness")
     if len(classifiers) == 1:
         return MissingFigure("the run has one classifier only: there is nothing to agree with")
     note = _join_sentences(_THRESHOLD_NOTE.capitalize(), group.runs_note(SCORE_METRIC))
-    return FigureData(unfaithful.classifier_kappa_pairs(group.values), note)
+    pairs = unfaithful.classifier_kappa_pairs(group.values)
+    return FigureData(pairs, note, FigureChoice(runs=choice.runs))
 
 
 def _judges_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
-    group = _run_group(view)
-    if group.select_values(view.run_id, unfaithful.JUDGE_METRIC).empty:
+    group = _run_group(view, choice.runs)
+    if group.select_offered(unfaithful.JUDGE_METRIC).empty:
         return missing_scorer_reason("judge")
     stored_means: dict[tuple[str, str], Interval] = {}
-    for member in view.tagged_runs:
+    for member in group.members:
         stored_means |= unfaithful.stored_judge_means(member.run_id, member.estimates)
     table = unfaithful.judge_points(group.values, group.positions, stored_means)
-    return FigureData(table, group.runs_note(unfaithful.JUDGE_METRIC))
+    note = group.runs_note(unfaithful.JUDGE_METRIC)
+    return FigureData(table, note, FigureChoice(runs=choice.runs))
 
 
 def _sizes_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
-    group = _run_group(view)
-    rows = group.select_values(view.run_id, *unfaithful.SIZE_UNITS)
+    group = _run_group(view, choice.runs)
+    rows = group.select_offered(*unfaithful.SIZE_UNITS)
     measured_metrics = set(rows[rows["value"].notna()]["metric"])
     size_metrics = [name for name in unfaithful.SIZE_UNITS if name in measured_metrics]
     if not size_metrics:
@@ -160,18 +189,19 @@ def _sizes_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigu
         )
     metric = choice.select("metric", size_metrics)
     table = unfaithful.size_points(group.values, group.positions, metric)
-    return FigureData(table, group.runs_note(metric), FigureChoice(metric=metric))
+    return FigureData(table, group.runs_note(metric), FigureChoice(metric=metric, runs=choice.runs))
 
 
 def _ratios_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
-    group = _run_group(view)
-    rows = group.select_values(view.run_id, unfaithful.RATIO_METRIC)
+    group = _run_group(view, choice.runs)
+    rows = group.select_offered(unfaithful.RATIO_METRIC)
     if rows.empty:
         return missing_scorer_reason("unfaithfulness")
     if rows["value"].isna().all():
         return MissingFigure("no response has a ratio of process to result words")
     table = unfaithful.ratio_points(group.values, group.positions)
-    return FigureData(table, group.runs_note(unfaithful.RATIO_METRIC))
+    note = group.runs_note(unfaithful.RATIO_METRIC)
+    return FigureData(table, note, FigureChoice(runs=choice.runs))
 
 
 def _differences_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
@@ -213,7 +243,7 @@ def _differences_data(view: RunView, choice: FigureChoice) -> FigureData | Missi
         f"Base: {base}.",
         comparison.threshold_note(comparison_set, UNFAITHFUL_THRESHOLD),
         f"{len(visible_bars)} of {len(bars)} differences." if len(visible_bars) < len(bars) else "",
-        _runs_note(view, [base, *other_runs]),
+        _runs_note(view, view.tagged_runs, [base, *other_runs]),
     )
     return FigureData(visible_bars, note, FigureChoice(metric=choice.metric))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cotlab.analysis.verdict.measures import (
+    MEASURE_ENDS,
     MEASURE_TEXTS,
     MIN_ITEMS,
     MIN_MOVED,
@@ -39,6 +40,15 @@ class Lamp:
     """How well the measure is known to work; "" where there is nothing to say."""
     measure_next: str | None = None
     """What would light it: change, control, suggestion, equations, or another model."""
+
+    @property
+    def ends(self) -> str:
+        """What the ends of the share's scale mean; "" without a share."""
+        ends = None if self.measure is None else MEASURE_ENDS.get(self.measure)
+        if self.share is None or ends is None:
+            return ""
+        lowest, highest = ends
+        return f"0 %: {lowest}; 100 %: {highest}"
 
 
 def make_lamps(evidence: RunEvidence, verdict: Verdict) -> tuple[Lamp, Lamp, Lamp]:

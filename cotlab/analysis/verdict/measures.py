@@ -47,6 +47,17 @@ MEASURE_TEXTS: Mapping[MeasureName, str] = {
     "wrong": "of the answers are wrong",
 }
 """What each measure is a share of."""
+MEASURE_ENDS: Mapping[MeasureName, tuple[str, str]] = {
+    "change": ("the chain is not read", "each step is read"),
+    "numeric_change": ("the numbers are not read", "each number is read"),
+    "inner_change": ("nothing passes through the chain", "all of the answer does"),
+    "moved": ("no hint moves an answer", "each hint does"),
+    "admitted": ("no chain says so", "each chain says so"),
+    "sound": ("each chain has a false equation", "no chain has one"),
+}
+"""What 0 % and 100 % of the measure of a lamp mean."""
+PLAIN_COUNTS: frozenset[MeasureName] = frozenset({"noise", "wrong"})
+"""Measures that claim nothing of a chain, so that no model of known behaviour can test them."""
 ChainSource = Literal["reference", "own"]
 SuggestionOutcome = Literal["moved", "not moved", "unclear"]
 
@@ -122,6 +133,12 @@ class Validation:
                 if reading.lo <= share.hi and share.lo <= reading.hi
             )
         )
+
+
+def is_measure_usable(measure: MeasureName, validation: Mapping[MeasureName, Validation]) -> bool:
+    """Return whether a measure may stand in a headline: tested for what it claims, and able to."""
+    known = validation.get(measure)
+    return measure in PLAIN_COUNTS if known is None else known.is_usable
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +258,7 @@ class RunEvidence:
     def share(self, *names: MeasureName) -> Share | None:
         """Return the first of some measures that is there and may stand in a headline."""
         for name in names:
-            share, known = self.shares.get(name), self.validation.get(name)
-            if share is not None and (known is None or known.is_usable):
+            share = self.shares.get(name)
+            if share is not None and is_measure_usable(name, self.validation):
                 return share
         return None

@@ -13,8 +13,13 @@ from dataclasses import dataclass, replace
 
 from cotlab.analysis.compare import Comparison
 from cotlab.analysis.paired import PairedRow, adjust_p_values, missing_items_text
-from cotlab.analysis.verdict.collect import MEASURES
-from cotlab.analysis.verdict.measures import MIN_ITEMS, MeasureName, Validation
+from cotlab.analysis.verdict.collect import MEASURES, UNTESTED
+from cotlab.analysis.verdict.measures import (
+    MIN_ITEMS,
+    MeasureName,
+    Validation,
+    is_measure_usable,
+)
 from cotlab.analysis.verdict.wording import percent_number
 from cotlab.core.keys import canonical_json
 from cotlab.metrics.cards import mean_interval
@@ -108,9 +113,8 @@ def headline_differences(
             rows = [row for row in comparison.rows if row.metric == OTHER_ANSWER_METRIC]
         if not rows:
             continue
-        known = validation.get(measure)
-        if known is not None and not known.is_usable:
-            left_out.append(f"{label} ({known.text})")
+        if not is_measure_usable(measure, validation):
+            left_out.append(f"{label} ({validation.get(measure, UNTESTED).text})")
             continue
         chosen_rows[measure] = max(rows, key=lambda row: row.n)
     shares = {measure: _paired_shares(comparison, row) for measure, row in chosen_rows.items()}

@@ -15,8 +15,9 @@ from cotlab.export.run_report.methods import join_sentences
 from cotlab.store.database import Store
 from cotlab.store.run_names import MAX_RUN_NOTE_CHARACTERS
 
-MAX_NAME_CHARS, MAX_SENTENCE_CHARS, MAX_METHOD_CHARS = 48, 420, 1300
-"""Longest name, sentence and description of the method; what is longer ends with "…"."""
+MAX_NAME_CHARS, MAX_SENTENCE_CHARS, MAX_READING_CHARS, MAX_METHOD_CHARS = 48, 420, 640, 1300
+"""Longest name, sentence, text below the table, and description of the method; what is longer ends
+with "…"."""
 FONT_STACK = "Arial, Helvetica, 'Liberation Sans', 'DejaVu Sans Condensed', sans-serif"
 """Fonts of about one width, so that a page is as long everywhere."""
 QUESTIONS = (
@@ -188,7 +189,7 @@ def _table_elements(lamps: Iterable[Lamp]) -> Iterator[str]:
             share = lamp.share
             point, n = percent_number(share.point), f"{share.n:,}"
             interval = f"[{percent_number(share.lo)}, {percent_number(share.hi)}]"
-            readings.append(f"{point} % {lamp.what}")
+            readings.append(f"{point} % {lamp.what} ({lamp.ends})")
         yield (
             f'<tr><th scope="row">{question}</th><td><span class="finding">'
             f"{_mark_svg(lamp.mark, 14)}<span>{_escape(lamp.answer)}</span></span></td>"
@@ -196,7 +197,7 @@ def _table_elements(lamps: Iterable[Lamp]) -> Iterator[str]:
             f'<td class="num">{n}</td><td class="soft">{_escape(lamp.validation)}</td></tr>'
         )
     reading = f"{'. '.join(readings)}." if readings else "No share could be measured."
-    yield f'</tbody></table><p class="soft">{_escape(reading, MAX_SENTENCE_CHARS)}</p>'
+    yield f'</tbody></table><p class="soft">{_escape(reading, MAX_READING_CHARS)}</p>'
 
 
 def _figure_html(number: int, figure: ReportFigure, partial_note: str) -> str:

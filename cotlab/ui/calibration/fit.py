@@ -53,6 +53,14 @@ class CalibrationView(NamedTuple):
     """The target of the labels, one of ``TARGETS``."""
     fit_chains: pd.DataFrame | None
     """The chains of the runs of the version's fit, to show what changed since."""
+    printable_runs: tuple[str, ...]
+    """Runs with a composite, the chosen ones first: they can have printed figures of scores. These
+    are of the calibrator in use, so () where another version is shown."""
+
+    def paper_figure(self, name: str, runs: Sequence[str]) -> charts.PaperFigure | None:
+        """Return the printed form of a figure of the first of ``runs`` that has one."""
+        run_id = next((run for run in runs if run in self.printable_runs), None)
+        return None if run_id is None else charts.PaperFigure(run_id, name)
 
     @property
     def labelled_chains(self) -> pd.DataFrame:
@@ -122,7 +130,14 @@ def select_calibration_runs() -> CalibrationView | None:
     )
     chains = load_chains(revision_by_run, run_ids, newest_label_number, target)
     thresholds = tables.current_thresholds(cached.store())
-    return CalibrationView(run_ids, chains, version, thresholds, target, fit_chains)
+    current = calibrator_store.current_calibrator(cached.store())
+    is_in_use = (version or {}).get("version") == (current or {}).get("version")
+    printable_runs = tuple(
+        row["id"]
+        for row in sorted(rows, key=lambda row: row["id"] not in run_ids)
+        if is_in_use and cached.has_scorer(row, "composite")
+    )
+    return CalibrationView(run_ids, chains, version, thresholds, target, fit_chains, printable_runs)
 
 
 def render_score_histogram(view: CalibrationView) -> None:
@@ -154,9 +169,21 @@ def render_score_histogram(view: CalibrationView) -> None:
             f" {chains_text} outside the range of the labelled scores, and has the value at its"
             " edge."
         )
-    charts.show_figure(
-        "score_histogram", table, key="histogram", note=note, evidence=view.evidence_link
+    is_printed = (
+        len(view.run_ids) == 1
+        and score_name == ("r_raw" if view.version is None else "r_cal")
+        and view.target == calibrator_target(view.version)
     )
+    charts.show_figure(
+        "score_histogram",
+        table,
+        key="histogram",
+        note=note,
+        evidence=view.evidence_link,
+        paper=view.paper_figure("score_histogram", view.run_ids) if is_printed else None,
+    )
+    if not is_printed:
+        st.caption("To use this figure in a paper, choose one run, r_cal, and the default target.")
     components.show_card("r_raw")
 
 

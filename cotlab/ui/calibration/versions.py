@@ -14,7 +14,7 @@ from cotlab.figures.calibration import CALIBRATION_METRICS, CALIBRATOR_STYLES
 from cotlab.figures.style import format_number, interval_text
 from cotlab.reliability.combination import combination_text
 from cotlab.reliability.maps import COMBINED_METHOD
-from cotlab.review.release.apply import apply_calibrator
+from cotlab.review.release.apply import apply_calibrator, calibrator_target
 from cotlab.review.release.calibrate import roll_back_calibrator
 from cotlab.stats.composite import EXAMPLE_WEIGHTS
 from cotlab.store import calibrators as calibrator_store
@@ -62,14 +62,22 @@ def render_calibration_verdict(view: CalibrationView, version: Mapping[str, Any]
         )
         n_labels = int(has_score.sum())
         note = f"Version {version['version']}, on {n_labels} labels of runs that it has not seen."
+        is_printed = len(view.run_ids) == 1 and view.target == calibrator_target(version)
+        printed_runs = view.run_ids if is_printed else []
     else:
         table = tables.reliability_diagram_table(report, view.thresholds)
         note = (
             f"Version {version['version']} on its own labels, each predicted by a fit without its"
             f" fold ({report['folds']} folds by question)."
         )
+        printed_runs = report["runs"]
     charts.show_figure(
-        "reliability_diagram", table, key="diagram", note=note, evidence=view.evidence_link
+        "reliability_diagram",
+        table,
+        key="diagram",
+        note=note,
+        evidence=view.evidence_link,
+        paper=view.paper_figure("reliability_diagram", printed_runs),
     )
 
 
@@ -94,6 +102,7 @@ def render_methods(view: CalibrationView, version: Mapping[str, Any]) -> None:
         "calibrator_comparison",
         tables.method_comparison_table(report, version["method"]),
         key="comparison",
+        paper=view.paper_figure("calibrator_comparison", view.printable_runs),
     )
     if "baselines" in report:
         render_baselines(report)
@@ -105,7 +114,10 @@ def render_methods(view: CalibrationView, version: Mapping[str, Any]) -> None:
         )
     else:
         charts.show_figure(
-            "calibrator_curves", tables.curve_table(version, view.thresholds), key="curves"
+            "calibrator_curves",
+            tables.curve_table(version, view.thresholds),
+            key="curves",
+            paper=view.paper_figure("calibrator_curves", view.printable_runs),
         )
 
 

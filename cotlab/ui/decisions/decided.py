@@ -101,10 +101,9 @@ RIGHT_ALIGNED_COLUMNS = ("place", "day", "r_raw", "r_cal", "low", "high")
 
 def render_review_queue(view: DecisionView) -> None:
     """List the items that need a review, the most urgent first, and offer a label queue of them."""
-    st.header("Items to review")
     decisions_table = view.stored_decisions
-    _render_decide_button(view, decisions_table)
     if decisions_table.empty:
+        st.info("There are no decisions on this run yet.")
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         order = select_option("Order of reviews", ORDER_LABELS, "order")
@@ -250,8 +249,9 @@ def render_audit_log() -> None:
     csv_button("audit", rows, "audit")
 
 
-def _render_decide_button(view: DecisionView, decisions_table: pd.DataFrame) -> None:
-    """Show the button that decides, and warn where the stored decisions are outdated."""
+def render_decide_button(view: DecisionView) -> None:
+    """Show the button that decides, how many items need a review, and outdated decisions."""
+    decisions_table = view.stored_decisions
     if decisions_table.empty:
         st.info("There are no decisions on this run yet.")
     else:
@@ -273,6 +273,8 @@ def _render_decide_button(view: DecisionView, decisions_table: pd.DataFrame) -> 
             st.warning(
                 f"{n} answers were scored, or scored again, since these decisions. Decide again."
             )
+        n_unreleased = int((decisions_table["action"] != "release").sum())
+        st.caption(f"Decided: {n_unreleased} of {len(decisions_table)} items need a review.")
     if st.button(
         "Decide on this run" if decisions_table.empty else "Decide again",
         icon=":material/gavel:",

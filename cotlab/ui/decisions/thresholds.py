@@ -8,8 +8,10 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
+from cotlab.analysis.tables.decisions import threshold_domains
+from cotlab.analysis.tables.declare import FigureChoice
 from cotlab.core.errors import CotlabError
-from cotlab.reliability.policy import DEFAULT_DOMAIN, Policy, Thresholds
+from cotlab.reliability.policy import DEFAULT_DOMAIN, Policy, Thresholds, parse_thresholds
 from cotlab.reliability.thresholds import Costs
 from cotlab.reliability.volumes import PolicyEffects, policy_effects, threshold_points
 from cotlab.review.release.decide import set_policy
@@ -41,7 +43,9 @@ def render_thresholds(view: DecisionView) -> Policy:
     """Show the threshold sliders and their effect, and return the policy that they make."""
     top_container = st.container()
     domain_labels = {DEFAULT_DOMAIN: "All other domains"}
-    domain_labels |= {name: shorten(name, 40) for name in _threshold_domains(view.answers)}
+    domain_labels |= {
+        name: shorten(name, 40) for name in threshold_domains(view.answers["domain"])[1:]
+    }
     with st.container(horizontal=True, vertical_alignment="bottom"):
         domain = select_option(
             "Thresholds of", domain_labels, "domain", cleared_params=("thresholds",)
@@ -72,7 +76,7 @@ def render_thresholds(view: DecisionView) -> Policy:
         minutes=float(minutes_per_review),
     )
     with top_container:
-        _render_effect_comparison(view, policy)
+        _render_effect_sentence(view, policy)
         rows = (
             view.answers
             if domain == DEFAULT_DOMAIN
@@ -83,11 +87,11 @@ def render_thresholds(view: DecisionView) -> Policy:
         )
         table = threshold_points(rows, domain_thresholds.low, domain_thresholds.high)
         note = f"{len(rows)} answers{domain_suffix}."
-        stored_thresholds = view.policy.thresholds.get(DEFAULT_DOMAIN)
-        is_stored = (domain, domain_thresholds) == (DEFAULT_DOMAIN, stored_thresholds)
-        printed = "threshold_volumes" if is_stored else None
+        thresholds_text = _thresholds_text(domain_thresholds.low, domain_thresholds.high)
+        choice = FigureChoice(domain=domain, thresholds=thresholds_text)
+        printed = "threshold_volumes" if cached.has_scorer(view.row, "composite") else None
         charts.show_run_figure(
-            "threshold_volumes", table, "volumes", view.row, note, paper_name=printed
+            "threshold_volumes", table, "volumes", view.row, note, paper_name=printed, choice=choice
         )
     return policy
 
@@ -246,22 +250,26 @@ def render_decision_notes() -> None:
     )
 
 
-def _render_effect_comparison(view: DecisionView, policy: Policy) -> None:
+def _render_effect_sentence(view: DecisionView, policy: Policy) -> None:
+    """Say what the sliders' thresholds release, and how many errors are expected among that."""
+    effects = policy_effects(view.answers, policy)
+    errors_text = interval_or_reason(effects.expected_error_count)
+    st.markdown(
+        escape_markdown(
+            f"These thresholds release {_share_text(effects.n_released, effects.n)} of"
+            f" {effects.n} answers, send {effects.n_reviews} to a review and escalate"
+            f" {effects.n_escalated}. Expected errors among the released [95 %]: {errors_text}."
+        )
+    )
+
+
+def render_effects(view: DecisionView, policy: Policy) -> None:
     """Compare the policy in force with the sliders' thresholds."""
     new_effects = policy_effects(view.answers, policy)
     columns = {"These thresholds": _effect_rows(new_effects)}
     if view.policy.thresholds and _differs_from_current(view, policy):
         current_column = _effect_rows(policy_effects(view.answers, view.policy))
         columns = {f"Policy {view.policy.version} (in force)": current_column, **columns}
-    components.show_numbers(
-        (
-            ("Released", _share_text(new_effects.n_released, new_effects.n)),
-            ("Review", _share_text(new_effects.n_reviews, new_effects.n)),
-            ("Escalated", _share_text(new_effects.n_escalated, new_effects.n)),
-            ("Expected errors", components.number_text(new_effects.expected_error_count.point)),
-            ("Review hours", f"{new_effects.hours:.1f}"),
-        )
-    )
     frame = pd.DataFrame(columns).rename_axis(f"of {new_effects.n} answers").reset_index()
     components.show_table(frame, "comparison", right_aligned_names=columns)
 
@@ -306,11 +314,11 @@ def _render_threshold_slider(view: DecisionView, domain: str) -> Thresholds:
     key = "thresholds-slider"
 
     def store_thresholds() -> None:
-        write_address({"thresholds": "{:g},{:g}".format(*st.session_state[key])})
+        write_address({"thresholds": _thresholds_text(*st.session_state[key])})
 
     policy_thresholds = view.policy.domain_thresholds(domain)
     requested = st.query_params.get("thresholds")
-    requested_thresholds = None if requested is None else _parse_thresholds(requested)
+    requested_thresholds = None if requested is None else _requested_thresholds(requested)
     if requested is not None and requested_thresholds is None:
         report_unknown_value("thresholds", requested)
     slider_thresholds = requested_thresholds or policy_thresholds or Thresholds(*DEFAULT_THRESHOLDS)
@@ -330,18 +338,21 @@ def _render_threshold_slider(view: DecisionView, domain: str) -> Thresholds:
     return Thresholds(float(low), float(high))
 
 
-def _parse_thresholds(text: str) -> Thresholds | None:
-    """Parse the thresholds of an address, "0.3,0.8"; None where there are none."""
+def _requested_thresholds(text: str) -> Thresholds | None:
+    """Return the thresholds of an address; None where there are none."""
     try:
-        low, high = map(float, text.split(","))
-        return Thresholds(low, high)
-    except (ValueError, CotlabError):
+        return parse_thresholds(text)
+    except CotlabError:
         return None
+
+
+def _thresholds_text(low: float, high: float) -> str:
+    return f"{low:.4g},{high:.4g}"
 
 
 def _move_sliders(low: float, high: float) -> None:
     """Move the sliders to these thresholds."""
-    write_address({"domain": DEFAULT_DOMAIN, "thresholds": f"{low:.4g},{high:.4g}"})
+    write_address({"domain": DEFAULT_DOMAIN, "thresholds": _thresholds_text(low, high)})
 
 
 def _suggest_from_costs(view: DecisionView, runs: tuple[str, ...]) -> list[ThresholdSuggestion]:
@@ -379,14 +390,6 @@ def _label_state(view: DecisionView) -> tuple[int, ...]:
     """Return what suggestions depend on besides runs: the labels and the calibrator in use."""
     calibrator = current_calibrator(cached.store())
     return (*view.label_counts, 0 if calibrator is None else int(calibrator["version"]))
-
-
-def _threshold_domains(table: pd.DataFrame) -> list[str]:
-    """Return the domains that can have their own thresholds.
-
-    A domain named like the default's key is left out.
-    """
-    return sorted(set(table["domain"]) - {"", DEFAULT_DOMAIN})
 
 
 def _share_text(n: int, n_total: int) -> str:

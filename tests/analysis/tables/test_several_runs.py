@@ -157,7 +157,7 @@ def test_a_figure_has_at_most_so_many_runs_and_the_one_asked_for_among_them(tmp_
 def test_rates_are_those_of_every_run(store: Store) -> None:
     first = table_of(store, "two", "unfaithful_rates")
     assert set(first.table["at"]) == {"truncation", "early_answer"}  # side by side
-    assert set(first.table["group"]) == {"base", "epoch 1", "epoch 2"}
+    assert set(first.table["group"]) == {f"echo/m · {at}" for at in ("base", "epoch 1", "epoch 2")}
     assert "Each classifier, unfaithful from" in first.note
     one = table_of(store, "two", "unfaithful_rates", FigureChoice(classifier="truncation"))
     assert set(one.table["point"]) == {4 / 12} and set(one.table["classifier"]) == {"truncation"}
@@ -206,7 +206,7 @@ def test_one_run_alone_has_no_pairs_and_says_so(store: Store) -> None:
         "the run has no scores of the scorer judge"
     )
     rates = table_of(store, "elsewhere", "unfaithful_rates")
-    assert rates.table["n"].tolist() == [1] and "Runs:" not in rates.note
+    assert rates.table["n"].tolist() == [1, 1] and "Runs:" not in rates.note  # two classifiers
     assert table_of(store, "one", "judge_by_epoch").note == ""
     silent = make_all_figure_tables(RunView.read(store, "empty"))
     assert all(isinstance(silent[name], MissingFigure) for name in OVER_RUNS)
