@@ -15,6 +15,11 @@ if latest_report is not None:
         partial(validation.render_model_means, latest_report),
         name="means",
     )
+    render_more(
+        "models whose chain needs its question",
+        partial(validation.render_needs_question, latest_report),
+        name="needs_question",
+    )
     metrics = validation.select_validation_metrics(latest_report)
     if len(metrics) == 1:
         validation.render_metric(latest_report, metrics[0])
