@@ -81,6 +81,7 @@ def evaluate_needs_question(
     }
     if not pairs:
         return None
+    installed = shipped_organisms()
 
     def compute_auroc(*chosen: tuple[str, str]) -> MetricRecord:
         return organism_auroc(
@@ -97,7 +98,7 @@ def evaluate_needs_question(
             model: {
                 **estimate_model_mean(name, model, values, seed=seed, is_flag=is_flag),
                 "why_undefined": (reason_by_model or {}).get(model),
-                "measured_dose": measured_dose(model),
+                "measured_dose": measured_dose(model) if model in installed else None,
             }
             for model, values in values_by_model.items()
         },
