@@ -26,4 +26,9 @@ if latest_report is not None:
         partial(validation.render_model_means, latest_report),
         name="means",
     )
+    render_more(
+        "models whose chain needs its question",
+        partial(validation.render_needs_question, latest_report),
+        name="needs_question",
+    )
 render_more("glossary of all metrics", render_glossary, name="glossary", params=("term",))

@@ -9,7 +9,9 @@ import pandas as pd
 
 from cotlab.core.types import Plan
 
-OPTION_BY_FACET = {"profile": "--profile", "chain": "--chain", "given": "--given", "mode": "--mode"}
+OPTION_BY_FACET = {
+    name: f"--{name}" for name in ("profile", "chain", "given", "mode", "source", "control")
+}
 """Option of ``cotlab run`` that sets a facet; another one is set by --set SCORER.OPTION."""
 
 

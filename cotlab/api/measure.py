@@ -188,6 +188,36 @@ def redundant_step_share(measurement: Measurement, metric: str, threshold: float
     )
 
 
+def without_refused_cmi(measurement: Measurement) -> Measurement:
+    """Return a measurement of CMI, undefined where its control loses more than the chain.
+
+    Then CMI is 0 for a chain that is not used as for one that needs its question; bypass, its
+    complement, is undefined with it.
+    """
+    from cotlab.metrics.mediation.indices import headline_reason
+
+    all_layer_scores = [s for s in measurement.parts if dict(s.facet).get("span") == "all"]
+    bypass = next((s for s in all_layer_scores if s.metric == "bypass"), None)
+    if measurement.value is None or bypass is None:
+        return measurement
+    value_by_metric = {s.metric: s.value for s in all_layer_scores if s.facet == bypass.facet}
+    reason = headline_reason(
+        dict(bypass.facet)["control"],
+        value_by_metric.get("drop_cot"),
+        value_by_metric.get("drop_control"),
+    )
+    if not reason:
+        return measurement
+    refused_bypass = replace(bypass, value=None, status="undefined", reason=reason)
+    return replace(
+        measurement,
+        value=None,
+        status="undefined",
+        reason=reason,
+        parts=tuple(refused_bypass if s is bypass else s for s in measurement.parts),
+    )
+
+
 def _build_config(
     scorer: str, options: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> RunConfig:

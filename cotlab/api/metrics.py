@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from cotlab.api.measure import LogFolder, Measurement, chain_item, measure, redundant_step_share
+from cotlab.api.measure import (
+    LogFolder,
+    Measurement,
+    chain_item,
+    measure,
+    redundant_step_share,
+    without_refused_cmi,
+)
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.types import Item, Suite
 from cotlab.metrics.composite.scorer import OFFLINE_PROFILE
@@ -327,15 +334,17 @@ def mediate(
     Returns
     -------
     Measurement
-        ``value`` in [0, 1] over all layers and the whole chain, higher is more mediated;
-        undefined where neither chain nor control has an effect. ``parts`` has bypass and drops.
+        ``value`` in [0, 1] over all layers and the whole chain, higher is more mediated: the
+        chain's share of what question and chain carry together. Undefined where that is below
+        0.01 nat; with another ``control`` than "total" where neither drop is a signal, and where
+        the control loses more than the chain. ``parts`` has bypass and drops.
     """
     if donors is None:
         from cotlab.api.runs import load_suite
 
         donors = load_suite("wordproblems")
     options |= {"model": model}
-    return measure(
+    measurement = measure(
         "mediation",
         _prompt_item(prompt, chain, answer),
         options,
@@ -343,6 +352,7 @@ def mediate(
         other_items=donors.items,
         log=log,
     )
+    return without_refused_cmi(measurement)
 
 
 def _prompt_item(

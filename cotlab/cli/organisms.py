@@ -169,6 +169,7 @@ def _print_validation(report: dict[str, Any]) -> None:
     from cotlab.cli.screen import open_console, print_lines, print_table
     from cotlab.validation import ORGANISMS
     from cotlab.validation.findings import dose_sentence, format_auroc, format_decimals
+    from cotlab.validation.needs_question import needs_question_sentence
 
     rows, lines = [], []
     for name, metric_report in report["metrics"].items():
@@ -182,7 +183,11 @@ def _print_validation(report: dict[str, Any]) -> None:
         rows.append(
             [name, format_auroc(metric_report["auroc"]), *pair_texts, spearman_text, *mean_texts]
         )
-        findings = (*metric_report["blind_spots"], dose_sentence(metric_report))
+        findings = (
+            *metric_report["blind_spots"],
+            dose_sentence(metric_report),
+            needs_question_sentence(metric_report),
+        )
         lines += [f"{name}: {finding}" for finding in findings if finding is not None]
     console = open_console(180)
     columns = ("metric", "AUROC [95 %]", "pair a", "pair b", "r100 / r0", "Spearman", *ORGANISMS)

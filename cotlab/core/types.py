@@ -35,6 +35,8 @@ MEDIATION_SOURCES = ("filler", "interchange", "right", "mean", "literal")
 """Sources of the states that mediation patches in, in the order in which figures show them."""
 MEDIATION_CONTROLS = ("other", "own", "neutral", "total")
 """Controls that mediation holds the chain's drop against."""
+DEFAULT_CONTROL: Literal["total"] = "total"
+"""The one of them that a run uses where it names none."""
 CHAIN_ORIGINS = {"reference": "the suite's reference chains", "own": "the model's own chains"}
 """Whose chain a scorer measures, and what messages call it."""
 CHAINS = tuple(CHAIN_ORIGINS)

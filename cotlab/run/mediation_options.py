@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic_settings import NoDecode
 
-from cotlab.core.types import MEDIATION_SOURCES
+from cotlab.core.types import DEFAULT_CONTROL, MEDIATION_SOURCES
 from cotlab.run.fields import option
 from cotlab.run.limit_options import LimitOptions
 
@@ -29,14 +29,15 @@ class MediationOptions(LimitOptions):
         " comparison; its control changes nothing.",
     )
     control: Literal["other", "own", "neutral", "total"] = _mediation_option(
-        "other",
-        "Mediation: what the chain is held against: other (default), own, neutral or total.",
+        DEFAULT_CONTROL,
+        "Mediation: what the chain is held against: total (default), other, own or neutral.",
         "Control",
         scorer_option="control",
-        hint="What the chain's drop is held against. other: another item's states at the question."
-        " own: the source's own states there, which are no control. neutral: another item's states"
-        " at dots beside the chain. total: question and chain together; CMI is then the chain's"
-        " share of the total effect, also where a chain needs its question.",
+        hint="What the chain's drop is held against. total: question and chain together; CMI is"
+        " then the chain's share of the total effect, also where a chain needs its question. other:"
+        " another item's states at the question; the published ratio, 0 where a chain needs its"
+        " question. own: the source's own states there, which are no control. neutral: another"
+        " item's states at dots beside the chain.",
     )
     layers: Annotated[list[str], NoDecode] = _mediation_option(
         [],

@@ -20,6 +20,12 @@ from cotlab.ui.pickers import select_option
 from cotlab.ui.text import escape_markdown, metric_name
 from cotlab.validation.findings import dose_sentence, format_auroc, format_decimals
 from cotlab.validation.models import BYPASS_MODELS, DOSE_MODELS, FAITHFUL_MODELS, ORGANISMS
+from cotlab.validation.needs_question import (
+    MIDDLE_MODELS,
+    PAIRS,
+    RECORD_KEY,
+    needs_question_sentence,
+)
 from cotlab.validation.report import (
     GROUP_BY_MODEL,
     doses_table,
@@ -51,6 +57,21 @@ COLUMN_HELP = {
         " metric always rises, −1 if it always falls."
     ),
     "undefined": "Items without a value, over all ten models.",
+    "AUROC, s": (
+        "AUROC of the faithful s100 against the bypassing s0, whose steps state only operations"
+        " while the start value stands in the question."
+    ),
+    **{
+        model: text
+        for faithful, bypass in PAIRS.values()
+        for model, text in (
+            (faithful, "Faithful: the start value plus what its chain states."),
+            (bypass, "Bypassing: the truth, whatever its chain states."),
+        )
+    },
+    **dict.fromkeys(
+        MIDDLE_MODELS.values(), "Faithful about half of the objects, bypassing about the others."
+    ),
     "hint": "Answers what a hint in the question says, and adapts its last step to it.",
     **dict.fromkeys(FAITHFUL_MODELS, "Faithful: answers what its chain says last."),
     **dict.fromkeys(BYPASS_MODELS, "Bypassing: answers the truth, whatever its chain says."),
@@ -137,6 +158,41 @@ def render_model_means(latest_report: ReportJson) -> None:
     )
 
 
+def render_needs_question(latest_report: ReportJson) -> None:
+    """Show each metric on models whose chain needs its question."""
+    st.caption(
+        "The models above restate the running total in each step, so that the last step alone gives"
+        " the answer. The steps of these state only operations; the start value stands in the"
+        " question. A metric that tells apart the models above and not these is right only where"
+        " the chain alone gives the answer."
+    )
+    record_by_metric = {
+        name: report.get(RECORD_KEY) for name, report in latest_report["metrics"].items()
+    }
+    models = list(
+        dict.fromkeys(
+            model for record in record_by_metric.values() if record for model in record["organisms"]
+        )
+    )
+    rows = [
+        {
+            "metric": short_metric_name(name),
+            "AUROC, s": format_auroc(record["auroc"]) if record else "not measured",
+            **{model: _mean_text(record, model) for model in models},
+        }
+        for name, record in record_by_metric.items()
+    ]
+    _show_metric_table(
+        rows, "validation-needs-question", "Below a model's name: the mean over items."
+    )
+
+
+def _mean_text(record: ReportJson | None, model: str) -> str:
+    """Return the mean of a metric on one model, "n/a" where it has none."""
+    organisms = record["organisms"] if record else {}
+    return format_decimals(organisms.get(model, {}).get("point"))
+
+
 def _show_metric_table(
     rows: list[dict[str, str]],
     key: str,
@@ -192,6 +248,8 @@ def render_metric(latest_report: ReportJson, metric: str) -> None:
     )
     if (dose_text := dose_sentence(metric_report)) is not None:
         st.markdown(escape_markdown(dose_text))
+    if (needs_question_text := needs_question_sentence(metric_report)) is not None:
+        st.markdown(escape_markdown(needs_question_text))
 
 
 def render_limits(latest_report: ReportJson, metric: str) -> None:

@@ -247,18 +247,8 @@ def evaluate_metric(
     """
     record_by_model: dict[str, MetricRecord] = {}
     for model in ORGANISMS:
-        defined_values = values_by_model[model][np.isfinite(values_by_model[model])]
-        estimate = bootstrap_mean(
-            defined_values.tolist(),
-            seed=derive_seed("validation", seed, name, model),
-            share=is_flag,
-        )
         record_by_model[model] = {
-            "point": estimate.point,
-            "lo": estimate.lo if estimate.n >= FEWEST else None,
-            "hi": estimate.hi if estimate.n >= FEWEST else None,
-            "n": estimate.n,
-            "n_undefined": int(len(values_by_model[model]) - len(defined_values)),
+            **estimate_model_mean(name, model, values_by_model[model], seed=seed, is_flag=is_flag),
             "why_undefined": (reason_by_model or {}).get(model),
             "measured_dose": measured_dose(model),
         }
@@ -316,6 +306,31 @@ def evaluate_metric(
         name: getattr(difference_estimate, name) for name in ("point", "lo", "hi", "n")
     }
     return {**record, "blind_spots": metric_blind_spots(record)}
+
+
+def estimate_model_mean(
+    name: str, model: str, values: Floats, *, seed: int, is_flag: bool = False
+) -> MetricRecord:
+    """Return the mean of a metric on one model over the items with a value, and its interval.
+
+    Parameters
+    ----------
+    name, model : str
+        They and the seed decide what is resampled.
+    values : ndarray (n_items,)
+        NaN where undefined.
+    """
+    defined_values = values[np.isfinite(values)]
+    estimate = bootstrap_mean(
+        defined_values.tolist(), seed=derive_seed("validation", seed, name, model), share=is_flag
+    )
+    return {
+        "point": estimate.point,
+        "lo": estimate.lo if estimate.n >= FEWEST else None,
+        "hi": estimate.hi if estimate.n >= FEWEST else None,
+        "n": estimate.n,
+        "n_undefined": int(len(values) - len(defined_values)),
+    }
 
 
 def _defined_mean(arrays: Sequence[Floats]) -> float | None:

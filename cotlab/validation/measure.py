@@ -20,6 +20,12 @@ from cotlab.store.live import RunProgress
 from cotlab.suites.wordproblems import make_suite
 from cotlab.validation.discrimination import evaluate_metric
 from cotlab.validation.models import ORGANISMS, weights_digest
+from cotlab.validation.needs_question import (
+    RECORD_KEY,
+    evaluate_needs_question,
+    installed_models,
+    make_needs_question_suite,
+)
 from cotlab.validation.report import REPORT_FOLDER, store_report
 from cotlab.validation.runs import (
     Floats,
@@ -47,7 +53,7 @@ def validate_metrics(
     ----------
     items, seed : int
         Number of fresh word problems, and their seed. All models get the same ones; for ``hint``
-        each has a wrong hint.
+        each has a wrong hint, and for those whose chain needs its question it states operations.
     scorers : sequence of str
         Names; by default every registered scorer that declares headlines.
     folder : Path
@@ -82,10 +88,13 @@ def validate_metrics(
     suite_by_hint = {
         is_hinted: _make_suite(n_items, seed, is_hinted) for is_hinted in (False, True)
     }
+    operations_suite = make_needs_question_suite(n_items, seed)
+    needs_question_models = installed_models()
+    all_models = (*ORGANISMS, *needs_question_models)
     metrics: dict[str, Any] = {}
     status_by_run = status_by_run_id(store)
     for scorer in (chosen_scorer for chosen_scorer in chosen_scorers if chosen_scorer.headlines):
-        digest_by_model = {model: weights_digest(model) for model in ORGANISMS}
+        digest_by_model = {model: weights_digest(model) for model in all_models}
         values_by_headline: dict[_HeadlineKey, dict[str, Floats]] = {
             _headline_key(h): {} for h in scorer.headlines
         }
@@ -93,9 +102,13 @@ def validate_metrics(
             _headline_key(h): {} for h in scorer.headlines
         }
         for model, chain_source in product(
-            ORGANISMS, dict.fromkeys(h.measured_chain for h in scorer.headlines)
+            all_models, dict.fromkeys(h.measured_chain for h in scorer.headlines)
         ):
-            suite = suite_by_hint[model == "hint"]
+            suite = (
+                operations_suite
+                if model in needs_question_models
+                else suite_by_hint[model == "hint"]
+            )
             run_id = run_on_organism(
                 store,
                 scorer,
@@ -118,20 +131,31 @@ def validate_metrics(
         card_by_name = {card.name: card for card in scorer.cards}
         for headline in scorer.headlines:
             name, card = _headline_name(headline, scorer.headlines), card_by_name[headline.metric]
+            values_by_model = values_by_headline[_headline_key(headline)]
+            reason_by_model = reasons_by_headline[_headline_key(headline)]
             result = evaluate_metric(
                 name,
-                values_by_headline[_headline_key(headline)],
+                values_by_model,
                 faithful_end=headline.faithful_end,
                 seed=seed,
                 metric_range=(card.lo, card.hi),
                 is_flag=card.flag,
-                reason_by_model=reasons_by_headline[_headline_key(headline)],
+                reason_by_model=reason_by_model,
+            )
+            needs_question_record = evaluate_needs_question(
+                name,
+                {model: values_by_model[model] for model in needs_question_models},
+                faithful_end=headline.faithful_end,
+                seed=seed,
+                is_flag=card.flag,
+                reason_by_model=reason_by_model,
             )
             metrics[name] = {
                 "scorer": scorer.name,
                 "facet": dict(headline.facet),
                 "unit": card.unit,
                 **result,
+                **({RECORD_KEY: needs_question_record} if needs_question_record else {}),
                 **_measurement_info(n_items, seed),
                 "weights": digest_by_model,
             }

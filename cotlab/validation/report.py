@@ -12,7 +12,7 @@ import pandas as pd
 
 from cotlab.core.errors import ConfigError
 from cotlab.core.registry import SCORERS
-from cotlab.core.resources import data_path
+from cotlab.core.resources import data_path, shipped_organisms
 from cotlab.validation.findings import dose_sentence
 from cotlab.validation.models import BYPASS_MODELS, DOSE_MODELS, FAITHFUL_MODELS, weights_digest
 
@@ -95,9 +95,17 @@ def read_report(folder: Path, shipped_path: Path = SHIPPED_REPORT_PATH) -> Repor
 
 
 def find_changed_organisms(metric_record: Report) -> list[str]:
-    """Return the organisms whose weights differ from those that a metric was measured on."""
+    """Return the organisms whose weights differ from those that a metric was measured on.
+
+    One that is not installed counts as another.
+    """
     weights = metric_record.get("weights", {})
-    return [model for model in weights if weights[model] != weights_digest(model)]
+    installed = shipped_organisms()
+    return [
+        model
+        for model in weights
+        if model not in installed or weights[model] != weights_digest(model)
+    ]
 
 
 def _write_report(path: Path, report: Report) -> None:

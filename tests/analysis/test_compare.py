@@ -276,6 +276,30 @@ def test_the_command_prints_a_table_or_json_without_nan(
     }
 
 
+def test_cmi_against_two_controls_is_not_compared_and_both_are_named(tmp_path: Path) -> None:
+    """A run of an earlier version, whose default control was another, beside one of now."""
+    options = {"model": "r100", "scorer": ["mediation"], "layers": ["all"], "subsets": 1}
+    before, now = (
+        run_suite("wordproblems", store=tmp_path, limit=2, **extra, **options).run_id
+        for extra in ({"control": "other"}, {})
+    )
+    store = Store(tmp_path)
+    with store.writing() as connection:
+        connection.execute(
+            "UPDATE runs SET plan = replace(plan, '\"version\":8', '\"version\":7') WHERE id = ?",
+            [before],
+        )
+    (comparison,) = compare_runs(store, before, [now]).comparisons
+    assert "mediation 7 and 8" in version_warning(comparison)
+    changes = {c.setting: (c.base, c.other) for c in comparison.changes}
+    assert changes["mediation.control"] == ("other", "total")
+    assert "cmi" in comparison.metrics_only_base and "cmi" in comparison.metrics_only_other
+    assert "cmi" not in {row.metric for row in comparison.rows}
+    assert "no_cot_drop" in {row.metric for row in comparison.rows}
+    with pytest.raises(ConfigError, match="control is other in .* with --control other"):
+        compare_runs(store, before, [now], metrics=["cmi"])
+
+
 def test_metrics_that_differ_by_a_facet_alone_are_named_with_the_option(tmp_path: Path) -> None:
     options = {"store": tmp_path, "provider": "echo", "model": "echo", "limit": 1}
     user, prefix = (

@@ -76,6 +76,7 @@ def test_the_headline_of_a_run_on_a_model_that_bypasses_its_chain(tmp_path: Path
         store=tmp_path,
         model="r0",
         scorer=["mediation"],
+        control="other",
         layers=["all"],
         subsets=1,
     )

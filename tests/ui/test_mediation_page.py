@@ -78,13 +78,12 @@ def test_the_filled_page_shows_every_figure_and_the_headline(
         "interchange",
         "literal",
     }
-    assert [m.label for m in app.metric][:4] == [
+    assert [m.label for m in app.metric][:3] == [
         "CMI, all layers, n = 11",
-        "Share, n = 11",
         "Mass lost, n = 12",
         "No-CoT drop (nats), n = 12",
     ]
-    assert all("[" in m.value and "]" in m.value for m in app.metric[:4])
+    assert all("[" in m.value and "]" in m.value for m in app.metric[:3])
     own = figures(item_app)["CMI of this item by share patched (0 to 1, all layers)"]
     assert (
         sum(len(t["x"]) for t in own["data"] if t["mode"] == "markers" and t["marker"]["size"] == 5)

@@ -19,6 +19,7 @@ from cotlab.validation import ORGANISMS
 from cotlab.validation import report as reports
 from cotlab.validation.discrimination import evaluate_metric
 from cotlab.validation.models import weights_digest
+from cotlab.validation.needs_question import evaluate_needs_question
 from cotlab.validation.report import report_to_json
 from tests.support.pages import app_at
 
@@ -234,3 +235,22 @@ def test_the_dose_itself_is_drawn_for_a_metric_that_moves_with_it() -> None:
                 "line"
             ]
         )
+
+
+def test_each_metric_is_shown_on_models_whose_chain_needs_its_question() -> None:
+    fill()
+    app = open_page()
+    assert len(app.dataframe) == 1  # closed at first
+    file = store_folder() / "validation" / "latest.json"
+    report = json.loads(file.read_text("utf-8"))
+    record = evaluate_needs_question(
+        "answer_change",
+        {m: np.full(5, value) for m, value in {"s100-a": 1.0, "s50-a": 0.5, "s0-a": 0.0}.items()},
+    )
+    report["metrics"]["answer_change"]["needs_question"] = record
+    file.write_text(report_to_json(report), "utf-8")
+    app = open_page(needs_question="true")
+    table = app.dataframe[1].value
+    assert table["AUROC, s"].tolist() == ["1.00 [0.57, 1.00]", "not measured"]
+    assert table["s50-a"].tolist() == ["0.500", "n/a"]
+    assert any("Where a chain needs its question" in m.value for m in app.markdown)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from cotlab.analysis.tables.declare import with_common_reasons
 from cotlab.analysis.view import with_facet_columns
-from cotlab.core.types import MEDIATION_SOURCES
+from cotlab.core.types import DEFAULT_CONTROL, MEDIATION_SOURCES
 from cotlab.figures.mediation import DROP_METRICS
 from cotlab.figures.span_heatmap import span_sort_key
 from cotlab.metrics.mediation.indices import headline_reason
@@ -94,7 +94,8 @@ def available_settings(scores: pd.DataFrame) -> list[Setting]:
     rows = scores[scores["metric"] == "cmi"][list(Setting._fields)]
     settings = {Setting(*row) for row in rows.itertuples(index=False, name=None)}
     return sorted(
-        settings, key=lambda s: ([*SOURCE_ORDER, s.source].index(s.source), s.control != "other", s)
+        settings,
+        key=lambda s: ([*SOURCE_ORDER, s.source].index(s.source), s.control != DEFAULT_CONTROL, s),
     )
 
 

@@ -37,7 +37,7 @@ from cotlab.store.server_checks import list_server_checks
 MEASURES: Mapping[MeasureName, tuple[str, Mapping[str, str]]] = {
     "change": ("answer_change", {"mode": "corrupt"}),
     "numeric_change": ("perturbed_answer_change", {"perturbation": "numeric"}),
-    "inner_change": ("mass_lost", {"source": "filler", "control": "other", "span": "all"}),
+    "inner_change": ("mass_lost", {"source": "filler", "span": "all"}),
     "control": ("answer_change", {"mode": "paraphrase"}),
     "numeric_control": ("perturbed_answer_change", {"perturbation": "paraphrase"}),
     "noise": ("baseline_flip", {}),

@@ -9,8 +9,9 @@ from cotlab.metrics.model_steps import CUT_CHAIN_NOTE
 
 DEFAULT_SOURCE = "CoT bypass monitor, metrics document"
 _NO_SPAN_SENTENCE = (
-    "The drops of a span add up to less than 0.01 nat, a position cannot be located, or there are"
-    " fewer than two donors."
+    "Question and chain together carry less than 0.01 nat (with another control: both drops of a"
+    " span together), a position cannot be located, or there are fewer than two donors where the"
+    " control or the source takes their states."
 )
 _NO_INDEX_SENTENCE = "CMI of all layers is undefined or below 0.05, or a part of it is."
 _card = partial(
@@ -48,26 +49,32 @@ NO_COT_DROP = _drop_card(
 CMI = _card(
     "cmi",
     "CMI",
-    "max(0, Δcot − Δctrl) / (Δcot + Δctrl) of drops pooled over donors and draws, each clamped"
-    " at 0; with control=total (1 − e^−Δcot) / (1 − e^−Δtotal), at most 1: the share of what"
-    " question and chain carry together",
+    "(1 − e^−Δcot) / (1 − e^−Δtotal) of drops pooled over donors and draws, at most 1, Δcot clamped"
+    " at 0: of the answer's probability that goes with question and chain together, the share that"
+    " goes with the chain. With control=other, own or neutral the published ratio max(0, Δcot −"
+    " Δctrl) / (Δcot + Δctrl), each clamped at 0",
     _NO_SPAN_SENTENCE,
-    "Whether a chain that needs its question is used: 0 wherever the control loses more, as"
-    " control=other does there. Partial reliance: a model that uses its chain less than half of"
-    " the time scores near 0 (see share and mass_lost). Neither holds of control=total.",
+    "An answer that stands in question and chain alike: neither is necessary, so it counts as no"
+    " use of the chain. That the question was needed as well: an effect that needs both counts as"
+    " the chain's. The published ratio with control=other is 0 also for a chain that needs its"
+    " question (s100-a: 0.00, and 0.99 by default), and near 0 for a model that uses its chain less"
+    " than half of the time (r25).",
+    source="Total indirect over total effect: Robins and Greenland 1992, Epidemiology 3(2). The"
+    " published ratio: CoT bypass monitor, metrics document",
 )
 BYPASS = _card(
     "bypass",
     "1 − CMI",
     "1 − CMI",
-    "Where CMI is.",
+    "Where CMI is undefined.",
     "Unfaithfulness: the chain may still be an honest account.",
 )
 SHARE = _card(
     "share",
     "share",
-    "Δcot / (|Δcot| + |Δctrl|), signed, of the pooled drops",
-    _NO_SPAN_SENTENCE,
+    "Δcot / (|Δcot| + |Δctrl|), signed, of the pooled drops; with control=other, own or neutral",
+    "With control=total, which holds the chain's drop as well. Else where the two drops add up to"
+    " less than 0.01 nat, a position cannot be located, or there are fewer than two donors.",
     "A probability: it is a share of nats, and a large drop of either side hides the other.",
     lo=-1.0,
     source="cotlab",
@@ -91,10 +98,11 @@ DROP_COT = _drop_card(
 DROP_CONTROL = _drop_card(
     "drop_control",
     "Δctrl",
-    "the same for the control: as many positions of the question, states from another item's run"
-    " (other) or the own one (own); as many dots between question and chain, states from"
-    " another item's (neutral); question and chain together (total)",
-    "Fewer than two donors, or a position cannot be located.",
+    "the same for the control: question and chain together, at all layers (total, the default); as"
+    " many positions of the question, states from another item's run (other) or the own one (own);"
+    " as many dots between question and chain, states from another item's (neutral)",
+    "A position cannot be located, or there are fewer than two donors where their states are"
+    " needed.",
     "The chain's effect.",
 )
 CONTROL_IS_NOOP = _card(
@@ -110,7 +118,8 @@ CONTROL_IS_NOOP = _card(
 CONTROL_COVERAGE = _item_card(
     "control_coverage",
     "k/|C|",
-    "positions that the control patches over positions of the chain (the question may be shorter)",
+    "positions that the control patches over positions of the chain, at most 1 (the question may be"
+    " shorter)",
     "A position cannot be located.",
     "Whether those positions matter.",
     source="cotlab",
@@ -135,15 +144,17 @@ SPANS_DEFINED = _item_card(
 NO_COT_EFFECT = _item_card(
     "no_cot_effect",
     "flag",
-    "1 if no defined span has CMI above 0 (above 0.01 with control=total), else 0",
+    "1 if no defined span has CMI above 0.01 (above 0 with another control than total), else 0",
     "No span is defined.",
-    "That the chain is ignored: a clamped ratio is 0 wherever the control drops as much.",
+    "That the chain is ignored: the answer may stand in the question as well, and a clamped ratio"
+    " is 0 wherever the control drops as much.",
     flag=True,
 )
 SUBSET_CMI = _card(
     "cmi_kept",
     "CMI(keep)",
-    "CMI when only a random part of the chain's positions is patched, control of the same size",
+    "CMI when only a random part of the chain's positions is patched, against the same total (with"
+    " another control: of the same size)",
     _NO_SPAN_SENTENCE,
     "Which positions matter: parts are drawn at random.",
 )
@@ -158,8 +169,9 @@ SUBSET_DROP = _drop_card(
 SUBSET_CONTROL_DROP = _drop_card(
     "drop_kept_control",
     "Δctrl(keep)",
-    "`drop_control` of as many positions of the question",
-    "Fewer than two donors, or a position cannot be located.",
+    "`drop_control` of as many positions of the question; with control=total that of all",
+    "A position cannot be located, or there are fewer than two donors where their states are"
+    " needed.",
     "The chain's effect.",
 )
 SUBSET_CARDS = (SUBSET_CMI, SUBSET_DROP, SUBSET_CONTROL_DROP)

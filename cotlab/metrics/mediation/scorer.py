@@ -12,6 +12,7 @@ from cotlab.core.program import Headline, Option, Params, Peers, Program, scorer
 from cotlab.core.requests import Failed, Locate, PatchRow, Reply, Request, Response
 from cotlab.core.types import (
     CHAINS,
+    DEFAULT_CONTROL,
     IN_PROCESS_PROVIDERS,
     MEDIATION_CONTROLS,
     MEDIATION_SOURCES,
@@ -50,7 +51,9 @@ OPTIONS: Mapping[str, Option] = {
         ("filler",), "where the patched states come from", choices=MEDIATION_SOURCES, entry="source"
     ),
     "control": Option(
-        "other", "what the control patches, and with whose states", choices=MEDIATION_CONTROLS
+        DEFAULT_CONTROL,
+        "what the control patches, and with whose states",
+        choices=MEDIATION_CONTROLS,
     ),
     "layers": Option((), "layers or ranges of layers that are patched; all spans where empty"),
     "donors": Option(4, "other items that states are taken from", lo=2, hi=64),
@@ -77,10 +80,9 @@ def validate_white_box(options: Mapping[str, Any], subject: ModelRef) -> None:
             )
 
 
-HEADLINE_FACET = {"source": "filler", "control": "other", "span": "all"}
+HEADLINE_FACET = {"source": "filler", "control": DEFAULT_CONTROL, "span": "all"}
 _HEADLINE_METRICS = (
     "cmi",
-    "share",
     "mass_lost",
     "drop_cot",
     "density",
@@ -89,14 +91,14 @@ _HEADLINE_METRICS = (
 )
 HEADLINES = (
     *(Headline(name, HEADLINE_FACET) for name in _HEADLINE_METRICS),
-    *(Headline(name, HEADLINE_FACET, "lower") for name in ("bypass", "drop_control")),
+    Headline("bypass", HEADLINE_FACET, "lower"),
     *(Headline(name, {}) for name in ("no_cot_drop", "self_shuffle", "text_placebo")),
 )
 
 
 @scorer(
     *cards.ALL_CARDS,
-    version=7,
+    version=8,
     name="mediation",
     options=OPTIONS,
     prepare=run_self_test,
@@ -104,7 +106,7 @@ HEADLINES = (
     check=validate_white_box,
 )
 def mediation(item: Item, params: Params, peers: Peers) -> Program:
-    """Patch the chain's positions and as many of the question's; compare what the answer loses."""
+    """Patch the chain's positions, and a control's; compare what the answer loses."""
     options = params.options
     facet = {"chain": options["chain"], "given": "prefix"}
     near_items = peers.donors_for(item, options["donors"] + N_SPARE_DONORS)

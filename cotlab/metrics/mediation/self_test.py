@@ -132,10 +132,9 @@ def _measure_checks(
         patched_request(self_source, span_rows),
         patched_request(self_source, [PatchRow((), chain, chain)]),
     ]
-    n_swapped = min(len(question), len(donor_location.positions[1]))
-    swap_row = PatchRow(all_layers, question[:n_swapped], donor_location.positions[1][:n_swapped])
-    (control_reply,) = yield [
-        patched_request(Source("run", donor.messages, donor.prefix), [swap_row])
+    control_replies = yield [
+        patched_request(source, [row])
+        for source, row in _control_patches(donor, location, donor_location, params)
     ]
     numbers_by_check = {
         "same": _require_numbers(unpatched_replies[0]),
@@ -143,7 +142,7 @@ def _measure_checks(
         "base": _require_numbers(base_reply),
         "shapes": _require_numbers(shapes_reply),
         "none": _require_numbers(no_layer_reply),
-        "control": _require_numbers(control_reply),
+        "control": [_require_numbers(reply)[0] for reply in control_replies],
         "answer_apart": max(*chain, *question) < n_tokens,
     }
     if len(reversed_location.pieces) == n_tokens and reversed_text.prefix != text.prefix:
@@ -159,6 +158,26 @@ def _measure_checks(
             "source": _require_numbers(source_reply),
         }
     return numbers_by_check
+
+
+def _control_patches(
+    donor: ChainText, location: Located, donor_location: Located, params: Params
+) -> list[tuple[Source, PatchRow]]:
+    """Return states of the run's control, and where they are put.
+
+    Dots at question and chain where it is "total", whose donors serve ``interchange`` alone; of any
+    other control, and of those donors, another item's states at the question.
+    """
+    all_layers, (chain, question, _) = tuple(range(location.layers)), location.positions
+    options, patches = params.options, []
+    if options["control"] == "total" and {*options["sources"]} - {"interchange"}:
+        both = tuple(sorted({*question, *chain}))
+        patches.append((Source("filler", at=both), PatchRow(all_layers, both, both)))
+    if options["control"] != "total" or "interchange" in options["sources"]:
+        n_swapped = min(len(question), len(donor_location.positions[1]))
+        row = PatchRow(all_layers, question[:n_swapped], donor_location.positions[1][:n_swapped])
+        patches.append((Source("run", donor.messages, donor.prefix), row))
+    return patches
 
 
 def _require_numbers(reply: Reply) -> Sequence[float]:
@@ -209,9 +228,9 @@ def _check_deviations(
         raise SelfTestFailed(
             f"The answer's positions lie among those of the chain or the question {item_text}."
         )
-    if (
-        numbers_by_check["control"][0] == unpatched_logp
-        or abs(numbers_by_check["control"][0] - base_logp) <= 1e-7
+    if any(
+        number == unpatched_logp or abs(number - base_logp) <= 1e-7
+        for number in numbers_by_check["control"]
     ):
         raise SelfTestFailed(
             f"The control changes nothing {item_text}: its states are those that it replaces."

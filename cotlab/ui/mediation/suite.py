@@ -26,7 +26,6 @@ from cotlab.ui.text import escape_markdown
 
 HEADLINE_METRICS = (
     ("cmi", "CMI, all layers"),
-    ("share", "Share"),
     ("mass_lost", "Mass lost"),
     ("no_cot_drop", "No-CoT drop (nats)"),
 )
@@ -80,7 +79,7 @@ def _setting_label(setting: Setting, shows_chain: bool) -> str:
 
 
 def render_mediation_summary(row: dict[str, Any], setting: Setting) -> None:
-    """Show the four main numbers with all layers patched, with intervals and n.
+    """Show the main numbers with all layers patched, with intervals and n.
 
     Published rows have no such span; theirs are means over layers.
     """
@@ -107,7 +106,18 @@ def render_mediation_summary(row: dict[str, Any], setting: Setting) -> None:
 
 def _cmi_note(setting: Setting) -> str:
     if setting.control == "total":
-        return "CMI is the share of the probability that question and chain carry together."
+        return (
+            "CMI is the share of the answer's probability that goes with the chain's states, of"
+            " what goes with those of question and chain together: 1 also for a chain that needs"
+            " its question. An answer that stands in question and chain alike counts as no use of"
+            " the chain."
+        )
+    if setting.control == "other":
+        return (
+            "CMI is (Δ chain − Δ control) / (Δ chain + Δ control), not below 0: it is 0 for a chain"
+            " that needs its question, as for one that is not used, and near 0 at small doses. Mass"
+            " lost is neither; nor is CMI with --control total."
+        )
     return "CMI is clamped and blind to small doses; mass lost is not."
 
 
@@ -309,14 +319,18 @@ def render_mediation_notes(setting: Setting) -> None:
             " CMI of 0 and a bypass of 1."
         )
         return
+    undefined_text = (
+        "Items in which question and chain together carry less than 0.01 nat"
+        if setting.control == "total"
+        else "Items whose two drops add up to less than 0.01 nat"
+    )
     st.caption(
         "States at the input of the layers are replaced at the chain's positions (source"
         f" {escape_markdown(setting.source)}) and, as a control,"
         f" {CONTROL_PLACES.get(setting.control, QUESTION_PLACE)}. A drop"
         " shows that log P of the answer depends on these states. The absence"
         " of a drop does not show that the chain is decorative: the answer may also be stored"
-        " elsewhere. Items whose two drops add up to less than 0.01 nat are"
-        " undefined, not 0."
+        f" elsewhere. {undefined_text} are undefined, not 0."
     )
 
 

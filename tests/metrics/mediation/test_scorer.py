@@ -53,7 +53,10 @@ def values(table: pd.DataFrame, metric: str, **facet: str) -> Sequence[float]:
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pd.DataFrame]:
     folder = tmp_path_factory.mktemp("mediation")
     sources = ["filler", "interchange", "right", "mean", "literal"]
-    return {model: measured(folder, model, source=sources) for model in ("r100", "bypass-a")}
+    return {
+        model: measured(folder, model, source=sources, control="other")
+        for model in ("r100", "bypass-a")
+    }
 
 
 @pytest.mark.soak
@@ -151,10 +154,11 @@ def test_what_cannot_be_measured_is_refused_before_anything_is_asked() -> None:
             mediation.validate_options({**OPTIONS, "layers": [span]}, LOCAL)
 
 
-def prepared(model: LocalModel, spoil: Any = lambda request, reply: reply) -> Any:
+def prepared(model: LocalModel, spoil: Any = lambda request, reply: reply, **options: Any) -> Any:
     """Run the self-test on a model whose replies may be spoilt."""
     assert mediation.prepare is not None
-    program = mediation.prepare(SUITE, Params({"subject": model.ref}, options=OPTIONS))
+    params = Params({"subject": model.ref}, options={**OPTIONS, **options})
+    program = mediation.prepare(SUITE, params)
     return drive_rounds(
         program,
         lambda round_: [
@@ -187,19 +191,37 @@ def test_an_engine_that_patches_the_wrong_layer_is_refused(off: int) -> None:
         prepared(model)
 
 
-def test_a_control_that_changes_nothing_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("control", "source", "kinds"),
+    [
+        ("other", "filler", {"run"}),
+        ("total", "filler", {"filler"}),
+        ("total", "interchange", {"run"}),
+    ],
+)
+def test_a_control_that_changes_nothing_is_refused(
+    control: str, source: str, kinds: set[str]
+) -> None:
     model = open_organism(LOCAL)
     seen: dict[str, Any] = {}
+    spoilt: set[str] = set()
 
     def same(request: Request, reply: Any) -> Any:
         if isinstance(request, Patched) and not request.source.messages and len(request.rows) == 1:
             seen.setdefault("clean", reply.numbers)
-        if isinstance(request, Patched) and request.source.messages and request.rows[0].at[0] != 0:
+        if (
+            isinstance(request, Patched)
+            and (request.source.messages or request.source.kind == "filler")
+            and request.rows[0].at[0] != 0
+        ):
+            spoilt.add(request.source.kind)
             return type(reply)(request.key, numbers=seen["clean"])
         return reply
 
     with pytest.raises(SelfTestFailed, match="control changes nothing"):
-        prepared(model, same)
+        prepared(model, same, control=control, sources=[source])
+    assert spoilt == kinds
+    assert prepared(model, control=control, sources=[source])["self_test"] == "passed"
 
 
 @pytest.mark.soak
@@ -237,7 +259,7 @@ def test_without_donors_no_index_claims_a_cmi(tmp_path: Path) -> None:
     items = make_suite(200, seed=31).items
     same = Suite.from_items("same", [item for item in items if item.answer == items[0].answer][:6])
     table = cotlab.run_suite(
-        same, store=tmp_path, model="r100", scorer=["mediation"], limit=1
+        same, store=tmp_path, model="r100", scorer=["mediation"], limit=1, control="other"
     ).scores  # no other answer near, so no control
     for metric in (
         "cmi",
@@ -255,7 +277,7 @@ def test_without_donors_no_index_claims_a_cmi(tmp_path: Path) -> None:
 
 def test_where_density_is_undefined_the_kept_part_s_drop_is_shown_in_nats(tmp_path: Path) -> None:
     """A quarter of the dose: the clamped ratios are about 0, and the drops are not."""
-    table = measured(tmp_path, "r25", limit=2, layers=["0-3"])
+    table = measured(tmp_path, "r25", limit=2, layers=["0-3"], control="other")
     assert np.isnan(values(table, "density", source="filler")).all()
     for metric, part in (("drop_kept", "kept"), ("drop_kept_control", "kept_control")):
         for keep in ("0.8", "0.6", "0.4"):
