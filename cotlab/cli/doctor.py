@@ -89,6 +89,8 @@ def doctor_command(
         else:
             _check_vendor(provider, base_url)
         return
+    if base_url or send_key_to or chat_template != "server":
+        raise ConfigError("--base-url, --chat-template and --send-key-to go with --connect.")
     for purpose, packages, command in REQUIREMENTS:
         for package in packages:
             try:
