@@ -96,7 +96,7 @@ HEADLINES = (
 
 @scorer(
     *cards.ALL_CARDS,
-    version=7,
+    version=8,
     name="mediation",
     options=OPTIONS,
     prepare=run_self_test,
