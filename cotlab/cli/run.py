@@ -64,7 +64,11 @@ def run_command(
     from cotlab.run.dryrun import plan_cautions
     from cotlab.run.exit_status import last_line
     from cotlab.run.form_choice import form_notes
-    from cotlab.run.unread_options import check_flags_are_read, unread_notes
+    from cotlab.run.unread_options import (
+        check_flags_are_read,
+        check_key_hosts_are_read,
+        unread_notes,
+    )
     from cotlab.store.database import Store
 
     store = Store()
@@ -75,6 +79,7 @@ def run_command(
     if resume is None:
         settings = read_config(flags, config)
         check_flags_are_read(settings, flags)
+        check_key_hosts_are_read(settings, send_key_to)
         for note in unread_notes(settings, flags):
             print_caution(note)
         if dry_run:

@@ -83,7 +83,7 @@ CARDS = (REPAIR_BEFORE, REPAIR_AFTER, REPAIR_DELTA)
 
 @scorer(
     *CARDS,
-    version=6,
+    version=7,
     name="repair",
     options=OPTIONS,
     roles=("symbolic", "verifier", EQUIVALENCE_ROLE),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cotlab.core.provider import Finding
+from cotlab.providers.probe import NOT_CHECKED
 
 CHECK_LABELS = {
     "prefix": "Assistant prefix",
@@ -17,6 +20,26 @@ CHECK_LABELS = {
     "choices": "Two draws in one call",
 }
 """Name of a check → its label in reports and on pages."""
+
+
+def left_out_text(findings: Mapping[str, Finding]) -> str:
+    """Return which checks were not made and why, on one line; "" where all were.
+
+    Examples
+    --------
+    >>> left_out_text({"seed": Finding("unknown", "not checked: 10 requests were made")})[:40]
+    'Not checked (10 requests were made): See'
+    """
+    reasons: dict[str, list[str]] = {}
+    for name, label in CHECK_LABELS.items():
+        finding = findings.get(name)
+        if finding is None:
+            reasons.setdefault("not a part of this check", []).append(label)
+        elif finding.detail.startswith(NOT_CHECKED):
+            reasons.setdefault(finding.detail.removeprefix(NOT_CHECKED), []).append(label)
+    return " ".join(
+        f"Not checked ({reason}): {', '.join(labels)}." for reason, labels in reasons.items()
+    )
 
 
 def finding_text(name: str, finding: Finding) -> str:

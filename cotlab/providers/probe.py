@@ -21,6 +21,8 @@ REFUSED_PREFIXES = ("new turn", "refused", "not established")
 """Verdicts on a prefix under which replies do not follow from it."""
 MAX_REQUESTS = 10
 """Most requests of all checks of one model."""
+NOT_CHECKED = "not checked: "
+"""Start of the detail of a check for which no request was left."""
 MIN_LOGPROB_ALTERNATIVES = 2
 """Alternatives that a token has to list: one alone, the token itself, is no distribution."""
 CHAIN_NUMBERS = ("7319", "4863")
@@ -152,14 +154,16 @@ def run_checks(
     for name, check in CHECKS.items():
         if name not in names:
             continue
+        not_checked = Finding("unknown", f"{NOT_CHECKED}{max_requests} requests were made")
+        if max_requests - n_requests < _FEWEST_REQUESTS.get(name, 0):
+            findings[name] = not_checked
+            continue
         program, answer = check(context), None
         try:
             while True:
                 check_request = program.send(answer) if answer is not None else next(program)
                 if n_requests >= max_requests:
-                    findings[name] = Finding(
-                        "unknown", f"not checked: {max_requests} requests were made"
-                    )
+                    findings[name] = not_checked
                     break
                 answer, n_requests = (yield check_request), n_requests + 1
         except StopIteration as end:
@@ -363,15 +367,19 @@ CHECKS: Mapping[str, Callable[[_CheckContext], CheckProgram]] = {
     "prefix": _check_prefix,
     "logprobs": _check_logprobs,
     "reasoning": _check_reasoning,
+    "user_chain": _check_user_chain,
     "long_prompt": _check_long_prompt,
     "greedy": _check_greedy,
     "system": _check_system,
     "seed": _check_seed,
-    "user_chain": _check_user_chain,
-    "stop": _check_stop,
     "choices": _check_choices,
+    "stop": _check_stop,
 }
-"""Name → check, in the order in which the requests are made: what can make a number wrong first."""
+"""Name → check, in the order in which the requests are made: what can make a number wrong first,
+then what its noise depends on, then what only costs money or is put right here."""
+_FEWEST_REQUESTS = {"long_prompt": 3, "seed": 3}
+"""Requests without which a check finds nothing, where one is not enough: it is left out where fewer
+remain, and a smaller one after it is made."""
 
 
 def _no_reply(reply: Failed) -> Finding:

@@ -88,4 +88,5 @@ class MediationOptions(LimitOptions):
         "How a local model is patched: auto (default), fast, hooks, transformer_lens.",
         "Patched by",
         in_process_only=True,
+        scorers=("mediation",),
     )

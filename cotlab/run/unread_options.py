@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from cotlab.core.errors import ConfigError
+from cotlab.core.program import Scorer
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import IN_PROCESS_PROVIDERS
 from cotlab.metrics.critic.votes import CRITIC_ROLE
@@ -16,15 +17,26 @@ from cotlab.run.fields import ConfigField
 from cotlab.run.roles import (
     CRITIC_PREFIX,
     NO_MODEL_NAMES,
+    NO_SUBJECT,
+    chain_source,
     models_of,
     option_of_role,
     scorer_roles,
     selected_scorers,
+    subject_of,
 )
+from cotlab.run.server_check import is_checked
 
 _NO_NAME = object()
 _READ_BY_ALL = ("chain",)
 """Options of scorers that every run reads: what a suite must hold depends on them."""
+WRITES_NO_CHAIN = frozenset(
+    {
+        *("mediation", "entropy", "tool_trace", "text_features", "verification", "flags"),
+        *("process_reward", "critic", "rubric", "ratings", "judge"),
+    }
+)
+"""Scorers that ask for no whole chain where they measure the suite's."""
 
 
 def scorers_reading(field: ConfigField) -> tuple[str, ...]:
@@ -70,13 +82,20 @@ def unread_notes(config: RunConfig, flags: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def check_key_hosts_are_read(config: RunConfig, hosts: Iterable[str] | None) -> None:
+    """Raise ConfigError where hosts may get a key and the run asks nothing over a network."""
+    hosts = list(hosts or ())
+    if hosts and not _asks_servers(config):
+        raise ConfigError(_no_server_text(config, f"--send-key-to {', '.join(hosts)}"))
+
+
 def _unread_text(config: RunConfig, name: str) -> str:
     """Return a sentence on an option that a configuration does not read; "" where it does."""
     field = run_fields()[name]
     if name in _READ_BY_ALL or getattr(config, name) == NO_MODEL_NAMES.get(name, _NO_NAME):
         return ""
-    if name == "base_url":
-        return _unread_address_text(config)
+    if name in _UNREAD_TEXTS:
+        return _UNREAD_TEXTS[name](config, field.flag)
     if name == "gate_on":
         is_gated = config.rr_threshold is not None
         return "" if is_gated else f"{field.flag} goes with --rr-threshold; this run has no gate."
@@ -84,12 +103,11 @@ def _unread_text(config: RunConfig, name: str) -> str:
         return _unread_role_text(config, name)
     if field.setting.in_process_only:
         providers = {ref.provider for ref in models_of(config).values()}
-        if providers & {*IN_PROCESS_PROVIDERS, REWARD_PROVIDER}:
-            return ""
-        return (
-            f"{field.flag} is for models in this process (--provider"
-            f" {' or '.join(IN_PROCESS_PROVIDERS)}); this run asks none."
-        )
+        if not providers & {*IN_PROCESS_PROVIDERS, REWARD_PROVIDER}:
+            return (
+                f"{field.flag} is for models in this process (--provider"
+                f" {' or '.join(IN_PROCESS_PROVIDERS)}); this run asks none."
+            )
     if field.setting.role == CRITIC_ROLE and not config.verifier.startswith(CRITIC_PREFIX):
         return (
             f"{field.flag} goes with --verifier {CRITIC_PREFIX}PROVIDER/MODEL; this run has none."
@@ -106,13 +124,79 @@ def _unread_text(config: RunConfig, name: str) -> str:
     )
 
 
-def _unread_address_text(config: RunConfig) -> str:
+def _unread_address_text(config: RunConfig, flag: str) -> str:
     """Return why no model is asked at ``base_url``; "" where the provider has servers."""
     if not provider_info(config.provider).in_process:
         return ""
     return (
-        f"--base-url goes with a provider that asks a server, like --provider openai_compat; the"
+        f"{flag} goes with a provider that asks a server, like --provider openai_compat; the"
         f" provider of this run is {config.provider}, whose model {config.model} runs in this"
+        " process."
+    )
+
+
+def _unread_placement_text(config: RunConfig, flag: str) -> str:
+    """Return why the place of the chain is no choice; "" where the model takes turns."""
+    subject = subject_of(config)
+    if subject == NO_SUBJECT and config.provider != NO_SUBJECT.provider:
+        return f"{flag} goes with a model that is asked; this run asks none."
+    if subject.form != "continuation":
+        return ""
+    return (
+        f"{flag} goes with a chat model; {subject} goes on from the chain as raw text, whatever"
+        f" {flag} says."
+    )
+
+
+def _unread_check_text(config: RunConfig, flag: str) -> str:
+    """Return why ``always`` checks nothing; "" where it does, and of what no run needs."""
+    models = models_of(config).values()
+    if config.probe != "always" or any(is_checked(ref, "always") for ref in models):
+        return ""
+    return _no_server_text(config, f"{flag} always")
+
+
+def _unread_price_text(config: RunConfig, flag: str) -> str:
+    """Return why no price is missing; "" where something is asked over a network."""
+    return (
+        _no_server_text(config, flag) if config.allow_unpriced and not _asks_servers(config) else ""
+    )
+
+
+def _unread_chain_limit_text(config: RunConfig, flag: str) -> str:
+    """Return why no request is for a whole chain; "" where one may be."""
+    scorers = selected_scorers(config)
+    if config.chain_tokens is None or not all(_writes_no_chain(config, s) for s in scorers):
+        return ""
+    names = _listed(scorer.name for scorer in scorers)
+    return (
+        f"{flag} limits chains that the model writes, and this run asks for none: {names} with the"
+        f" suite's chain. Add --chain own, or leave {flag} out."
+    )
+
+
+def _writes_no_chain(config: RunConfig, scorer: Scorer) -> bool:
+    """Whether a scorer of a configuration never asks for a chain or the rest of one."""
+    if subject_of(config) == NO_SUBJECT and config.provider != NO_SUBJECT.provider:
+        return True
+    if config.set.keys() & {f"{scorer.name}.chain", f"{scorer.name}.modes"}:
+        return False  # --set decides
+    if "chain" in scorer.options and chain_source(config, scorer) == "own":
+        return False
+    if scorer.name == "ablation":
+        return "corrupt" not in config.mode
+    return scorer.name in WRITES_NO_CHAIN
+
+
+def _asks_servers(config: RunConfig) -> bool:
+    """Whether a model of a configuration is asked over a network."""
+    return any(not provider_info(ref.provider).in_process for ref in models_of(config).values())
+
+
+def _no_server_text(config: RunConfig, flag: str) -> str:
+    models = _listed(dict.fromkeys(str(ref) for ref in models_of(config).values()))
+    return (
+        f"{flag} is for models that are asked over a network; this run asks {models}, in this"
         " process."
     )
 
@@ -132,3 +216,13 @@ def _listed(names: Iterable[str]) -> str:
     """Join names as in a sentence."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
+
+
+_UNREAD_TEXTS: Mapping[str, Callable[[RunConfig, str], str]] = {
+    "base_url": _unread_address_text,
+    "given": _unread_placement_text,
+    "probe": _unread_check_text,
+    "allow_unpriced": _unread_price_text,
+    "chain_tokens": _unread_chain_limit_text,
+}
+"""Options that are read by more than scorers: by the form, the server or the price of a model."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -15,7 +16,14 @@ from cotlab.core.provider import Finding
 from cotlab.core.requests import Complete, Failed, Message, Reply, Response, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.continuation import cut_at_stop
-from cotlab.providers.probe import CHECKS, MAX_REQUESTS, CheckNeeds, run_checks
+from cotlab.providers.finding_texts import CHECK_LABELS, left_out_text
+from cotlab.providers.probe import (
+    CHAIN_NUMBERS,
+    CHECKS,
+    MAX_REQUESTS,
+    CheckNeeds,
+    run_checks,
+)
 
 REF = ModelRef("openai_compat", "m", form="prefill")
 ASKED = Complete(REF, (Message("user", "How many are 3 and 4?"),), prefix="The answer is")
@@ -128,6 +136,32 @@ def test_two_draws_in_one_call(names: tuple[str, ...]) -> None:
 def test_a_check_of_everything_but_stop_texts_has_ten_requests() -> None:
     found = findings(answer, replace(NEEDS, n_draws=2), *(set(CHECKS) - {"stop"}))
     assert not any("not checked" in finding.detail for finding in found.values())
+
+
+@pytest.mark.parametrize("max_requests", range(2, 16))
+def test_the_check_of_chains_comes_before_those_that_only_tell_noise(max_requests: int) -> None:
+    chains = tuple(
+        replace(NEEDS.request, prefix="", messages=(Message("user", f"It is {number}."),))
+        for number in CHAIN_NUMBERS
+    )
+    needs = replace(NEEDS, user_chain=chains, n_draws=2)
+    program = run_checks(needs, tuple(CHECKS), 1_700_000_000_000, max_requests)
+    n_requests, reply = 0, None
+    try:
+        while True:
+            request = program.send(reply) if reply is not None else next(program)
+            n_requests, reply = n_requests + 1, answer(request)
+    except StopIteration as end:
+        found = end.value
+    assert n_requests <= max_requests and found.keys() == CHECKS.keys()
+    left_out = {name for name in found if found[name].detail.startswith("not checked: ")}
+    for earlier, later in pairwise(("user_chain", "long_prompt", "greedy", "system")):
+        assert later in left_out or earlier not in left_out or earlier == "long_prompt"
+    n_left = max_requests - n_requests  # none is left where a check of one request was left out
+    assert not left_out & {"user_chain", "greedy", "system", "choices", "stop"} or n_left == 0
+    text = left_out_text(found)
+    assert all(CHECK_LABELS[name] in text for name in left_out) and bool(text) == bool(left_out)
+    assert left_out_text({}).startswith("Not checked (not a part of this check): Assistant prefix")
 
 
 @given(st.integers(0, 400), st.integers(10, 600), st.sampled_from([0.7, 1.0, 1.4, 4.0]))

@@ -10,8 +10,19 @@ import pytest
 import cotlab
 from cotlab.core.errors import ConfigError
 from cotlab.core.registry import SCORERS
+from cotlab.core.types import Suite
 from cotlab.run.config import read_config, run_fields
-from cotlab.run.unread_options import check_flags_are_read, scorers_reading, unread_notes
+from cotlab.run.dryrun import count_plan
+from cotlab.run.plan import make_plan
+from cotlab.run.roles import models_of
+from cotlab.run.unread_options import (
+    WRITES_NO_CHAIN,
+    check_flags_are_read,
+    scorers_reading,
+    unread_notes,
+)
+from cotlab.suites.jsonl import load_suite
+from cotlab.suites.shipped import shipped_suites
 from tests.support.command import cotlab as command
 
 
@@ -30,6 +41,14 @@ from tests.support.command import cotlab as command
         ({"role_base_url": {"judge": "http://127.0.0.1:1/v1"}}, "--role-base-url judge: no scorer"),
         ({"weights": "w.yaml"}, "--weights is read by composite alone"),
         ({"provider": "echo", "donors": 3, "dtype": "float16"}, "--dtype is for models in"),
+        ({"given": "prefix"}, "goes on from the chain as raw text, whatever --given says"),
+        ({"given": "user"}, "goes on from the chain as raw text, whatever --given says"),
+        ({"profile": "offline", "scorer": [], "given": "prefix"}, "this run asks none"),
+        ({"probe": "always"}, "--probe always is for models that are asked over a network"),
+        ({"allow_unpriced": True}, "--allow-unpriced is for models that are asked over a network"),
+        ({"chain_tokens": 9}, "asks for none: ablation with the suite's chain. Add --chain own"),
+        ({"chain_tokens": 9, "scorer": ["flags", "entropy"]}, "flags and entropy with the suite's"),
+        ({"backend": "hooks"}, "--backend is read by mediation alone"),
     ],
 )
 def test_a_flag_that_no_scorer_reads_names_the_scorer_that_would(
@@ -59,6 +78,17 @@ def test_a_flag_that_no_scorer_reads_names_the_scorer_that_would(
         {"scorer": ["composite"], "weights": "w.yaml", "embedder_dtype": "float32"},
         {"scorer": ["diversity"], "chain": "own"},  # decides what the suite must hold
         {"embedder": "none", "verifier": "none"},  # there is nothing to read
+        {"provider": "openai_compat", "model": "m", "given": "prefix", "probe": "always"},
+        {"provider": "local", "model": "m", "given": "prefix"},  # where it has a template
+        {"provider": "openai", "model": "m", "allow_unpriced": True, "probe": "always"},
+        {"scorer": ["judge"], "judge": ["openai/m"], "allow_unpriced": True, "probe": "always"},
+        {"probe": "never", "allow_unpriced": False},  # as it is anyway
+        {"chain_tokens": 9, "mode": ["remove", "corrupt"]},
+        {"chain_tokens": 9, "chain": "own"},
+        {"chain_tokens": 9, "scorer": ["ablation", "consistency"]},
+        {"chain_tokens": 9, "profile": "phase2", "scorer": []},
+        {"chain_tokens": 9, "set": {"ablation.modes": "corrupt"}},
+        {"backend": "hooks", "scorer": ["mediation"]},
         {"provider": "echo", "mode": [], "donors": None},  # not given
     ],
 )
@@ -96,3 +126,36 @@ def test_the_command_refuses_and_a_file_or_the_environment_gets_a_note(
 def test_python_refuses_too(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--subsets is read by mediation alone"):
         cotlab.run_suite("wordproblems", store=tmp_path, limit=1, subsets=2)
+
+
+@pytest.mark.parametrize("name", sorted(SCORERS))
+def test_who_writes_no_chain_of_the_suite_is_what_the_requests_are(name: str) -> None:
+    suite = load_suite(shipped_suites()["wordproblems"])
+    suite = Suite.from_items("few", suite.items[:2])
+    if name in ("judge", "ratings", "process_reward"):  # another suite, or a model that is no text
+        assert name in WRITES_NO_CHAIN
+        return
+    roles = {"verifier": "critic:echo/echo"} if name in ("critic", "rubric") else {}
+    options = {"scorer": [name], "task_suite": "few", "chain_tokens": 777, "chain": "reference"}
+    config = read_config({**options, **roles, "embedder": "none"})
+    plan = make_plan(config, suite, models_of(config))
+    count = count_plan(plan, suite)
+    if name in {*WRITES_NO_CHAIN, "ablation"}:  # of its modes only corrupt goes on
+        assert count.n_chain_requests == 0
+    elif name not in ("consistency", "option_order", "repair"):  # embedder, options, a low score
+        assert count.n_chain_requests > 0
+
+
+@pytest.mark.parametrize("words", [("--send-key-to", "proxy.example.com"), ("--probe", "always")])
+def test_a_run_in_this_process_sends_no_key_and_checks_no_server(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    run = ("run", "--task-suite", "wordproblems", "--limit", "1", *words)
+    said = command(*run, store=tmp_path, code=2).stderr
+    assert f"{' '.join(words)} is for models that are asked over a network" in said
+    assert not list(tmp_path.glob("reports/*"))
+
+
+def test_doctor_without_a_server_takes_none_of_its_options(tmp_path: Path) -> None:
+    words = ("doctor", "--base-url", "http://127.0.0.1:1/v1")
+    assert "go with --connect" in command(*words, store=tmp_path, code=2).stderr

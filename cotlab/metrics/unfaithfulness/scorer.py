@@ -95,7 +95,7 @@ class HintMeasurements(NamedTuple):
 
 @scorer(
     *cards.ALL_CARDS,
-    version=6,
+    version=7,
     name="unfaithfulness",
     options=OPTIONS,
     statistics=STATISTICS,

@@ -62,6 +62,8 @@ _LETTER_RE = re.compile(r"(?<![A-Za-z\\])[A-Za-z](?![A-Za-z])")
 # "ACD", and "A, C, and D"
 _LETTERS_RE = re.compile(r"A?B?C?D?E?F?G?H?I?J?")
 _LETTER_LIST_RE = re.compile(r"\(?[A-J]\)?(?:(?:\s?[,;&]|\sand\b|,\sand\b)\s*\(?[A-J]\)?){1,9}")
+# "x, the y", which is not "x, y"
+_ARTICLE_IN_LIST_RE = re.compile(r"(?i)[a-z](?:,\s?[a-z]){0,5},\s?the\s[a-z]")
 # ", and " of "salt, oil and pepper"
 _AND_RE = re.compile(r",?\s+and\s+|,\s+(?=[^,]{1,60}(?:,|\sand\s))")
 
@@ -71,6 +73,8 @@ def answers_agree(text_x: str, text_y: str, depth: int = 0) -> bool:
     if answer_key(text_x) == answer_key(text_y):
         return True
     if max(len(text_x), len(text_y)) > MAX_PARSED_CHARACTERS or depth > 3:
+        return False
+    if bool(_ARTICLE_IN_LIST_RE.fullmatch(text_x)) != bool(_ARTICLE_IN_LIST_RE.fullmatch(text_y)):
         return False
     for option_letters, listed in ((text_x, text_y), (text_y, text_x)):
         if _LETTERS_RE.fullmatch(option_letters) and _LETTER_LIST_RE.fullmatch(listed):

@@ -11,6 +11,8 @@ _ARTICLE_RE = re.compile(r"(?<![\w'-])(an?|the)\s+(?=(\w+))")
 # "is " before "a dog", nothing at the start, ", " in a list
 _BEFORE_RE = re.compile(r"([^\W\d_]+)\s+$|(?:^|[,;:.!?(\"“&/-])\s*$")
 _BEFORE_CHARACTERS = 24
+# "x, " of "x, the y"
+_LETTERS_BEFORE_RE = re.compile(r"(?:[a-z],\s?){1,5}")
 _BEFORE_ARTICLE = frozenset(
     word_list(
         "is are was were be been being am as of in on at by for from with without to into onto upon"
@@ -42,6 +44,8 @@ _LABEL_RE = re.compile(r"(?<![\w'.-])[b-hj-z](?![\w'.-])")
 _COUNTED_RE = re.compile(r"\d[\d.,/-]{0,20}(?:%|\s?[^\W\d_]{2,})")
 # "f'", "f''" and the ends of "a'b'c'"; not the apostrophes of "Bob's" and "o'clock"
 _PRIME_RE = re.compile(r"(?<![\w'])(?:[^\W\d_]'{1,3})+(?![\w'])|(?<![\w'])[^\W\d_]'{2,3}(?!')")
+# "f(x)'"
+_PRIME_AFTER_RE = re.compile(r"(?<=\w\))('{1,3})(?![\w'])")
 _CAPITALS_RE = re.compile(r"(?<![\w'])(?:[^\W\d_]'{1,3}){1,12}[^\W\d_](?![\w'])")
 # "'plan b'" in quotes
 _QUOTED_RE = re.compile(r"(?<!\w)'([^'\n]{1,200})'(?!\w)")
@@ -75,7 +79,10 @@ def without_articles(text: str, *, is_formula: bool = False) -> str:
         before = _BEFORE_RE.search(text[max(0, start - _BEFORE_CHARACTERS) : start])
         if match[1] != "a":
             is_factor = is_formula and match[1] == "an" and start > 0 and not before
-            return match[0] if is_factor else ""
+            is_in_list = (  # "x, the y", not "the x, the y"
+                len(match[2]) == 1 and _LETTERS_BEFORE_RE.fullmatch(text, 0, start)
+            )
+            return match[0] if is_factor or is_in_list else ""
         following = match[2]
         if following[0].isdigit():
             return "" if start == 0 and _COUNTED_RE.match(text, end) and not has_labels else "a "
@@ -109,7 +116,7 @@ def mark_primes(text: str) -> str:
             lambda match: match[0] if _is_contraction(match[0]) else match[0].replace("'", PRIME),
             text,
         )
-    return text
+    return _PRIME_AFTER_RE.sub(lambda match: " prime" * len(match[1]), text)
 
 
 def _is_contraction(text: str) -> bool:

@@ -114,6 +114,12 @@ _DISPLAY_RE = re.compile(r"(?s)[\s:*]{0,9}(\\\[.{1,400}?\\\]|\$\$[^$]{1,400}\$\$
 _INLINE_MATHS_RE = re.compile(r"(\$[^$\n]{1,400}\$|\\\(.{1,400}?\\\))\s{0,3}\.?\s{0,3}$")
 # ", with minimum value f(0) = -1" after a formula in a box
 _BOXED_REMARK_RE = re.compile(r",\s{1,9}(?:with|where|which|valid|attained|since|because)\b")
+# "an hour and a half", "2 years and a half"
+_AND_HALF_RE = re.compile(
+    r"(?i)\b(an?|one|two|three|four|five|six|\d{1,4})\s((?:second|minute|hour|day|week|month|year"
+    r"|metre|meter|kilometre|kilometer|mile|foot|litre|liter|gallon|cup|dozen)s?) and a half\b"
+)
+_HALVED = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 _HOPE_RE = re.compile(r"(?i)\.?\s{0,3}I hope (?:it|this) is correct\.?\s{0,9}$")
 
 
@@ -172,6 +178,9 @@ def _without_markup(text: str) -> str:
     text = text.rpartition("</think>")[2] if text.rpartition("</think>")[2].strip() else text
     if (turn := _END_OF_TURN_RE.search(text)) and text[: turn.start()].strip():
         text = text[: turn.start()]
+    text = _AND_HALF_RE.sub(
+        lambda m: f"{_HALVED.get(m[1].lower(), m[1])}.5 {m[2].rstrip('s')}s", text
+    )
     return _HOPE_RE.sub(".", _EMPTY_BOX_RE.sub(" ", text))
 
 

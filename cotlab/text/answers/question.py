@@ -73,7 +73,7 @@ _SEVERAL_RE = re.compile(
 )
 _ORDERED_RE = re.compile(
     r"(?i)\b(?:order|ordered|pairs?|triples?|tuples?|coordinates?|points?|respectively|sequence"
-    r"|ascending|descending|sort|first|then|vector|steps?)\b"
+    r"|ascending|descending|sort|first|next|then|vector|steps?)\b"
 )
 
 
@@ -143,6 +143,12 @@ def _terms(sentence: str) -> frozenset[str]:
     tokens = frozenset(map(word_stem, words)) - _STOPWORDS
     is_total = tokens & TOGETHER or re.search(r"(?i)\bin all\b", sentence)
     return tokens | {"together"} if is_total else tokens
+
+
+def is_yes_no_question(question: str) -> bool:
+    """Return whether the last sentence of a question asks for yes or no."""
+    match = _YES_NO_QUESTION_RE.fullmatch(last_question(question).strip())
+    return match is not None and " or " not in match[2] and not match[2].startswith("you ")
 
 
 def yes_or_no(sentence: str, question: str) -> str | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from cotlab.text.answers.question import is_yes_no_question, yes_or_no
+from cotlab.text.answers.reading import YES_NO_RE
 from cotlab.text.answers.statements import COPULA_RE, DENIAL_RE, after_conclusion, plain_sentence
 from cotlab.text.written_numbers import word_list
 
@@ -20,6 +22,7 @@ _DAY_RE = re.compile(
     r"(?:['’]s|\s(?:is|be|was|falls|fell|lands))\s(?:(?:on|in|a|an|therefore|thus)\s){0,2}"
     rf"({_DAYS}|{_MONTHS})$"
 )
+_DAY_QUESTION_RE = re.compile(r"(?i)\b(?:which|what) (?:day|weekday|month)\b")
 _ADJECTIVES = (
     "even|odd|increasing|decreasing|convergent|divergent|rational|irrational|continuous"
     "|discontinuous|prime|composite|injective|surjective|bijective|linear|quadratic|cubic"
@@ -59,9 +62,31 @@ _VAGUE = frozenset(
 _PRONOUN_RE = re.compile(r"(?i)\b(?:i|we|you|he|she|they|one|some|there|which|who|that)\s\w+$")
 
 
-def closing_day(sentence: str) -> str | None:
-    """Return the day of the week or the month that a sentence ends by stating."""
+_YES_NO_WORD_RE = re.compile(r"(?i)\b(?:yes|no|true|false)\b")
+
+
+def opening_yes_or_no(text: str, question: str) -> str | None:
+    """Return the only yes or no of a reply, at its start, where the question asks for one."""
+    match = YES_NO_RE.match(text) if is_yes_no_question(question) else None
+    return match[1] if match and len(_YES_NO_WORD_RE.findall(text)) == 1 else None
+
+
+def repeated_verb(sentence: str, question: str) -> str | None:
+    """Return yes or no where a sentence repeats the verb of the question, its last sentence."""
+    return yes_or_no(sentence, question) if is_yes_no_question(question) else None
+
+
+def closing_day(sentence: str, question: str) -> str | None:
+    """Return the day of the week or the month that a sentence ends by stating.
+
+    Where the question asks for a day or a month, "They meet on Friday" states it.
+    """
     plain = plain_sentence(sentence[-400:])
+    if _DAY_QUESTION_RE.search(question[-200:]) and not DENIAL_RE.search(plain):
+        days = re.findall(rf"\b(?:{_DAYS}|{_MONTHS})\b", plain)
+        ending = re.search(rf"\b(?:on|in)\s(?:an?\s)?({_DAYS}|{_MONTHS})$", plain)
+        if ending and len(days) == 1:
+            return ending[1]
     if DENIAL_RE.search(plain) or len(re.findall(rf"\b(?:{_DAYS})\b", plain)) > 1:
         return None
     match = _DAY_RE.search(plain)
@@ -73,7 +98,12 @@ def closing_word(sentence: str) -> str | None:
     plain = re.sub(r"\s\([^()\d]{1,40}\)$", "", plain_sentence(sentence))
     if verb := re.fullmatch(r"(?:[A-Z]\w* ){1,3}(?:\w+ ){0,3}(converges|diverges)", plain):
         return verb[1] if not DENIAL_RE.search(plain) else None
-    if not plain or len(plain) > 200 or DENIAL_RE.search(plain) or "?" in sentence:
+    if not plain or len(plain) > 200 or "?" in sentence:
+        return None
+    concluded = _SUBJECT_RE.search(after_conclusion(plain).strip())  # "so Ann is the tallest"
+    if concluded and not _VAGUE & {word.lower() for word in concluded[1].split()}:
+        return None if DENIAL_RE.search(concluded[0]) else concluded[1]
+    if DENIAL_RE.search(plain):
         return None
     if match := _PROPERTY_RE.search(plain):
         others = re.findall(rf"\b(?:{_ADJECTIVES})\b", plain[: match.start()])
@@ -91,6 +121,8 @@ def closing_word(sentence: str) -> str | None:
     ):
         return None
     tokens = match["words"].split()
+    if len(tokens) > 1 and tokens[0] in ("in", "on", "at") and tokens[1][0].isupper():
+        tokens = tokens[1:]  # "in March"
     subject = plain[: match.start()]
     if COPULA_RE.search(after_conclusion(subject)) or not re.search(r"[A-Za-z]{3,}", subject):
         return None

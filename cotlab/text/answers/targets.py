@@ -15,6 +15,7 @@ from cotlab.text.answers.choices import choice_in_reply, choice_text, find_choic
 from cotlab.text.answers.extract import final_answer, same_answer
 from cotlab.text.answers.formulas import read_formula
 from cotlab.text.answers.notation import matching_brackets, split_items
+from cotlab.text.answers.other_kinds import is_of_other_kind
 from cotlab.text.answers.quantities import read_quantity
 from cotlab.text.answers.question import expects_set
 from cotlab.text.answers.reading import answer_key, tidy_answer, to_plain_text
@@ -56,6 +57,11 @@ _ASKED_LETTER_RE = re.compile(
 )
 # "y = 5"
 _NAMED_VALUE_RE = re.compile(r"([A-Za-z])\s?=\s?[^=,;]{1,60}")
+# "It cannot be determined from the information given."
+_UNDETERMINED_RE = re.compile(
+    r"(?i)\b(?:(?:cannot|can not|can['’]t|could not) be (?:determined|known|told|found)"
+    r"|not enough information|(?:information is )?insufficient|impossible to (?:tell|determine))\b"
+)
 # "There are no solutions."
 _NO_SOLUTION_RE = re.compile(r"(?i)(?:there (?:is|are) )?no solutions?(?: exists?)?")
 _SOLUTIONS_QUESTION_RE = re.compile(r"(?i)\b(?:solve|solutions?)\b")
@@ -110,6 +116,10 @@ def answer_to(item: Item, text: str) -> str | None:
             text = target
         elif _names_other(body, target, item.question):
             return body
+        elif is_of_other_kind(text, target, item.question):
+            return text.strip()
+        elif _repeats_refusal(body, target):
+            return target
     choices = item_choices(item)
     if not choices and (solutions := _closing_solutions(item, text)):
         return solutions
@@ -297,6 +307,12 @@ def _names_other(text: str, other: str, question: str) -> bool:
     return named[1].lower() not in {name.lower() for name in asked}
 
 
+def _repeats_refusal(text: str, target: str) -> bool:
+    """Return whether a reply says that nothing can be determined, as the ground truth does."""
+    denials = [_UNDETERMINED_RE.search(side) for side in (text, target)]
+    return all(denials) and len(text) <= 200 and not re.search(r"\d|\bbut\b", text)
+
+
 def _as_empty_set(text: str, question: str) -> str:
     """Return "no solution" as the empty set where a question asks for solutions."""
     is_none = _NO_SOLUTION_RE.fullmatch(tidy_answer(to_plain_text(text)))
@@ -331,6 +347,8 @@ def same_answer_to(item: Item, first: str | None, second: str | None) -> bool | 
         )
         question = item.question
         if _names_other(first, second, question) or _names_other(second, first, question):
+            return False
+        if is_of_other_kind(first, second, question) or is_of_other_kind(second, first, question):
             return False
         first_in_unit = read_in_question_unit(item.question, second, first)
         second_in_unit = read_in_question_unit(item.question, first, second)

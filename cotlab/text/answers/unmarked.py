@@ -27,7 +27,12 @@ from cotlab.text.answers.qualifiers import (
 )
 from cotlab.text.answers.quantities import read_quantity
 from cotlab.text.answers.question import named_alternative, read_expected, yes_or_no
-from cotlab.text.answers.stated_words import closing_day, closing_word
+from cotlab.text.answers.stated_words import (
+    closing_day,
+    closing_word,
+    opening_yes_or_no,
+    repeated_verb,
+)
 from cotlab.text.answers.statements import closing_statement, states_two_values
 from cotlab.text.steps import sentence_spans
 
@@ -175,8 +180,10 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
     for sentence in (last_sentence, first_sentence) if len(spans) <= 6 else (last_sentence,):
         if is_refusal(sentence):
             return None
-    if day := closing_day(last_sentence):
+    if day := closing_day(last_sentence, question):
         return day
+    if word := opening_yes_or_no(text, question) or repeated_verb(last_sentence, question):
+        return word
     if (
         qualified_number(body, question)
         or is_range(body)
