@@ -23,7 +23,7 @@ from cotlab.core.types import Plan
 from cotlab.metrics.ablation.redundancy import rrr_estimates
 from cotlab.run.exit_status import exit_status
 from cotlab.run.launch import FinishedRun
-from cotlab.run.output import explained_write_errors, atomic_file
+from cotlab.run.output import atomic_file, explained_write_errors
 from cotlab.run.server_findings import check_records, count_check_requests
 from cotlab.run.summary import overshoot_record
 from cotlab.stats.intervals import FEWEST
