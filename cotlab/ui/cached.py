@@ -162,8 +162,8 @@ def mediation_table_scores(
     """Return what tables over the suite read of the scores of a mediation run.
 
     Those without a value, with the reason; of facets with ``MAX_RAW_ITEMS`` items or fewer, and
-    where ``with_values``, also those with one. Columns metric, facet, value, reason, and one for each
-    facet name.
+    where ``with_values``, also those with one. Columns metric, facet, value, reason, and one for
+    each facet name.
     """
     estimates = read.run_estimates(store(), run_id, metrics)
     small_facets = estimates.loc[estimates["n"] <= MAX_RAW_ITEMS, "facet"].unique().tolist()
