@@ -7,9 +7,12 @@ from contextlib import closing
 from typing import Any
 
 from cotlab.core.types import Plan
-from cotlab.store.cut_replies import EVIDENCE_SQL
+from cotlab.store.cut_replies import EVIDENCE_SQL, add_cut_replies
 from cotlab.store.database import Store
 from cotlab.store.responses import ResponseLog
+
+_KEYS_PER_READ = 50_000
+"""Requests that are looked up in the log at once."""
 
 
 def cut_reply_records(store: Store, run_id: str, plan: Plan) -> list[dict[str, Any]]:
@@ -23,9 +26,13 @@ def cut_reply_records(store: Store, run_id: str, plan: Plan) -> list[dict[str, A
             if "max_tokens" in spec.params
         },
     }
-    keys = store.query_frame(EVIDENCE_SQL, [run_id])["key"].tolist()
+    keys = store.query_columns(EVIDENCE_SQL, [run_id])["key"]
     with closing(ResponseLog(store.log_path)) as log:
-        counts = log.count_cut_replies(keys)
+        counts = add_cut_replies(
+            count
+            for start in range(0, len(keys), _KEYS_PER_READ)
+            for count in log.count_cut_replies(keys.slice(start, _KEYS_PER_READ).to_pylist())
+        )
     return [
         {
             "max_tokens": count.max_tokens,

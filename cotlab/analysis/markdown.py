@@ -83,33 +83,38 @@ def render_markdown(report: Mapping[str, Any]) -> str:
         )
     lines += ["", "## Per-Item Step Rankings", ""]
     for item in report["items"]:
-        lines += [
-            f"### Item: {escape_report(item['item_id'])}",
-            "",
-            "| Rank | Step Index | CCS | Metric |",
-            "|---|---|---|---|",
-        ]
-        ranked_steps = sorted(
-            item["step_scores"],
-            key=lambda step_score: (
-                step_score["score"] is None,
-                -(step_score["score"] or 0),
-                step_score["step_index"] or 0,
-            ),
-        )
-        for rank, step_score in enumerate(ranked_steps, start=1):
-            score_text = (
-                f"{step_score['score']:.4f}"
-                if step_score["score"] is not None
-                else f"n/a ({escape_report(step_score['reason'])})"
-            )
-            index = step_score["step_index"]
-            lines.append(
-                f"| {rank} | {'n/a' if index is None else index} | {score_text} |"
-                f" {step_score['metric']} |"
-            )
-        lines.append("")
+        lines += item_lines(item)
     return "\n".join(lines)
+
+
+def item_lines(item: Mapping[str, Any]) -> list[str]:
+    """Return the steps of an item of the report, ranked by CCS."""
+    lines = [
+        f"### Item: {escape_report(item['item_id'])}",
+        "",
+        "| Rank | Step Index | CCS | Metric |",
+        "|---|---|---|---|",
+    ]
+    ranked_steps = sorted(
+        item["step_scores"],
+        key=lambda step_score: (
+            step_score["score"] is None,
+            -(step_score["score"] or 0),
+            step_score["step_index"] or 0,
+        ),
+    )
+    for rank, step_score in enumerate(ranked_steps, start=1):
+        score_text = (
+            f"{step_score['score']:.4f}"
+            if step_score["score"] is not None
+            else f"n/a ({escape_report(step_score['reason'])})"
+        )
+        index = step_score["step_index"]
+        lines.append(
+            f"| {rank} | {'n/a' if index is None else index} | {score_text} |"
+            f" {step_score['metric']} |"
+        )
+    return [*lines, ""]
 
 
 def _verdict_section(report: Mapping[str, Any]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC
@@ -12,18 +12,18 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from cotlab.analysis.markdown import render_markdown
 from cotlab.analysis.reply_notes import kept_cut_replies, kept_restated_steps
+from cotlab.analysis.report_items import ITEM_SECTIONS, item_sections
+from cotlab.analysis.report_text import write_report_texts
 from cotlab.analysis.verdict.collect import HEADLINE_METRICS
 from cotlab.analysis.verdict.record import verdict_record
 from cotlab.analysis.verdict.stored import judge_run_once
 from cotlab.analysis.view import RunView, position_estimates, run_view
-from cotlab.core.keys import digest
-from cotlab.core.types import CCS_METRICS, Plan
-from cotlab.metrics.ablation.redundancy import rrr_estimates, step_means
+from cotlab.core.types import Plan
+from cotlab.metrics.ablation.redundancy import rrr_estimates
 from cotlab.run.exit_status import exit_status
 from cotlab.run.launch import FinishedRun
-from cotlab.run.output import explained_write_errors
+from cotlab.run.output import atomic_file, explained_write_errors
 from cotlab.run.server_findings import check_records, count_check_requests
 from cotlab.run.summary import overshoot_record
 from cotlab.stats.intervals import FEWEST
@@ -47,7 +47,7 @@ class RunReport(NamedTuple):
     """Result of reporting a run that ended."""
 
     report: dict[str, Any]
-    """The report, as report.json holds it."""
+    """The report as report.json holds it, without ``ITEM_SECTIONS``."""
     exit_code: int
     """The exit code of the command that started the run."""
     message: str
@@ -60,10 +60,18 @@ def report_run(store: Store, finished_run: FinishedRun) -> RunReport:
     return RunReport(report, *exit_status(finished_run.outcome, report, finished_run.config))
 
 
-def build_report(store: Store, run_id: str) -> dict[str, Any]:
+def build_report(store: Store, run_id: str, *, with_items: bool = True) -> dict[str, Any]:
     """Return everything a run measured, as JSON values.
 
     Undefined numbers are null and come with a status or a reason.
+
+    Parameters
+    ----------
+    store : Store
+    run_id : str
+    with_items : bool
+        Whether ``ITEM_SECTIONS`` are filled, which hold every step of every item; empty lists if
+        not. ``write_report_texts`` writes them without holding them.
     """
     view = run_view(store, run_id)
     plan, ended_pairs = view.plan, read.list_ended_pairs(store, run_id)
@@ -119,6 +127,8 @@ def build_report(store: Store, run_id: str) -> dict[str, Any]:
     report |= run_costs(view)
     if view.scorer("ablation") is not None:
         report |= _ablation_section(view)
+        if with_items:
+            report |= item_sections(view)
     report["self_tests"] = {
         name: values
         for name, values in read.list_constants(store, run_id).items()
@@ -198,10 +208,7 @@ def _ablation_section(view: RunView) -> dict[str, Any]:
     assert spec is not None
     params = spec.params
     mode, metric = params["modes"][0], params["metric"]
-    metric_scores = view.scores(metric, facet={"mode": mode})
-    rrr = _with_small_sample_bounds(
-        headline_rrr(view.estimates, params), metric_scores, params, view.plan.seed
-    )
+    rrr = _with_small_sample_bounds(headline_rrr(view.estimates, params), view, params)
     section = {
         "metric": metric,
         "mode": mode,
@@ -227,108 +234,37 @@ def _ablation_section(view: RunView) -> dict[str, Any]:
         }
         for position in _to_records(ranked_positions)
     ]
-    reply_texts = _reply_texts(view, metric_scores)
-    rows_by_item = _first_draws_by_item(metric_scores)
-    section["items"] = [
-        {"item_id": item_id, "step_scores": records, **_outputs(rows_by_item[item_id], reply_texts)}
-        for item_id, records in _step_records(metric_scores, metric).items()
-    ]
-    section["further_scores"] = [
-        {
-            "mode": further_mode,
-            "metric": further_metric,
-            "items": [
-                {"item_id": item_id, "step_scores": records}
-                for item_id, records in _step_records(scores, further_metric).items()
-            ],
-        }
-        for further_mode in params["modes"]
-        for further_metric in CCS_METRICS
-        if (further_mode, further_metric) != (mode, metric)
-        and len(scores := view.scores(further_metric, facet={"mode": further_mode}))
-    ]
-    return section
-
-
-def _first_draws_by_item(scores: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of the first draw of each step by item."""
-    first_draws = scores[scores["sample"] == 0]
-    rows_by_item: dict[str, list[dict[str, Any]]] = {}
-    for row in _to_records(first_draws[["item_id", "step", "status", "reason", "evidence"]]):
-        rows_by_item.setdefault(row["item_id"], []).append(row)
-    return rows_by_item
-
-
-def _step_records(scores: pd.DataFrame, metric: str) -> dict[str, list[dict[str, Any]]]:
-    """Return the step scores of a metric by item, each the mean over its draws."""
-    mean_by_step = {
-        (step_mean.item_id, int(step_mean.step)): step_mean.value
-        for step_mean in step_means(scores).itertuples()
-    }
-    records_by_item: dict[str, list[dict[str, Any]]] = {}
-    for item_id, rows in _first_draws_by_item(scores).items():
-        for row in rows:
-            step = None if row["step"] is None else int(row["step"])
-            mean = None if step is None else mean_by_step[item_id, step]
-            record = {
-                "step_index": step,
-                "score": None if pd.isna(mean) else mean,
-                "metric": metric,
-                "status": row["status"],
-            }
-            if record["score"] is None:
-                record["reason"] = row["reason"]
-            records_by_item.setdefault(item_id, []).append(record)
-    return records_by_item
-
-
-def _outputs(rows: Sequence[Mapping[str, Any]], reply_texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the model's answers to an item: those of the first draw of each step."""
-    ablated_texts, baseline_text = {}, None
-    for row in rows:
-        if row["step"] is not None and len(row["evidence"]) == 2:
-            baseline_text, ablated_texts[str(int(row["step"]))] = map(
-                reply_texts.get, row["evidence"]
-            )
-    return {"baseline_output": baseline_text, "ablated_outputs": ablated_texts}
-
-
-def _reply_texts(view: RunView, rows: pd.DataFrame) -> dict[str, str]:
-    """Return the text of each reply behind the scores by key; its SHA-256 where it was redacted."""
-    keys = sorted({key for evidence in rows["evidence"] for key in evidence})
-    texts = {}
-    with closing(ResponseLog(view.store.log_path)) as log:
-        for start in range(0, len(keys), 500):
-            for key, (_, reply) in log.load_exchanges(keys[start : start + 500]).items():
-                if reply is not None:
-                    text = reply.get("text", "")
-                    text_hash = reply.get("text_sha256") or (
-                        digest(text) if view.redacted else None
-                    )
-                    texts[key] = f"sha256:{text_hash}" if text_hash else text
-    return texts
+    return section | {name: [] for name in ITEM_SECTIONS}
 
 
 def write_reports(store: Store, run_id: str, folder: Path) -> dict[str, Any]:
-    """Write report.json and report.md to ``folder`` and return the report.
+    """Write report.json and report.md to ``folder``, item by item, and return what is over all.
+
+    Returns
+    -------
+    dict
+        The report as ``build_report`` gives it, with empty lists for ``ITEM_SECTIONS``. Each file
+        takes its name once it is whole.
 
     Raises
     ------
     StoreError
         If they cannot be written.
     """
-    report = build_report(store, run_id)
+    report = build_report(store, run_id, with_items=False)
+    view = run_view(store, run_id)
     with explained_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "report.json").write_text(
-            json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8"
-        )
-        (folder / "report.md").write_text(render_markdown(report), "utf-8")
+        with (
+            atomic_file(folder / "report.json") as json_file,
+            atomic_file(folder / "report.md") as markdown_file,
+        ):
+            write_report_texts(report, view, json_file, markdown_file)
     return report
 
 
 def _with_small_sample_bounds(
-    rrr: dict[str, Any] | None, scores: pd.DataFrame, params: Mapping[str, Any], seed: int
+    rrr: dict[str, Any] | None, view: RunView, params: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Return the stored RRR, with bounds from ``MIN_RRR_ITEMS`` items on, as FaithCheck does."""
     if (
@@ -337,7 +273,10 @@ def _with_small_sample_bounds(
         and rrr["lo"] is None
         and MIN_RRR_ITEMS <= rrr["n"] < FEWEST
     ):
-        for small_sample_estimate in rrr_estimates(scores, params, seed, min_items=MIN_RRR_ITEMS):
+        scores = view.scores(params["metric"], facet={"mode": params["modes"][0]})
+        for small_sample_estimate in rrr_estimates(
+            scores, params, view.plan.seed, min_items=MIN_RRR_ITEMS
+        ):
             if dict(small_sample_estimate.group) == json.loads(rrr["facet"]):
                 return rrr | {
                     name: getattr(small_sample_estimate, name)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import Any
 
-from cotlab.analysis.tables.chains import original_step_texts
+from cotlab.analysis.tables.chains import reply_step_texts
 from cotlab.analysis.view import LoggedExchange, RunView
 from cotlab.store import read
+from cotlab.store.removed_steps import chain_keys_by_item, removed_step_replies
+from cotlab.store.responses import ResponseLog
 from cotlab.text.restatement import is_restated
 from cotlab.text.steps import SPLITTER_VERSION
 
-_ITEMS_PER_READ = 64
-"""Items whose replies are read from the log at once."""
+_ROWS_PER_READ = 2048
+"""Scores whose replies are read from the log at once."""
 
 
 def restated_step_record(view: RunView) -> dict[str, Any] | None:
@@ -43,37 +45,29 @@ def _verdicts(view: RunView, from_model: bool) -> Iterator[bool]:
     is_divided_otherwise = from_model and view.plan.splitter_version != SPLITTER_VERSION
     if is_divided_otherwise or read.is_suite_redacted(view.store, view.suite):
         return
-    items = {item.id: item for item in read.get_suite(view.store, view.suite).items}
-    scores = view.scores("accuracy_delta", facet={"mode": "remove"})
-    scores = scores[scores["step"].notna() & (scores["evidence"].map(len) >= 2)]
-    baseline_rows = dict(iter(view.scores("baseline_correct").groupby("item_id", sort=False)))
-    groups = list(scores.groupby("item_id", sort=False))
-    for start in range(0, len(groups), _ITEMS_PER_READ):
-        chunk = groups[start : start + _ITEMS_PER_READ]
-        keys = {str(evidence[1]) for _, rows in chunk for evidence in rows["evidence"]}
-        for item_id, _ in chunk:
-            if from_model and item_id in baseline_rows:
-                keys.update(baseline_rows[item_id]["evidence"].iloc[0])
-        exchanges = view.exchanges(tuple(keys))
-        for item_id, rows in chunk:
-            steps = original_step_texts(
-                items[str(item_id)],
-                baseline_rows.get(item_id, scores.iloc[:0]),
-                from_model,
-                partial(_select_exchanges, exchanges),
-            )
-            for evidence, step_index in zip(rows["evidence"], map(int, rows["step"]), strict=True):
-                text = _reply_text(exchanges.get(evidence[1]))
-                if text is not None and step_index < len(steps):
-                    verdict = is_restated(steps[step_index], text)
+    rows = removed_step_replies(view.store, view.id, view.suite)
+    keys_by_item = chain_keys_by_item(view.store, view.id) if from_model else {}
+    with closing(ResponseLog(view.store.log_path)) as log:
+        for start in range(0, len(rows), _ROWS_PER_READ):
+            block = rows.slice(start, _ROWS_PER_READ).to_pylist()
+            chains = {row["item_id"]: keys_by_item.get(row["item_id"], ()) for row in block}
+            keys = [row["key"] for row in block] + [
+                key for chain in chains.values() for key in chain
+            ]
+            exchanges = log.load_exchanges(keys, with_requests=False)
+            steps_by_item = {
+                item_id: reply_step_texts(exchanges[key] for key in chain if key in exchanges)
+                for item_id, chain in chains.items()
+            }
+            for row in block:
+                steps, step = steps_by_item[row["item_id"]], row["step"]
+                chain_text = steps[step] if step < len(steps) else None
+                step_text = chain_text if from_model else row["text"]
+                text = _reply_text(exchanges.get(row["key"]))
+                if text is not None and step_text is not None:
+                    verdict = is_restated(step_text, text)
                     if verdict is not None:
                         yield verdict
-
-
-def _select_exchanges(
-    exchanges: Mapping[str, LoggedExchange], keys: Sequence[str]
-) -> dict[str, LoggedExchange]:
-    return {key: exchanges[key] for key in keys if key in exchanges}
 
 
 def _reply_text(exchange: LoggedExchange | None) -> str | None:

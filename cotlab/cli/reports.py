@@ -32,10 +32,8 @@ def report_command(
     ] = None,
 ) -> None:
     """Print the report of a stored run, or write it as a page to send on (--html, --pdf)."""
-    import json
-
-    from cotlab.analysis.markdown import render_markdown
     from cotlab.analysis.report import build_report
+    from cotlab.analysis.report_text import write_report_texts
     from cotlab.analysis.view import RunView
     from cotlab.export.tabular import REPORT_FORMATS, write_scores_csv, write_scores_parquet
     from cotlab.store.database import Store
@@ -58,10 +56,10 @@ def report_command(
         with _output_file(output, newline="") as file:
             write_scores_csv(store, run_id, file)
     else:
-        document = build_report(store, run)
-        text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+        summary, view = build_report(store, run, with_items=False), RunView.read(store, run)
         with _output_file(output) as file:
-            file.write(render_markdown(document) if format == "md" else text)
+            texts = {"markdown_file" if format == "md" else "json_file": file}
+            write_report_texts(summary, view, **texts)
 
 
 def _write_pages(store: Store, run: str, html: Path | None, pdf: Path | None) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from cotlab.core.errors import ConfigError, StoreError
 from cotlab.run.config import RunConfig, config_to_yaml
@@ -31,6 +33,18 @@ def explained_write_errors(folder: Path) -> Iterator[None]:
             f"{folder}: the run's reports cannot be written: {error.strerror}. What is in the store"
             " stays; write them later with cotlab report RUN."
         ) from error
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[TextIO]:
+    """Write a text file in pieces; it takes its name at the end, and leaves nothing on an error."""
+    temporary_path = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary_path.open("w", encoding="utf-8") as file:
+            yield file
+        temporary_path.replace(path)
+    finally:
+        temporary_path.unlink(missing_ok=True)
 
 
 def write_run_yaml(config: RunConfig, folder: Path) -> None:

@@ -310,14 +310,12 @@ class ResponseLog:
         return {key: at for key, at in time_by_key.items() if at is not None}
 
     def load_exchanges(
-        self, keys: Sequence[str]
+        self, keys: Sequence[str], *, with_requests: bool = True
     ) -> dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]:
-        """Return key → (request, reply) as JSON objects; None where redacted or damaged."""
-        rows = self._query_rows(
-            "SELECT key, request, response FROM replies WHERE key IN (SELECT value FROM"
-            " json_each(?))",
-            (json.dumps(list(keys)),),
-        )
+        """Return key → (request, reply) as JSON objects; None where not read or damaged."""
+        columns = "key, request, response" if with_requests else "key, NULL, response"
+        query = f"SELECT {columns} FROM replies WHERE key IN (SELECT value FROM json_each(?))"
+        rows = self._query_rows(query, (json.dumps(list(keys)),))
         return {
             key: (decode_object(request), decode_object(response))
             for key, request, response in rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import closing
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
@@ -18,7 +18,12 @@ from cotlab.analysis.tables.declare import (
     FigureData,
     MissingFigure,
 )
-from cotlab.analysis.tables.mediation import with_facets
+from cotlab.analysis.tables.mediation import (
+    MAX_RAW_ITEMS,
+    Setting,
+    available_settings,
+    with_facets,
+)
 from cotlab.analysis.verdict.collect import HEADLINE_METRICS
 from cotlab.analysis.verdict.headlines import headline_validation
 from cotlab.analysis.verdict.measures import Validation
@@ -27,6 +32,7 @@ from cotlab.core.requests import Response
 from cotlab.core.types import Item, Plan, Suite
 from cotlab.store import read
 from cotlab.store.database import Store, store_folder
+from cotlab.store.facet_scores import list_facets, scores_without_value
 from cotlab.store.item_scores import list_unmeasured_runs
 from cotlab.store.live import LiveRun, LiveRunStore
 from cotlab.store.responses import ResponseLog
@@ -91,7 +97,7 @@ def run_plan(run_id: str) -> Plan:
     return parse_plan(run_row(run_id)["plan"])
 
 
-@st.cache_data(show_spinner=False, max_entries=50)
+@lru_cache(maxsize=4096)
 def parse_plan(text: str) -> Plan:
     """Parse a stored plan."""
     return read.plan_from_json(text)
@@ -141,19 +147,35 @@ def load_estimates(run_id: str, revision: int) -> pd.DataFrame:
 
 
 @cache_by_store(32, "Reading scores")
-def mediation_scores(
-    run_id: str, revision: int, metrics: tuple[str, ...] | None = None, item_id: str | None = None
+def mediation_item_scores(
+    run_id: str, revision: int, metrics: tuple[str, ...] | None, item_id: str
 ) -> pd.DataFrame:
-    """Return scores of a mediation run, with a column for each facet name.
+    """Return scores of an item of a mediation run, with a column for each facet name."""
+    rows = read.select_scores(store(), run_id, metrics=metrics, items=[item_id])
+    return with_facets(rows)
 
-    Those of all items come without the column evidence, most of their bytes.
+
+@cache_by_store(32, "Reading scores")
+def mediation_table_scores(
+    run_id: str, revision: int, metrics: tuple[str, ...], *, with_values: bool = False
+) -> pd.DataFrame:
+    """Return what tables over the suite read of the scores of a mediation run.
+
+    Those without a value, with the reason; of facets with ``MAX_RAW_ITEMS`` items or fewer, and
+    where ``with_values``, also those with one. Columns metric, facet, value, reason, and one for
+    each facet name.
     """
-    items = None if item_id is None else [item_id]
-    return with_facets(
-        read.select_scores(
-            store(), run_id, metrics=metrics, items=items, with_evidence=item_id is not None
-        )
-    )
+    estimates = read.run_estimates(store(), run_id, metrics)
+    small_facets = estimates.loc[estimates["n"] <= MAX_RAW_ITEMS, "facet"].unique().tolist()
+    rows = scores_without_value(store(), run_id, metrics, None if with_values else small_facets)
+    return with_facets(rows)
+
+
+@cache_by_store(32)
+def mediation_settings(run_id: str, revision: int) -> list[Setting]:
+    """Return the settings of a mediation run that have a CMI, the usual one first."""
+    facets = list_facets(store(), run_id, "cmi")
+    return available_settings(with_facets(pd.DataFrame({"metric": "cmi", "facet": facets})))
 
 
 def mediation_estimates(run_id: str, revision: int) -> pd.DataFrame:

@@ -7,8 +7,9 @@ from typing import Any
 import pandas as pd
 
 from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
-from cotlab.analysis.verdict.collect import MEASURES, collect_evidence
+from cotlab.analysis.verdict.collect import MEASURES
 from cotlab.analysis.verdict.measures import MeasureName, RunEvidence, Share
+from cotlab.analysis.verdict.stored import stored_evidence
 from cotlab.analysis.view import RunView
 from cotlab.validation.report import read_report
 
@@ -103,7 +104,7 @@ def _reference_rows(name: MeasureName, report: dict[str, Any] | None) -> list[di
 def _scale_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
     if view.metrics.isdisjoint(_CHANGE_METRICS):
         return MissingFigure("the run changes no step of a chain")
-    evidence = collect_evidence(view)
+    evidence = stored_evidence(view)
     table = answer_change_points(evidence, read_report(view.store.folder))
     return FigureData(table)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
 import pandas as pd
 
-from cotlab.analysis.view import with_facet_columns
+from cotlab.analysis.view import LoggedExchange, with_facet_columns
 from cotlab.core.keys import to_json_value
 from cotlab.core.requests import Response
 from cotlab.core.types import Form, Item
@@ -32,7 +32,12 @@ def original_step_texts(
         return [step.text for step in item.steps]
     rows = scores[(scores["item_id"] == item.id) & (scores["metric"] == "baseline_correct")]
     keys = tuple(rows["evidence"].iloc[0])[1:] if len(rows) else ()
-    for _, reply in exchanges(keys).values():
+    return reply_step_texts(exchanges(keys).values())
+
+
+def reply_step_texts(exchanges: Iterable[LoggedExchange]) -> list[str]:
+    """Return the steps of the first reply, of its reasoning where that has any; none without it."""
+    for _, reply in exchanges:
         reply_body = reply or {}
         return list(
             model_steps(reply_body.get("reasoning") or "")

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from cotlab.analysis.rule_sources import sources_digest
+from cotlab.analysis.verdict.collect import collect_evidence
+from cotlab.analysis.verdict.measures import RunEvidence
 from cotlab.analysis.verdict.record import RunVerdict, judge_stored_run
 from cotlab.analysis.verdict.validated import load_measure_validation
 from cotlab.analysis.view import RunView
@@ -80,6 +82,13 @@ def judge_run_once(view: RunView) -> RunVerdict:
         result = judge_stored_run(view)
         keep_verdicts(view.store, {state: result})
     return result
+
+
+def stored_evidence(view: RunView) -> RunEvidence:
+    """Return what the verdict on a run depends on: that of the kept verdict, else computed."""
+    state = RunState(view.id, view.revision, view.status)
+    result = load_verdicts(view.store, [state]).get(state)
+    return collect_evidence(view) if result is None else result.evidence
 
 
 def verdict_to_json(result: RunVerdict) -> str:

@@ -48,7 +48,7 @@ def render_tokens(row: dict[str, Any], item: Item, setting: Setting) -> None:
         st.info("Imported: the published rows hold neither the text nor its tokens.")
         return
     metrics = ("baseline_logp", "cmi")
-    scores = cached.mediation_scores(row["id"], int(row["revision"]), metrics, item.id)
+    scores = cached.mediation_item_scores(row["id"], int(row["revision"]), metrics, item.id)
     keys = evidence.request_keys(setting.select_rows(scores))
     exchanges = cached.logged_exchanges(tuple(keys))
     # in the order of the evidence: the item's own reply is the first
@@ -111,7 +111,7 @@ def token_rows(located_tokens: dict[str, Any], control: str = "other") -> list[T
 def render_item_values(row: dict[str, Any], item: Item, setting: Setting) -> None:
     """Show the item's values with all layers patched."""
     scores = setting.select_rows(
-        cached.mediation_scores(row["id"], int(row["revision"]), None, item.id)
+        cached.mediation_item_scores(row["id"], int(row["revision"]), None, item.id)
     )
     scores = scores[scores["metric"] != "patch_drop"]
     all_layer_scores = scores[scores["span"].isin(("all", "")) & (scores["keep"] == "")]
@@ -210,7 +210,7 @@ def _render_drops(row: dict[str, Any], item: Item, setting: Setting) -> None:
 
 
 def _load_drop_scores(row: dict[str, Any], item: Item, setting: Setting) -> pd.DataFrame:
-    scores = cached.mediation_scores(row["id"], int(row["revision"]), ("patch_drop",), item.id)
+    scores = cached.mediation_item_scores(row["id"], int(row["revision"]), ("patch_drop",), item.id)
     return setting.select_rows(scores)
 
 
@@ -234,7 +234,10 @@ def _cached_spread_table(
     folder: str, run_id: str, revision: int, item_id: str, setting: Setting, seed: int
 ) -> pd.DataFrame:
     return tables.spread_table(
-        cached.mediation_scores(run_id, revision, ("patch_drop",), item_id), setting, item_id, seed
+        cached.mediation_item_scores(run_id, revision, ("patch_drop",), item_id),
+        setting,
+        item_id,
+        seed,
     )
 
 
@@ -319,7 +322,7 @@ def _resampled_text(row: dict[str, Any]) -> str:
 def _render_published_drops(row: dict[str, Any], item: Item, setting: Setting) -> None:
     """Show the published drops of each layer with the values derived from them."""
     scores = setting.select_rows(
-        cached.mediation_scores(row["id"], int(row["revision"]), SPREAD_METRICS, item.id)
+        cached.mediation_item_scores(row["id"], int(row["revision"]), SPREAD_METRICS, item.id)
     )
     if scores.empty:
         st.info("The file holds no row of this item.")

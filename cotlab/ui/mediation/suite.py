@@ -60,8 +60,8 @@ PUBLISHED_HEADLINE = (
 
 def select_setting(row: dict[str, Any]) -> Setting | None:
     """Choose a patch source and a control; None (with a message) where nothing is scored."""
-    scores = cached.mediation_scores(row["id"], int(row["revision"]), ("cmi",))
-    setting_by_key = {"~".join(setting): setting for setting in tables.available_settings(scores)}
+    settings = cached.mediation_settings(row["id"], int(row["revision"]))
+    setting_by_key = {"~".join(setting): setting for setting in settings}
     if not setting_by_key:
         st.info("No item has been scored for mediation yet.")
         return None
@@ -128,7 +128,9 @@ def is_published(row: dict[str, Any]) -> bool:
 
 def render_mediation_warnings(row: dict[str, Any], setting: Setting) -> None:
     """Show what limits the numbers above."""
-    scores = cached.mediation_scores(row["id"], int(row["revision"]), ("control_is_noop",))
+    scores = cached.mediation_table_scores(
+        row["id"], int(row["revision"]), ("control_is_noop",), with_values=True
+    )
     table = setting.select_rows(scores)
     noop_scores = table[(table["span"] == "all") & table["value"].notna()]
     n_noop_items = int((noop_scores["value"] > 0).sum())
@@ -209,7 +211,7 @@ def render_indices(row: dict[str, Any], setting: Setting) -> None:
     table = _build_table(row, "indices", setting)
     if table.empty:
         return
-    scores = cached.mediation_scores(
+    scores = cached.mediation_table_scores(
         row["id"], int(row["revision"]), (*INDEX_METRICS, *NATS_METRICS)
     )
     reasons_by_metric = _undefined_reason_texts(
@@ -250,7 +252,9 @@ def render_published_layers(row: dict[str, Any], setting: Setting) -> None:
     table = load_setting_estimates(row, setting)
     table = table[(table["metric"] == "cmi") & (table["span"] != "")]
     table = table.sort_values("span", key=lambda column: column.map(span_sort_key))
-    scores = setting.select_rows(cached.mediation_scores(row["id"], int(row["revision"]), ("cmi",)))
+    scores = setting.select_rows(
+        cached.mediation_table_scores(row["id"], int(row["revision"]), ("cmi",))
+    )
     reasons_by_span = _undefined_reason_texts(scores, "span")
     labels = [span_name(str(span)) for span in table["span"]]
     _render_estimate_table(
@@ -336,7 +340,7 @@ def render_mediation_notes(setting: Setting) -> None:
 
 def _build_table(row: dict[str, Any], table_name: str, setting: Setting) -> pd.DataFrame:
     """Return a table of the run by the name of its function in ``tables``."""
-    scores = cached.mediation_scores(
+    scores = cached.mediation_table_scores(
         row["id"], int(row["revision"]), tables.METRICS_BY_TABLE[table_name]
     )
     estimates = cached.mediation_estimates(row["id"], int(row["revision"]))

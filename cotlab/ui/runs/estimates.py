@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import io
 from collections.abc import Hashable, Mapping
 from functools import partial
 from typing import Any
@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.markdown import render_markdown
 from cotlab.analysis.readable import STEP_INDEX_METRICS
 from cotlab.analysis.report import build_report
+from cotlab.analysis.report_text import write_report_texts
 from cotlab.ui import cached, components
 from cotlab.ui.address import bind_text
 from cotlab.ui.item.item_list import MAX_SEARCH_CHARS
@@ -95,10 +95,11 @@ def _render_estimates(row: dict[str, Any], estimates: pd.DataFrame) -> None:
 
 
 def _report_text(row: dict[str, Any], name: str) -> str:
-    report = build_report(cached.store(), row["id"])
-    if name.endswith(".md"):
-        return render_markdown(report)
-    return json.dumps(report, indent=1, ensure_ascii=False)
+    report = build_report(cached.store(), row["id"], with_items=False)
+    file = io.StringIO()
+    file_name = "markdown_file" if name.endswith(".md") else "json_file"
+    write_report_texts(report, cached.cached_run_view(row), **{file_name: file})
+    return file.getvalue().removesuffix("\n" if file_name == "json_file" else "")
 
 
 def _estimate_cells(estimate: Mapping[Hashable, Any]) -> list[dict[str, str]]:

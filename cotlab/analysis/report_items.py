@@ -1,0 +1,168 @@
+"""The items of a report of step ablation: the scores of their steps, and the model's replies."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from cotlab.analysis.view import RunView
+from cotlab.core.keys import digest
+from cotlab.core.types import CCS_METRICS
+from cotlab.metrics.ablation.redundancy import step_means
+from cotlab.store import read
+from cotlab.store.responses import ResponseLog
+
+ITEM_SECTIONS = ("items", "further_scores")
+"""Sections of a report that grow with the number of items."""
+_ITEMS_PER_READ = 500
+"""Items whose replies are read from the log at once."""
+
+
+class FurtherScores(NamedTuple):
+    """The scores of another mode or another metric than those of the report's aggregate."""
+
+    mode: str
+    """Mode of the ablation."""
+    metric: str
+    """Name of the metric."""
+    items: Iterator[dict[str, Any]]
+    """The items: ``item_id`` and ``step_scores``. Read before the next part."""
+
+
+class _ItemRows(NamedTuple):
+    """The first draws of one item."""
+
+    item_id: str
+    step_scores: list[dict[str, Any]]
+    evidence: list[Sequence[str]]
+
+
+def item_sections(view: RunView) -> dict[str, Any]:
+    """Return ``ITEM_SECTIONS`` of a report as lists."""
+    return {
+        "items": list(report_items(view)),
+        "further_scores": [
+            {"mode": part.mode, "metric": part.metric, "items": list(part.items)}
+            for part in further_scores(view)
+        ],
+    }
+
+
+def report_items(view: RunView) -> Iterator[dict[str, Any]]:
+    """Yield each item with the scores of its steps and the texts of the replies behind them.
+
+    Scores are those of the first mode and the chosen metric, each the mean over its draws; texts
+    those of the first draw, None where the log does not hold them. Replies are read of
+    ``_ITEMS_PER_READ`` items at a time.
+    """
+    params = _ablation_params(view)
+    items = _first_draws(view, params["modes"][0], params["metric"], with_evidence=True)
+    with closing(ResponseLog(view.store.log_path)) as log:
+        while block := list(itertools.islice(items, _ITEMS_PER_READ)):
+            keys = {key for item in block for evidence in item.evidence for key in evidence}
+            texts = _reply_texts(log, sorted(keys), is_redacted=view.redacted)
+            for item in block:
+                yield {
+                    "item_id": item.item_id,
+                    "step_scores": item.step_scores,
+                    **_outputs(item, texts),
+                }
+
+
+def further_scores(view: RunView) -> Iterator[FurtherScores]:
+    """Yield the items of each other mode and metric that the run has scores of."""
+    params = _ablation_params(view)
+    main = (params["modes"][0], params["metric"])
+    groups = view.score_groups
+    scored = {*zip(groups["mode"], groups["metric"], strict=True)}
+    for mode, metric in itertools.product(params["modes"], CCS_METRICS):
+        if (mode, metric) != main and (mode, metric) in scored:
+            items = (
+                {"item_id": item.item_id, "step_scores": item.step_scores}
+                for item in _first_draws(view, mode, metric, with_evidence=False)
+            )
+            yield FurtherScores(mode, metric, items)
+
+
+def _ablation_params(view: RunView) -> Mapping[str, Any]:
+    spec = view.scorer("ablation")
+    assert spec is not None
+    return spec.params
+
+
+def _first_draws(
+    view: RunView, mode: str, metric: str, *, with_evidence: bool
+) -> Iterator[_ItemRows]:
+    """Yield the first draw of each step of a metric by item, each score the mean over its draws."""
+    scores = read.select_scores(
+        view.store, view.id, metrics=[metric], facet={"mode": mode}, with_evidence=with_evidence
+    )
+    is_first = (scores["sample"] == 0).to_numpy(dtype=bool, na_value=False)
+    if is_first.all() and _has_one_score_a_step(scores):
+        first_draws = scores
+        means = scores["value"].to_numpy() + 0.0  # the sum of one number, which is never -0.0
+    else:
+        first_draws = scores[is_first]
+        mean_by_step = {
+            (step_mean.item_id, int(step_mean.step)): step_mean.value
+            for step_mean in step_means(scores).itertuples()
+        }
+        means = np.array(
+            [
+                np.nan if pd.isna(step) else mean_by_step[item_id, int(step)]
+                for item_id, step in zip(first_draws["item_id"], first_draws["step"], strict=True)
+            ],
+            dtype=float,
+        )
+    means = np.where(first_draws["step"].isna(), np.nan, means)
+    rows = zip(
+        first_draws["item_id"].tolist(),
+        first_draws["step"].to_numpy(dtype=object, na_value=None).tolist(),
+        means.tolist(),
+        first_draws["status"].tolist(),
+        first_draws["reason"].astype(object).where(first_draws["reason"].notna(), None).tolist(),
+        first_draws["evidence"].tolist() if with_evidence else itertools.repeat(()),
+        strict=False,
+    )
+    for item_id, item_rows in itertools.groupby(rows, key=lambda row: row[0]):
+        records, evidences = [], []
+        for _, step, mean, status, reason, evidence in item_rows:
+            record = {"step_index": step, "score": mean, "metric": metric, "status": status}
+            if mean != mean:
+                record["score"], record["reason"] = None, reason
+            records.append(record)
+            evidences.append(evidence)
+        yield _ItemRows(item_id, records, evidences)
+
+
+def _has_one_score_a_step(scores: pd.DataFrame) -> bool:
+    """Return whether no two of the scores, which are sorted by item and step, are of one step."""
+    if scores["facet"].nunique() > 1 or scores["scorer"].nunique() > 1:
+        return False
+    items, steps = scores["item_id"].to_numpy(), scores["step"].to_numpy(dtype=float, na_value=-1)
+    return not bool(((items[1:] == items[:-1]) & (steps[1:] == steps[:-1])).any())
+
+
+def _outputs(item: _ItemRows, reply_texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the model's answers to an item: those of the first draw of each step."""
+    ablated_texts, baseline_text = {}, None
+    for record, evidence in zip(item.step_scores, item.evidence, strict=True):
+        if record["step_index"] is not None and len(evidence) == 2:
+            baseline_text, ablated_texts[str(record["step_index"])] = map(reply_texts.get, evidence)
+    return {"baseline_output": baseline_text, "ablated_outputs": ablated_texts}
+
+
+def _reply_texts(log: ResponseLog, keys: Sequence[str], *, is_redacted: bool) -> dict[str, str]:
+    """Return the text of each reply by its key; its SHA-256 where it was redacted."""
+    texts = {}
+    for key, (_, reply) in log.load_exchanges(keys, with_requests=False).items():
+        if reply is not None:
+            text = reply.get("text", "")
+            text_hash = reply.get("text_sha256") or (digest(text) if is_redacted else None)
+            texts[key] = f"sha256:{text_hash}" if text_hash else text
+    return texts

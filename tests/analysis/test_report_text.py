@@ -1,0 +1,117 @@
+"""report.json and report.md are written item by item, and hold what the whole report holds."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cotlab
+from cotlab.analysis import cut_replies, report_items, restated_steps
+from cotlab.analysis.cut_replies import cut_reply_records
+from cotlab.analysis.markdown import render_markdown
+from cotlab.analysis.report import build_report, write_reports
+from cotlab.analysis.report_items import ITEM_SECTIONS
+from cotlab.analysis.report_text import write_report_texts
+from cotlab.analysis.restated_steps import restated_step_record
+from cotlab.analysis.view import RunView
+from cotlab.metrics.ablation.redundancy import step_means
+from cotlab.run.output import atomic_file
+from cotlab.store.cut_replies import CutReplies, add_cut_replies
+from cotlab.store.database import Store
+
+ECHO = {"provider": "echo", "model": "echo"}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "several modes": {**ECHO, "limit": 7, "mode": ["corrupt", "paraphrase", "remove"]},
+    "draws": {**ECHO, "limit": 4, "mode": ["remove", "corrupt"], "repeats": 3, "temperature": 1.0},
+    "own chain": {"model": "faithful-a", "limit": 3, "chain": "own", "mode": ["remove"]},
+    "redacted": {**ECHO, "limit": 3, "mode": ["remove"], "redact_prompts": True},
+    "no ablation": {**ECHO, "limit": 3, "scorer": ["text_features"]},
+}
+
+
+@pytest.fixture(scope="module", params=OPTIONS)
+def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> RunView:
+    """Return a run with such options."""
+    store = Store(tmp_path_factory.mktemp("reported"))
+    run = cotlab.run_suite("wordproblems", store=store.folder, **OPTIONS[request.param])
+    return RunView.read(store, run.run_id)
+
+
+def test_both_files_are_the_whole_report_to_the_last_character(
+    stored: RunView, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = build_report(stored.store, stored.id)
+    monkeypatch.setattr(report_items, "_ITEMS_PER_READ", 2)  # more than one block of replies
+    summary = write_reports(stored.store, stored.id, tmp_path)
+    text = (tmp_path / "report.json").read_text("utf-8")
+    assert text == json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    assert (tmp_path / "report.md").read_text("utf-8") == render_markdown(whole)
+    assert list(summary) == list(whole)
+    assert all(summary[name] == whole[name] for name in whole if name not in ITEM_SECTIONS)
+    assert all(summary[name] == [] for name in ITEM_SECTIONS if name in summary)
+    files = {name: io.StringIO() for name in ("json_file", "markdown_file")}
+    for name, file in files.items():
+        write_report_texts(summary, stored, **{name: file})
+    assert files["json_file"].getvalue() == text
+    assert files["markdown_file"].getvalue() == render_markdown(whole)
+    assert {path.name for path in tmp_path.iterdir()} == {"report.json", "report.md"}
+
+
+def test_each_step_has_the_mean_of_its_draws(stored: RunView) -> None:
+    if stored.scorer("ablation") is None:
+        return
+    sections = report_items.item_sections(stored)
+    spec = stored.scorer("ablation")
+    assert spec is not None
+    main = {"mode": spec.params["modes"][0], "metric": spec.params["metric"]}
+    n_compared = 0
+    for part in ({**main, "items": sections["items"]}, *sections["further_scores"]):
+        scores = stored.scores(part["metric"], facet={"mode": part["mode"]})
+        means = step_means(scores).set_index(["item_id", "step"])["value"].dropna()
+        reported = {
+            (item["item_id"], record["step_index"]): record["score"]
+            for item in part["items"]
+            for record in item["step_scores"]
+            if record["score"] is not None
+        }
+        assert reported == {(item, int(step)): mean for (item, step), mean in means.items()}
+        n_compared += len(reported)
+    assert n_compared >= 3
+
+
+def test_blocks_of_replies_count_as_all_of_them_at_once(
+    stored: RunView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut, restated = (
+        cut_reply_records(stored.store, stored.id, stored.plan),
+        restated_step_record(stored),
+    )
+    monkeypatch.setattr(cut_replies, "_KEYS_PER_READ", 2)
+    monkeypatch.setattr(restated_steps, "_ROWS_PER_READ", 2)
+    assert cut_reply_records(stored.store, stored.id, stored.plan) == cut
+    assert restated_step_record(stored) == restated
+
+
+def test_counts_of_cut_replies_add_up_in_the_order_of_the_log() -> None:
+    first = [CutReplies(None, 2, 0), CutReplies(64, 3, 1), CutReplies(512, 1, 1)]
+    second = [CutReplies(9, 1, 0), CutReplies(64, 5, 2)]
+    assert add_cut_replies([*first, *second]) == [
+        CutReplies(None, 2, 0),
+        CutReplies(9, 1, 0),
+        CutReplies(64, 8, 3),
+        CutReplies(512, 1, 1),
+    ]
+    assert add_cut_replies([]) == []
+
+
+def test_a_report_that_fails_half_way_leaves_the_one_before(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    path.write_text("before", "utf-8")
+    with pytest.raises(KeyError), atomic_file(path) as file:
+        file.write("half of it")
+        raise KeyError("scores")
+    assert path.read_text("utf-8") == "before" and list(tmp_path.iterdir()) == [path]
