@@ -9,8 +9,8 @@ from typing import Any, Literal
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.verdict.collect import separation
 from cotlab.analysis.verdict.measures import MIN_AUROC
+from cotlab.analysis.verdict.validated import separation
 from cotlab.analysis.verdict.wording import noun_count
 from cotlab.core.registry import FIGURES
 from cotlab.store.database import store_folder

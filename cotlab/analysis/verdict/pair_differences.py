@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 
 from cotlab.analysis.compare import Comparison
 from cotlab.analysis.paired import PairedRow, adjust_p_values, missing_items_text
-from cotlab.analysis.verdict.collect import MEASURES, UNTESTED
+from cotlab.analysis.verdict.collect import MEASURES
 from cotlab.analysis.verdict.measures import (
     MIN_ITEMS,
     MeasureName,
     Validation,
     is_measure_usable,
 )
+from cotlab.analysis.verdict.validated import UNTESTED
 from cotlab.analysis.verdict.wording import percent_number
 from cotlab.core.keys import canonical_json
 from cotlab.metrics.cards import mean_interval
