@@ -15,7 +15,7 @@ from cotlab.analysis.view import RunView, run_view
 from cotlab.core.errors import ConfigError, MissingExtra
 from cotlab.core.requests import RECORDED_ERROR, Response
 from cotlab.core.types import Item
-from cotlab.export.inspect_parts import (
+from cotlab.export.inspect_facts import (
     evaluation_fields,
     finite_metrics,
     left_out_names,

@@ -39,5 +39,5 @@ def log_facts(log: EvalLog) -> dict[str, Any]:
         for name, part in facts.items()
         if len(json.dumps(part, ensure_ascii=False)) > MAX_MESSAGE_CHARACTERS
     ]
-    kept = {name: part for name, part in facts.items() if name not in too_long and part}
-    return {**kept, **({TOO_LONG_KEY: too_long} if too_long else {})}
+    short_facts = {name: part for name, part in facts.items() if name not in too_long and part}
+    return {**short_facts, **({TOO_LONG_KEY: too_long} if too_long else {})}

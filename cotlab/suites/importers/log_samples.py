@@ -209,8 +209,8 @@ def _output_message(
     output = named_message(sample.output.choices[0].message)
     turns = [message for message in messages if message["role"] == "assistant"]
     is_last_turn = bool(turns) and turns[-1] == output
-    is_kept = len(json.dumps(output, ensure_ascii=False, default=str)) <= MAX_MESSAGE_CHARACTERS
-    return output if is_kept and not is_last_turn else None
+    n_characters = len(json.dumps(output, ensure_ascii=False, default=str))
+    return output if n_characters <= MAX_MESSAGE_CHARACTERS and not is_last_turn else None
 
 
 def target_texts(sample: EvalSample) -> list[str]:

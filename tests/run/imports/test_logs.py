@@ -11,8 +11,8 @@ import pytest
 from cotlab.analysis.view import run_view
 from cotlab.core.errors import ConfigError, SuiteErrors
 from cotlab.core.types import Item
+from cotlab.export.inspect_facts import log_facts_of, log_part
 from cotlab.export.inspect_log import write_inspect_log
-from cotlab.export.inspect_parts import log_facts_of, log_part
 from cotlab.run.imports.logs import store_inspect_log
 from cotlab.run.imports.pairs import paired_suite
 from cotlab.store import read

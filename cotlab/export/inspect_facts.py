@@ -13,12 +13,14 @@ from cotlab.suites.importers.log_facts import (
     TOO_LONG_KEY,
 )
 
-_NEVER_KEPT = ("events", "stores", "arguments of the model", "role usage")
+_NEVER_STORED = ("events", "stores", "arguments of the model", "role usage")
 
 
 def log_facts_of(items: Iterable[Item]) -> Mapping[str, Any]:
     """Return what the imported log says of itself; empty for another run."""
-    found = next((item.meta[LOG_FACTS_KEY] for item in items if LOG_FACTS_KEY in item.meta), {})
+    found: Any = next(
+        (item.meta[LOG_FACTS_KEY] for item in items if LOG_FACTS_KEY in item.meta), {}
+    )
     return found if isinstance(found, Mapping) else {}
 
 
@@ -47,7 +49,7 @@ def left_out_names(items: Iterable[Item], facts: Mapping[str, Any]) -> list[str]
         return []
     n_files = sum(len(item.meta.get("files_given", ())) for item in items)
     n_long = sum("message_characters" in item.meta for item in items)
-    names = list(_NEVER_KEPT)
+    names = list(_NEVER_STORED)
     if n_files:
         names.append(f"the content of {n_files} files, which the messages name")
     if n_long:
