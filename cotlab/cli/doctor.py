@@ -139,7 +139,7 @@ def _check_vendor(provider: str, base_url: str | None) -> None:
 def _check_model(provider: str, model: str, base_url: str | None, chat_template: str) -> None:
     """Print what a model's server does with requests, a line a finding."""
     from cotlab.core.types import ModelRef
-    from cotlab.providers.finding_texts import finding_text, left_out_text
+    from cotlab.providers.finding_texts import finding_text, unchecked_text
     from cotlab.run.model_check import check_model
     from cotlab.store.database import Store
 
@@ -154,7 +154,7 @@ def _check_model(provider: str, model: str, base_url: str | None, chat_template:
         print(f"Caution: {model_check.caution}")
     for name, finding in check.findings.items():
         print(finding_text(name, finding))
-    if left_out := left_out_text(check.findings):
+    if left_out := unchecked_text(check.findings):
         print(left_out)
     if raw_text_check is not None:
         print(f"By raw text: {finding_text('prefix', raw_text_check.findings['prefix'])}")

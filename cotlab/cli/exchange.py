@@ -81,5 +81,10 @@ def export_command(
     if format not in LOG_FORMATS:
         raise UnknownName("format", format, LOG_FORMATS)
     with explain_write_errors(f"--output {output}"):
-        n_samples, n_scores = write_inspect_log(Store(), run, output)
-    print(f"{output}: {n_samples} samples, {n_scores} scores of cotlab. See: inspect view start")
+        written = write_inspect_log(Store(), run, output)
+    print(
+        f"{output}: {written.n_samples} samples, {written.n_scores} scores of cotlab."
+        " See: inspect view start"
+    )
+    if written.left_out:
+        print(f"Not in it, though the imported log held it: {'; '.join(written.left_out)}.")

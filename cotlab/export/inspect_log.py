@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
@@ -15,6 +15,14 @@ from cotlab.analysis.view import RunView, run_view
 from cotlab.core.errors import ConfigError, MissingExtra
 from cotlab.core.requests import RECORDED_ERROR, Response
 from cotlab.core.types import Item
+from cotlab.export.inspect_facts import (
+    evaluation_fields,
+    finite_metrics,
+    left_out_names,
+    log_facts_of,
+    log_part,
+    recorded_message,
+)
 from cotlab.metrics.consistency.cards import HOLDOUT_DIFFERENCE
 from cotlab.run.imports.pairs import stored_replies
 from cotlab.store import read
@@ -33,7 +41,18 @@ _STOP_REASON_BY_FINISH = {"length": "max_tokens"}
 _STOP_REASONS = ("stop", "max_tokens", "model_length", "tool_calls", "content_filter")
 
 
-def write_inspect_log(store: Store, run_id: str, path: Path) -> tuple[int, int]:
+class WrittenLog(NamedTuple):
+    """What a log holds that was written."""
+
+    n_samples: int
+    """Samples."""
+    n_scores: int
+    """Our scores in them."""
+    left_out: tuple[str, ...]
+    """What the log that the run was imported from held, and this one does not."""
+
+
+def write_inspect_log(store: Store, run_id: str, path: Path) -> WrittenLog:
     """Write a run as a log that Inspect reads; return its samples and our scores in them.
 
     Raises
@@ -57,7 +76,8 @@ def write_inspect_log(store: Store, run_id: str, path: Path) -> tuple[int, int]:
     n_scores = sum(
         name.startswith(SCORE_PREFIX) for sample in samples for name in sample.scores or ()
     )
-    return len(samples), n_scores
+    left_out = (log.eval.metadata or {})["cotlab"]["left_out"]
+    return WrittenLog(len(samples), n_scores, tuple(left_out))
 
 
 def build_inspect_log(store: Store, run_id: str) -> EvalLog:
@@ -67,7 +87,16 @@ def build_inspect_log(store: Store, run_id: str) -> EvalLog:
     differ; of a metric of steps it is the mean, with each step in its metadata. One without a value
     is unscored, as Inspect calls it, with its reason.
     """
-    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalResults, EvalSpec, EvalStats
+    from inspect_ai.log import (
+        EvalConfig,
+        EvalDataset,
+        EvalError,
+        EvalLog,
+        EvalPlan,
+        EvalResults,
+        EvalSpec,
+        EvalStats,
+    )
 
     view = run_view(store, run_id)
     if view.redacted or read.is_suite_redacted(store, view.suite):
@@ -79,6 +108,7 @@ def build_inspect_log(store: Store, run_id: str) -> EvalLog:
         for start in range(0, len(items), ITEMS_AT_A_TIME)
         for sample in _samples(store, view, items[start : start + ITEMS_AT_A_TIME])
     ]
+    facts = log_facts_of(suite.items)
     provenance = {
         "run_id": run_id,
         "status": view.status,
@@ -87,30 +117,45 @@ def build_inspect_log(store: Store, run_id: str) -> EvalLog:
         "plan": json.loads(view.plan_json),
         "plan_digest": view.plan_digest,
         "suite_digest": view.suite,
+        "left_out": left_out_names(items, facts),
     }
+    given_results = log_part(
+        {**facts, "results": finite_metrics(facts.get("results", {}))}, "results", EvalResults
+    )
+    given_stats = log_part(facts, "stats", EvalStats) or EvalStats()
+    given_fields = evaluation_fields(facts)
+    packages = {**facts.get("eval", {}).get("packages", {}), "cotlab": view.code_version}
     sample_ids = list(dict.fromkeys(sample.id for sample in samples))
     return EvalLog(
         status="success" if view.status == "done" else "cancelled",
-        eval=EvalSpec(
-            eval_id=view.plan_digest[:22],
-            run_id=run_id,
-            task_id=view.suite[:22],
-            created=view.planned_at.isoformat(),
-            task=plan.tags.get("task", plan.suite),
-            dataset=EvalDataset(name=plan.suite, samples=len(sample_ids), sample_ids=sample_ids),
-            model=_model_name(view),
-            config=EvalConfig(epochs=max((sample.epoch for sample in samples), default=1)),
-            packages={"cotlab": view.code_version},
-            metadata={"cotlab": provenance},
+        eval=EvalSpec.model_validate(
+            {
+                **given_fields,
+                "eval_id": view.plan_digest[:22],
+                "run_id": run_id,
+                "task_id": view.suite[:22],
+                "created": view.planned_at.isoformat(),
+                "task": plan.tags.get("task", plan.suite),
+                "dataset": EvalDataset(
+                    name=plan.suite, samples=len(sample_ids), sample_ids=sample_ids
+                ),
+                "model": _model_name(view),
+                "config": EvalConfig(epochs=max((sample.epoch for sample in samples), default=1)),
+                "packages": packages,
+                "metadata": {"cotlab": provenance},
+            }
         ),
+        plan=log_part(facts, "plan", EvalPlan) or EvalPlan(),
+        error=log_part(facts, "error", EvalError),
         results=EvalResults(
             total_samples=len(samples),
             completed_samples=sum(not sample.error for sample in samples),
-            scores=list(_result_scores(view)),
+            scores=[*(given_results.scores if given_results else ()), *_result_scores(view)],
         ),
         stats=EvalStats(
             started_at=view.planned_at.isoformat(),
             completed_at=view.ended_at.isoformat() if view.ended_at else "",
+            model_usage=given_stats.model_usage,
         ),
         samples=samples,
     )
@@ -155,7 +200,8 @@ def _sample(
         stop_reason = _STOP_REASON_BY_FINISH.get(response.finish, response.finish)
         if stop_reason not in _STOP_REASONS:
             stop_reason = "unknown"
-        choice = {"message": reply, "stop_reason": stop_reason}
+        given_message = recorded_message(meta) if is_recorded else None
+        choice = {"message": given_message or reply, "stop_reason": stop_reason}
         output = ModelOutput.model_validate(
             {"model": response.model or _model_name(view), "choices": [choice]}
         )
@@ -174,6 +220,7 @@ def _sample(
         for name, values in meta.get("inspect_scores", {}).items()
     }
     error = meta.get("error") if is_recorded else None
+    traceback = str(meta.get("error_traceback", ""))
     metadata = meta.get("metadata", {}) if is_recorded else dict(meta)
     if item.steps:
         metadata = metadata | {"reference_cot": [step.text for step in item.steps]}
@@ -189,7 +236,9 @@ def _sample(
         output=output,
         scores={**given_scores, **_cotlab_scores(view, scores)},
         metadata=metadata,
-        error=EvalError(message=error, traceback="", traceback_ansi="") if error else None,
+        error=EvalError(message=error, traceback=traceback, traceback_ansi=traceback)
+        if error
+        else None,
         uuid=meta.get("uuid"),
         model_usage=meta.get("usage", {}) if is_recorded else {},
         **(meta.get("times", {}) if is_recorded else {}),

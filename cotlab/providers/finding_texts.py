@@ -22,12 +22,12 @@ CHECK_LABELS = {
 """Name of a check → its label in reports and on pages."""
 
 
-def left_out_text(findings: Mapping[str, Finding]) -> str:
+def unchecked_text(findings: Mapping[str, Finding]) -> str:
     """Return which checks were not made and why, on one line; "" where all were.
 
     Examples
     --------
-    >>> left_out_text({"seed": Finding("unknown", "not checked: 10 requests were made")})[:40]
+    >>> unchecked_text({"seed": Finding("unknown", "not checked: 10 requests were made")})[:40]
     'Not checked (10 requests were made): See'
     """
     reasons: dict[str, list[str]] = {}

@@ -16,7 +16,7 @@ from cotlab.core.provider import Finding
 from cotlab.core.requests import Complete, Failed, Message, Reply, Response, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers.continuation import cut_at_stop
-from cotlab.providers.finding_texts import CHECK_LABELS, left_out_text
+from cotlab.providers.finding_texts import CHECK_LABELS, unchecked_text
 from cotlab.providers.probe import (
     CHAIN_NUMBERS,
     CHECKS,
@@ -159,9 +159,9 @@ def test_the_check_of_chains_comes_before_those_that_only_tell_noise(max_request
         assert later in left_out or earlier not in left_out or earlier == "long_prompt"
     n_left = max_requests - n_requests  # none is left where a check of one request was left out
     assert not left_out & {"user_chain", "greedy", "system", "choices", "stop"} or n_left == 0
-    text = left_out_text(found)
+    text = unchecked_text(found)
     assert all(CHECK_LABELS[name] in text for name in left_out) and bool(text) == bool(left_out)
-    assert left_out_text({}).startswith("Not checked (not a part of this check): Assistant prefix")
+    assert unchecked_text({}).startswith("Not checked (not a part of this check): Assistant prefix")
 
 
 @given(st.integers(0, 400), st.integers(10, 600), st.sampled_from([0.7, 1.0, 1.4, 4.0]))

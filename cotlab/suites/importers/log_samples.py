@@ -157,6 +157,8 @@ def sample_meta(sample: EvalSample, reply: ModelReply) -> dict[str, Any]:
         "choices": list(sample.choices) if sample.choices else None,
         "system": "\n\n".join(system_texts) or None,
         "error": sample.error.message if sample.error else None,
+        "error_traceback": sample.error.traceback if sample.error else None,
+        "output": _output_message(sample, messages),
         "input": given_input,
         "messages": messages if is_kept else None,
         "message_characters": None if is_kept else n_characters,
@@ -193,6 +195,22 @@ def sample_meta(sample: EvalSample, reply: ModelReply) -> dict[str, Any]:
             if value not in (None, [], {})
         },
     }
+
+
+def _output_message(
+    sample: EvalSample, messages: Sequence[dict[str, Any]]
+) -> dict[str, Any] | None:
+    """Return the message of the output where it is not the last turn of the conversation.
+
+    An agent takes its submitting call out of the conversation.
+    """
+    if not sample.output.choices:
+        return None
+    output = named_message(sample.output.choices[0].message)
+    turns = [message for message in messages if message["role"] == "assistant"]
+    is_last_turn = bool(turns) and turns[-1] == output
+    n_characters = len(json.dumps(output, ensure_ascii=False, default=str))
+    return output if n_characters <= MAX_MESSAGE_CHARACTERS and not is_last_turn else None
 
 
 def target_texts(sample: EvalSample) -> list[str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cotlab.core.errors import MissingExtra, SuiteError, SuiteErrors
 from cotlab.core.requests import Response
 from cotlab.core.types import Item, Step, Suite
+from cotlab.suites.importers.log_facts import LOG_FACTS_KEY, log_facts
 from cotlab.suites.importers.log_samples import (
     needs_all_targets,
     question_text,
@@ -143,6 +144,8 @@ def read_inspect_log(path: str | Path, split: SplitSteps) -> InspectLog:
         texts = [step for step in split(reply.chain) if step.strip()]
         meta = {"model": log.eval.model, "task": log.eval.task, **sample_meta(sample, reply)}
         meta["log"] = {name: header[name] for name in ("file", "eval_id") if name in header}
+        if i == 0:
+            meta[LOG_FACTS_KEY] = log_facts(log)
         for field, message in json_defects(
             {"input": question, "output": texts, "target": target_texts(sample), "meta": meta}
         ):

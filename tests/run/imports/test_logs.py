@@ -10,6 +10,8 @@ import pytest
 
 from cotlab.analysis.view import run_view
 from cotlab.core.errors import ConfigError, SuiteErrors
+from cotlab.core.types import Item
+from cotlab.export.inspect_facts import log_facts_of, log_part
 from cotlab.export.inspect_log import write_inspect_log
 from cotlab.run.imports.logs import store_inspect_log
 from cotlab.run.imports.pairs import paired_suite
@@ -146,6 +148,64 @@ def test_a_log_in_and_out_again_has_the_same_samples_and_our_scores(
             assert again.scores[scorer].value == score.value
         flags = again.scores["cotlab/flags"]
         assert flags.value == 1.0 or (flags.reason == "scoring_failed" and sample.error)
+
+
+@pytest.mark.parametrize("name", ["epochs", "agent", "choices", "errored", "picture"])
+def test_what_a_log_says_of_itself_comes_out_again(
+    logs: dict[str, Path], tmp_path: Path, name: str
+) -> None:
+    from inspect_ai.log import read_eval_log
+
+    store = Store(tmp_path)
+    run = store_inspect_log(store, read_log(logs[name]))
+    left_out = write_inspect_log(store, run.run_id, tmp_path / "out.eval").left_out
+    given = read_eval_log(str(logs[name]), resolve_attachments="core")
+    written = read_eval_log(str(tmp_path / "out.eval"))
+    assert written.plan == given.plan and written.error == given.error
+    assert written.eval.scorers == given.eval.scorers
+    assert written.eval.packages.items() > given.eval.packages.items()
+    assert written.stats.model_usage == given.stats.model_usage
+    n_given = len(given.results.scores)
+    for again, score in zip(written.results.scores[:n_given], given.results.scores, strict=True):
+        assert (again.name, again.scorer, again.params) == (score.name, score.scorer, score.params)
+        values, again_values = (
+            {name: metric.value for name, metric in which.metrics.items()}
+            for which in (score, again)
+        )
+        assert again_values == pytest.approx(values, nan_ok=True)
+    assert all(s.name.startswith("cotlab/") for s in written.results.scores[n_given:])
+    samples = {(sample.id, sample.epoch): sample for sample in written.samples}
+    for sample in given.samples:
+        again = samples[sample.id, sample.epoch]
+        assert (again.error is None) == (sample.error is None)
+        if sample.error:
+            assert "sandbox died" in sample.error.traceback
+            assert again.error.traceback == sample.error.traceback
+        for message, given_message in (
+            (again.output.message, sample.output.message)
+            for _ in sample.output.choices
+            if name != "picture"
+        ):
+            assert message.text == given_message.text
+            assert message.tool_calls == given_message.tool_calls
+            assert [
+                (part.reasoning, part.redacted)
+                for part in message.content
+                if not isinstance(message.content, str) and part.type == "reasoning"
+            ] == [
+                (part.reasoning, part.redacted)
+                for part in given_message.content
+                if not isinstance(given_message.content, str) and part.type == "reasoning"
+            ]
+    assert "events" in left_out
+    assert any("the content of 1 files" in part for part in left_out) is (name == "picture")
+
+
+def test_facts_that_were_changed_by_hand_are_left_out(tmp_path: Path) -> None:
+    from inspect_ai.log import EvalPlan
+
+    assert log_part({"plan": {"steps": 3}}, "plan", EvalPlan) is None
+    assert log_facts_of([Item("1", "q", None, (), meta={"inspect_log": "x"})]) == {}
 
 
 SCORED_IN_INSPECT = """
