@@ -189,7 +189,9 @@ def test_from_a_run_to_decisions_and_back(walk: Walk, tmp_path: Path) -> None:
     walk.press("Save as the policy")
     walk.press("Decide on this run")
     expect(walk.page.get_by_role("button", name="Decide again")).to_be_visible()
-    walk.page.get_by_text("More: by domain, and all decisions").click()
+    walk.page.get_by_text(
+        "More: effect of the thresholds, by domain too, and all decisions"
+    ).click()
     expect(walk.page.get_by_role("heading", name="Decisions of this run")).to_be_visible()
     made = list_decisions(walk.store, run_id=run)
     assert len(made) == N and set(made["calibrator"]) == {1}
