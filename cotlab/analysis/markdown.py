@@ -16,13 +16,13 @@ from cotlab.run.summary import cost_warnings
 
 def render_markdown(report: Mapping[str, Any]) -> str:
     """Return the report as Markdown: the aggregate, then every item's steps ranked by CCS."""
-    asks_model = report["model_label"] == report["model_id"]
+    has_model = report["model_label"] == report["model_id"]
     lines = [
         "# FaithCheck Report",
         "",
         *_verdict_section(report),
         f"**Model:** {escape_report(report['model_label'])}",
-        f"**Provider:** {report['provider'] if asks_model else 'none'}",
+        f"**Provider:** {report['provider'] if has_model else 'none'}",
         f"**Harness Version:** {escape_report(report['harness_version'])}",
         f"**Run Timestamp:** {report['run_timestamp']}",
         f"**Seed:** {report['seed']} | **Temperature:** {float(report['temperature'])}",

@@ -21,23 +21,23 @@ _RULE_SOURCES = (
 """Modules and packages that the notes are computed by."""
 
 
-def kept_cut_replies(view: RunView) -> list[dict[str, Any]]:
+def stored_cut_replies(view: RunView) -> list[dict[str, Any]]:
     """Return the replies of a run that were cut off, as ``cut_reply_records`` does."""
-    records: list[dict[str, Any]] = _kept_value(
+    records: list[dict[str, Any]] = _stored_value(
         view, "cut_replies", lambda: cut_reply_records(view.store, view.id, view.plan)
     )
     return records
 
 
-def kept_restated_steps(view: RunView) -> dict[str, Any] | None:
+def stored_restated_steps(view: RunView) -> dict[str, Any] | None:
     """Return how many replies restate a removed step, as ``restated_step_record`` does."""
-    record: dict[str, Any] | None = _kept_value(
+    record: dict[str, Any] | None = _stored_value(
         view, "restated_steps", lambda: restated_step_record(view)
     )
     return record
 
 
-def _kept_value(view: RunView, kind: ResultKind, compute: Callable[[], Any]) -> Any:
+def _stored_value(view: RunView, kind: ResultKind, compute: Callable[[], Any]) -> Any:
     """Return what is kept of a run; else compute it and keep it, where the run has ended."""
     state = RunState(view.id, view.revision, view.status)
     rules = sources_digest(*_RULE_SOURCES)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from cotlab.analysis.reply_notes import kept_cut_replies, kept_restated_steps
+from cotlab.analysis.reply_notes import stored_cut_replies, stored_restated_steps
 from cotlab.analysis.report_items import ITEM_SECTIONS, item_sections
 from cotlab.analysis.report_text import write_report_texts
 from cotlab.analysis.verdict.collect import HEADLINE_METRICS
@@ -135,8 +135,8 @@ def build_report(store: Store, run_id: str, *, with_items: bool = True) -> dict[
         if "self_test" in values
     }
     report["server_checks"] = check_records(store, run_id, plan)
-    report["cut_replies"] = kept_cut_replies(view)
-    report["restated_steps"] = kept_restated_steps(view)
+    report["cut_replies"] = stored_cut_replies(view)
+    report["restated_steps"] = stored_restated_steps(view)
     report["estimates"] = [
         {
             **{k: v for k, v in estimate.items() if k not in ("facet", "over_", "mode", "ccs")},

@@ -175,7 +175,7 @@ def bind_number(name: str, default: float, lo: float, hi: float) -> dict[str, An
     return bind_to_address(name, default, parse, "{:g}".format)
 
 
-def bind_whole_number(name: str, lo: int, hi: int) -> dict[str, Any]:
+def bind_integer(name: str, lo: int, hi: int) -> dict[str, Any]:
     """Return key and callback of a widget of a whole number, by default the lowest."""
 
     def parse(text: str) -> int | None:

@@ -19,7 +19,7 @@ from cotlab.stats.intervals import Interval
 from cotlab.store.item_scores import NOTHING_MEASURED
 from cotlab.store.live import RunProgress
 from cotlab.ui import cached
-from cotlab.ui.address import bind_whole_number
+from cotlab.ui.address import bind_integer
 from cotlab.ui.text import FEATURE_DESCRIPTIONS, escape_markdown, metric_name
 
 ROWS_PER_PAGE = 50
@@ -167,7 +167,7 @@ def page_slice(n: int, key: str, rows_per_page: int = ROWS_PER_PAGE) -> slice:
     page_number = 1
     if n_pages > 1:
         page_number = st.number_input(
-            f"Page of {n_pages}", 1, n_pages, step=1, **bind_whole_number(key, 1, n_pages)
+            f"Page of {n_pages}", 1, n_pages, step=1, **bind_integer(key, 1, n_pages)
         )
     return slice((page_number - 1) * rows_per_page, page_number * rows_per_page)
 

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from cotlab.analysis.cut_replies import cut_reply_lines
-from cotlab.analysis.reply_notes import kept_cut_replies
+from cotlab.analysis.reply_notes import stored_cut_replies
 from cotlab.analysis.view import RunView
 from cotlab.run.server_findings import doubt_texts, is_used_form
 from cotlab.store.server_checks import list_server_checks
@@ -33,7 +33,7 @@ def cut_reply_report(row: Mapping[str, Any]) -> dict[str, Any]:
 
 @cached.cache_by_store(32)
 def _cut_reply_report(run_id: str, revision: int) -> dict[str, Any]:
-    return {"cut_replies": kept_cut_replies(RunView.read(cached.store(), run_id))}
+    return {"cut_replies": stored_cut_replies(RunView.read(cached.store(), run_id))}
 
 
 @cached.cache_by_store(32)

@@ -146,16 +146,16 @@ def test_what_the_replies_leave_open_is_kept_too(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view = RunView.read(store, "r")
-    computed = (reply_notes.kept_cut_replies(view), reply_notes.kept_restated_steps(view))
+    computed = (reply_notes.stored_cut_replies(view), reply_notes.stored_restated_steps(view))
     assert computed == (cut_reply_records(store, "r", view.plan), restated_step_record(view))
     for name in ("cut_reply_records", "restated_step_record"):
         monkeypatch.setattr(reply_notes, name, None)
-    again = (reply_notes.kept_cut_replies(view), reply_notes.kept_restated_steps(view))
+    again = (reply_notes.stored_cut_replies(view), reply_notes.stored_restated_steps(view))
     assert again == computed
     with store.writing() as connection:
         write.set_status(connection, "r", "running")
     with pytest.raises(TypeError):
-        reply_notes.kept_cut_replies(RunView.read(store, "r"))
+        reply_notes.stored_cut_replies(RunView.read(store, "r"))
 
 
 def test_an_undefined_number_is_not_written(store: Store) -> None:

@@ -16,7 +16,7 @@ WIDTH = 344.0
 LABEL_SIZE, TICK_SIZE = 10.5, 10.0
 _LEFT, _RIGHT = 124.0, 328.0
 _ROW_HEIGHT = 24.0
-_GAP = 9.0
+_SPACING = 9.0
 _TICKS = (0, 25, 50, 75, 100)
 _PLOT_LEFT, _PLOT_RIGHT, _PLOT_TOP, _PLOT_BOTTOM = 34.0, 334.0, 8.0, 116.0
 _NARROW = {"il.,:;|!'j ·/\\": 0.3, "ft()r-[]": 0.37, "mM%W@": 0.9, "w": 0.75}
@@ -163,8 +163,8 @@ def _row_elements(row: ShareRow, y: float) -> list[str]:
         elements.append(_line(_x(lo), _x(hi), y, y, row.colour, 2))
         elements += [_line(_x(end), _x(end), y - 3.5, y + 3.5, row.colour, 1.3) for end in (lo, hi)]
     elements.append(_marker(row.marker, _x(share.point), y, row.colour))
-    right = max(_x(hi), _x(share.point) + reach) + _GAP - 3
-    left = min(_x(lo), _x(share.point) - reach) - _GAP + 3
+    right = max(_x(hi), _x(share.point) + reach) + _SPACING - 3
+    left = min(_x(lo), _x(share.point) - reach) - _SPACING + 3
     width = text_width(row.text, TICK_SIZE)
     if right + width <= _RIGHT - 4 or (left - width < _LEFT and right + width <= WIDTH):
         elements.append(_text(right, y + 3.5, row.text, is_haloed=True))

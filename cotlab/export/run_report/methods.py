@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from cotlab.analysis.cut_replies import cut_reply_lines
-from cotlab.analysis.reply_notes import kept_cut_replies
+from cotlab.analysis.reply_notes import stored_cut_replies
 from cotlab.analysis.verdict.collect import MEASURES
 from cotlab.analysis.verdict.record import RunVerdict
 from cotlab.analysis.verdict.wording import percent_number
@@ -177,7 +177,7 @@ def _check_sentences(view: RunView) -> Iterator[str]:
             f" ({record['requests']} requests)."
         )
         yield from record["cautions"]
-    yield from cut_reply_lines({"cut_replies": kept_cut_replies(view)})
+    yield from cut_reply_lines({"cut_replies": stored_cut_replies(view)})
 
 
 def _removal_limit(view: RunView) -> str:

@@ -81,16 +81,16 @@ def read_reply(
         submitted = _appended_answer(turns)
     reasoning_by_turn = [_reasoning_texts(turn) for turn in turns]
     has_reasoning = any(reasoning_by_turn)
-    parts: list[str] = []
+    texts: list[str] = []
     for turn, reasoning_texts in zip(turns, reasoning_by_turn, strict=True):
-        parts += reasoning_texts
+        texts += reasoning_texts
         if turn is not turns[-1]:
-            parts.append(turn.text)
+            texts.append(turn.text)
         elif submitted is not None:
-            parts.append(turn.text.rstrip().removesuffix(submitted.strip()))
+            texts.append(turn.text.rstrip().removesuffix(submitted.strip()))
         elif not has_reasoning:
-            parts.append(_text_before_answer(turn.text))
-    chain = "\n".join(part.strip("\n") for part in parts if part.strip())
+            texts.append(_text_before_answer(turn.text))
+    chain = "\n".join(part.strip("\n") for part in texts if part.strip())
     answer = turns[-1].text if submitted is None else submitted
     return ModelReply(
         chain,

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from cotlab.analysis.cut_replies import cut_reply_lines
-from cotlab.analysis.reply_notes import kept_restated_steps
+from cotlab.analysis.reply_notes import stored_restated_steps
 from cotlab.analysis.restated_steps import restated_step_lines, restated_step_warnings
 from cotlab.ui import cached
 from cotlab.ui.run_notes import cut_reply_report
@@ -16,7 +16,7 @@ from cotlab.ui.text import escape_markdown
 
 @cached.cache_by_store(32)
 def _restated_report(run_id: str, revision: int, _row: dict[str, Any]) -> dict[str, Any]:
-    return {"restated_steps": kept_restated_steps(cached.cached_run_view(_row))}
+    return {"restated_steps": stored_restated_steps(cached.cached_run_view(_row))}
 
 
 def render_reply_notes(row: dict[str, Any]) -> None:
