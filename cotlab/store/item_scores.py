@@ -111,19 +111,19 @@ def list_unmeasured_runs(
     run : str or None
         Look at this run only.
     """
-    names = {f"metric_{i}": metric for i, metric in enumerate(dict.fromkeys(metrics))}
     # most runs have such a value: of millions of scores, only those of the other runs are grouped
-    measured = (
-        "SELECT DISTINCT run FROM scores WHERE value IS NOT NULL AND ($run IS NULL OR run = $run)"
-        f" AND metric IN ({', '.join(f'${name}' for name in names) or 'NULL'})"
-    )
     rows = store.query_rows(
-        f"""
+        """
         SELECT run, count(value) = 0 FROM scores
-        WHERE ($run IS NULL OR run = $run) AND run NOT IN ({measured}) GROUP BY run
+        WHERE ($run IS NULL OR run = $run) AND run NOT IN (
+            SELECT DISTINCT run FROM scores
+            WHERE value IS NOT NULL AND ($run IS NULL OR run = $run)
+              AND metric IN (SELECT unnest($metrics))
+        )
+        GROUP BY run
         HAVING count(value) = 0 OR count(*) FILTER (list_contains($metrics, metric)) > 0
         """,
-        {"run": run, "metrics": list(metrics), **names},
+        {"run": run, "metrics": list(metrics)},
     )
     doubtful = [name for name, is_empty in rows if not is_empty]
     replied = store.query_rows(

@@ -313,9 +313,11 @@ class ResponseLog:
         self, keys: Sequence[str], *, with_requests: bool = True
     ) -> dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]:
         """Return key → (request, reply) as JSON objects; None where not read or damaged."""
-        columns = "key, request, response" if with_requests else "key, NULL, response"
-        query = f"SELECT {columns} FROM replies WHERE key IN (SELECT value FROM json_each(?))"
-        rows = self._query_rows(query, (json.dumps(list(keys)),))
+        rows = self._query_rows(
+            "SELECT key, CASE WHEN ? THEN request END, response FROM replies"
+            " WHERE key IN (SELECT value FROM json_each(?))",
+            (with_requests, json.dumps(list(keys))),
+        )
         return {
             key: (decode_object(request), decode_object(response))
             for key, request, response in rows

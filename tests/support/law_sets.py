@@ -174,6 +174,7 @@ CASES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
             "chain": "own",
             "layers": ["0-1"],
             "donors": 2,
+            "control": "other",
         },
         {
             "subsets": 2,

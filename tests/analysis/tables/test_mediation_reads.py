@@ -15,7 +15,7 @@ from cotlab.store.facet_scores import list_facets, scores_without_value
 @pytest.fixture(scope="module")
 def view(tmp_path_factory: pytest.TempPathFactory) -> RunView:
     store = Store(tmp_path_factory.mktemp("patched"))
-    options = {"model": "faithful-a", "limit": 3, "scorer": ["mediation"]}
+    options = {"model": "faithful-a", "limit": 3, "scorer": ["mediation"], "control": "other"}
     run = cotlab.run_suite("wordproblems", store=store.folder, **options)
     return RunView.read(store, run.run_id)
 
