@@ -23,6 +23,9 @@ WINDOW_SLACK_S = 0.25
 MAX_SLOT_DELAY_S = 0.02
 MAX_LIMIT_SLEEP_S = 0.5
 """Longest sleep before a limit is looked at again, as a reply may have changed it."""
+_MIN_LIMIT_SLEEP_S = 1e-6
+"""Shortest such sleep: one of less than a clock's last digit would leave the time where it is, and
+the limit would be looked at for ever."""
 _NOT_SENT_TIME, _EXPIRED_TIME = float("inf"), float("-inf")
 """The times of a call that is not sent so far, and of one that has left the window."""
 GROWTH_PAUSE_S = 10.0
@@ -100,7 +103,7 @@ class SendLimit:
                 wait_s = max(self._window_wait_s(), self._refill_wait_s())
                 if wait_s <= 0:
                     break
-                await asyncio.sleep(min(wait_s, MAX_LIMIT_SLEEP_S))
+                await asyncio.sleep(min(max(wait_s, _MIN_LIMIT_SLEEP_S), MAX_LIMIT_SLEEP_S))
             self._n_unsent += 1
             if self._n_left is not None:
                 self._n_left -= 1

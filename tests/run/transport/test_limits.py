@@ -87,6 +87,23 @@ async def test_a_run_resumed_right_after_a_kill_waits_out_its_window(tmp_path: P
     assert await limit.acquire() - began == pytest.approx(60.25 - max(ages_s))
 
 
+@pytest.mark.parametrize(
+    "age_s", [28.595817249141348, 16.91027066398223, 19.512261764843405, 34.557177]
+)
+async def test_a_wait_below_the_last_digit_of_the_clock_ends(age_s: float) -> None:
+    limit, began = SendLimit(1, [age_s], window_s=60.25), time.monotonic()
+    looks = 0
+
+    def count_look() -> float:
+        nonlocal looks
+        looks += 1
+        assert looks < 1000, "the limit is looked at for ever"
+        return 0.0
+
+    limit._refill_wait_s = count_look  # type: ignore[method-assign]
+    assert await limit.acquire() - began == pytest.approx(60.25 - age_s)
+
+
 async def test_a_place_given_back_is_free_again() -> None:
     limit = SendLimit(1, window_s=3600)
     for _ in range(5):
