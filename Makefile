@@ -27,7 +27,7 @@ demo: .venv/ready
 
 # make test ONLY=metrics: the tests of one room, those that import from it, floors and golden digests
 test: .venv/ready
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(if $(ONLY),$(sort tests/$(ONLY)/ tests/golden/ tests/test_floors.py $(shell grep -rlE 'cotlab[./]$(ONLY)\b' tests --include='test_*.py')))
+	$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 0 $(if $(ONLY),$(sort tests/$(ONLY)/ tests/golden/ tests/test_floors.py $(shell grep -rlE 'cotlab[./]$(ONLY)\b' tests --include='test_*.py')))
 
 # make -j2 lint: its parts side by side, each on one core
 lint: ruff types site
