@@ -180,27 +180,3 @@ def test_a_run_that_has_just_ended_is_followed_until_its_process_has_made_the_es
         end_an_hour_ago(served.store, served.run)
         last = come_back(client, served, found)
         assert last.again == {} and ": done" in last.texts and "No estimates yet" not in last.texts
-
-
-def test_home_follows_a_run_that_has_just_ended_until_its_estimates_are_there(
-    served: Served,
-) -> None:
-    beat(served, "done")  # by this process, which goes on
-    with served.store.writing() as connection:
-        connection.execute("CREATE TABLE made AS SELECT * FROM estimates")
-        connection.execute("DELETE FROM estimates")
-    try:
-        set_status(served, "done")
-        with Client(served.server) as client:
-            client.send()
-            found = drawn(client)
-            assert list(found.again.values()) == [2.0] and "finishing" in found.texts
-    finally:
-        with served.store.writing() as connection:
-            connection.execute("INSERT INTO estimates SELECT * FROM made")
-            connection.execute("DROP TABLE made")
-    set_status(served, "done")
-    with Client(served.server) as client:
-        client.send()
-        last = drawn(client)
-        assert last.again == {} and "finishing" not in last.texts
