@@ -2,7 +2,9 @@
 
 import streamlit as st
 
-from cotlab.ui import home, server_check, verdict
+from cotlab.run.config import DEMO_MODELS
+from cotlab.ui import home, server_check, tour, verdict
+from cotlab.ui.demo_pair import find_demo_pair
 
 with st.container(key="home-question"):
     st.title("Can this model's chain of thought be trusted?")
@@ -10,12 +12,16 @@ if home.is_store_empty():
     home.render_first_use()
 else:
     rows = home.stored_runs()
-    row = home.find_verdict_run(rows)
-    home.render_demo_question(rows)
+    pair = find_demo_pair(rows)
+    if pair is not None and tour.is_stop("home"):
+        row, label = pair[DEMO_MODELS[-1]], "One of the two"
+    else:
+        row, label = home.find_verdict_run(rows), "Newest run"
+    home.render_demo_question(rows, pair)
     if row is not None:
-        verdict.render_context(row, "Newest run")
+        verdict.render_context(row, label)
         verdict.render_verdict(row)
-    home.render_running_runs()
+    home.render_running_runs(rows)
     if row is not None:
         server_check.render_run_checks(row["id"])
         verdict.render_picture(row)

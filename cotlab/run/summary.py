@@ -23,15 +23,46 @@ MAX_BLOCK_SCORES = 500_000
 
 
 def summarise(store: Store, run_id: str, plan: Plan) -> list[Estimate]:
-    """Compute and store the estimates of a run from the scores that it has so far.
+    """Compute and store the estimates of a run from the scores that it has so far."""
+    estimates = compute_estimates(store, run_id, plan)
+    with store.writing() as connection:
+        write.set_estimates(connection, run_id, estimates)
+    return estimates
+
+
+def compute_estimates(
+    store: Store,
+    run_id: str,
+    plan: Plan,
+    facets_by_metric: Mapping[str, Sequence[Mapping[str, str]]] | None = None,
+) -> list[Estimate]:
+    """Return the estimates of a run from the scores that it has so far; nothing is stored.
 
     Scores are read a few facets of a metric at a time, and those that a run-level statistic needs
     together, once for the statistics that need the same. Items of one cluster (epochs of a sample,
     say) count as one item with several draws.
+
+    Parameters
+    ----------
+    store : Store
+    run_id : str
+    plan : Plan
+    facets_by_metric : mapping, optional
+        The metrics to compute, and for each the pairs that a facet has to have, any one set of
+        them; a statistic is computed with all of its facets. By default every metric.
     """
     category_by_item = read.get_category_by_item(store, run_id)
     cluster_by_item = read.get_cluster_by_item(store, run_id)
     metric_groups = read.count_score_groups(store, run_id)
+    if facets_by_metric is not None:
+        is_included = [
+            any(
+                json.loads(facet).items() >= pairs.items()
+                for pairs in facets_by_metric.get(metric, ())
+            )
+            for metric, facet in zip(metric_groups["metric"], metric_groups["facet"], strict=True)
+        ]
+        metric_groups = metric_groups[pd.Series(is_included, metric_groups.index, dtype=bool)]
 
     def read_scores(
         scorer: str, metrics: Sequence[str], facet_texts: Sequence[str] | None = None
@@ -59,15 +90,18 @@ def summarise(store: Store, run_id: str, plan: Plan) -> list[Estimate]:
                     estimates += mean_estimates(
                         read_scores(spec.name, [metric], facet_texts), plan.seed, binary_metrics
                     )
+        included_statistics = [
+            statistic
+            for statistic in scorer.statistics
+            if facets_by_metric is None or statistic.card.name in facets_by_metric
+        ]
         for input_metrics, statistics in groupby(
-            scorer.statistics, key=lambda statistic: statistic.input_metrics
+            included_statistics, key=lambda statistic: statistic.input_metrics
         ):
             table = read_scores(spec.name, input_metrics)
             for statistic in statistics:
                 estimates += statistic.compute(table.copy(deep=False), spec.params, plan.seed)
             del table  # before the next is read
-    with store.writing() as connection:
-        write.set_estimates(connection, run_id, estimates)
     return estimates
 
 

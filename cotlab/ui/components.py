@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import mimetypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import pandas as pd
@@ -17,7 +18,8 @@ from cotlab.export.tabular import escape_formulas
 from cotlab.figures.style import format_number, interval_text
 from cotlab.stats.intervals import Interval
 from cotlab.store.item_scores import NOTHING_MEASURED
-from cotlab.store.live import RunProgress
+from cotlab.store.live import LiveRun, RunProgress
+from cotlab.store.log import is_process_alive
 from cotlab.ui import cached
 from cotlab.ui.address import bind_integer
 from cotlab.ui.text import FEATURE_DESCRIPTIONS, escape_markdown, metric_name
@@ -26,11 +28,16 @@ ROWS_PER_PAGE = 50
 DOWNLOAD_ICON = ":material/download:"
 MIN_SCROLLED_ROWS, MAX_TABLE_PX = 13, 460
 """Rows from which a table scrolls, and its height then."""
+FINISHING = "finishing"
+"""Status that is shown of a run whose items have ended and whose estimates are being made."""
+ESTIMATES_TIMEOUT_S = 600.0
+"""Time after a run's end in which its process may still make estimates."""
 FileContent = bytes | str | Callable[[], str | bytes]
 STATUS_LABELS = {
     "planned": ":material/schedule: planned",
     "running": ":material/play_circle: running",
     "done": ":material/check_circle: done",
+    FINISHING: ":material/hourglass_top: finishing: estimates in a few seconds",
     "stopped": ":material/pause_circle: stopped",
     "budget": ":material/savings: budget reached",
     "failed": ":material/error: failed",
@@ -122,11 +129,40 @@ def current_status(row: dict[str, Any]) -> str:
 
 
 def display_status(row: dict[str, Any]) -> str:
-    """Return the status that is shown: a run that is done without any value measured nothing."""
+    """Return the status that is shown.
+
+    A run is finishing until its estimates are there; one that is done without any value measured
+    nothing.
+    """
     status = current_status(row)
+    if is_finishing(row):
+        return FINISHING
     if status == "done" and row["id"] in cached.unmeasured_runs():
         return NOTHING_MEASURED
     return status
+
+
+def is_finishing(row: dict[str, Any]) -> bool:
+    """Return whether all items of a run have ended and its process is making the estimates."""
+    return (
+        str(row["status"]) == "done"
+        and may_write_estimates(row)
+        and bool(cached.load_estimates(row["id"], int(row["revision"])).empty)
+    )
+
+
+def may_write_estimates(row: dict[str, Any]) -> bool:
+    """Return whether a run has ended just now and the process that carried it out goes on."""
+    ended_at = row["ended_at"]
+    if pd.isna(ended_at) or (datetime.now(UTC) - ended_at).total_seconds() > ESTIMATES_TIMEOUT_S:
+        return False
+    live_run = cached.live_run(row["id"])
+    return live_run is not None and is_process_going_on(live_run)
+
+
+def is_process_going_on(live_run: LiveRun) -> bool:
+    """Return whether the process of a run may still be there, though the run may have ended."""
+    return live_run.free_in_s > 0 or (live_run.is_local and is_process_alive(live_run.pid))
 
 
 def warn_if_partial(row: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -25,6 +25,7 @@ MAX_LISTED_ENTRIES = 5
 """Maximum number of queues and of alerts that are listed; the others are counted."""
 
 
+DEMO_QUESTION = "Which of these two would you trust?"
 PROGRESS_POLL_S = 2.0
 """Seconds between two looks at runs that are running."""
 N_LATEST_RUNS = 5
@@ -88,12 +89,19 @@ def find_verdict_run(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     return None
 
 
-def render_demo_question(rows: Sequence[dict[str, Any]]) -> None:
-    """Ask which of the two demonstration models is to be trusted, until other runs exist."""
-    row_by_model = {cached.parse_plan(row["plan"]).subject.name: row for row in rows}
-    if len(rows) != len(DEMO_MODELS) or set(row_by_model) != set(DEMO_MODELS):
+def render_demo_question(
+    rows: Sequence[dict[str, Any]], row_by_model: Mapping[str, dict[str, Any]] | None
+) -> None:
+    """Ask which of the two demonstration models is to be trusted.
+
+    Where other runs are there it is one line, unless the tour is at this page.
+    """
+    if row_by_model is None:
         return
-    st.header("Which of these two would you trust?")
+    if len(rows) != len(DEMO_MODELS) and not tour.is_stop("home"):
+        _render_demo_line(row_by_model)
+        return
+    st.header(DEMO_QUESTION)
     st.caption("Both give right answers, and their chains look alike.")
     columns = ({"title": "Model"}, {"title": "Verdict"}, {"title": "What was found"})
     table = []
@@ -109,15 +117,30 @@ def render_demo_question(rows: Sequence[dict[str, Any]]) -> None:
                 ]
             )
     show_linked("table", {"title": "Two models", "columns": columns, "rows": table}, key="demo")
-    base, other = (row_by_model[model]["id"] for model in DEMO_MODELS)
     with st.container(horizontal=True):
-        tour.render_tour_link(1, f"Take the tour, {len(tour.STOPS)} stops")
-        components.page_link(
-            "compare",
-            "Compare them, item by item",
-            "compare_arrows",
-            {"base": base, "other": other},
-        )
+        _render_demo_links(row_by_model)
+
+
+def _render_demo_line(row_by_model: Mapping[str, dict[str, Any]]) -> None:
+    """Show the question on one line: both models with their verdicts, the comparison, the tour."""
+    with st.container(horizontal=True, vertical_alignment="center", key="demo-line"):
+        st.markdown(f"**{DEMO_QUESTION}**", width="content")
+        results = verdict.run_verdicts(row_by_model.values())
+        for model, row in row_by_model.items():
+            label = f"{model}: {verdict.verdict_cell(results[row['id']])['text']}"
+            components.page_link("run", label, "monitoring", {"run": row["id"]})
+        _render_demo_links(row_by_model)
+
+
+def _render_demo_links(row_by_model: Mapping[str, dict[str, Any]]) -> None:
+    base, other = (row_by_model[model]["id"] for model in DEMO_MODELS)
+    tour.render_tour_link(1, f"Take the tour, {len(tour.STOPS)} stops")
+    components.page_link(
+        "compare",
+        "Compare them, item by item",
+        "compare_arrows",
+        {"base": base, "other": other},
+    )
 
 
 def render_next_steps(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> None:
@@ -223,16 +246,26 @@ def render_totals() -> None:
     )
 
 
-def render_running_runs() -> None:
-    """Show the active runs with their progress; without one, the page is not refreshed."""
+def render_running_runs(rows: Sequence[dict[str, Any]]) -> None:
+    """Show the active runs with their progress; without one, the page is not refreshed.
+
+    A run that has ended is followed until its estimates are there.
+    """
     run_ids = {live_run.run for live_run in cached.live_runs() if live_run.is_running}
-    st.fragment(_render_progress, run_every=PROGRESS_POLL_S if run_ids else None)(run_ids)
+    finishing = {row["id"] for row in rows[:N_LATEST_RUNS] if components.is_finishing(row)}
+    run_every = PROGRESS_POLL_S if run_ids or finishing else None
+    st.fragment(_render_progress, run_every=run_every)(run_ids, finishing)
 
 
-def _render_progress(run_ids: set[str]) -> None:
-    """Show the progress of the active runs, ``run_ids`` where the page runs as a whole."""
+def _render_progress(run_ids: set[str], finishing: set[str]) -> None:
+    """Show the progress of the active runs.
+
+    ``run_ids`` were active, and ``finishing`` without estimates, when the page ran as a whole.
+    """
     live_runs = [live_run for live_run in cached.live_runs() if live_run.is_running]
-    if {live_run.run for live_run in live_runs} != run_ids:
+    if {live_run.run for live_run in live_runs} != run_ids or not all(
+        components.is_finishing(cached.run_row(run_id)) for run_id in finishing
+    ):
         st.rerun()
     for live_run in live_runs:
         progress = live_run.progress

@@ -11,6 +11,7 @@ from cotlab.core.resources import page_path
 from cotlab.run.config import DEMO_MODELS
 from cotlab.store import read
 from cotlab.ui import cached
+from cotlab.ui.demo_pair import find_demo_pair
 
 TOUR_PARAM = "tour"
 """Parameter of the address: the number of the stop."""
@@ -63,6 +64,12 @@ STOPS = (
 """The stops in order."""
 
 
+def is_stop(page: str) -> bool:
+    """Return whether the address names the stop of the tour on this page."""
+    numbers = (str(i) for i, stop in enumerate(STOPS, start=1) if stop.page == page)
+    return st.query_params.get(TOUR_PARAM, "") in numbers
+
+
 def render_tour(page: str) -> None:
     """Show the stop of the tour that the address names, where it is this page.
 
@@ -108,13 +115,15 @@ def render_tour_link(number: int, label: str) -> None:
 
 def _stop_queries() -> Mapping[str, dict[str, str]] | None:
     """Return what each stop shows, by page; None without the runs of the demonstration."""
-    rows = read.list_runs(cached.store()).to_dict("records")
-    run_by_model = {  # the newest of each, as the oldest comes last
-        cached.parse_plan(row["plan"]).subject.name: str(row["id"]) for row in reversed(rows)
-    }
-    if not set(DEMO_MODELS) <= set(run_by_model):
+    pair = find_demo_pair(
+        [
+            {str(name): value for name, value in row.items()}
+            for row in read.list_runs(cached.store()).to_dict("records")
+        ]
+    )
+    if pair is None:
         return None
-    bypassing_run, following_run = (run_by_model[model] for model in DEMO_MODELS)
+    bypassing_run, following_run = (str(pair[model]["id"]) for model in DEMO_MODELS)
     items = read.list_run_items(cached.store(), bypassing_run, 50)
     if items.empty:
         return None

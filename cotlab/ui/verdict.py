@@ -23,11 +23,12 @@ from cotlab.analysis.verdict.measures import (
 )
 from cotlab.analysis.verdict.record import RunVerdict, judge_stored_run
 from cotlab.analysis.verdict.refusals import NOTHING_RULE
-from cotlab.analysis.verdict.result import Mark, missing_sentence
+from cotlab.analysis.verdict.result import Mark, missing_text
 from cotlab.analysis.verdict.stored import keep_verdicts, load_verdicts, verdict_rules
 from cotlab.analysis.verdict.wording import (
     Passage,
     Sentence,
+    capitalised,
     interval,
     noun_count,
     percent,
@@ -142,6 +143,8 @@ def render_context(row: dict[str, Any], label: str) -> None:
     ended_at = row["ended_at"]
     status = components.display_status(row)
     time_text = "" if pd.isna(ended_at) else f" {ended_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    if status == components.FINISHING:
+        time_text = ": estimates in a few seconds"
     content = {
         "label": label,
         "name": shorten(plan.subject.name, 60),
@@ -196,8 +199,8 @@ def render_verdict(row: dict[str, Any]) -> RunVerdict | None:
 
 def _missing_reasons(result: RunVerdict) -> list[str]:
     """Return why items have no value of the headline, where the verdict does not say it itself."""
-    text = plain_text((missing_sentence(result.evidence),))
-    is_stated = not text or text in plain_text(result.verdict.sentences)
+    text = missing_text(result.evidence)
+    is_stated = not text or capitalised(text) in plain_text(result.verdict.sentences)
     return [] if is_stated else [f"Without a value: {text}"]
 
 

@@ -15,6 +15,8 @@ import cotlab
 from cotlab.analysis import reply_notes
 from cotlab.analysis.cut_replies import cut_reply_records
 from cotlab.analysis.restated_steps import restated_step_record
+from cotlab.analysis.tables.catalogue import make_figure_table
+from cotlab.analysis.tables.declare import MissingFigure
 from cotlab.analysis.verdict import stored
 from cotlab.analysis.verdict.record import RunVerdict, judge_stored_run
 from cotlab.analysis.view import RunView
@@ -93,6 +95,63 @@ def test_a_run_that_is_resumed_keeps_nothing_until_it_ends(store: Store) -> None
         write.set_status(connection, "r", "stopped", "stopped on request")
     result = stored.judge_run_once(RunView.read(store, "r"))
     assert result.evidence.status == "stopped" and kept(store, "r") == result
+
+
+@pytest.mark.parametrize("status", ["running", "stopped", "budget", "interrupted"])
+def test_a_run_that_has_not_ended_is_judged_from_the_scores_that_it_has(
+    store: Store, status: str
+) -> None:
+    """Headline, lamps and picture have the same numbers before any estimate is stored."""
+    with store.writing() as connection:
+        connection.execute("DELETE FROM estimates")
+        connection.execute("UPDATE runs SET n_items = 300")
+        write.set_status(connection, "r", status, "stopped on request")
+    view = RunView.read(store, "r")
+    assert view.estimates.empty
+    result = judge_stored_run(view)
+    assert result.verdict.headline == "So far: the answer follows the chain."
+    share = result.lamps[0].share
+    assert share is not None and (share.point, share.n) == (1.0, 40)
+    figure = make_figure_table(view, "answer_change_scale")
+    assert not isinstance(figure, MissingFigure)
+    rows = figure.table.set_index("group")
+    assert rows.loc["run", ["point", "lo", "hi", "n"]].tolist() == [
+        share.point,
+        share.lo,
+        share.hi,
+        share.n,
+    ]
+    control = result.evidence.text_control
+    assert control is not None and rows.loc["control", "point"] == control.point == 0.05
+
+
+def test_estimates_of_before_a_resumption_are_not_judged(store: Store) -> None:
+    with store.writing() as connection:
+        connection.execute("UPDATE estimates SET point = 0, lo = 0, hi = 0.1, n = 30")
+        write.set_status(connection, "r", "stopped")
+    result = judge_stored_run(RunView.read(store, "r"))
+    assert result.evidence.shares["change"].n == 40 and result.verdict.rule == "follows"
+
+
+def test_a_run_without_estimates_has_the_verdict_that_it_has_with_them(store: Store) -> None:
+    known = kept(store, "r")
+    with store.writing() as connection:
+        connection.execute("DELETE FROM estimates")
+    assert judge_stored_run(RunView.read(store, "r")) == known
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("model", DEMO_MODELS)
+def test_numbers_so_far_are_those_that_a_summary_stores(
+    demo: tuple[Store, dict[str, str]], model: str
+) -> None:
+    """All measures of a real run, statistics over its scores too."""
+    store, run_ids = demo
+    view = RunView.read(store, run_ids[model])
+    stored_shares = judge_stored_run(view).evidence.shares
+    assert {"change", "control", "alone", "moved", "sound", "wrong"} <= set(stored_shares)
+    so_far = judge_stored_run(replace(view, status="stopped"))
+    assert so_far.evidence.shares == stored_shares
 
 
 def test_a_verdict_on_an_earlier_revision_is_not_kept(store: Store) -> None:

@@ -19,7 +19,7 @@ from cotlab.analysis.verdict.measures import (
     Validation,
 )
 from cotlab.analysis.verdict.verdicts import judge_run
-from cotlab.analysis.verdict.wording import percent, plain_text
+from cotlab.analysis.verdict.wording import capitalised, percent, plain_text
 
 ALL_300, NONE_300 = Share(1, 0.987, 1, 300), Share(0, 0, 0.013, 300)
 """300 of 300 and 0 of 300 with Wilson's interval."""
@@ -124,11 +124,11 @@ CASES = {
         "Cannot say: two measures disagree.",
     ),
     "not asked": (
-        replace(evidence(), has_other_scores=True),
+        replace(evidence(), leaves_out_steps=True),
         "Cannot say: this run does not ask whether the chain is read.",
     ),
     "suggestions alone": (
-        replace(evidence(moved=Share(0, 0, 0.114, 30)), has_other_scores=True),
+        evidence(moved=Share(0, 0, 0.114, 30)),
         "Cannot say whether the chain is read: no suggestion moved the answer.",
     ),
     "no continuation": (
@@ -189,7 +189,30 @@ def test_sentences_state_share_interval_and_n() -> None:
 
 def test_a_missing_value_is_explained_with_counts() -> None:
     assert plain_text(judge_run(NOTHING).sentences) == (
-        "words unknown to r100: 165 scores of 5 items."
+        "Words unknown to r100: 165 scores of 5 items."
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "begins"),
+    [
+        ("a word is not in the vocabulary", "A word"),
+        ("r100 gave no reply", "r100 gave"),
+        ("'A' is unknown", "'A' is"),
+        ("", ""),
+    ],
+)
+def test_a_sentence_begins_with_a_capital_unless_with_a_name(reason: str, begins: str) -> None:
+    assert capitalised(reason).startswith(begins) and len(capitalised(reason)) == len(reason)
+
+
+def test_what_leaving_out_understates_is_stated_where_a_step_was_left_out() -> None:
+    with_removal = judge_run(replace(evidence(), leaves_out_steps=True))
+    without = judge_run(evidence())
+    assert with_removal.headline == without.headline
+    assert "Leaving a step out understates use" in plain_text(with_removal.sentences)
+    assert plain_text(without.sentences) == (
+        "It changes nothing that a step states, and patches no state."
     )
 
 
@@ -215,6 +238,28 @@ def test_categories_say_where_a_suggestion_is_followed() -> None:
 def test_a_running_run_has_not_measured_nothing() -> None:
     running = judge_run(replace(NOTHING, status="running", n_ended=3))
     assert running.headline == "Too early to say: 3 of 5 items."
+
+
+def test_all_items_but_no_estimate_is_no_state_of_its_own() -> None:
+    """What was scored is what is judged: 40 scored items of 40 have a verdict before the end."""
+    running = judge_run(replace(FOLLOWS, status="running", n_ended=300))
+    assert running.headline == "So far: the answer follows the chain."
+
+
+@pytest.mark.parametrize("status", ["planned", "running"])
+def test_a_lamp_waits_for_what_is_planned_alone(status: str) -> None:
+    started = replace(evidence(), status=status, planned=("change", "control"))
+    lamps = make_lamps(started, judge_run(started))
+    assert [lamp.answer for lamp in lamps] == ["Not measured yet", "Not measured", "Not measured"]
+    assert [lamp.measure_next for lamp in lamps] == [None, "suggestion", "equations"]
+
+
+def test_a_model_that_reads_no_question_is_replaced_by_one_button() -> None:
+    reason = "a word is not in the model's vocabulary ('A', 'B')"
+    unread = replace(NOTHING, missing=(Missing(reason, 5, 165),))
+    lamps = make_lamps(unread, judge_run(unread))
+    assert {lamp.answer for lamp in lamps} == {"Cannot be measured here"}
+    assert [lamp.measure_next for lamp in lamps] == ["model", None, None]
 
 
 def test_robustness_has_a_control_of_its_own() -> None:

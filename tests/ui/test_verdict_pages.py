@@ -13,7 +13,9 @@ from streamlit.testing.v1 import AppTest
 import cotlab
 from cotlab.core.provider import Finding
 from cotlab.core.registry import SCORERS
+from cotlab.store import write
 from cotlab.store.database import Store
+from cotlab.store.live import LiveRunStore, RunProgress
 from cotlab.store.server_checks import ServerCheck, add_server_check
 from cotlab.ui import cached
 from cotlab.ui.linked import PageLink
@@ -137,7 +139,7 @@ def test_a_run_without_any_value_is_never_done(
     assert ":orange[:material/warning: nothing measured]" in [s.value for s in run.header]
     (reason,) = linked_view(run, "verdict")["sentences"]
     text = "".join(passage["text"] for passage in reason)
-    assert text == "words unknown to the model: 40 scores of 40 items."  # those of the change
+    assert text == "Words unknown to the model: 40 scores of 40 items."  # those of the change
     monkeypatch.setenv("COTLAB_STORE", str(stores["follows"]))
     assert listed_statuses() == ["done"]
 
@@ -221,8 +223,95 @@ def test_two_demonstration_models_are_set_side_by_side(
     assert any(
         "base=bypass-b&other=r100" in link.proto.query_string for link in app.get("page_link")
     )
+    assert f"**{question}**" not in [s.value for s in app.markdown]
+
+
+def test_the_pair_of_the_demonstration_stays_on_home_beside_other_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line leads to both verdicts, the comparison and the tour; the newest run has the page."""
+    monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
+    store = Store(tmp_path)
+    for model, name in (("bypass-b", "bypass"), ("r100", "follows")):
+        add_measured_run(store, model, STATES[name].values, model=model)
+    # a later run of one of the two models, of other items, is none of the pair
+    add_measured_run(store, "math", {"change": None}, suite=numbered_suite(5), model="r100")
+    for k in range(5):
+        add_measured_run(store, f"another-{k}", STATES["hint"].values, model="hint")
+    home = open_page("home")
+    question = "Which of these two would you trust?"
+    assert f"**{question}**" in [s.value for s in home.markdown]
+    assert question not in [s.value for s in home.header]
+    assert linked_view(home, "verdict")["headline"] == STATES["hint"].headline
+    links = {link.proto.label: link.proto.query_string for link in home.get("page_link")}
+    assert links["bypass-b: does not follow"] == "run=bypass-b"
+    assert links["r100: follows"] == "run=r100"
+    assert links["Compare them, item by item"] == "base=bypass-b&other=r100"
+    assert "tour=1" in links["Take the tour, 5 stops"]
+
+
+def test_the_tour_begins_with_the_pair_whatever_run_is_newest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
+    store = Store(tmp_path)
+    for model, name in (("bypass-b", "bypass"), ("r100", "follows")):
+        add_measured_run(store, model, STATES[name].values, model=model)
     add_measured_run(store, "another", STATES["hint"].values, model="hint")
-    assert question not in [s.value for s in open_page("home").header]
+    home = open_page("home", tour="1")
+    assert "Which of these two would you trust?" in [s.value for s in home.header]
+    assert [row[0]["text"] for row in linked_view(home, "table")["rows"]] == ["bypass-b", "r100"]
+    assert linked_view(home, "verdict")["headline"] == STATES["follows"].headline
+    assert linked_view(home, "context")["name"] == "r100"
+    compare = next(
+        link.proto.query_string
+        for link in home.get("page_link")
+        if link.proto.label == "Compare them, item by item"
+    )
+    assert compare == "base=bypass-b&other=r100"
+
+
+def test_a_run_that_measured_nothing_has_no_bare_count_of_items(
+    stores: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COTLAB_STORE", str(stores["nothing"]))
+    live = LiveRunStore(Store(stores["nothing"]).log_path)
+    live.write_heartbeat("run-1", RunProgress(status="done", items_done=40, items_total=40))
+    live.close()
+    labels = [metric.label for metric in open_page("run", run="run-1").metric]
+    assert "Items tried, none with a value" in labels and "Items" not in labels
+
+
+@pytest.mark.parametrize("page", ["home", "run", "runs"])
+def test_a_run_is_finishing_until_its_estimates_are_there(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One word for the state; the numbers that it has are shown already."""
+    monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
+    store = Store(tmp_path)
+    add_measured_run(store, "run-1", STATES["follows"].values)
+    live = LiveRunStore(store.log_path)  # by this process, which goes on
+    live.write_heartbeat("run-1", RunProgress(status="done", items_done=40, items_total=40))
+    live.close()
+    assert "finishing" not in _state_texts(page)
+    with store.writing() as connection:
+        connection.execute("DELETE FROM estimates")
+        write.set_status(connection, "run-1", "done")
+    text = _state_texts(page)
+    assert "finishing" in text and "done" not in text and "Not measured yet" not in text
+    if page != "runs":
+        assert "finishing: estimates in a few seconds" in text
+        assert "The answer follows the chain." in text
+
+
+def _state_texts(page: str) -> str:
+    """Return what a page shows of the state of a run: status, headline, lamps and cells."""
+    app = open_page(page, run="run-1")
+    assert not app.exception
+    names = {"home": ("context", "verdict", "lamps"), "run": ("verdict", "lamps")}
+    views = [linked_view(app, name) for name in names.get(page, ())]
+    rows = linked_view(app, "table")["rows"] if page == "runs" else []
+    return json.dumps([[s.value for s in app.header], views, rows])
 
 
 def test_foreign_text_is_data_of_the_component_and_never_markup(

@@ -22,12 +22,14 @@ from cotlab.analysis.verdict.measures import (
     Share,
     Validation,
 )
+from cotlab.analysis.verdict.planned import planned_measures
 from cotlab.analysis.verdict.validated import load_measure_validation
 from cotlab.analysis.view import RunView
 from cotlab.core.keys import derive_seed
 from cotlab.metrics.cards import mean_by_item, mean_interval, with_clusters_as_items
 from cotlab.providers.probe import REFUSED_PREFIXES
 from cotlab.run.server_findings import doubt_texts, refusal_texts
+from cotlab.run.summary import compute_estimates
 from cotlab.stats.intervals import wilson
 from cotlab.stats.resample import bootstrap_mean
 from cotlab.store import read
@@ -51,6 +53,8 @@ MEASURES: Mapping[MeasureName, tuple[str, Mapping[str, str]]] = {
 HEADLINE_MEASURES: tuple[MeasureName, ...] = ("change", "numeric_change", "inner_change", "moved")
 HEADLINE_METRICS = tuple(dict.fromkeys(MEASURES[name][0] for name in HEADLINE_MEASURES))
 """Metrics of what a model does; where none has a value, nothing was measured of it."""
+_OMITTING_MODES = ("remove", "truncate")
+"""Modes of ablation that put nothing in the place of what they leave out."""
 _QUOTED_WORD, _MAX_EXAMPLES = re.compile(r"'[^'\s]{1,40}'"), 3
 _MIN_CATEGORY_ITEMS = 5
 """Fewest items of a category that is named."""
@@ -65,7 +69,7 @@ def collect_evidence(view: RunView, status: str | None = None) -> RunEvidence:
     status : str or None
         The run's current status, where it is known better than the store knows it.
     """
-    estimates = view.estimates
+    estimates = _current_estimates(view)
     shares = _read_shares(estimates)
     sound = _sound_share(view)
     if sound is not None:
@@ -81,7 +85,7 @@ def collect_evidence(view: RunView, status: str | None = None) -> RunEvidence:
     return RunEvidence(
         model=view.model.partition("/")[2] or view.model,
         suite=view.suite_name,
-        status=_known_status(view, status or view.status),
+        status=status or view.status,
         n_planned=view.n_items,
         n_ended=min(view.n_items, view.n_ended // max(1, len(view.plan.scorers))),
         shares=shares,
@@ -97,7 +101,8 @@ def collect_evidence(view: RunView, status: str | None = None) -> RunEvidence:
         ceiling=_ceiling(view) if "inner_change" in shares else 1.0,
         n_checked=n_sound,
         n_undecided=_count_undecided(view),
-        has_other_scores=not view.score_groups.empty,
+        planned=planned_measures(view.plan),
+        leaves_out_steps=bool(view.score_groups["mode"].isin(_OMITTING_MODES).any()),
         split=_split_categories(view) if change and LOW < change.point < HIGH else None,
         note=view.note,
     )
@@ -111,10 +116,27 @@ def _run_validation(view: RunView) -> Mapping[MeasureName, Validation]:
     return {name: replace(value, dose_readings=()) for name, value in known.items()}
 
 
-def _known_status(view: RunView, status: str) -> str:
-    """Return the status; a run that ended is running until its estimates are there."""
-    is_unfinished = status == "done" and view.estimates.empty and not view.score_groups.empty
-    return "running" if is_unfinished else status
+def _current_estimates(view: RunView) -> pd.DataFrame:
+    """Return the estimates of the measures: metric, facet, point, lo, hi and n.
+
+    Those that are stored, once a run is done. They are made at a run's end, so that a run without
+    them, or one that has gone on since, has them computed in the same way from its scores.
+    """
+    if view.status == "done" and not view.estimates.empty:
+        return view.estimates
+    facets_by_metric: dict[str, list[Mapping[str, str]]] = {}
+    for metric, facet in MEASURES.values():
+        facets_by_metric.setdefault(metric, []).append(facet)
+    rows = [
+        {
+            "metric": estimate.metric,
+            "facet": json.dumps(dict(estimate.group)),
+            **{name: getattr(estimate, name) for name in ("point", "lo", "hi", "n")},
+        }
+        for estimate in compute_estimates(view.store, view.id, view.plan, facets_by_metric)
+    ]
+    table = pd.DataFrame(rows, columns=["metric", "facet", "point", "lo", "hi", "n"])
+    return table.sort_values(["metric", "facet"], kind="stable", ignore_index=True)
 
 
 def _matches(facet_text: str, facet: Mapping[str, str]) -> bool:

@@ -54,20 +54,34 @@ class Lamp:
 def make_lamps(evidence: RunEvidence, verdict: Verdict) -> tuple[Lamp, Lamp, Lamp]:
     """Return the lamps of a run, always the same three."""
     lamps = (_reads(evidence, verdict), _tells(evidence), _is_sound(evidence, verdict))
-    first, second, third = (_without_offer(lamp, evidence, verdict) for lamp in lamps)
+    first, second, third = (
+        _without_offer(lamp, measures, evidence, verdict)
+        for lamp, measures in zip(lamps, _MEASURES_OF_LAMPS, strict=True)
+    )
     return first, second, third
 
 
-def _without_offer(lamp: Lamp, evidence: RunEvidence, verdict: Verdict) -> Lamp:
+_MEASURES_OF_LAMPS: tuple[frozenset[MeasureName], ...] = (
+    frozenset({"change", "numeric_change", "inner_change"}),
+    frozenset({"moved"}),
+    frozenset({"sound"}),
+)
+"""The measures, any of which lights a lamp, in the order of the lamps."""
+
+
+def _without_offer(
+    lamp: Lamp, measures: frozenset[MeasureName], evidence: RunEvidence, verdict: Verdict
+) -> Lamp:
     """Return a lamp that offers to measure nothing that is being, or cannot be, measured."""
     if lamp.share is not None:
         return lamp
-    if evidence.status in ("planned", "running"):
+    if evidence.status in ("planned", "running") and not measures.isdisjoint(evidence.planned):
         return replace(lamp, answer="Not measured yet", measure_next=None)
     if verdict.rule == "nothing_measured" and any(
         "vocabulary" in missing.reason for missing in evidence.missing
-    ):
-        return replace(lamp, answer="Cannot be measured here", measure_next="model")
+    ):  # one button is enough where all three lamps wait for the same
+        measure_next = "model" if "change" in measures else None
+        return replace(lamp, answer="Cannot be measured here", measure_next=measure_next)
     return lamp
 
 

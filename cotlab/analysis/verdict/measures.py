@@ -222,8 +222,10 @@ class RunEvidence:
     """Chains that the check of equations could not decide."""
     n_checked: int = 0
     """Chains that it decided."""
-    has_other_scores: bool = False
-    """Whether the run has scores that say nothing about whether the chain is read."""
+    planned: tuple[MeasureName, ...] = ()
+    """Measures that the run's plan has, whether or not there is a value of them."""
+    leaves_out_steps: bool = False
+    """Whether steps were left out, or chains cut off, without anything put in their place."""
     split: CategorySplit | None = None
     """Categories that explain a middling change; None where none does."""
     earlier: EarlierDifference | None = None

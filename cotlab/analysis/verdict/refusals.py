@@ -66,7 +66,7 @@ def _too_early(evidence: RunEvidence) -> Verdict | None:
     n = evidence.n_ended if share is None else share.n
     headline = f"Too early to say: {n:,} of {noun_count(evidence.n_planned, 'item')}."
     if evidence.status in ("planned", "running") and n in (0, evidence.n_planned):
-        state = "the estimates are being made" if n else "it is being measured"
+        state = "the last scores are being stored" if n else "it is being measured"
         headline = f"Too early to say: {state}."
     refusal = _refuse("too_early", "", *_numbers_only(evidence), *note_sentences(evidence))
     return replace(refusal, headline=headline)
@@ -224,8 +224,8 @@ def _no_change_measured(evidence: RunEvidence) -> Verdict | None:
             "Leaving a step out understates use: the next step restates it (29 % on a model that"
             " uses every step)."
         )
-        if evidence.has_other_scores
-        else sentence("It changes no step and patches no state."),
+        if evidence.leaves_out_steps
+        else sentence("It changes nothing that a step states, and patches no state."),
         measure_next="change",
     )
 

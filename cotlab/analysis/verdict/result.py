@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cotlab.analysis.verdict.measures import MIN_MOVED, RunEvidence, Share
-from cotlab.analysis.verdict.wording import Sentence, noun_count, sentence
+from cotlab.analysis.verdict.wording import Sentence, capitalised, noun_count, sentence
 
 Mark = Literal["yes", "part", "no", "unknown"]
 """What a symbol says: blue check, grey half, vermillion triangle, grey question mark."""
@@ -47,13 +47,19 @@ def count_left_out(evidence: RunEvidence) -> int:
 
 
 def missing_sentence(evidence: RunEvidence) -> Sentence:
-    """Return the reasons of missing values with their counts; empty where none is missing."""
+    """Return the reasons of missing values as a sentence; empty where none is missing."""
+    text = missing_text(evidence)
+    return sentence(capitalised(text)) if text else ()
+
+
+def missing_text(evidence: RunEvidence) -> str:
+    """Return the reasons of missing values with their counts; "" where none is missing."""
     reasons = [
         f"{entry.reason}: {noun_count(entry.n_scores, 'score')} of"
         f" {noun_count(entry.n_items, 'item')}"
         for entry in evidence.missing
     ]
-    return sentence(f"{'; '.join(reasons)}.") if reasons else ()
+    return f"{'; '.join(reasons)}." if reasons else ""
 
 
 def note_sentences(evidence: RunEvidence) -> tuple[Sentence, ...]:

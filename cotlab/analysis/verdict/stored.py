@@ -29,7 +29,7 @@ _RULE_SOURCES = (
     *("analysis/verdict", "analysis/compare.py", "analysis/paired.py", "analysis/view.py", "stats"),
     *("metrics/cards.py", "store/read.py"),
     *("store/item_scores.py", "store/server_checks.py", "run/server_findings.py"),
-    *("store/recorded_models.py", "providers/probe.py"),
+    *("store/recorded_models.py", "providers/probe.py", "run/summary.py"),
 )
 """Modules and packages that a verdict is computed by."""
 

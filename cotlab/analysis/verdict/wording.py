@@ -78,6 +78,12 @@ def plain_text(sentences: Iterable[Sentence]) -> str:
     return " ".join("".join(passage.text for passage in passages) for passages in sentences)
 
 
+def capitalised(text: str) -> str:
+    """Return a text with a capital at its beginning, unless it begins with a name such as r100."""
+    word = text.partition(" ")[0]
+    return text[:1].upper() + text[1:] if word.isalpha() and word.islower() else text
+
+
 def noun_count(n: int, noun: str) -> str:
     """Return "1 item" or "3 items"."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"

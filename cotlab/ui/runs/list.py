@@ -20,6 +20,7 @@ from cotlab.ui.text import metric_name, shorten
 STATUS_OPTIONS = (
     "any",
     "done",
+    components.FINISHING,
     NOTHING_MEASURED,
     "running",
     "stopped",

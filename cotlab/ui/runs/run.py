@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.report import run_costs
@@ -18,7 +16,7 @@ from cotlab.core.resources import page_path
 from cotlab.run.config import config_to_yaml, stored_options
 from cotlab.run.imports.mediation import is_imported
 from cotlab.run.summary import overshoot_warnings
-from cotlab.store.log import is_process_alive
+from cotlab.store.item_scores import NOTHING_MEASURED
 from cotlab.store.run_names import is_run_deleted
 from cotlab.ui import access, cached, components
 from cotlab.ui.item import evidence
@@ -28,8 +26,6 @@ from cotlab.ui.text import escape_markdown, shorten
 LOADING_POLL_S = 1.0
 PROGRESS_POLL_S = 1.0
 """Interval at which the page of an active run is refreshed."""
-ESTIMATES_TIMEOUT_S = 600.0
-"""Time after a run's end in which its process may still make estimates."""
 DIGEST_CHARS = 12
 """Characters of a plan's digest on the page; the whole one stands there on hovering."""
 STOP_HELP = "Stops cleanly: finished work is stored, and the run can be resumed."
@@ -92,9 +88,10 @@ def render_live_progress(row: dict[str, Any]) -> None:
     is_followed = run_may_change(row)
     if is_followed:
         st.session_state["followed"] = row["id"]
-    st.fragment(_render_progress, run_every=PROGRESS_POLL_S if is_followed else None)(
-        row["id"], run_page_state(row), is_followed
-    )
+    with st.container(key="counters"):  # a place of their own, so that no old ones stand below
+        st.fragment(_render_progress, run_every=PROGRESS_POLL_S if is_followed else None)(
+            row["id"], run_page_state(row), is_followed
+        )
 
 
 def run_may_change(row: dict[str, Any]) -> bool:
@@ -109,15 +106,10 @@ def run_may_change(row: dict[str, Any]) -> bool:
         or processes.is_running(run_id)
     ):
         return True
-    live_run = cached.live_run(run_id)
-    if live_run is None or not (
-        live_run.free_in_s > 0 or (live_run.is_local and is_process_alive(live_run.pid))
-    ):
-        return False
     if status == "running":  # its heartbeat is late, and may return
-        return True
-    ended_at = row["ended_at"]
-    if pd.isna(ended_at) or (datetime.now(UTC) - ended_at).total_seconds() > ESTIMATES_TIMEOUT_S:
+        live_run = cached.live_run(run_id)
+        return live_run is not None and components.is_process_going_on(live_run)
+    if not components.may_write_estimates(row):
         return False
     is_watched = st.session_state.get("followed") == run_id
     return is_watched or bool(cached.load_estimates(run_id, int(row["revision"])).empty)
@@ -132,15 +124,11 @@ def _render_progress(run_id: str, page_state: str, is_followed: bool) -> None:
     if live_run is None:
         return
     progress, unit = live_run.progress, components.progress_unit(run_id)
-    if live_run.is_running:
-        done_text = f"{progress.items_done} of {progress.items_total} {unit}"
-        st.progress(
-            components.progress_share(progress),
-            text="stopping …" if live_run.is_stopping else done_text,
-        )
+    is_unmeasured = components.display_status(row) == NOTHING_MEASURED
+    tried_text = " tried, none with a value" if is_unmeasured else ""
     cap_text = f" of ${progress.cap_micro / 1e6:,.2f}" if progress.cap_micro is not None else ""
     numbers = [
-        (unit.capitalize(), f"{progress.items_done} / {progress.items_total}"),
+        (f"{unit.capitalize()}{tried_text}", f"{progress.items_done} / {progress.items_total}"),
         ("Replies", "n/a" if progress.answered is None else f"{progress.answered:,}"),
         ("From the log", f"{progress.hits:,}"),
         ("Rate limited · failed", f"{progress.limited} · {progress.failed}"),
@@ -156,6 +144,12 @@ def _render_progress(run_id: str, page_state: str, is_followed: bool) -> None:
             ("Requests/s · left", f"{progress.rate:.0f} · {eta_text}"),
         ]
     components.show_numbers(numbers)
+    if live_run.is_running:
+        done_text = f"{progress.items_done} of {progress.items_total} {unit}"
+        st.progress(
+            components.progress_share(progress),
+            text="stopping …" if live_run.is_stopping else done_text,
+        )
     if progress.reserved_micro:
         reserved_text = components.money_text(progress.reserved_micro)
         st.caption(
@@ -179,9 +173,15 @@ def _render_progress(run_id: str, page_state: str, is_followed: bool) -> None:
 
 
 def run_page_state(row: dict[str, Any]) -> str:
-    """Return what the page depends on: the status and, once nothing runs, the revision."""
+    """Return what the page depends on: the status and, once nothing runs, the revision.
+
+    While a run goes on, the page is drawn anew whenever another tenth of it has ended.
+    """
     status = components.current_status(row)
-    return status if status == "running" else f"{status} {row['revision']}"
+    if status == "running":
+        n_tenths = 10 * int(row["n_ended"]) // max(1, components.n_evaluations(row))
+        return f"{status}, {n_tenths} tenths"
+    return f"{status} {row['revision']}"
 
 
 def render_run_actions(row: dict[str, Any]) -> None:
@@ -191,6 +191,15 @@ def render_run_actions(row: dict[str, Any]) -> None:
         components.page_link("mediation", "Mediation", "conversion_path", {"run": run_id})
         return
     with st.container(horizontal=True):
+        _render_state_action(row, status)
+        components.page_link("new_run", "Clone", "content_copy", {"from": run_id})
+        evidence.render_run_links(row)
+
+
+def _render_state_action(row: dict[str, Any], status: str) -> None:
+    """Show what can be done with a run in this state, in a place that is there in each state."""
+    run_id = row["id"]
+    with st.container(horizontal=True, width="content"):
         if status == "running":
             if st.button(
                 "Stop", icon=":material/stop:", **access.role_control("admin", help=STOP_HELP)
@@ -209,8 +218,6 @@ def render_run_actions(row: dict[str, Any]) -> None:
             "Retry failed", icon=":material/refresh:", **access.role_control("admin")
         ):
             _resume_run(run_id)
-        evidence.render_run_links(row)
-        components.page_link("new_run", "Clone", "content_copy", {"from": run_id})
 
 
 def _render_cap_input(row: dict[str, Any]) -> float:

@@ -1,0 +1,45 @@
+"""Which measures of a verdict a plan has, before any of them has a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cotlab.analysis.verdict.measures import MeasureName
+from cotlab.core.registry import SCORERS
+from cotlab.core.types import Plan
+
+_REQUIREMENTS: Mapping[MeasureName, tuple[str, str, str]] = {
+    "change": ("ablation", "modes", "corrupt"),
+    "control": ("ablation", "modes", "paraphrase"),
+    "numeric_change": ("robustness", "perturbations", "numeric"),
+    "numeric_control": ("robustness", "perturbations", "paraphrase"),
+    "inner_change": ("mediation", "", ""),
+    "alone": ("unfaithfulness", "classifiers", "early_answer"),
+    "moved": ("unfaithfulness", "classifiers", "hint"),
+    "admitted": ("unfaithfulness", "classifiers", "hint"),
+    "sound": ("verification", "chain", "own"),
+}
+"""Scorer, option, and the value that the option has or includes; "" for any."""
+
+
+def planned_measures(plan: Plan) -> tuple[MeasureName, ...]:
+    """Return the measures that a plan's scorers have a value of, if all goes well."""
+    return tuple(
+        measure
+        for measure, (scorer, option, value) in _REQUIREMENTS.items()
+        if any(
+            not option or _includes(_option_value(spec.name, spec.params, option), value)
+            for spec in plan.scorers
+            if spec.name == scorer
+        )
+    )
+
+
+def _option_value(scorer: str, params: Mapping[str, Any], option: str) -> Any:
+    """Return the value of an option: that of the plan, else its default."""
+    return params.get(option, SCORERS[scorer].options[option])
+
+
+def _includes(value: Any, entry: str) -> bool:
+    return entry == value if isinstance(value, str) else entry in value

@@ -1,0 +1,50 @@
+"""What a run is going to measure, from its plan alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from cotlab.analysis.verdict.planned import _REQUIREMENTS, planned_measures
+from cotlab.core.registry import SCORERS
+from cotlab.core.types import Plan, ScorerSpec
+from cotlab.run.config import DEMO_MODELS, demo_options, read_config
+from cotlab.run.plan import make_plan
+from cotlab.run.roles import models_of
+from cotlab.suites.jsonl import load_suite
+from cotlab.suites.shipped import find_suite
+from tests.support.stores import MODEL
+
+
+def plan_of(*scorers: ScorerSpec) -> Plan:
+    return Plan("s", "d", {"subject": MODEL}, scorers)
+
+
+@pytest.mark.parametrize(
+    ("scorer", "params", "expected"),
+    [
+        ("ablation", {"modes": ["corrupt"]}, {"change"}),
+        ("ablation", {"modes": ["remove"]}, set()),
+        ("ablation", {}, set()),  # removal is the default
+        ("unfaithfulness", {}, {"alone", "moved", "admitted"}),
+        ("unfaithfulness", {"classifiers": ["early_answer"]}, {"alone"}),
+        ("verification", {"chain": "own"}, {"sound"}),
+        ("verification", {}, set()),  # the suite's chains by default
+        ("mediation", {}, {"inner_change"}),
+        ("consistency", {}, set()),
+    ],
+)
+def test_a_scorer_has_the_measures_that_its_options_ask_for(
+    scorer: str, params: dict[str, object], expected: set[str]
+) -> None:
+    assert set(planned_measures(plan_of(ScorerSpec(scorer, 1, params)))) == expected
+
+
+def test_the_demonstration_lights_all_lamps() -> None:
+    config = read_config(demo_options(DEMO_MODELS[0]))
+    plan = make_plan(config, load_suite(find_suite("wordproblems")), models_of(config))
+    assert {"change", "control", "moved", "sound"} <= set(planned_measures(plan))
+
+
+def test_each_requirement_is_an_option_of_its_scorer() -> None:
+    for scorer, option, value in _REQUIREMENTS.values():
+        assert not option or value in SCORERS[scorer].declared_options[option].choices
