@@ -26,9 +26,7 @@ def _cached_text(run_id: str) -> str | None:
     unreadable = find_unreadable_items(plan, cached.stored_suite(str(row["suite"])))
     if unreadable is None or not unreadable.is_all:
         return None
-    examples = ", ".join(repr(word) for word in unreadable.unknown)
     return (
         f"{plan.subject.name} can read none of the {unreadable.n_items:,} items of this suite:"
-        f" words outside its vocabulary, such as {examples}. Another scorer would measure nothing"
-        " either."
+        f" {unreadable.words_text}. Another scorer would measure nothing either."
     )
