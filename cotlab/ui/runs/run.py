@@ -192,10 +192,13 @@ def render_run_actions(row: dict[str, Any]) -> None:
         return
     with st.container(horizontal=True):
         if status == "running":
-            if st.button(
-                "Stop", icon=":material/stop:", **access.role_control("admin", help=STOP_HELP)
-            ):
-                _stop_run(run_id)
+            st.button(
+                "Stop",
+                icon=":material/stop:",
+                on_click=_stop_run,
+                args=(run_id,),
+                **access.role_control("admin", help=STOP_HELP),
+            )
         elif status in ("stopped", "budget", "failed", "interrupted", "planned"):
             max_cost = _render_cap_input(row) if status == "budget" else None
             if st.button(
@@ -229,9 +232,9 @@ def _render_cap_input(row: dict[str, Any]) -> float:
 
 
 def _stop_run(run_id: str) -> None:
+    """Stop a run: a callback, so that nothing is lost where the page is left while it is drawn."""
     access.require_role("admin")
     cached.request_stop(run_id)
-    st.rerun()
 
 
 def _resume_run(run_id: str, max_cost: float | None = None) -> None:
