@@ -16,27 +16,31 @@ class UnknownWord(NamedTuple):
 
     text: str
     """The word."""
-    is_known_after_space: bool = False
-    """Whether the vocabulary has it with a space before it, which it lacks in the text."""
-    has_step_labels: bool = False
-    """Whether the vocabulary is that of models whose steps begin with a label."""
+    explanation: str = _NOT_KNOWN
+    """What is wrong with it, and what to do where that is known."""
+
+    @property
+    def is_known_after_space(self) -> bool:
+        """Return whether the vocabulary has it with a space before it, which it lacks here."""
+        return self.explanation != _NOT_KNOWN
 
     @property
     def reason(self) -> str:
         """Return the reason of a request that the model refuses for this word."""
         return f"{self.text!r} is {self.explanation}"
 
-    @property
-    def explanation(self) -> str:
-        """Return what is wrong with such words, and what to do where that is known."""
-        if not self.is_known_after_space:
-            return _NOT_KNOWN
-        text = f"{_NOT_KNOWN} without a space before, as at the start of a line"
-        if not self.has_step_labels:
-            return text
-        return f'{text}: steps of these models begin with "{STEP_OPENING}"'
 
+def unknown_word(text: str, start: int, end: int, pieces: Set[str]) -> UnknownWord:
+    """Return the word at characters [start, end) of a text that a vocabulary lacks, with why.
 
-def unknown_word(word: str, pieces: Set[str]) -> UnknownWord:
-    """Return a word that a vocabulary of these pieces lacks, with why."""
-    return UnknownWord(word, f" {word}" in pieces, pieces >= _LABEL_PIECES)
+    A token may be white space alone; then the next word is the unknown one.
+    """
+    word = text[start:end].strip() or next(iter(text[start:].split()), "a space")
+    if f" {word}" not in pieces or text[start:end] != word:
+        return UnknownWord(word)
+    explanation = f"{_NOT_KNOWN} without a space before it"
+    if start == 0 or text[start - 1] == "\n":
+        explanation = f"{_NOT_KNOWN} without a space before, as at the start of a line"
+        if pieces >= _LABEL_PIECES:
+            explanation += f': steps of these models begin with "{STEP_OPENING}"'
+    return UnknownWord(word, explanation)

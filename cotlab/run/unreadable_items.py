@@ -60,21 +60,24 @@ class UnreadableItems(NamedTuple):
         if self.n:
             count = f"{self.n:,} of {self.n_items:,} items" if self.n_items > 1 else "the item"
             sentences.append(
-                f"{model} cannot read {count}: {self.words_text}. They will have no value."
+                f"{model} cannot read {count}: {self.words_text}. Such items have no value."
             )
         if self.n_changed:
-            count = f"{self.n_changed:,} {'further' if self.n else f'of {self.n_items:,}'} items"
+            count = f"{self.n_changed:,} of {self.n_items:,} items"
+            if self.n:
+                count = f"{self.n_changed:,} further item{'' if self.n_changed == 1 else 's'}"
             sentences.append(
                 f"{model} cannot read a changed step of {count}:"
-                f" {_words_text(self.unknown_in_changed)}. They may drop out."
+                f" {_words_text(self.unknown_in_changed)}. Such items may drop out."
             )
         elif self.n_changed is None and not self.is_all:
             sentences.append("Further items may drop out where a changed step cannot be read.")
         n_left = self.n_items - self.n - (self.n_changed or 0)
         if n_left < MIN_VERDICT_ITEMS:
             at_most = "at most " if self.n_changed is None and n_left else ""
+            items = "1 item" if n_left == 1 else f"{n_left:,} items"
             sentences.append(
-                f"That leaves {at_most}{n_left:,} items, and a verdict needs {MIN_VERDICT_ITEMS}."
+                f"That leaves {at_most}{items}, and a verdict needs {MIN_VERDICT_ITEMS}."
             )
         if self.reads_questions and self.n:
             sentences.append("It reads the questions: --chain own lets it write the chains.")
@@ -86,13 +89,15 @@ class UnreadableItems(NamedTuple):
         return " ".join(sentences)
 
 
-def find_unreadable_items(plan: Plan, suite: Suite) -> UnreadableItems | None:
+def find_unreadable_items(
+    plan: Plan, suite: Suite, *, are_changes_read: bool = True
+) -> UnreadableItems | None:
     """Return what the subject of a plan cannot read of its suite; None where it reads all.
 
     Models behind a server, and those whose tokenizer has a token for every text, read all. Of an
     item the question is looked at, and where a scorer gives the model its reference chain, that
-    chain as it is and with each change. Linear in the length of the suite; loads a tokenizer and no
-    model.
+    chain as it is and, unless ``are_changes_read`` is false, with each change. Linear in the length
+    of the suite; loads a tokenizer and no model.
     """
     path = _tokenizer_path(plan.subject)
     items = plan.items_of(suite)
@@ -108,7 +113,11 @@ def find_unreadable_items(plan: Plan, suite: Suite) -> UnreadableItems | None:
         in_items = [question | chain for question, chain in zip(in_questions, chains, strict=True)]
     n_changed: int | None = 0
     in_changed: list[set[UnknownWord]] = []
-    changing = [spec for spec in plan.scorers if "corrupt" in spec.params.get("modes", ())]
+    changing = (
+        [spec for spec in plan.scorers if "corrupt" in spec.params.get("modes", ())]
+        if are_changes_read
+        else []
+    )
     if changing and gives_chain and len(items) <= MAX_CHANGED_ITEMS:
         peers = Peers.from_suite(suite, plan.seed)
         for item, unknown in zip(items, in_items, strict=True):

@@ -79,12 +79,16 @@ def test_steps_without_their_label_are_named_alike_everywhere(
     assert any(EXPLANATION in warning.value.replace("\\", "") for warning in page.warning)
 
 
-def test_a_word_that_no_place_has_is_no_matter_of_spaces() -> None:
+def test_the_reason_says_where_a_word_would_be_read() -> None:
     pieces = {"Step", ":", " 7"}
-    assert unknown_word("zebras", pieces).reason == "'zebras' is not in the model's vocabulary"
-    assert unknown_word("7", pieces).explanation == EXPLANATION
-    assert unknown_word("7", {" 7"}) == UnknownWord("7", is_known_after_space=True)
-    assert "Step" not in unknown_word("7", {" 7"}).reason
+    assert (
+        unknown_word("zebras", 0, 6, pieces).reason == "'zebras' is not in the model's vocabulary"
+    )
+    for text, start in (("7 apples", 0), ("Q: a\n7", 5)):
+        assert unknown_word(text, start, start + 1, pieces) == UnknownWord("7", EXPLANATION)
+    within = unknown_word("x7", 1, 2, pieces)
+    assert within.is_known_after_space and "Step" not in within.reason, "it opens no line"
+    assert "Step" not in unknown_word("7", 0, 1, {" 7"}).reason, "its steps have no labels"
 
 
 def test_an_item_that_drops_out_when_its_step_is_changed_is_counted(tmp_path: Path) -> None:

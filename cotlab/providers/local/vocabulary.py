@@ -28,10 +28,7 @@ def find_unknown_words(path: Path, texts: Iterable[str]) -> Iterator[set[Unknown
     while batch := [_encodable(text) for text in islice(remaining_texts, _BATCH)]:
         for text, encoding in zip(batch, tokenizer.encode_batch(batch), strict=True):
             yield {
-                # a token may be the space before a word alone
-                unknown_word(
-                    text[first:end].strip() or next(iter(text[first:].split()), "a space"), pieces
-                )
+                unknown_word(text, first, end, pieces)
                 for token, (first, end) in zip(encoding.ids, encoding.offsets, strict=True)
                 if token == unknown_id and end > first
             }
