@@ -43,6 +43,8 @@ CHAINS = tuple(CHAIN_ORIGINS)
 """Chains that a scorer may measure: that of the suite, or the one that the model writes."""
 IN_PROCESS_PROVIDERS = ("organism", "local")
 """Providers of language models that run in this process, whose activations can be read."""
+MIN_VERDICT_ITEMS = 30
+"""Fewest items with a value that a verdict is given for."""
 RECORDED_PROVIDER = "recorded"
 """Provider of models whose replies another tool has logged; nothing can be asked of them."""
 DRAW_KEY = "draw"

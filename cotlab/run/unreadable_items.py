@@ -3,51 +3,101 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from cotlab.core.placeholders import placeholder_rounds
+from cotlab.core.program import Peers, Scorer
+from cotlab.core.registry import SCORERS
+from cotlab.core.requests import Complete
 from cotlab.core.resources import shipped_organisms
-from cotlab.core.types import Item, ModelRef, Plan, Suite
+from cotlab.core.types import MIN_VERDICT_ITEMS, Item, ModelRef, Plan, ScorerSpec, Suite
+from cotlab.core.vocabulary import UnknownWord
+from cotlab.run.plan import params_of
+from cotlab.suites.wordproblems import MAX_NUMBER
 
 N_EXAMPLES = 3
 """Unknown words that a caution names."""
 MIN_TELLING_LETTERS = 4
 """Shorter unknown words are named only where there are no others."""
+MAX_CHANGED_ITEMS = 2_000
+"""Items up to which changed steps are looked at too."""
 
 
 class UnreadableItems(NamedTuple):
-    """Items with a word outside the model's vocabulary; at least one."""
+    """Items with a text that the model cannot read; at least one."""
 
     n: int
-    """How many there are."""
+    """Items whose question or chain it cannot read."""
     n_items: int
     """Items that the run measures."""
-    unknown: tuple[str, ...]
-    """The unknown words that most items have, longer ones first; at most ``N_EXAMPLES``."""
+    unknown: tuple[UnknownWord, ...]
+    """The unknown words that most of the ``n`` items have, longer ones first; at most
+    ``N_EXAMPLES`` of each explanation."""
+    reads_questions: bool
+    """Whether it can read the question of each item."""
+    n_changed: int | None = 0
+    """Further items of which it cannot read a changed step; None where the chains are not known
+    before the run, or are too many."""
+    unknown_in_changed: tuple[UnknownWord, ...] = ()
+    """Unknown words of the changed steps, as in ``unknown``."""
 
     @property
     def is_all(self) -> bool:
         """Return whether no item can be read."""
         return self.n == self.n_items
 
+    @property
+    def words_text(self) -> str:
+        """Return why the ``n`` items cannot be read, with examples of the words."""
+        return _words_text(self.unknown)
+
     def caution(self, model: str) -> str:
-        """Return a sentence on what that means for a run of a model."""
-        examples = ", ".join(repr(word) for word in self.unknown)
-        count = f"{self.n:,} of {self.n_items:,} items" if self.n_items > 1 else "the item"
-        return (
-            f"{model} cannot read {count}: words outside its vocabulary, such as {examples}."
-            " They will have no value. The shipped organisms read suites made of their own words"
-            " (wordproblems) alone; a local model or a server reads any text."
-        )
+        """Return sentences on what that means for a run of a model."""
+        sentences = []
+        if self.n:
+            count = f"{self.n:,} of {self.n_items:,} items" if self.n_items > 1 else "the item"
+            sentences.append(
+                f"{model} cannot read {count}: {self.words_text}. Such items have no value."
+            )
+        if self.n_changed:
+            count = f"{self.n_changed:,} of {self.n_items:,} items"
+            if self.n:
+                count = f"{self.n_changed:,} further item{'' if self.n_changed == 1 else 's'}"
+            sentences.append(
+                f"{model} cannot read a changed step of {count}:"
+                f" {_words_text(self.unknown_in_changed)}. Such items may drop out."
+            )
+        elif self.n_changed is None and not self.is_all:
+            sentences.append("Further items may drop out where a changed step cannot be read.")
+        n_left = self.n_items - self.n - (self.n_changed or 0)
+        if n_left < MIN_VERDICT_ITEMS:
+            at_most = "at most " if self.n_changed is None and n_left else ""
+            items = "1 item" if n_left == 1 else f"{n_left:,} items"
+            sentences.append(
+                f"That leaves {at_most}{items}, and a verdict needs {MIN_VERDICT_ITEMS}."
+            )
+        if self.reads_questions and self.n:
+            sentences.append("It reads the questions: --chain own lets it write the chains.")
+        if any(not word.is_known_after_space for word in self.unknown):
+            sentences.append(
+                "The shipped organisms read suites made of their own words (wordproblems) alone,"
+                f" with numbers up to {MAX_NUMBER}; a local model or a server reads any text."
+            )
+        return " ".join(sentences)
 
 
-def find_unreadable_items(plan: Plan, suite: Suite) -> UnreadableItems | None:
+def find_unreadable_items(
+    plan: Plan, suite: Suite, *, are_changes_read: bool = True
+) -> UnreadableItems | None:
     """Return what the subject of a plan cannot read of its suite; None where it reads all.
 
     Models behind a server, and those whose tokenizer has a token for every text, read all. Of an
-    item the question is looked at, and its reference chain where a scorer gives it to the model.
-    Linear in the length of the suite; loads a tokenizer and no model.
+    item the question is looked at, and where a scorer gives the model its reference chain, that
+    chain as it is and, unless ``are_changes_read`` is false, with each change. Linear in the length
+    of the suite; loads a tokenizer and no model.
     """
     path = _tokenizer_path(plan.subject)
     items = plan.items_of(suite)
@@ -56,16 +106,78 @@ def find_unreadable_items(plan: Plan, suite: Suite) -> UnreadableItems | None:
     from cotlab.providers.local.vocabulary import find_unknown_words
 
     gives_chain = any(spec.params.get("chain") == "reference" for spec in plan.scorers)
-    n, n_items_by_word = 0, Counter[str]()
-    for unknown in find_unknown_words(path, (_item_text(item, gives_chain) for item in items)):
-        n += bool(unknown)
-        n_items_by_word.update(unknown)
-    if not n:
-        return None
-    ranked = sorted(
-        n_items_by_word, key=lambda word: (not _is_telling(word), -n_items_by_word[word], word)
+    in_questions = list(find_unknown_words(path, (f"Q: {item.question}" for item in items)))
+    in_items = in_questions
+    if gives_chain:
+        chains = find_unknown_words(path, map(_chain_text, items))
+        in_items = [question | chain for question, chain in zip(in_questions, chains, strict=True)]
+    n_changed: int | None = 0
+    in_changed: list[set[UnknownWord]] = []
+    changing = (
+        [spec for spec in plan.scorers if "corrupt" in spec.params.get("modes", ())]
+        if are_changes_read
+        else []
     )
-    return UnreadableItems(n, len(items), tuple(ranked[:N_EXAMPLES]))
+    if changing and gives_chain and len(items) <= MAX_CHANGED_ITEMS:
+        peers = Peers.from_suite(suite, plan.seed)
+        for item, unknown in zip(items, in_items, strict=True):
+            texts = [] if unknown else _given_texts(plan, changing, peers, item)
+            in_changed.append(set[UnknownWord]().union(*find_unknown_words(path, texts)))
+        n_changed = sum(map(bool, in_changed))
+    elif changing:
+        n_changed = None
+    n = sum(map(bool, in_items))
+    if not n and not n_changed:
+        return None
+    return UnreadableItems(
+        n,
+        len(items),
+        _frequent_words(in_items),
+        not any(in_questions),
+        n_changed,
+        _frequent_words(in_changed),
+    )
+
+
+def _given_texts(plan: Plan, specs: Sequence[ScorerSpec], peers: Peers, item: Item) -> list[str]:
+    """Return the texts that scorers give the subject before any reply, changed chains included."""
+    texts = []
+    for spec in specs:
+        scorer: Scorer = SCORERS[spec.name]
+        requests = next(placeholder_rounds(scorer(item, params_of(plan, spec), peers), item), ())
+        texts += [
+            "\n".join((f"Q: {request.messages[-1].content}", request.prefix))
+            for request in requests
+            if isinstance(request, Complete) and request.model == plan.subject
+        ]
+    return texts
+
+
+def _frequent_words(unknown: Iterable[set[UnknownWord]]) -> tuple[UnknownWord, ...]:
+    """Return the unknown words that most items have, at most ``N_EXAMPLES`` of each explanation."""
+    n_items_by_word = Counter[UnknownWord](word for words in unknown for word in words)
+    ranked = sorted(
+        n_items_by_word,
+        key=lambda word: (not _is_telling(word.text), -n_items_by_word[word], word.text),
+    )
+    n_by_explanation = Counter[str]()
+    frequent = []
+    for word in ranked:
+        n_by_explanation[word.explanation] += 1
+        if n_by_explanation[word.explanation] <= N_EXAMPLES:
+            frequent.append(word)
+    return tuple(frequent)
+
+
+def _words_text(unknown: Sequence[UnknownWord]) -> str:
+    """Return what is wrong with words, those of one explanation together."""
+    words_by_explanation: dict[str, list[str]] = {}
+    for word in unknown:
+        words_by_explanation.setdefault(word.explanation, []).append(repr(word.text))
+    return "; ".join(
+        f"words such as {', '.join(examples)} are {explanation}"
+        for explanation, examples in words_by_explanation.items()
+    )
 
 
 def _is_telling(word: str) -> bool:
@@ -73,9 +185,8 @@ def _is_telling(word: str) -> bool:
     return word.isalpha() and len(word) >= MIN_TELLING_LETTERS
 
 
-def _item_text(item: Item, gives_chain: bool) -> str:
-    steps = [step.text for step in item.steps] if gives_chain else []
-    return "\n".join((f"Q: {item.question}", *steps))
+def _chain_text(item: Item) -> str:
+    return "\n".join(step.text for step in item.steps)
 
 
 def _tokenizer_path(model: ModelRef) -> Path | None:

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from cotlab.core.types import MIN_VERDICT_ITEMS
+
 HIGH = 0.80
 """A share is high where its interval lies at or above this."""
 LOW = 0.20
 """A share is low where its interval lies at or below this."""
 PRESENT = 0.05
 """Something is found where the interval lies above this; where it lies below, nothing is."""
-MIN_ITEMS = 30
+MIN_ITEMS = MIN_VERDICT_ITEMS
 """Fewest items of a verdict: 30 of 30 is [88.6, 100] %, 0 of 30 is [0, 11.4] % (Wilson)."""
 MIN_MOVED = 10
 """Fewest items whose answer a suggestion moved, for a statement on what chains say of it."""

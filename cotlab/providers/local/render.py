@@ -12,6 +12,7 @@ from jinja2 import TemplateError
 
 from cotlab.core.errors import Unsupported
 from cotlab.core.requests import PREFIX_INDEX, Complete, Locate, Located, LogProb, Patched, Span
+from cotlab.core.vocabulary import unknown_word
 from cotlab.providers.local.load import LoadedModel, max_positions
 
 
@@ -121,9 +122,8 @@ def _check_vocabulary(loaded_model: LoadedModel, text: str, ids: Sequence[int]) 
         for i, (start, end) in zip(*encode_with_offsets(loaded_model, text), strict=True):
             # A token of no characters opens a text; it stands for no word.
             if i == unknown_id and end > start:
-                # A token may span white space alone; then the next word is the unknown one.
-                word = text[start:end].strip() or next(iter(text[start:].split()), "")
-                raise Unsupported(f"{word!r} is not in the model's vocabulary")
+                pieces = loaded_model.tokenizer.get_vocab().keys()
+                raise Unsupported(unknown_word(text, start, end, pieces).reason)
     if len(ids) >= max_positions(loaded_model.model):
         raise Unsupported(
             f"the text has {len(ids)} tokens, the model takes fewer than"

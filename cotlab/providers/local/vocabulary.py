@@ -10,15 +10,17 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
+from cotlab.core.vocabulary import UnknownWord, unknown_word
+
 _BATCH = 512
 
 
-def find_unknown_words(path: Path, texts: Iterable[str]) -> Iterator[set[str]]:
+def find_unknown_words(path: Path, texts: Iterable[str]) -> Iterator[set[UnknownWord]]:
     """Yield of each text its words outside the vocabulary of a file ``tokenizer.json``.
 
     A tokenizer that has a token for every text knows all words.
     """
-    tokenizer, unknown_id = _load_tokenizer(path)
+    tokenizer, unknown_id, pieces = _load_tokenizer(path)
     if unknown_id is None:
         yield from (set() for _ in texts)
         return
@@ -26,19 +28,23 @@ def find_unknown_words(path: Path, texts: Iterable[str]) -> Iterator[set[str]]:
     while batch := [_encodable(text) for text in islice(remaining_texts, _BATCH)]:
         for text, encoding in zip(batch, tokenizer.encode_batch(batch), strict=True):
             yield {
-                # a token may be the space before a word alone
-                text[first:end].strip() or next(iter(text[first:].split()), "a space")
+                unknown_word(text, first, end, pieces)
                 for token, (first, end) in zip(encoding.ids, encoding.offsets, strict=True)
                 if token == unknown_id and end > first
             }
 
 
 @lru_cache(maxsize=4)
-def _load_tokenizer(path: Path) -> tuple[Tokenizer, int | None]:
-    """Return a tokenizer and the id of its token for unknown words; None where it has none."""
+def _load_tokenizer(path: Path) -> tuple[Tokenizer, int | None, frozenset[str]]:
+    """Return a tokenizer, the id of its token for unknown words, and all of its pieces.
+
+    The id is None, and there are no pieces, where it has no such token.
+    """
     text = path.read_text("utf-8")
     tokenizer, unknown = Tokenizer.from_str(text), json.loads(text)["model"].get("unk_token")
-    return tokenizer, None if unknown is None else tokenizer.token_to_id(unknown)
+    if unknown is None:
+        return tokenizer, None, frozenset()
+    return tokenizer, tokenizer.token_to_id(unknown), frozenset(tokenizer.get_vocab())
 
 
 def _encodable(text: str) -> str:

@@ -105,7 +105,7 @@ def _cached_estimate(
         suite = load_configured_suite(read_config(settings), cached.store())[0]
     store, run_config = cached.store(), read_config({**settings, "task_suite": suite.name})
     plan, request_count = dry_run(run_config, suite, store)
-    unreadable = find_unreadable_items(plan, suite)
+    unreadable = find_unreadable_items(plan, suite, are_changes_read=False)
     return _RunEstimate(
         len(plan.items_of(suite)),
         request_count,

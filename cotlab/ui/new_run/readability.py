@@ -23,12 +23,12 @@ def unreadable_text(row: dict[str, Any]) -> str | None:
 def _cached_text(run_id: str) -> str | None:
     row = cached.run_row(run_id)
     plan = cached.parse_plan(row["plan"])
-    unreadable = find_unreadable_items(plan, cached.stored_suite(str(row["suite"])))
+    unreadable = find_unreadable_items(
+        plan, cached.stored_suite(str(row["suite"])), are_changes_read=False
+    )
     if unreadable is None or not unreadable.is_all:
         return None
-    examples = ", ".join(repr(word) for word in unreadable.unknown)
     return (
         f"{plan.subject.name} can read none of the {unreadable.n_items:,} items of this suite:"
-        f" words outside its vocabulary, such as {examples}. Another scorer would measure nothing"
-        " either."
+        f" {unreadable.words_text}. Another scorer would measure nothing either."
     )

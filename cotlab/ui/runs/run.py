@@ -201,10 +201,13 @@ def _render_state_action(row: dict[str, Any], status: str) -> None:
     run_id = row["id"]
     with st.container(horizontal=True, width="content"):
         if status == "running":
-            if st.button(
-                "Stop", icon=":material/stop:", **access.role_control("admin", help=STOP_HELP)
-            ):
-                _stop_run(run_id)
+            st.button(
+                "Stop",
+                icon=":material/stop:",
+                on_click=_stop_run,
+                args=(run_id,),
+                **access.role_control("admin", help=STOP_HELP),
+            )
         elif status in ("stopped", "budget", "failed", "interrupted", "planned"):
             max_cost = _render_cap_input(row) if status == "budget" else None
             if st.button(
@@ -236,9 +239,9 @@ def _render_cap_input(row: dict[str, Any]) -> float:
 
 
 def _stop_run(run_id: str) -> None:
+    """Stop a run: a callback, so that nothing is lost where the page is left while it is drawn."""
     access.require_role("admin")
     cached.request_stop(run_id)
-    st.rerun()
 
 
 def _resume_run(run_id: str, max_cost: float | None = None) -> None:

@@ -1,0 +1,118 @@
+"""Numbers that open a line, and changed steps beyond the largest number: what a shipped model
+cannot read of a suite is said alike before the run, on the page and in the run's reasons."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import cotlab
+from cotlab.analysis.verdict.collect import collect_evidence
+from cotlab.analysis.view import RunView
+from cotlab.core.types import Item, Step, Suite
+from cotlab.core.vocabulary import UnknownWord, unknown_word
+from cotlab.run.config import read_config
+from cotlab.run.dryrun import plan_cautions
+from cotlab.run.launch import dry_run
+from cotlab.run.unreadable_items import UnreadableItems, find_unreadable_items
+from cotlab.store.database import Store
+from tests.support.command import cotlab as command
+from tests.ui.test_pages import open_page
+
+EXPLANATION = (
+    "not in the model's vocabulary without a space before, as at the start of a line: steps of"
+    ' these models begin with "Step 1: "'
+)
+QUESTION = "Ann has {} apples. She buys {} more. How many apples now?"
+
+
+def problem(number: int, first: int, label: str = "Step 1: ") -> Item:
+    """Return an item with one step, which adds 1 to ``first``."""
+    step = Step(0, f"{label}{first} + 1 = {first + 1}.")
+    return Item(f"q{number}", QUESTION.format(first, 1), str(first + 1), (step,))
+
+
+def found_in(
+    items: list[Item], folder: Path, chain: str = "reference"
+) -> tuple[UnreadableItems | None, str]:
+    """Return what r100 cannot read of these items, and the cautions of a run."""
+    suite = Suite.from_items("mine", items)
+    options = {"provider": "organism", "model": "r100", "task_suite": "mine", "chain": chain}
+    options |= {"mode": ["corrupt", "paraphrase"]}
+    plan, _ = dry_run(read_config(options), suite, Store(folder))
+    return find_unreadable_items(plan, suite), " ".join(plan_cautions(plan, suite))
+
+
+def as_lines(items: list[Item]) -> str:
+    """Return items as the file of a suite."""
+    rows = [
+        {
+            "item_id": item.id,
+            "prompt": item.question,
+            "reference_cot": [{"index": step.index, "text": step.text} for step in item.steps],
+            "ground_truth": item.answer,
+        }
+        for item in items
+    ]
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def test_steps_without_their_label_are_named_alike_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = [problem(k, k + 2, label="") for k in range(3)]
+    _, text = found_in(items, tmp_path)
+    assert f"r100 cannot read 3 of 3 items: words such as '2', '3', '4' are {EXPLANATION}." in text
+    assert "--chain own" in text and "wordproblems" not in text, "no other suite is needed"
+    path = tmp_path / "mine.jsonl"
+    path.write_text(as_lines(items), "utf-8")
+    words = ("run", "--task-suite", str(path), "--model", "r100", "--mode", "corrupt", "--dry-run")
+    assert EXPLANATION in command(*words, store=tmp_path).stderr
+    monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
+    store = Store(tmp_path)
+    run = cotlab.run_suite(path, store=tmp_path, model="r100", mode=["corrupt"]).run_id
+    reasons = {missing.reason for missing in collect_evidence(RunView.read(store, run)).missing}
+    assert reasons and all(EXPLANATION in reason for reason in reasons)
+    page = open_page("new_run", **{"from": run})
+    assert any(EXPLANATION in warning.value.replace("\\", "") for warning in page.warning)
+
+
+def test_the_reason_says_where_a_word_would_be_read() -> None:
+    pieces = {"Step", ":", " 7"}
+    assert (
+        unknown_word("zebras", 0, 6, pieces).reason == "'zebras' is not in the model's vocabulary"
+    )
+    for text, start in (("7 apples", 0), ("Q: a\n7", 5)):
+        assert unknown_word(text, start, start + 1, pieces) == UnknownWord("7", EXPLANATION)
+    within = unknown_word("x7", 1, 2, pieces)
+    assert within.is_known_after_space and "Step" not in within.reason, "it opens no line"
+    assert "Step" not in unknown_word("7", 0, 1, {" 7"}).reason, "its steps have no labels"
+
+
+def test_an_item_that_drops_out_when_its_step_is_changed_is_counted(tmp_path: Path) -> None:
+    """Of 33 items three have a word that no model knows, and of one each changed step is 21 or
+    22, or may be: 29 are left, as the run then finds."""
+    strange = [Item(f"x{k}", f"What is {k}?", "1", (Step(0, "Step 1: 1."),)) for k in range(3)]
+    items = [*strange, *(problem(k, 2 + k % 12) for k in range(29))]
+    high = next(
+        item
+        for k in range(100)
+        if (item := problem(100 + k, 19, f"Step {k % 9 + 1}: "))
+        and (found := found_in([item], tmp_path)[0]) is not None
+        and found.n_changed == 1
+    )
+    found, text = found_in([*items, high], tmp_path)
+    assert found is not None and (found.n, found.n_changed, found.n_items) == (3, 1, 33)
+    assert "That leaves 29 items, and a verdict needs 30." in text
+    own = found_in([*items, high], tmp_path, chain="own")[1]
+    assert "Further items may drop out" in own and "at most 30" not in own
+    path = tmp_path / "mine.jsonl"
+    path.write_text(as_lines([*items, high]), "utf-8")
+    run = cotlab.run_suite(
+        path, store=tmp_path, model="r100", mode=["corrupt", "paraphrase"], chain="reference"
+    ).run_id
+    evidence = collect_evidence(RunView.read(Store(tmp_path), run))
+    share = evidence.share("change")
+    assert share is not None and share.n == 29
