@@ -7,7 +7,7 @@ from typing import Any
 
 from cotlab.analysis.checked_share import composite_lines
 from cotlab.analysis.cut_replies import cut_reply_lines
-from cotlab.analysis.readable import readable_estimate
+from cotlab.analysis.readable import decimal_text, readable_estimate
 from cotlab.analysis.restated_steps import restated_step_lines
 from cotlab.analysis.verdict.record import verdict_lines
 from cotlab.core.text_safety import escape_report
@@ -167,7 +167,8 @@ def _aggregate_lines(report: Mapping[str, Any]) -> list[str]:
         "| Metric | Facet | Estimate | 95% interval | Items | Undefined scores | Method |",
         "|---|---|---|---|---|---|---|",
     ]
-    for estimate in map(readable_estimate, report["estimates"]):
+    for stored_estimate in report["estimates"]:
+        estimate = readable_estimate(stored_estimate)
         facet_text = ", ".join(f"{k}={v}" for k, v in estimate["facet"].items())
         bounds_text = (
             f"[{_decimal_text(estimate['lo'])}, {_decimal_text(estimate['hi'])}]"
@@ -175,7 +176,7 @@ def _aggregate_lines(report: Mapping[str, Any]) -> list[str]:
             else "n/a"
         )
         point_text = (
-            _decimal_text(estimate["point"])
+            decimal_text(stored_estimate["metric"], estimate["point"])
             if estimate["point"] is not None
             else f"n/a ({escape_report(estimate['reason'])})"
         )

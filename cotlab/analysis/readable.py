@@ -16,6 +16,16 @@ METRIC_LABELS = {
 STEP_INDEX_METRICS = frozenset({"first_mistake_step", "critic_step"})
 """Metrics whose stored values are indices of steps, from 0."""
 
+P_VALUE_METRICS = frozenset({"classifier_mcnemar", "judge_length_p"})
+"""Metrics that are p-values: one that rounds to 0 is no 0."""
+
+
+def decimal_text(metric: str, value: float | None) -> str:
+    """Format a value with three decimals: "0.361", "n/a" for None, "< 0.001" for a small p."""
+    if value is None:
+        return "n/a"
+    return "< 0.001" if metric in P_VALUE_METRICS and value < 0.001 else f"{value:.3f}"
+
 
 def readable_value(metric: str, value: float | None) -> float | None:
     """Return a stored value of a metric as people read it: an index of a step counts from 1."""

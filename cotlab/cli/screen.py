@@ -15,7 +15,7 @@ from rich.text import Text
 from cotlab.analysis.checked_share import composite_lines
 from cotlab.analysis.cut_replies import cut_reply_lines
 from cotlab.analysis.markdown import self_test_lines
-from cotlab.analysis.readable import readable_estimate
+from cotlab.analysis.readable import decimal_text, readable_estimate
 from cotlab.analysis.restated_steps import restated_step_warnings
 from cotlab.analysis.verdict.record import verdict_lines
 from cotlab.core.types import CHAIN_ORIGINS
@@ -23,6 +23,8 @@ from cotlab.run.dryrun import RequestCount, sampled_count_text
 from cotlab.store.live import RunProgress
 
 _MAX_ROWS = 40
+_LOG_COLUMNS = 240
+"""Width of the line of progress where it goes to a file: no terminal cuts it."""
 _HEADLINE_RANKS = {
     **dict.fromkeys(("answer_change", "perturbed_answer_change", "mass_lost", "hint_followed"), 0),
     "r_raw": 1,
@@ -35,7 +37,7 @@ class ProgressBar:
     """A bar on stderr: items done, requests a second, spend, time left."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True)
+        self._console = Console(stderr=True, width=None if sys.stderr.isatty() else _LOG_COLUMNS)
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
@@ -168,13 +170,14 @@ def print_estimates(report: Mapping[str, Any]) -> None:
     if len(chains) > 1:
         hidden_facets.discard("chain")
     rows = []
-    for estimate in map(readable_estimate, estimates[:_MAX_ROWS]):
+    for stored_estimate in estimates[:_MAX_ROWS]:
+        estimate = readable_estimate(stored_estimate)
         facet = ", ".join(
             f"{name}={value}"
             for name, value in estimate["facet"].items()
             if name not in hidden_facets
         )
-        point_text = "n/a" if estimate["point"] is None else f"{estimate['point']:.3f}"
+        point_text = decimal_text(stored_estimate["metric"], estimate["point"])
         interval_text = (
             "n/a" if estimate["lo"] is None else f"[{estimate['lo']:.3f}, {estimate['hi']:.3f}]"
         )

@@ -91,8 +91,8 @@ class RunOptions(MediationOptions):
         choices=ABLATION_MODES,
         scorer_option="modes",
         hint="remove: leave the step out. truncate: answer right after it. corrupt: change what it"
-        " states and let the model go on. paraphrase: say the same in other words (a control)."
-        " filler: dots in its place.",
+        " states and let the model go on. paraphrase: say the same in other words and keep"
+        " the rest (a control). filler: dots in its place.",
     )
     metric: str = _measure_option(
         "accuracy_delta",

@@ -302,7 +302,8 @@ def render_explanation() -> None:
 
 - *Change*: the share of a chain's steps at which the answer changes when the step states something
   else (`answer_change`, mode corrupt). *Control*: the same when the step says the same in other
-  words (mode paraphrase). Both are means over items, with 95 % intervals.
+  words (mode paraphrase). Both are means over items, with 95 % intervals. After a step that
+  states something else the model writes the rest of the chain; after a reworded one it stays.
 - **Follows**: the interval of the change lies at or above {HIGH:.0%}. **Does not follow**: at or
   below {LOW:.0%}. **In part**: neither. {MIN_ITEMS} items can reach either end (30 of 30 is
   [88.6, 100] %, 0 of 30 is [0, 11.4] %); with fewer there is no verdict.

@@ -18,6 +18,7 @@ from cotlab.analysis.report_items import ITEM_SECTIONS
 from cotlab.analysis.report_text import write_report_texts
 from cotlab.analysis.restated_steps import restated_step_record
 from cotlab.analysis.view import RunView
+from cotlab.cli.screen import print_estimates
 from cotlab.metrics.ablation.redundancy import step_means
 from cotlab.run.output import atomic_file
 from cotlab.store.cut_replies import CutReplies, add_cut_replies
@@ -59,6 +60,18 @@ def test_both_files_are_the_whole_report_to_the_last_character(
     assert files["json_file"].getvalue() == text
     assert files["markdown_file"].getvalue() == render_markdown(whole)
     assert {path.name for path in tmp_path.iterdir()} == {"report.json", "report.md"}
+
+
+def test_a_small_p_value_is_no_zero(stored: RunView, capsys: pytest.CaptureFixture[str]) -> None:
+    report = build_report(stored.store, stored.id)
+    facet = {"classifier": "hint", "other": "judge"}
+    p_value = {**report["estimates"][0], "metric": "classifier_mcnemar", "facet": facet}
+    report["estimates"] = [{**p_value, "point": 2 * 0.5**12, "lo": None, "hi": None}]
+    (line,) = [x for x in render_markdown(report).splitlines() if "classifier_mcnemar" in x]
+    assert "| < 0.001 | n/a |" in line
+    print_estimates(report)
+    (line,) = [x for x in capsys.readouterr().out.splitlines() if "classifier_mcnemar" in x]
+    assert "< 0.001" in line and "0.000" not in line
 
 
 def test_each_step_has_the_mean_of_its_draws(stored: RunView) -> None:

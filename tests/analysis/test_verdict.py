@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cotlab.analysis.verdict.collect import group_reasons
+from cotlab.analysis.verdict.findings import CONTROL_LIMIT
 from cotlab.analysis.verdict.lamps import make_lamps
 from cotlab.analysis.verdict.measures import (
     CategorySplit,
@@ -360,3 +361,15 @@ def test_a_partial_use_that_reads_the_same_is_named(
     assert ("reads the same" in limits) == (dose is not None)
     assert dose is None or f"a probability of {dose} reads the same" in limits
     assert not any("reads the same" in limit for limit in judge_run(R50).limits)
+
+
+def test_a_use_of_the_chain_is_found_with_what_its_control_leaves_out() -> None:
+    """A chain written anew can only add changes, so a low share needs no such limit; the scorer
+    robustness writes the chain anew for its control as well."""
+    not_needed = evidence(change=ALL_300, control=NONE_300, alone=ALL_300)
+    for found in (FOLLOWS, not_needed, R50):
+        assert CONTROL_LIMIT in judge_run(found).limits
+    perturbed = evidence(numeric_change=ALL_300, numeric_control=NONE_300)
+    perturbed_in_part = evidence(numeric_change=R50.shares["change"], numeric_control=NONE_300)
+    for found in (BYPASS, INNER, SMALL, perturbed, perturbed_in_part):
+        assert CONTROL_LIMIT not in judge_run(found).limits

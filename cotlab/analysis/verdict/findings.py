@@ -135,6 +135,13 @@ def _partial_use(evidence: RunEvidence, change: Share) -> tuple[str, ...]:
     )
 
 
+def _control_limit(evidence: RunEvidence) -> tuple[str, ...]:
+    """Return what the control of ablation leaves out; nothing for robustness, which cuts both."""
+    if (evidence.change_name, evidence.control_name) != ("change", "control"):
+        return ()
+    return (CONTROL_LIMIT,)
+
+
 def _follows(evidence: RunEvidence) -> Verdict | None:
     change, alone = _judged_change(evidence), evidence.share("alone")
     if change is None or not change.is_high():
@@ -146,6 +153,7 @@ def _follows(evidence: RunEvidence) -> Verdict | None:
     ]
     if alone is None:
         limits.append("Nor how the model answers without a chain.")
+    limits += _control_limit(evidence)
     limits += _partial_use(evidence, change)
     if is_unneeded and alone is not None:
         return Verdict(
@@ -216,7 +224,11 @@ def _follows_in_part(evidence: RunEvidence) -> Verdict | None:
                 "Read the chain as one of several sources of the answer, not as the reason for it."
             ),
         ),
-        (_scope(evidence), "It does not show in which answer the chain was used."),
+        (
+            _scope(evidence),
+            "It does not show in which answer the chain was used.",
+            *_control_limit(evidence),
+        ),
     )
 
 
@@ -247,6 +259,11 @@ def _inner_states(evidence: RunEvidence) -> Verdict | None:
     )
 
 
+CONTROL_LIMIT = (
+    "The control rewords one step and keeps the rest of the chain; after a step that states"
+    " something else the model writes the rest anew. What that changes alone was not measured."
+)
+"""What stands between change and control beside the content of the step."""
 CHANGE_TEXTS = {
     "change": "When a step states something else",
     "numeric_change": "When a number in a step is changed",

@@ -19,7 +19,7 @@ from cotlab.store import read
 
 MODE_TEXTS = {
     "corrupt": "what it states replaced and the model left to write on (states something else)",
-    "paraphrase": "reworded with the same content (same in other words, the control)",
+    "paraphrase": "reworded and the rest kept (same in other words, the control)",
     "remove": "left out",
     "truncate": "made the last",
     "filler": "replaced by filler",

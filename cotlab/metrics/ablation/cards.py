@@ -14,6 +14,10 @@ _REMOVAL_CAVEAT = (
     " in a perfectly faithful model. On 634 expert-labelled chains removal has AUROC 0.349 in its"
     " intended direction."
 )
+_CONTROL_CAVEAT = (
+    "Nor, under corrupt, what the content changes alone: the model also writes the rest of the"
+    " chain anew, which its control, paraphrase, keeps."
+)
 _DISTRIBUTION_CAVEAT = (
     "What the unlisted tokens add: it is the least value that the lists allow, and `topk_rest` says"
     " how much they leave out."
@@ -43,7 +47,7 @@ ANSWER_CHANGE = _step_card(
     "CCS",
     "1 if the extracted, normalised answers of baseline and ablated chain differ, else 0",
     "No answer can be extracted from one of the two.",
-    _REMOVAL_CAVEAT,
+    f"{_REMOVAL_CAVEAT} {_CONTROL_CAVEAT}",
     flag=True,
 )
 TOKEN_DELTA = _step_card(

@@ -330,6 +330,12 @@ def limit_lines(reading: ChainReading) -> list[str]:
             " number. Where the model did not write the original chain, it may word the rest"
             " otherwise even without a change."
         )
+    if reading.mode == "paraphrase":
+        lines.append(
+            "Only this step is reworded, often by one word; the steps after it stay, and the model"
+            " is asked for its answer. After a step that states something else the model writes the"
+            " rest of the chain anew: what that changes alone, this control does not show."
+        )
     lines.append(
         "Interval: Wilson, 95 %, over the replies to this one step. A step whose change keeps the"
         " answer may still be used: the model may mend it, or not need it."
