@@ -107,8 +107,8 @@ def pair_sentences(
     if n_same:
         details.append(f"No difference beyond chance in {n_same} of {len(measured)}.")
     if untestable:
-        reasons = "; ".join(f"{entry.label}, {entry.untestable_reason}" for entry in untestable)
-        details.append(f"{len(untestable)} of {len(measured)} cannot be tested ({reasons}).")
+        texts = "; ".join(f"{entry.label}, {entry.untestable_reason}" for entry in untestable)
+        details.append(f"{len(untestable)} of {len(measured)} cannot be tested ({texts}).")
     return _first_sentence(first, base, other), " ".join(details)
 
 
