@@ -17,6 +17,7 @@ if row is not None:
     suite_tab, chain_tab = show_tabs(["Over the suite", steps.CHAIN_TAB_LABEL])
     if suite_tab.open:
         with suite_tab:
+            steps.render_category_split(row)
             steps.render_ccs_by_position(row, metric)
             render_more(
                 "by kind of change, and steps without effect",

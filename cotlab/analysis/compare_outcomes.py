@@ -63,6 +63,7 @@ def list_item_pairs(
     comparison: Comparison | None,
     differences: Sequence[HeadlineDifference],
     measure: str | None,
+    unpaired_reason: str | None = None,
 ) -> tuple[ItemPair, ...]:
     """Return the items that both runs have with the same question, in the order of the suite.
 
@@ -77,6 +78,8 @@ def list_item_pairs(
         The metrics that an item may be sorted by.
     measure : str or None
         The measure whose values the pairs have.
+    unpaired_reason : str, optional
+        Why right answers of the two runs are not paired, where they are not.
     """
     base_items, other_items = (read.list_run_items(store, run) for run in (base, other))
     matched = match_items(base_items, other_items)
@@ -97,7 +100,7 @@ def list_item_pairs(
     for number, (item_id, question, category) in enumerate(zip(*columns, strict=True), start=1):
         outcome, reason = _outcome(*rights.get(str(item_id), (None, None)))
         if reason == _NOT_JUDGED_REASON:
-            reason = reasons.get(str(item_id), reason)
+            reason = reasons.get(str(item_id), unpaired_reason or reason)
         pairs.append(
             ItemPair(
                 number,

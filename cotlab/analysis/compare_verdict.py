@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -17,6 +17,7 @@ from cotlab.analysis.verdict.pair_differences import (
     difference_text,
     headline_differences,
 )
+from cotlab.analysis.verdict.unpaired import unpaired_measures
 from cotlab.analysis.verdict.validated import load_measure_validation
 from cotlab.analysis.verdict.wording import noun_count, percent_number
 from cotlab.core.errors import ConfigError
@@ -39,6 +40,9 @@ class PairVerdict:
     """The paired values of these metrics; None where both runs share none of them."""
     reason: str | None
     """Why there is no comparison."""
+    unpaired: Mapping[MeasureName, str] = field(default_factory=dict)
+    """How the two runs' measurements of a metric that both have differ, so that it is not compared.
+    """
 
 
 def judge_pair(
@@ -69,7 +73,8 @@ def judge_pair(
     validation = load_measure_validation(str(store.folder))
     differences, left_out = headline_differences(comparison, validation)
     headline, detail = pair_sentences(differences, names)
-    return PairVerdict(headline, detail, differences, left_out, comparison, None)
+    unpaired = unpaired_measures(store, comparison, names)
+    return PairVerdict(headline, detail, differences, left_out, comparison, None, unpaired)
 
 
 def pair_sentences(
@@ -90,14 +95,20 @@ def pair_sentences(
     if not differing:
         parts = "; ".join(f"{entry.label}: {_points(entry)}" for entry in measured)
         headline = f"{other} and {base} do not differ beyond chance in any tested metric."
+        if all(entry.untestable_reason is not None for entry in measured):
+            headline = f"Whether {other} and {base} differ beyond chance cannot be tested."
         return headline, f"{parts}. What an interval includes is not ruled out."
     first = max(differing, key=lambda entry: entry.size)
     others = [entry for entry in differing if entry is not first]
     details = [f"{first.label}: {_points(first)}, paired."]
     details += [f"{entry.label}: {_points(entry)}." for entry in others]
-    n_same = len(measured) - len(differing)
+    untestable = [entry for entry in measured if entry.untestable_reason is not None]
+    n_same = len(measured) - len(differing) - len(untestable)
     if n_same:
-        details.append(f"No difference beyond chance in {n_same} more of {len(measured)}.")
+        details.append(f"No difference beyond chance in {n_same} of {len(measured)}.")
+    if untestable:
+        texts = "; ".join(f"{entry.label}, {entry.untestable_reason}" for entry in untestable)
+        details.append(f"{len(untestable)} of {len(measured)} cannot be tested ({texts}).")
     return _first_sentence(first, base, other), " ".join(details)
 
 

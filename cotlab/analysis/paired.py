@@ -16,7 +16,7 @@ from itertools import chain
 
 import pandas as pd
 
-from cotlab.core.keys import canonical_json, derive_seed
+from cotlab.core.keys import canonical_json, resampling_seed
 from cotlab.metrics.cards import mean_by_item
 from cotlab.stats.multiple import benjamini_hochberg, direction
 from cotlab.stats.paired import cohen_dz, paired_bootstrap, wilcoxon
@@ -319,9 +319,11 @@ def _paired_row(
         test_name = mcnemar_test.method
         no_p_reason = mcnemar_test.reason
     else:
-        seed = derive_seed("paired", seed, metric, facet, str(category))
         interval = paired_bootstrap(
-            base_values, other_values, prompts if has_repeated_prompts else None, seed=seed
+            base_values,
+            other_values,
+            prompts if has_repeated_prompts else None,
+            seed=resampling_seed(seed),
         )
         if has_repeated_prompts:  # what was resampled is not what n counts
             interval = replace(

@@ -115,3 +115,12 @@ def derive_seed(*components: str | int) -> int:
         int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big")
         >> 1
     )
+
+
+def resampling_seed(plan_seed: int) -> int:
+    """Return the seed of every bootstrap of a run, from the seed of its plan alone.
+
+    All metrics of a run draw the same resamples of n items (common random numbers), so that equal
+    data have equal intervals, and a share and its complement mirrored ones.
+    """
+    return derive_seed("resample", plan_seed)

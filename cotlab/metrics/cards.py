@@ -8,9 +8,9 @@ from typing import Literal
 
 import pandas as pd
 
-from cotlab.core.keys import derive_seed
+from cotlab.core.keys import resampling_seed
 from cotlab.core.types import Estimate, Facet, MetricCard, MetricLevel
-from cotlab.stats.intervals import Interval, wilson
+from cotlab.stats.intervals import FEWEST, Interval, wilson
 from cotlab.stats.resample import bootstrap_mean
 
 LONG_TEXT_PHRASE = (
@@ -116,26 +116,25 @@ def mean_by_item(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def mean_interval(
-    metric: str, facet: str, item_values: Sequence[float], *, seed: int, is_binary: bool
+    item_values: Sequence[float], *, seed: int, is_binary: bool, min_items: int = FEWEST
 ) -> Interval:
     """Return the mean over items of each item's mean, with its interval.
 
     Every mean of items on a page or in a report comes from here, so that one mean has one interval.
+    Equal values have equal intervals, whatever the metric's name.
 
     Parameters
     ----------
-    metric : str
-        Name of the metric.
-    facet : str
-        Its facet as the store has it, JSON with sorted names; seeds the resampling.
     item_values : sequence of float, finite
         One value an item, in the order of the items' ids.
     seed : int
-        Of the run's plan.
+        Of the run's plan; alone it seeds the resampling.
     is_binary : bool
         Whether the metric's values are 0 or 1, so that the mean is a rate. Where each item's mean
         is 0 or 1 too, the interval is Wilson's; where steps or draws of an item differ, its mean is
         no single yes or no, and items are resampled.
+    min_items : int, at least 2
+        Items that a bootstrap's bounds need.
 
     Returns
     -------
@@ -149,5 +148,5 @@ def mean_interval(
     if is_binary and item_values and {*item_values} <= {0.0, 1.0}:
         return wilson(int(sum(item_values)), len(item_values))
     return bootstrap_mean(
-        item_values, seed=derive_seed("mean", seed, metric, facet), share=is_binary
+        item_values, seed=resampling_seed(seed), share=is_binary, min_units=min_items
     )

@@ -130,9 +130,7 @@ def mean_estimates(
     estimates = []
     for (metric, facet), group in mean_by_item(table).groupby(["metric", "facet"], sort=True):
         values = group["value"].dropna().tolist()
-        interval = mean_interval(
-            metric, facet, values, seed=seed, is_binary=metric in binary_metrics
-        )
+        interval = mean_interval(values, seed=seed, is_binary=metric in binary_metrics)
         facet_pairs = tuple(sorted(json.loads(facet).items()))
         estimates.append(
             Estimate(

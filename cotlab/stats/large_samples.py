@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 _BLOCK_CELLS = 1_000_000
 """Array cells of one block: 8 MB, however many values there are."""
+_TIE_BITS = 40
+"""Differences below 2^-40 of the range of the values are rounding: 13 bits more than sums lose."""
 _DRAWS_PER_COUNT = 16
 """One multinomial count costs about as much time as this many drawn indices."""
 
@@ -64,6 +66,7 @@ def ratio_bounds(
         list(_ratio_resamples(numerators, denominators, np.random.default_rng(seed), n_resamples))
     )
     point = float(numerators.sum() / denominators.sum())
+    resampled_ratios = merge_ties(resampled_ratios, point, numerators / denominators)
     for method, quantile_levels in (
         ("BCa", _bca_levels(numerators, denominators, resampled_ratios, level)),
         ("percentile", ((1 - level) / 2, (1 + level) / 2)),
@@ -73,6 +76,29 @@ def ratio_bounds(
             if lo <= point <= hi or method == "percentile":
                 break
     return BootstrapBounds(lo, hi, method)
+
+
+def merge_ties(ratios: Floats, point: float, unit_ratios: Floats) -> Floats:
+    """Return ratios of resamples, the point itself where they differ from it by rounding only.
+
+    BCa counts the resamples below and at the point, and 1/3 + 1/3 + 1/3 need not be the float
+    1 + 0 + 0: without this the counts, and so the bounds, of a share and of its complement differ.
+
+    Parameters
+    ----------
+    ratios : ndarray, any shape
+    point : float
+        The ratio of the sample.
+    unit_ratios : ndarray (n,), not all equal
+        Those of the single units, whose range is the scale.
+
+    Returns
+    -------
+    ndarray
+        ``ratios``, with ``point`` in place of those within 2^-40 of the range.
+    """
+    tolerance = float(np.ptp(unit_ratios)) * 2.0**-_TIE_BITS
+    return np.where(np.abs(ratios - point) <= tolerance, point, ratios)
 
 
 def jackknife_ratio(numerators: Floats, denominators: Floats) -> Floats:
@@ -146,7 +172,11 @@ def _ratio_resamples(
 ) -> Iterator[Floats]:
     """Yield the ratios of resamples of whole units, a block at a time."""
     n = len(numerators)
-    distinct_units, counts = np.unique(numerators + 1j * denominators, return_counts=True)
+    distinct_units, first_index, counts = np.unique(
+        numerators + 1j * denominators, return_index=True, return_counts=True
+    )
+    order = np.argsort(first_index)  # by value, a share and its complement would be drawn apart
+    distinct_units, counts = distinct_units[order], counts[order]
     if _DRAWS_PER_COUNT * len(distinct_units) <= n:
         for rows in row_blocks(n_resamples, len(distinct_units)):
             unit_counts = rng.multinomial(n, counts / n, size=rows.stop - rows.start).astype(float)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cotlab.stats.intervals import FEWEST, Interval, checked_level, no_interval, too_few, wilson
-from cotlab.stats.large_samples import ratio_bounds, sign_flip_p
+from cotlab.stats.large_samples import merge_ties, ratio_bounds, sign_flip_p
 
 Floats = NDArray[np.float64]
 RESAMPLES = 2000
@@ -61,10 +61,11 @@ def bootstrap_mean(
 
     Notes
     -----
-    Up to ``MAX_SCIPY_UNITS`` units the numbers are scipy's for the seed, to the last bit. Beyond,
-    scipy's jackknife takes time in n squared: the same BCa interval is then computed in time linear
-    in n. Its bounds agree with scipy's to rounding, or within the error of resampling where values
-    repeat.
+    Up to ``MAX_SCIPY_UNITS`` units the numbers are scipy's for the seed, with resamples at the
+    point that differ from it by rounding only: with one seed, the interval of 1 − x is that of x
+    mirrored. Beyond, scipy's jackknife takes time in n squared: the same BCa interval is then
+    computed in time linear in n. Its bounds agree with scipy's to rounding, or within the error of
+    resampling where values repeat.
 
     References
     ----------
@@ -284,6 +285,12 @@ def _scipy_bounds(
     """Return scipy's BCa bounds, or percentile bounds where BCa fails or excludes the point."""
     from scipy import stats
 
+    unit_ratios = numerators / denominators
+
+    def pooled_ratio(tops: Floats, bottoms: Floats, axis: int = -1) -> Floats:
+        ratios = tops.sum(axis=axis) / bottoms.sum(axis=axis)
+        return merge_ties(ratios, point, unit_ratios)
+
     rng = np.random.default_rng(seed)
     for method in ("BCa", "percentile"):
         with warnings.catch_warnings():
@@ -291,7 +298,7 @@ def _scipy_bounds(
             warnings.simplefilter("ignore")
             bounds = stats.bootstrap(
                 (numerators, denominators),
-                _pooled_ratio,
+                pooled_ratio,
                 paired=True,
                 vectorized=True,
                 n_resamples=RESAMPLES,
@@ -304,10 +311,6 @@ def _scipy_bounds(
         if np.isfinite([lo, hi]).all() and lo <= point <= hi:
             break
     return lo, hi, method
-
-
-def _pooled_ratio(numerators: Floats, denominators: Floats, axis: int = -1) -> Floats:
-    return np.asarray(numerators.sum(axis=axis) / denominators.sum(axis=axis))
 
 
 def _mean_difference(first: Floats, second: Floats, axis: int = -1) -> Floats:

@@ -209,11 +209,20 @@ def _show_figure(
 
 
 def render_threshold_sweep(view: UnfaithfulnessView) -> None:
-    """Show the rate at every threshold."""
-    name = _first_classifier(view)
+    """Show the rate at every threshold, of a classifier whose scores have one."""
+    if view.classifier is None:
+        return
+    graded = tables.graded_classifiers(view.item_values)
+    chosen = view.classifier_names if view.classifier == ALL_CLASSIFIERS else [view.classifier]
+    st.header("Does the threshold matter?")
+    if ungraded := [name for name in chosen if name not in graded]:
+        st.caption(
+            f"{_classifier_text(', '.join(ungraded))}: each score here is 0 or 1, so there is no"
+            " threshold: every one above 0 gives the same rate."
+        )
+    name = next((name for name in chosen if name in graded), None)
     if name is None:
         return
-    st.header("Does the threshold matter?")
     table = tables.sweep_points(view.item_values, view.position_by_run, name, view.threshold)
     note, choice = f"{_classifier_text(name)}.", FigureChoice(classifier=name)
     _show_figure(view, "threshold_sweep", table, "sweep", note, choice)

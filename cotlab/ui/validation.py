@@ -18,7 +18,12 @@ from cotlab.ui import charts, components
 from cotlab.ui.figure_cache import cached_figure
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import escape_markdown, metric_name
-from cotlab.validation.findings import dose_sentence, format_auroc, format_decimals
+from cotlab.validation.findings import (
+    dose_sentence,
+    format_auroc,
+    format_decimals,
+    hint_items_sentence,
+)
 from cotlab.validation.models import BYPASS_MODELS, DOSE_MODELS, FAITHFUL_MODELS, ORGANISMS
 from cotlab.validation.needs_question import (
     MIDDLE_MODELS,
@@ -72,7 +77,10 @@ COLUMN_HELP = {
     **dict.fromkeys(
         MIDDLE_MODELS.values(), "Faithful about half of the objects, bypassing about the others."
     ),
-    "hint": "Answers what a hint in the question says, and adapts its last step to it.",
+    "hint": (
+        "Answers what a hint in the question says, and adapts its last step to it. Each of its"
+        " items carries a hint."
+    ),
     **dict.fromkeys(FAITHFUL_MODELS, "Faithful: answers what its chain says last."),
     **dict.fromkeys(BYPASS_MODELS, "Bypassing: answers the truth, whatever its chain says."),
     **{
@@ -246,6 +254,7 @@ def render_metric(latest_report: ReportJson, metric: str) -> None:
             ("Spearman", format_decimals(metric_report["spearman"], 2)),
         ]
     )
+    st.markdown(escape_markdown(hint_items_sentence(metric_report)))
     if (dose_text := dose_sentence(metric_report)) is not None:
         st.markdown(escape_markdown(dose_text))
     if (needs_question_text := needs_question_sentence(metric_report)) is not None:

@@ -47,6 +47,17 @@ def dose_sentence(record: ReportRecord) -> str | None:
     )
 
 
+def hint_items_sentence(record: ReportRecord) -> str:
+    """Return which items the hint-following organism was measured on, beside its mean."""
+    hint = record["organisms"]["hint"]
+    n_items = hint["n"] + hint["n_undefined"]
+    return (
+        f"The mean on hint, {format_decimals(hint['point'])}, is of questions that all suggest a"
+        f" wrong answer ({n_items} of {n_items} items); of the other models' a fifth do, as of the"
+        " suite wordproblems. A run of hint on a suite that mixes both kinds has a mean between."
+    )
+
+
 def format_decimals(value: float | None, decimals: int = 3) -> str:
     """Return a value with that many decimals, "n/a" for None, and no minus sign before a zero."""
     if value is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cotlab.analysis.compare import compare_runs
@@ -154,3 +156,52 @@ def test_without_judged_answers_no_outcome_is_told(store: Store) -> None:
     pairs = list_item_pairs(store, "follows", "bypass", result.comparison, result.differences, None)
     assert count_outcomes(pairs)["cannot be told"] == len(pairs) == 40
     assert all(pair.reason and pair.difference is None for pair in pairs)
+
+
+def test_a_metric_without_interval_is_not_counted_as_no_difference(store: Store) -> None:
+    """True of all chains in both runs and not a yes or no: there is nothing to resample."""
+    for run, change in (("sound-a", 1.0), ("sound-b", 0.0)):
+        add_measured_run(store, run, {"change": change, "moved": 0.0})
+    (comparison,) = compare_runs(store, "sound-a", ["sound-b"]).comparisons
+    known = {"change": Validation(0.9, ""), "moved": Validation(0.9, "")}
+    differences, _ = headline_differences(comparison, known)
+    change, moved = differences
+    assert change.untestable_reason is None and moved.untestable_reason is None
+    _, detail = pair_sentences(differences, ("a", "b"))
+    assert "No difference beyond chance in 1 of 2." in detail and "tested" not in detail
+    no_bounds = replace(moved.difference, lo=None, hi=None, reason="all 40 values are equal")
+    untestable = replace(moved, difference=no_bounds)
+    _, detail = pair_sentences((change, untestable), ("a", "b"))
+    assert "No difference beyond chance" not in detail
+    headline, _ = pair_sentences((untestable,), ("a", "b"))
+    assert headline == "Whether b and a differ beyond chance cannot be tested."
+    assert "1 of 2 cannot be tested (" in detail and "all 40 values are equal)." in detail
+
+
+def test_a_metric_of_other_chains_is_named_with_the_reason(store: Store) -> None:
+    suite = numbered_suite(N, "chains")
+    for run, source, value in (("own", "own", 1.0), ("given", "reference", 0.0)):
+        ended = [
+            write.EndedItem(
+                "ablation",
+                1,
+                "p",
+                item.id,
+                (
+                    Score("baseline_correct", item.id, value, facet=(("chain", source),)),
+                    Score("baseline_flip", item.id, value, facet=(("chain", "own"),)),
+                    Score("hint_followed", item.id, value, facet=(("chain", "own"),)),
+                ),
+            )
+            for item in suite.items
+        ]
+        add_run(store, run, suite, ended, scorers=("ablation",))
+    result = judge(store, "own", "given")
+    assert dict(result.unpaired) == {
+        "wrong": "on the model's own chains in own, on the suite's chains in given"
+    }
+    pairs = list_item_pairs(
+        store, "own", "given", result.comparison, result.differences, None, "not paired"
+    )
+    assert {pair.reason for pair in pairs} == {"not paired"}
+    assert judge(store, "left", "right").unpaired == {}

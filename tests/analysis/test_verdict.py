@@ -230,8 +230,12 @@ def test_categories_say_where_a_suggestion_is_followed() -> None:
     """240 of 240 plain items follow the chain and 0 of 60 with a guess (Wilson)."""
     split = CategorySplit(("plain",), ("hinted",), Share(1, 0.984, 1, 240), Share(0, 0, 0.06, 60))
     text = plain_text(judge_run(replace(HINT, split=split)).sentences)
-    assert "100 % of the steps [98.4, 100] in plain items (n = 240)" in text
-    assert "0 % of the steps [0, 6.0] in hinted items (n = 60)" in text
+    assert (
+        "With nothing planted, a changed step changes the answer at 100 % of the steps [98.4, 100]"
+        " in items of the suite's category plain (n = 240)"
+    ) in text
+    assert "0 % of the steps [0, 6.0] in items of the suite's category hinted (n = 60)" in text
+    assert "When a wrong answer is planted in the question as a suggestion" in text
     without = plain_text(judge_run(HINT).sentences)
     assert "Where no suggestion is added, changing a step changes the answer at 80.0 %" in without
 

@@ -324,3 +324,38 @@ def test_values_too_large_for_the_sums_are_undefined() -> None:
             5,
         ) and "too large" in (found.reason or "")
     assert in_order(bootstrap_mean([1e99, 2e99, 3e99, 1e99, 5e99], seed=1))
+
+
+LATTICES = st.integers(1, 12).flatmap(
+    lambda k: st.lists(st.integers(0, k).map(lambda j: j / k), min_size=5, max_size=40)
+)
+
+
+@pytest.mark.parametrize("limit", [resample.MAX_SCIPY_UNITS, 1])
+def test_the_interval_of_a_complement_is_mirrored(
+    limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resample, "MAX_SCIPY_UNITS", limit)  # 1: the way of large samples
+
+    @settings(max_examples=25, deadline=None)
+    @given(LATTICES, st.integers(0, 3))
+    def check(values: list[float], seed: int) -> None:
+        share = bootstrap_mean(values, seed=seed, share=True)
+        rest = bootstrap_mean([1 - value for value in values], seed=seed, share=True)
+        assert share.method == rest.method
+        if share.lo is None or share.hi is None:
+            assert rest.lo is None
+            return
+        assert rest.lo == pytest.approx(1 - share.hi, abs=1e-9)
+        assert rest.hi == pytest.approx(1 - share.lo, abs=1e-9)
+        assert 0 <= share.lo <= share.hi <= 1
+
+    check()
+
+
+def test_ties_of_thirds_count_as_ties() -> None:
+    thirds = [0.0] * 19 + [1 / 3] * 12 + [2 / 3] * 14 + [1.0] * 15
+    whole = bootstrap_mean([round(3 * value) for value in thirds], seed=3)  # exact sums
+    found = bootstrap_mean(thirds, seed=3)
+    assert whole.lo is not None and whole.hi is not None
+    assert (found.lo, found.hi) == pytest.approx((whole.lo / 3, whole.hi / 3), abs=1e-9)

@@ -182,3 +182,28 @@ def test_hostile_text_is_text_and_lists_are_paged(
     for name in ("head.js", "items.js", "../item/chain_rows.js"):
         source = (folder / name).read_text("utf-8")
         assert "innerHTML" not in source and "insertAdjacentHTML" not in source
+
+
+def test_runs_of_other_chains_say_what_is_not_comparable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Suggestions are paired, answers and changes of steps are of other chains in each run."""
+    folder = tmp_path / "store"
+    monkeypatch.setenv("COTLAB_STORE", str(folder))
+    options: dict[str, Any] = {"scorer": ["ablation", "unfaithfulness"], "limit": LIMIT}
+    options |= {"provider": "organism", "mode": ["corrupt", "paraphrase"], "store": folder}
+    base, other = (
+        cotlab.run_suite("wordproblems", model=model, chain=chain, **options).run_id
+        for model, chain in (("r100", "own"), ("hint", "reference"))
+    )
+    app = open_page("compare", base=base, other=other)
+    assert not app.exception, [e.value for e in app.exception]
+    how = "on the model's own chains in r100, on the suite's chains in hint"
+    caption = component(app, "differences")["caption"]
+    assert "In both runs, but not comparable: Answers right" in caption and how in caption
+    assert "Reads its chain" in caption
+    data = view(app)
+    assert [chip["text"] for chip in data["chips"]] == ["All"]
+    assert data["reasons"] == [f"right and wrong are not paired: judged {how}"]
+    assert data["pair"]["outcome"] == data["reasons"][0]
+    assert "Another number than the answers beside it" in data["delta_label"]

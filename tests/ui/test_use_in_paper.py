@@ -129,11 +129,11 @@ def test_drift_once_its_check_is_stored(drawn: list[Drawn]) -> None:
 def test_unfaithfulness_of_any_runs(
     runs: tuple[str, ...], drawn: list[Drawn], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Runs that no tag joins, of one suite or of two."""
+    """Runs that no tag joins, of one suite or of two; only the scores of x have a threshold."""
     store = Store(tmp_path / "several")
     for run, (tags, values) in RUNS.items():
         add(store, run, SUITE, tags, values)
-    add(store, "x", SUITE, {}, [1.0] * N)
+    add(store, "x", SUITE, {}, [0.25, 0.75] * (N // 2))
     add(store, "elsewhere", ELSEWHERE, {"epoch": "9"}, [1.0])
     monkeypatch.setenv("COTLAB_STORE", str(store.folder))
     app = app_at("unfaithfulness", more="true")
@@ -142,10 +142,14 @@ def test_unfaithfulness_of_any_runs(
     assert not app.exception, [error.value for error in app.exception]
     expected = {
         "unfaithful_rates",
-        "threshold_sweep",
         "classifier_agreement",
         "chain_size",
         "process_result",
     }
+    is_graded = "x" in runs
+    expected |= {"threshold_sweep"} if is_graded else set()
+    assert ("threshold_sweep" in {entry.name for entry in drawn}) is is_graded
+    notes = [caption.value for caption in app.caption if "there is no threshold" in caption.value]
+    assert len(notes) == 1 and ("early_answer" in notes[0].replace("\\", "")) is not is_graded
     assert check_printed(store, drawn) >= expected
     assert len([entry for entry in drawn if entry.paper is None and entry.name in expected]) == 0

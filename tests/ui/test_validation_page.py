@@ -91,6 +91,9 @@ def test_the_page_shows_the_report_of_this_store() -> None:
     assert means["metric"].tolist() == names and means["r25"].tolist() == ["0.250", "n/a"]
     assert any(m.value.startswith("**answer change on models of known") for m in app.markdown)
     assert any(escape_markdown("hint-follower") in m.value for m in app.markdown)
+    texts = [m.value.replace("\\", "") for m in app.markdown]
+    (hint_text,) = [text for text in texts if text.startswith("The mean on hint, 1.000, is of")]
+    assert "all suggest a wrong answer (5 of 5 items)" in hint_text
     assert any("measured dose by" in m.value.replace("\\", "") for m in app.markdown)
     labels = [m.label for m in app.metric]
     assert labels == [

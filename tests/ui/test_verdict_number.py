@@ -15,6 +15,7 @@ from cotlab.analysis.verdict.number_items import load_number_items
 from cotlab.analysis.view import RunView
 from cotlab.store import read
 from cotlab.store.database import Store
+from cotlab.ui.steps import category_split_text
 from cotlab.ui.text import escape_markdown
 from cotlab.ui.verdict import evidence_link
 from tests.support.linked import linked_view
@@ -64,6 +65,16 @@ def test_each_number_stands_on_its_page_with_its_items(
     (table,) = [t for t in tables if t.get("title") == "Items behind the number"]
     addresses = table["addresses"]
     assert len(addresses) == 5 and all(a.startswith(f"/item?run={view.id}&") for a in addresses)
+
+
+def test_steps_name_the_categories_whose_mean_they_draw(
+    view: RunView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COTLAB_STORE", str(view.store.folder))
+    text = category_split_text(collect_evidence(view))
+    assert text is not None and "category plain" in text and "category hinted" in text
+    page = open_page("steps", run=view.id)
+    assert escape_markdown(text) in [m.value for m in page.markdown]
 
 
 def test_every_number_of_the_verdict_is_the_one_that_its_link_shows(

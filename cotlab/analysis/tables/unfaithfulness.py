@@ -61,6 +61,13 @@ def classifier_names(values: pd.DataFrame) -> list[str]:
     return sorted(names, key=lambda name: ([*CLASSIFIER_ORDER, name].index(name), name))
 
 
+def graded_classifiers(values: pd.DataFrame) -> list[str]:
+    """Return the classifiers with a score between 0 and 1, so that their rate has a threshold."""
+    scores = values[(values["metric"] == SCORE_METRIC) & values["value"].between(0, 1, "neither")]
+    graded = set(scores["name"])
+    return [name for name in classifier_names(values) if name in graded]
+
+
 def classifier_choices(names: Sequence[str], n_runs: int) -> list[str]:
     """Return what the rates of runs may be drawn of, the default first: all side by side.
 

@@ -25,7 +25,7 @@ from cotlab.analysis.verdict.measures import (
 from cotlab.analysis.verdict.planned import planned_measures
 from cotlab.analysis.verdict.validated import load_measure_validation
 from cotlab.analysis.view import RunView
-from cotlab.core.keys import derive_seed
+from cotlab.core.keys import resampling_seed
 from cotlab.metrics.cards import mean_by_item, mean_interval, with_clusters_as_items
 from cotlab.providers.probe import REFUSED_PREFIXES
 from cotlab.run.server_findings import doubt_texts, refusal_texts
@@ -232,9 +232,7 @@ def _net_change(view: RunView, shares: Mapping[MeasureName, Share]) -> Share | N
         return None
     change, control = (_item_means(view, name) for name in names)
     differences = (change - control).dropna()
-    rate = bootstrap_mean(
-        differences.tolist(), seed=derive_seed("net_change", view.plan.seed), share=False
-    )
+    rate = bootstrap_mean(differences.tolist(), seed=resampling_seed(view.plan.seed), share=False)
     if rate.point is None or rate.lo is None or rate.hi is None:
         return None
     return Share(rate.point, rate.lo, rate.hi, rate.n)
@@ -338,8 +336,7 @@ def _split_categories(view: RunView) -> CategorySplit | None:
 
 def _mean_share(values: pd.Series, seed: int) -> Share | None:
     """Return the mean of shares by item with its interval; None where it has none."""
-    metric, _ = MEASURES["change"]
-    rate = mean_interval(metric, "by category", values.tolist(), seed=seed, is_binary=True)
+    rate = mean_interval(values.tolist(), seed=seed, is_binary=True)
     if rate.point is None or rate.lo is None or rate.hi is None:
         return None
     return Share(rate.point, rate.lo, rate.hi, rate.n)

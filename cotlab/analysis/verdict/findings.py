@@ -7,6 +7,7 @@ from cotlab.analysis.verdict.result import Mark, Verdict, moves_enough
 from cotlab.analysis.verdict.wording import (
     Passage,
     Sentence,
+    categories_text,
     interval,
     noun_count,
     number,
@@ -21,7 +22,7 @@ def _suggestion(evidence: RunEvidence) -> Verdict | None:
         return None
     n_telling = round(admitted.point * admitted.n)
     pieces = sentence(
-        "When the question suggests a wrong answer, that answer is given in ",
+        "When a wrong answer is planted in the question as a suggestion, that answer is given in ",
         number(moved, "moved", " of the items"),
         f"; {n_telling:,} of {admitted.n:,} of those chains mention it ",
         Passage(interval(admitted), "admitted"),
@@ -58,11 +59,12 @@ def _without_suggestion(evidence: RunEvidence) -> tuple[Sentence, ...]:
         return ()
     if split is not None and split.high_share is not None and split.low_share is not None:
         pieces: list[str | tuple[Passage, ...]] = []
+        lead = "With nothing planted, a changed step changes the answer at "
         for categories, share in ((split.high, split.high_share), (split.low, split.low_share)):
             pieces += [
-                f"{', at ' if pieces else 'A changed step changes the answer at '}",
+                ", at " if pieces else lead,
                 number(share, name, " of the steps", categories),
-                f" in {', '.join(categories)} items (n = {share.n:,})",
+                f" in items of {categories_text(categories)} (n = {share.n:,})",
             ]
         return (sentence(*pieces, ": changing steps alone would not have shown the cause."),)
     if change.is_high():

@@ -7,7 +7,6 @@ claims nothing about a chain, so it needs no such test.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -75,6 +74,15 @@ class HeadlineDifference:
         if point is None or lo is None or hi is None or hi <= lo:
             return 0.0
         return abs(point) / ((hi - lo) / (2 * NORMAL_95))
+
+    @property
+    def untestable_reason(self) -> str | None:
+        """Why chance cannot be ruled in or out; None where it can."""
+        if self.row.n < MIN_ITEMS:
+            return f"{self.row.n:,} of {MIN_ITEMS} items that a test needs"
+        if self.difference.lo is None or self.difference.hi is None:
+            return f"no interval: {self.difference.reason}"
+        return None if self.row.adjusted is not None else "it has no p"
 
     @property
     def is_beyond_chance(self) -> bool:
@@ -172,15 +180,8 @@ def _paired_shares(comparison: Comparison, row: PairedRow) -> _PairedShares:
     if is_yes_or_no and row.discordant is None:  # a mean of draws that agree is one yes or no
         test = mcnemar(base_values, other_values)
         p = test.p if p is None else p
-    stored_facet = json.dumps(dict(sorted(row.facet.items())))
     sides = [
-        mean_interval(
-            row.metric,
-            stored_facet,
-            values,
-            seed=seed,
-            is_binary=row.metric in comparison.binary_metrics,
-        )
+        mean_interval(values, seed=seed, is_binary=row.metric in comparison.binary_metrics)
         for values, seed in zip((base_values, other_values), comparison.seeds, strict=True)
     ]
     return _PairedShares(sides[0], sides[1], difference, p)

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from cotlab.core.keys import derive_seed
+from cotlab.core.keys import derive_seed, resampling_seed
 from cotlab.core.program import run_statistic
 from cotlab.core.types import CCS_METRICS, Estimate, Facet
 from cotlab.metrics.ablation import cards
-from cotlab.metrics.cards import interval_estimate, mean_by_item, parse_facet
+from cotlab.metrics.cards import interval_estimate, mean_by_item, mean_interval, parse_facet
 from cotlab.stats.intervals import FEWEST, no_interval, wilson
 from cotlab.stats.resample import bootstrap_mean, bootstrap_ratio, paired_permutation
 
@@ -76,7 +76,7 @@ def position_table(
             if is_binary
             else bootstrap_mean(
                 values.tolist(),
-                seed=derive_seed("position", seed, metric, facet, int(step)),
+                seed=resampling_seed(seed),
                 share=metric in flag_metrics,
             )
         )
@@ -97,8 +97,6 @@ def position_table(
 class _StepCounts(NamedTuple):
     """The defined steps of one CCS metric and facet."""
 
-    metric: str
-    """Name of the metric."""
     group_facet: Facet
     """Facet with the metric's name."""
     n_defined_by_item: pd.Series
@@ -119,7 +117,7 @@ def _step_counts(table: pd.DataFrame, options: Mapping[str, Any]) -> Iterator[_S
         n_undefined = len(group) - len(defined_steps)
         group_facet = parse_facet(facet, metric=metric)
         yield _StepCounts(
-            metric, group_facet, low_steps_by_item.size(), low_steps_by_item.sum(), n_undefined
+            group_facet, low_steps_by_item.size(), low_steps_by_item.sum(), n_undefined
         )
 
 
@@ -134,15 +132,12 @@ def rrr_estimates(
 ) -> list[Estimate]:
     """Estimate RRR for each mode and metric, with bounds from ``min_items`` items on."""
     out = []
-    for metric, group_facet, n_defined_by_item, n_low_by_item, n_undefined in _step_counts(
-        table, options
-    ):
-        bootstrap_seed = derive_seed("rrr", seed, metric)
-        interval = bootstrap_mean(
+    for group_facet, n_defined_by_item, n_low_by_item, n_undefined in _step_counts(table, options):
+        interval = mean_interval(
             (n_low_by_item / n_defined_by_item).tolist(),
-            seed=bootstrap_seed,
-            share=True,
-            min_units=min_items,
+            seed=seed,
+            is_binary=True,
+            min_items=min_items,
         )
         out.append(interval_estimate(cards.RRR_MACRO.name, group_facet, interval, n_undefined))
     return out
@@ -152,13 +147,17 @@ def rrr_estimates(
 def rrr_micro(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Estimate RRR pooled over steps, its interval by resampling items."""
     out = []
-    for metric, group_facet, n_defined_by_item, n_low_by_item, n_undefined in _step_counts(
-        table, options
-    ):
-        bootstrap_seed = derive_seed("rrr_micro", seed, metric)
-        interval = bootstrap_ratio(
-            n_low_by_item.tolist(), n_defined_by_item.tolist(), seed=bootstrap_seed, share=True
-        )
+    for group_facet, n_defined_by_item, n_low_by_item, n_undefined in _step_counts(table, options):
+        if n_defined_by_item.nunique() == 1:  # pooled over chains of one length it is the mean
+            shares = (n_low_by_item / n_defined_by_item).tolist()
+            interval = mean_interval(shares, seed=seed, is_binary=True)
+        else:
+            interval = bootstrap_ratio(
+                n_low_by_item.tolist(),
+                n_defined_by_item.tolist(),
+                seed=resampling_seed(seed),
+                share=True,
+            )
         out.append(interval_estimate(cards.RRR_MICRO.name, group_facet, interval, n_undefined))
     return out
 
@@ -167,11 +166,10 @@ def rrr_micro(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> lis
 def rrr_ceiling(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Estimate what RRR under removal would be if only each chain's last step mattered."""
     out = []
-    for metric, group_facet, n_defined_by_item, _, n_undefined in _step_counts(table, options):
+    for group_facet, n_defined_by_item, _, n_undefined in _step_counts(table, options):
         if dict(group_facet).get("mode") == "remove":
-            bootstrap_seed = derive_seed("ceiling", seed, metric)
             interval = bootstrap_mean(
-                ((n_defined_by_item - 1) / n_defined_by_item).tolist(), seed=bootstrap_seed
+                ((n_defined_by_item - 1) / n_defined_by_item).tolist(), seed=resampling_seed(seed)
             )
             out.append(
                 interval_estimate(cards.RRR_CEILING.name, group_facet, interval, n_undefined)
@@ -189,7 +187,7 @@ def above_noise(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> l
         change_by_item = group.set_index("item_id")["value"].dropna()
         shared_items = change_by_item.index.intersection(noise_by_item.index)
         differences = (change_by_item[shared_items] - noise_by_item[shared_items]).tolist()
-        interval = bootstrap_mean(differences, seed=derive_seed("noise", seed))
+        interval = bootstrap_mean(differences, seed=resampling_seed(seed))
         p_value = paired_permutation(
             change_by_item[shared_items].tolist(),
             noise_by_item[shared_items].tolist(),

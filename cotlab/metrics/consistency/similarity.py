@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from cotlab.core.keys import derive, derive_seed
+from cotlab.core.keys import derive, resampling_seed
 from cotlab.core.program import Params, Preparation, run_statistic
 from cotlab.core.requests import Embed
 from cotlab.core.types import Estimate, Item, Suite
@@ -204,7 +204,7 @@ def public_minus_hidden(
     warning_threshold = float(options["holdout_warn"])
     for facet, group in mean_by_item(table).groupby("facet", sort=True):
         defined_values = group["value"].dropna()
-        interval = bootstrap_mean(defined_values.tolist(), seed=derive_seed("holdout", seed, facet))
+        interval = bootstrap_mean(defined_values.tolist(), seed=resampling_seed(seed))
         interval = replace(interval, method=f"paired by item, {interval.method}")
         if (interval.lo or 0) > 0 and (interval.point or 0) > warning_threshold:
             reason = (

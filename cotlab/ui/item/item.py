@@ -158,7 +158,7 @@ def _render_reading(
         st.rerun()  # the head's links lead to another item
     _render_header(row, item, scores, steps, is_model_chain)
     warn_if_divided_otherwise(row, is_model_chain)
-    reading = read_chain(scores, steps)
+    reading = read_chain(scores, steps, cached.parse_plan(row["plan"]).temperature)
     if reading is None:
         return
     marks = load_step_marks(row, item, scores, is_model_chain=is_model_chain)

@@ -28,11 +28,13 @@ from cotlab.ui.item.step_address import requested_step, step_changes
 _MODULE_FOLDER = Path(__file__).parent
 
 
-def read_chain(scores: pd.DataFrame, steps: Sequence[str]) -> ChainReading | None:
+def read_chain(
+    scores: pd.DataFrame, steps: Sequence[str], temperature: float
+) -> ChainReading | None:
     """Return the reading that the address asks for; None where nothing was measured.
 
-    Without a mode in the address it is the first that was measured, "corrupt" before others;
-    without a step the one with the largest effect.
+    ``temperature`` is that of the run's replies. Without a mode in the address it is the first that
+    was measured, "corrupt" before others; without a step the one with the largest effect.
     """
     modes = measured_modes(scores)
     if not modes or not steps:
@@ -68,6 +70,7 @@ def read_chain(scores: pd.DataFrame, steps: Sequence[str]) -> ChainReading | Non
         keys=tuple(keys),
         n_changed_requests=n_changed,
         note=" ".join(notes),
+        temperature=temperature,
     )
 
 

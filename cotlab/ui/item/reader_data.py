@@ -12,6 +12,8 @@ from cotlab.metrics.ablation.cards import ANSWER_CHANGE
 from cotlab.text.differences import TextChange, text_changes, without_label
 from cotlab.ui.item.chain import TextRow, label_length
 
+SINGLE_REPLY_TEXT = "one reply (temperature 0)"
+"""In place of an interval, where nothing can vary."""
 _MAX_PIPS = 10
 """More replies than this are a number only."""
 
@@ -58,6 +60,8 @@ class ChainReading:
     """How many of them have the changed step."""
     note: str
     """What of the address could not be shown."""
+    temperature: float
+    """Sampling temperature of the replies."""
 
     @property
     def labels(self) -> ModeLabels:
@@ -68,6 +72,11 @@ class ChainReading:
     def effect(self) -> StepEffect:
         """The effect of the chosen step."""
         return self.effects[self.step]
+
+    @property
+    def has_single_greedy_reply(self) -> bool:
+        """Whether the chosen step has one reply at temperature 0: no other draw could vary."""
+        return self.effect.n == 1 and self.temperature == 0
 
 
 def mode_labels(mode: str) -> ModeLabels:
@@ -204,6 +213,8 @@ def _panel(reading: ChainReading, given: GivenChain | None, replies: StepReplies
         interval = (
             f"{100 * (estimate.point or 0):.0f} % [{', '.join(bounds)}], n = {effect.n} {noun}"
         )
+        if reading.has_single_greedy_reply:
+            interval = SINGLE_REPLY_TEXT
     notes = []
     if effect.n and effect.n_missing:
         noun = "reply has" if effect.n_missing == 1 else "replies have"
@@ -314,6 +325,8 @@ def few_replies_text(reading: ChainReading) -> str:
     effect = reading.effect
     if not effect.n:
         return f"n/a: {effect.reason}"
+    if reading.has_single_greedy_reply:
+        return SINGLE_REPLY_TEXT
     estimate = effect.interval
     lo, hi = (f"{100 * (bound or 0):.0f}" for bound in (estimate.lo, estimate.hi))
     point = f"{100 * (estimate.point or 0):.0f} %"
@@ -322,8 +335,15 @@ def few_replies_text(reading: ChainReading) -> str:
 
 
 def limit_lines(reading: ChainReading) -> list[str]:
-    """Return what the reading of a chain does not show."""
-    lines = [ANSWER_CHANGE.not_shown]
+    """Return what the reading of a chain under its mode does not show."""
+    lines = []
+    if reading.mode == "remove":
+        lines.append(ANSWER_CHANGE.not_shown)
+    if reading.mode == "paraphrase":
+        lines.append(
+            "What a step states: its words are others and its content the same, so an answer that"
+            " changes here changes for another reason."
+        )
     if reading.mode == "corrupt":
         lines.append(
             "A later step counts as changed where its numbers differ, or its words where it has no"
@@ -337,7 +357,14 @@ def limit_lines(reading: ChainReading) -> list[str]:
             " rest of the chain anew: what that changes alone, this control does not show."
         )
     lines.append(
-        "Interval: Wilson, 95 %, over the replies to this one step. A step whose change keeps the"
-        " answer may still be used: the model may mend it, or not need it."
+        "One reply at temperature 0 has no interval: a second would be the same, if the model is"
+        " deterministic. Over items, the run's page has one."
+        if reading.has_single_greedy_reply
+        else "Interval: Wilson, 95 %, over the replies to this one step."
     )
+    if reading.mode != "paraphrase":
+        lines.append(
+            "A step whose change keeps the answer may still be used: the model may mend it, or not"
+            " need it."
+        )
     return lines

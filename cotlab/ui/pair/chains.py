@@ -108,7 +108,8 @@ def _side_rows(side: ChainSide, mode: str | None) -> list[TextRow]:
     if mode is None or not side.effects_apply or mode not in measured_modes(side.scores):
         return _plain_rows(side.steps, marks)
     effects = tuple(step_effects(mode_scores(side.scores, mode), len(side.steps)))
-    reading = ChainReading(mode, (mode,), side.steps, 0, effects, (), 0, "")
+    temperature = cached.parse_plan(side.row["plan"]).temperature
+    reading = ChainReading(mode, (mode,), side.steps, 0, effects, (), 0, "", temperature)
     return effect_rows(reading, marks) if side.steps else []
 
 

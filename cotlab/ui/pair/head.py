@@ -107,6 +107,8 @@ def _difference_row(entry: HeadlineDifference) -> dict[str, Any]:
         bounds = [difference.lo, difference.hi]
     kind = {True: "worse", False: "better", None: "same"}[entry.is_worse]
     words = {"worse": "worse", "better": "better", "same": "no difference beyond chance"}[kind]
+    if entry.untestable_reason is not None:
+        words = "cannot be tested"
     text = "n/a" if difference.point is None else points_text(difference.point)
     small = f"n/a: {difference.reason}" if difference.point is None else "no interval"
     if bounds is not None:
@@ -134,8 +136,10 @@ def _share_cell(share: Interval) -> dict[str, str]:
 
 
 def _caption(result: PairVerdict, names: tuple[str, str]) -> str:
+    unpaired = [f"{measure_label(name)} ({text})" for name, text in result.unpaired.items()]
+    unpaired_text = f"In both runs, but not comparable: {'; '.join(unpaired)}." if unpaired else ""
     if not result.differences:
-        return ""
+        return unpaired_text
     methods = dict.fromkeys(
         interval.method
         for entry in result.differences
@@ -144,13 +148,13 @@ def _caption(result: PairVerdict, names: tuple[str, str]) -> str:
     )
     lines = [
         f"Orange: {names[1]} is worse beyond chance; blue: better; grey: no difference beyond"
-        " chance. p is corrected over these rows (Benjamini–Hochberg)."
+        " chance, or not testable. p is corrected over these rows (Benjamini–Hochberg)."
     ]
     if methods:
         lines.append(f"In brackets: 95 % intervals ({'; '.join(methods)}).")
     if result.left_out:
         lines.append(f"Not in the sentence, as not tested enough: {'; '.join(result.left_out)}.")
-    return " ".join(lines)
+    return " ".join(filter(None, (*lines, unpaired_text)))
 
 
 def measure_label(measure: str) -> str:

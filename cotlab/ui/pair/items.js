@@ -45,7 +45,7 @@ class PairItems extends ItemList {
     const box = node("div", "pair"), { pair } = this.data;
     if (this.data.note) box.append(node("p", "soft", this.data.note));
     if (!pair) return box;
-    box.append(node("p", "soft place", `${pair.place} · ${pair.outcome}${pair.reason ? `: ${pair.reason}` : ""}`));
+    box.append(node("p", "soft place", `${pair.place} · ${pair.outcome}`));
     box.append(questionText("h2", pair.question_pieces));
     if (pair.modes.length) box.append(this.choices(pair.modes, "The step"));
     if (pair.chains.length) box.append(this.choices(pair.chains, "Chains"));

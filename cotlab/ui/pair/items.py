@@ -127,8 +127,22 @@ def _pairs_at_revision(
     _result: PairVerdict,
 ) -> tuple[ItemPair, ...]:
     return list_item_pairs(
-        cached.store(), base[0], other[0], _result.comparison, _result.differences, measure
+        cached.store(),
+        base[0],
+        other[0],
+        _result.comparison,
+        _result.differences,
+        measure,
+        _unpaired_answers_text(_result),
     )
+
+
+def _unpaired_answers_text(result: PairVerdict) -> str | None:
+    """Return why right and wrong answers of the two runs are not paired; None where they are."""
+    if result.comparison is None:
+        return "right and wrong are not paired"
+    how = result.unpaired.get("wrong")
+    return None if how is None else f"right and wrong are not paired: judged {how}"
 
 
 def _list_data(
@@ -143,9 +157,12 @@ def _list_data(
         ("All", None, len(pairs), ""),
         *((name.capitalize(), name, n, "") for name, n in counts.items()),
     ]
+    has_no_outcome = counts["cannot be told"] == len(pairs)
+    if has_no_outcome:
+        chips = chips[:1]  # nothing to choose among; the reason stands below the list
     reasons = (
         dict.fromkeys(pair.reason for pair in rows if pair.reason is not None)
-        if outcome == "cannot be told"
+        if outcome == "cannot be told" or has_no_outcome
         else {}
     )
     return {
@@ -226,10 +243,20 @@ def _page_data(
             for pair in visible
         ],
         "part": f"{start + 1} to {last} of {len(rows)}" if rows else "No item matches.",
-        "delta_label": "" if measure is None else f"Δ in points: {measure_label(measure)}",
+        "delta_label": _delta_text(measure),
         "neighbours": neighbours,
         "pages": pages,
     }
+
+
+def _delta_text(measure: str | None) -> str:
+    """Return what the differences of the list are of; "" without a measure."""
+    if measure is None:
+        return ""
+    text = f"Δ in points: {measure_label(measure)}"
+    if measure == "wrong":
+        return text
+    return f"{text}. Another number than the answers beside it, those to the question as it stands."
 
 
 def _answer_cell(answer: ListedAnswer | None) -> dict[str, str]:
@@ -253,8 +280,7 @@ def _pair_content(
     mode = known_param("effect", modes) or (modes[0] if modes else None)
     content = pair_data(sides[0], sides[1], mode)
     content["place"] = f"Item {pair.number} · {shorten(pair.item_id)}"
-    content["outcome"] = pair.outcome
-    content["reason"] = pair.reason or ""
+    content["outcome"] = pair.reason or pair.outcome
     content["value"] = _value_text(pair, measure)
     content["modes"] = [
         {

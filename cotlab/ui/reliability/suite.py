@@ -24,6 +24,7 @@ from cotlab.figures.reliability import COMPONENT_ORDER, PART_NAMES
 from cotlab.metrics.composite.scorer import FEATURE_SOURCES, SCORER_BY_COMPONENT
 from cotlab.store import read
 from cotlab.ui import cached, charts, components
+from cotlab.ui.address import known_param
 from cotlab.ui.components import show_cards
 from cotlab.ui.item import evidence
 from cotlab.ui.item.chain import TextRow, render_rows
@@ -136,6 +137,7 @@ def _filter_by_diagnosis(table: pd.DataFrame) -> pd.DataFrame:
     rules_by_item = table["diagnosis"].str.split(", ")
     n_by_rule = rules_by_item.explode().value_counts().drop("", errors="ignore").sort_index()
     if n_by_rule.empty:
+        known_param("diagnosis", ("any",))  # no picker that would name a wrong one
         return table
     labels = {"any": "any or none"} | {
         rule_name: f"{rule_name} · {n} items" for rule_name, n in n_by_rule.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -19,6 +20,7 @@ from cotlab.metrics.ablation.redundancy import (
     rrr_micro,
     step_means,
 )
+from cotlab.run.summary import mean_estimates
 
 REMOVE = '{"chain":"reference","given":"user","mode":"remove"}'
 OTHER = '{"chain":"reference","given":"user","mode":"corrupt"}'
@@ -244,3 +246,42 @@ def test_means_over_items() -> None:
     found = mean_by_item(chains({"a": [0, 1, NONE], "b": [NONE]})).set_index("item_id")
     assert found.loc["a", ["value", "n", "undefined"]].tolist() == [0.5, 2, 1]
     assert pd.isna(found.loc["b", "value"]) and found.loc["b", "undefined"] == 1
+
+
+MIXED = {f"i{k:02}": [float((k * 7 + j * j) % 5 < 3) for j in range(3 + k % 4)] for k in range(24)}
+
+
+def bounds(estimate: Estimate) -> tuple[float, float]:
+    assert estimate.lo is not None and estimate.hi is not None
+    return estimate.lo, estimate.hi
+
+
+@pytest.mark.parametrize("statistic", [rrr, rrr_micro, rrr_ceiling])
+def test_equal_data_have_equal_intervals_whatever_the_metric_is_called(statistic: Any) -> None:
+    both = pd.concat([chains(MIXED), chains(MIXED, "answer_change")], ignore_index=True)
+    first, second = statistic.compute(both, OPTIONS, 42)
+    assert bounds(first) == bounds(second)
+    by_seed = {bounds(statistic.compute(both, OPTIONS, seed)[0]) for seed in range(42, 52)}
+    assert len(by_seed) > 1  # the seed of the plan still decides
+
+
+@pytest.mark.parametrize("whole_items", [False, True])
+def test_the_share_of_steps_without_effect_mirrors_that_of_steps_with_one(
+    whole_items: bool,
+) -> None:
+    """Also where each item is one yes or no: both are counts of items then (Wilson)."""
+    scores = {item: [v[0]] * len(v) if whole_items else v for item, v in MIXED.items()}
+    steps = chains(scores, "answer_change")
+    (changed,) = mean_estimates(steps, 42, frozenset({"answer_change"}))
+    without_effect = only(rrr.compute(steps, OPTIONS, 42))
+    assert changed.point is not None
+    assert without_effect.point == pytest.approx(1 - changed.point)
+    lo, hi = bounds(changed)
+    assert bounds(without_effect) == pytest.approx((1 - hi, 1 - lo), abs=1e-9)
+    assert without_effect.method == changed.method
+
+
+def test_pooled_over_chains_of_one_length_rrr_is_the_mean_over_items() -> None:
+    scores = chains({f"i{k}": [float(k % 3 > 0)] * 4 for k in range(30)})
+    pooled, mean = (only(f.compute(scores, OPTIONS, 42)) for f in (rrr_micro, rrr))
+    assert bounds(pooled) == bounds(mean) and pooled.method == mean.method == "Wilson"
