@@ -39,3 +39,15 @@ def test_one_reply_at_temperature_0_has_no_interval(
         assert (text == "one reply (temperature 0)") is is_single
         assert ("[" in text or "may be" in text) is not is_single
     assert any("Wilson" in line for line in limit_lines(shown)) is not is_single
+
+
+@pytest.mark.parametrize(
+    ("mode", "text"),
+    [
+        ("corrupt", "may word the rest otherwise even without a change"),
+        ("paraphrase", "what that changes alone, this control does not show"),
+    ],
+)
+def test_a_limit_of_one_mode_stands_under_no_other(mode: str, text: str) -> None:
+    lines = {name: " ".join(limit_lines(reading(name))) for name in MODES}
+    assert [name for name in MODES if text in lines[name]] == [mode]

@@ -344,17 +344,16 @@ def limit_lines(reading: ChainReading) -> list[str]:
             "What a step states: its words are others and its content the same, so an answer that"
             " changes here changes for another reason."
         )
+        lines.append(
+            "Only this step is reworded, often by one word; the steps after it stay, and the model"
+            " is asked for its answer. After a step that states something else the model writes the"
+            " rest of the chain anew: what that changes alone, this control does not show."
+        )
     if reading.mode == "corrupt":
         lines.append(
             "A later step counts as changed where its numbers differ, or its words where it has no"
             " number. Where the model did not write the original chain, it may word the rest"
             " otherwise even without a change."
-        )
-    if reading.mode == "paraphrase":
-        lines.append(
-            "Only this step is reworded, often by one word; the steps after it stay, and the model"
-            " is asked for its answer. After a step that states something else the model writes the"
-            " rest of the chain anew: what that changes alone, this control does not show."
         )
     lines.append(
         "One reply at temperature 0 has no interval: a second would be the same, if the model is"
