@@ -1,4 +1,5 @@
-"""The page Run in a real browser: it polls until the run ends, and then no longer."""
+"""The page Run in a real browser: it polls until the run ends, and then no longer; a click on Stop
+counts however soon the page is left."""
 
 from __future__ import annotations
 
@@ -11,11 +12,15 @@ from pathlib import Path
 import pytest
 
 import cotlab
-from cotlab.store import write
+from cotlab.core.errors import UnknownName
+from cotlab.store import read, write
 from cotlab.store.database import Store
 from cotlab.store.live import LiveRunStore, RunProgress
 from cotlab.store.log import open_log
+from cotlab.suites.jsonl import write_suite
+from cotlab.suites.wordproblems import make_suite
 from tests.support.browser import ARGUMENTS, serving
+from tests.support.running import start
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
@@ -117,3 +122,45 @@ def test_a_run_that_is_resumed_from_its_page_is_followed_again(store: Store, ser
         expect(page.get_by_role("heading", name=re.compile("done"))).to_be_visible()
         expect(page.get_by_role("button", name="Resume")).to_have_count(0)
         browser.close()
+
+
+@pytest.mark.parametrize("way", ["sidebar", "address"])
+def test_a_stop_counts_though_the_page_is_left_at_once(
+    way: str, store: Store, server: str, tmp_path: Path
+) -> None:
+    from playwright.sync_api import expect, sync_playwright
+
+    path = tmp_path / "many.jsonl"
+    write_suite(make_suite(2000), path)
+    words = ("--task-suite", str(path), "--model", "r100", "--mode", "corrupt", "--run-id", "r")
+    process = start(store.folder, *words, "--chain", "reference")
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+            page = browser.new_page(viewport={"width": 1440, "height": 1000})
+            page.set_default_timeout(180_000)
+            expect.set_options(timeout=180_000)
+            for _ in range(600):
+                try:
+                    read.get_run(store, "r")
+                    break
+                except UnknownName:
+                    page.wait_for_timeout(200)
+            page.goto(f"{server}/run?run=r")
+            button = page.get_by_role("button", name="Stop")
+            suites = page.get_by_role("link", name=re.compile("Suites"))
+            expect(suites).to_be_visible()
+            expect(button).to_be_enabled()
+            button.click()
+            page.wait_for_timeout(150)
+            if way == "sidebar":
+                suites.click(no_wait_after=True)
+            else:
+                page.goto(f"{server}/suites")
+            expect(page.get_by_role("heading", name="Suites", level=1)).to_be_visible()
+            browser.close()
+        process.communicate(timeout=600)
+    finally:
+        process.kill()
+    row = read.get_run(store, "r")
+    assert (row["status"], row["note"]) == ("stopped", "stopped on request")
