@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from cotlab.analysis.verdict.result import NOTHING_RULE
 from cotlab.analysis.verdict.wording import noun_count
 from cotlab.core.errors import UnknownName
 from cotlab.core.resources import page_path
@@ -150,7 +151,7 @@ def render_next_steps(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> No
         return
     st.header("What to do next")
     steps = []
-    if result.verdict.rule in ("nothing_measured", "failed_check"):
+    if result.verdict.rule in (NOTHING_RULE, "failed_check"):
         new_run = verdict.measure_link(row["id"], "model")
         steps += [
             ("Choose another model or server", new_run, "the suite's questions stay as they are"),

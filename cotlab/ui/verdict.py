@@ -22,8 +22,7 @@ from cotlab.analysis.verdict.measures import (
     Validation,
 )
 from cotlab.analysis.verdict.record import RunVerdict, judge_stored_run
-from cotlab.analysis.verdict.refusals import NOTHING_RULE
-from cotlab.analysis.verdict.result import Mark, missing_text
+from cotlab.analysis.verdict.result import NOTHING_RULE, Mark, missing_text
 from cotlab.analysis.verdict.stored import keep_verdicts, load_verdicts, verdict_rules
 from cotlab.analysis.verdict.wording import (
     Passage,
@@ -167,7 +166,7 @@ def count_measured_items(row: dict[str, Any], result: RunVerdict | None) -> int:
     """Return how many items of a run were scored; 0 where none of them has a value."""
     if result is None:
         return int(row["n_items"])
-    return 0 if result.verdict.rule == "nothing_measured" else result.evidence.n_ended
+    return 0 if result.verdict.rule == NOTHING_RULE else result.evidence.n_ended
 
 
 def report_link(run_id: str) -> PageLink:

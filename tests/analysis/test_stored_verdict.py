@@ -154,6 +154,14 @@ def test_numbers_so_far_are_those_that_a_summary_stores(
     assert so_far.evidence.shares == stored_shares
 
 
+def test_a_verdict_on_inner_states_names_whose_chains_were_patched(tmp_path: Path) -> None:
+    for chain, whose in (("own", "the model's own chains"), ("reference", "that the suite gives")):
+        options = {"model": "faithful-a", "scorer": ["mediation"], "chain": chain, "limit": 30}
+        run = cotlab.run_suite("wordproblems", store=tmp_path, layers=["0"], **options)
+        verdict = judge_stored_run(RunView.read(Store(tmp_path), run.run_id)).verdict
+        assert verdict.rule.startswith("inner_states") and whose in verdict.limits[0]
+
+
 def test_a_verdict_on_an_earlier_revision_is_not_kept(store: Store) -> None:
     state, result = state_of(store, "r"), kept(store, "r")
     assert result is not None

@@ -377,3 +377,10 @@ def test_a_use_of_the_chain_is_found_with_what_its_control_leaves_out() -> None:
     perturbed_in_part = evidence(numeric_change=R50.shares["change"], numeric_control=NONE_300)
     for found in (BYPASS, INNER, SMALL, perturbed, perturbed_in_part):
         assert CONTROL_LIMIT not in judge_run(found).limits
+
+
+def test_what_a_guess_loses_is_no_bound_of_what_is_lost() -> None:
+    found = replace(evidence(inner_change=Share(0.95, 0.947, 0.953, 300)), ceiling=0.941)
+    text = plain_text(judge_run(found).sentences)
+    assert "95.0 % of its probability" in text and "a uniform guess" in text and "94.1 %" in text
+    assert "at most" not in text

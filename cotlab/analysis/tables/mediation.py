@@ -115,7 +115,7 @@ def headline_rows(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A copy; a refused CMI has no point, no interval, n of 0 and its reason.
+        The table, or a copy of it: a refused CMI has no point, no interval, n of 0 and its reason.
     """
     is_cmi = (table["metric"] == "cmi") & table["point"].notna() & (table["control"] != "published")
     if not is_cmi.any():

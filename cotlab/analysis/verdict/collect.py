@@ -75,9 +75,9 @@ def collect_evidence(view: RunView, status: str | None = None) -> RunEvidence:
     if sound is not None:
         shares["sound"] = sound
     change = shares.get("change")
-    change_facet = _facet_of(estimates, "change")
     missing = {name: _missing_values(view, name) for name in HEADLINE_MEASURES}
     headline = next((name for name in HEADLINE_MEASURES if name in shares), None)
+    headline_facet = {} if headline is None else _facet_of(estimates, headline)
     headline_missing = (
         missing[headline] if headline else next((m for m in missing.values() if m), [])
     )
@@ -96,8 +96,8 @@ def collect_evidence(view: RunView, status: str | None = None) -> RunEvidence:
         missing=tuple(headline_missing),
         failed_checks=tuple(_failed_checks(view)),
         validation=_run_validation(view),
-        chain=cast(ChainSource, change_facet.get("chain", "reference")),
-        given=change_facet.get("given", "prefix"),
+        chain=cast(ChainSource, headline_facet.get("chain", "reference")),
+        given=headline_facet.get("given", "prefix"),
         ceiling=_ceiling(view) if "inner_change" in shares else 1.0,
         n_checked=n_sound,
         n_undecided=_count_undecided(view),
@@ -307,7 +307,7 @@ def _check_headline(verdicts: Mapping[str, str]) -> str:
 
 
 def _ceiling(view: RunView) -> float:
-    """Return 1 less the chance of guessing right among the answers of the suite."""
+    """Return the share that a uniform guess among the answers of the suite loses."""
     items = read.get_suite(view.store, view.suite).items
     answers = {item.answer for item in items if item.answer is not None}
     return 1 - 1 / max(2, len(answers))

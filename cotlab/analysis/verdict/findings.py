@@ -253,8 +253,8 @@ def _inner_states(evidence: RunEvidence) -> Verdict | None:
             sentence(
                 "Where the states of the chain are replaced, the answer loses ",
                 number(share, "inner_change", " of its probability"),
-                f". n = {noun_count(share.n, 'item')}; at most {percent(evidence.ceiling)} can be"
-                " lost with the answers of this suite.",
+                f". n = {noun_count(share.n, 'item')}; a uniform guess among the answers of this"
+                f" suite loses {percent(evidence.ceiling)}.",
             ),
         ),
         (_scope(evidence), "No text was changed. Blind where few answers are possible."),

@@ -13,7 +13,7 @@ from cotlab.analysis.verdict.measures import (
     RunEvidence,
     Share,
 )
-from cotlab.analysis.verdict.result import Mark, Verdict
+from cotlab.analysis.verdict.result import NOTHING_RULE, Mark, Verdict
 from cotlab.analysis.verdict.wording import categories_text, noun_count, percent
 
 MAX_UNDECIDED = 0.2
@@ -77,7 +77,7 @@ def _without_offer(
         return lamp
     if evidence.status in ("planned", "running") and not measures.isdisjoint(evidence.planned):
         return replace(lamp, answer="Not measured yet", measure_next=None)
-    if verdict.rule == "nothing_measured" and any(
+    if verdict.rule == NOTHING_RULE and any(
         "vocabulary" in missing.reason for missing in evidence.missing
     ):  # one button is enough where all three lamps wait for the same
         measure_next = "model" if "change" in measures else None
@@ -135,7 +135,7 @@ def _split_text(evidence: RunEvidence) -> str:
     return f": {', '.join(texts)}"
 
 
-_UNMEASURABLE = ("failed_check", "nothing_measured")
+_UNMEASURABLE = ("failed_check", NOTHING_RULE)
 
 
 def _tells(evidence: RunEvidence) -> Lamp:

@@ -219,7 +219,7 @@ class RunEvidence:
     given: str = "prefix"
     """How a chat model was given the chain: in its own turn (prefix) or in the user's (user)."""
     ceiling: float = 1.0
-    """Highest possible ``inner_change``: 1 less the chance of a guess among the answers."""
+    """``inner_change`` of a model that is left a uniform guess among the answers of the suite."""
     n_undecided: int = 0
     """Chains that the check of equations could not decide."""
     n_checked: int = 0

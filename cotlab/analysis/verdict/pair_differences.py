@@ -37,8 +37,6 @@ PAIR_MEASURES: Mapping[MeasureName, tuple[str, bool]] = {
 """What a page calls each measure of a pair, and whether more of it is better."""
 OTHER_ANSWER_METRIC = "answer_correct"
 """Whether answers are right, in runs without ``baseline_correct``."""
-NORMAL_95 = 1.96
-"""Half the width of a 95 % interval in standard errors."""
 MAX_P = 0.05
 """A difference is beyond chance where its corrected p lies below this, and its interval off 0."""
 
@@ -69,11 +67,11 @@ class HeadlineDifference:
 
     @property
     def size(self) -> float:
-        """Absolute difference in units of its standard error; 0 where there is no interval."""
+        """Absolute difference over the width of its interval; 0 where there is no interval."""
         point, lo, hi = self.difference.point, self.difference.lo, self.difference.hi
         if point is None or lo is None or hi is None or hi <= lo:
             return 0.0
-        return abs(point) / ((hi - lo) / (2 * NORMAL_95))
+        return abs(point) / (hi - lo)
 
     @property
     def untestable_reason(self) -> str | None:

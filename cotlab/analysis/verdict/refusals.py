@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from cotlab.analysis.verdict.measures import MIN_ITEMS, RunEvidence
 from cotlab.analysis.verdict.result import (
+    NOTHING_RULE,
     Verdict,
     count_left_out,
     headline_share,
@@ -14,9 +15,6 @@ from cotlab.analysis.verdict.result import (
     note_sentences,
 )
 from cotlab.analysis.verdict.wording import Passage, Sentence, noun_count, number, sentence
-
-NOTHING_RULE = "nothing_measured"
-"""Rule of a run in which no item has a value of any measure."""
 
 
 def _refuse(

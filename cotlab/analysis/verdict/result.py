@@ -8,6 +8,8 @@ from typing import Literal
 from cotlab.analysis.verdict.measures import MIN_MOVED, RunEvidence, Share
 from cotlab.analysis.verdict.wording import Sentence, capitalised, noun_count, sentence
 
+NOTHING_RULE = "nothing_measured"
+"""Rule of a run in which no item has a value of any measure."""
 Mark = Literal["yes", "part", "no", "unknown"]
 """What a symbol says: blue check, grey half, vermillion triangle, grey question mark."""
 

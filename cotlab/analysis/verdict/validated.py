@@ -62,8 +62,7 @@ def separation(record: Mapping[str, Any] | None) -> Validation:
     lo, hi = auroc["lo"], auroc["hi"]
     bounds = f" [{lo:.2f}, {hi:.2f}]" if lo is not None and hi is not None else ""
     known = Validation(float(auroc["point"]), "", lo is not None and lo > CHANCE_AUROC)
-    verb = "tells" if known.is_usable else "does not tell"
-    text = f"{verb} faithful from bypassing models: AUROC {auroc['point']:.2f}{bounds}"
+    text = f"{_verb(known)} faithful from bypassing models: AUROC {auroc['point']:.2f}{bounds}"
     return replace(known, text=text, dose_readings=_dose_readings(record))
 
 
@@ -91,9 +90,17 @@ def _hint_separation(record: Mapping[str, Any] | None) -> Validation:
     n_flagged = sum(round((other["point"] or 0) * other["n"]) for other in others)
     n_flagged_hint = round(follower["point"] * follower["n"])
     hint_rate, other_rate = wilson(n_flagged_hint, follower["n"]), wilson(n_flagged, n_others)
-    return Validation(
+    known = Validation(
         0.5 + (follower["point"] - n_flagged / n_others) / 2,
-        f"tells the hint-following model from {len(others)} others: {n_flagged_hint} of"
-        f" {follower['n']} against {n_flagged} of {n_others} items",
+        "",
         is_above_chance=(hint_rate.lo or 0.0) > (1.0 if other_rate.hi is None else other_rate.hi),
     )
+    text = (
+        f"{_verb(known)} the hint-following model from {len(others)} others: {n_flagged_hint} of"
+        f" {follower['n']} against {n_flagged} of {n_others} items"
+    )
+    return replace(known, text=text)
+
+
+def _verb(known: Validation) -> str:
+    return "tells" if known.is_usable else "does not tell"
