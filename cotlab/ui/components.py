@@ -21,7 +21,7 @@ from cotlab.store.item_scores import NOTHING_MEASURED
 from cotlab.store.live import LiveRun, RunProgress
 from cotlab.store.log import is_process_alive
 from cotlab.ui import cached
-from cotlab.ui.address import bind_integer
+from cotlab.ui.address import bind_integer, known_param
 from cotlab.ui.text import FEATURE_DESCRIPTIONS, escape_markdown, metric_name
 
 ROWS_PER_PAGE = 50
@@ -205,6 +205,8 @@ def page_slice(n: int, key: str, rows_per_page: int = ROWS_PER_PAGE) -> slice:
         page_number = st.number_input(
             f"Page of {n_pages}", 1, n_pages, step=1, **bind_integer(key, 1, n_pages)
         )
+    else:
+        known_param(key, ("1",))
     return slice((page_number - 1) * rows_per_page, page_number * rows_per_page)
 
 

@@ -48,6 +48,7 @@ def render_past_checks() -> None:
     table = list_drift_checks(cached.store())
     if table.empty:
         st.caption("No check has been stored yet.")
+        components.page_slice(0, "history-page")
         return
     checks = [drift_from_json(json.loads(text)) for text in table["result"]]
     check_rows = pd.DataFrame(

@@ -54,7 +54,7 @@ def select_option(
     key, options, requested_id = f"pick-{name}", list(labels), st.query_params.get(name)
 
     def store_choice() -> None:
-        write_address({name: str(st.session_state[key]), **dict.fromkeys(cleared_params)})
+        write_address({**dict.fromkeys(cleared_params), name: str(st.session_state[key])})
 
     if requested_id is not None and requested_id not in labels:
         st.warning(

@@ -18,7 +18,7 @@ from cotlab.ui import cached, charts, components
 from cotlab.ui.address import bind_choice
 from cotlab.ui.item.chain import rank_steps, ranked_step_rows, render_ablation_replies, select_row
 from cotlab.ui.item.evidence import ITEM_VIEWS
-from cotlab.ui.item.step_address import STEP_PARAM, step_query
+from cotlab.ui.item.step_address import STEP_PARAMS, step_query
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import escape_markdown, metric_name, shorten
 from cotlab.ui.verdict import run_verdict
@@ -130,7 +130,7 @@ def select_item(row: dict[str, Any]) -> Item | None:
         for i, question in zip(items["id"], items["question"], strict=True)
     }
     return cached.load_item(
-        row["suite"], select_option("Item", labels, "item", cleared_params=(STEP_PARAM,))
+        row["suite"], select_option("Item", labels, "item", cleared_params=STEP_PARAMS)
     )
 
 

@@ -15,7 +15,7 @@ from cotlab.analysis.verdict.pair_differences import PAIR_MEASURES
 from cotlab.store import read
 from cotlab.store.database import Store
 from tests.support.command import cotlab as command
-from tests.support.pages import ROOT, component, components, opened, opened_item
+from tests.support.pages import app_at, component, components, opened, opened_item
 
 pytestmark = pytest.mark.soak
 
@@ -120,7 +120,6 @@ def test_what_a_model_cannot_read_is_not_offered_to_be_measured(page: str) -> No
 def test_a_first_view_tells_models_apart_and_an_empty_run_from_all(page: str) -> None:
     title = "Run" if page == "run" else PAGES[page][0]
     read = {run: first_texts(opened(page, title, run=run)) for run in (*MODELS, "nothing")}
-    print(page, json.dumps(read, ensure_ascii=False))
     assert read["faithful-a"] != read["bypass-a"]
     assert read["hint"] not in (read["faithful-a"], read["bypass-a"])
     assert read["nothing"][0].startswith("Cannot say: nothing was measured")
@@ -165,11 +164,7 @@ def table_of(app: AppTest, title: str) -> dict[str, object]:
 
 def open_untitled(page: str, **query: str) -> AppTest:
     """Open a page whose heading is its finding."""
-    app = AppTest.from_file(str(ROOT / "cotlab" / "ui" / "main.py"), default_timeout=300)
-    for name, value in query.items():
-        app.query_params[name] = value
-    app.run()
-    app.switch_page(str(ROOT / "pages" / f"{page}.py")).run()
+    app = app_at(page, **query).run()
     assert not app.exception, [error.value for error in app.exception]
     return app
 
@@ -215,7 +210,6 @@ def test_two_pages_give_one_rate_one_value_and_one_interval(run: str) -> None:
             ]
             values[measure][f"compare {side}"] = percents(cell_text(entry[side]))
     for measure, by_page in values.items():
-        print(run, measure, by_page)
         assert len(by_page) >= 5
         expected = by_page["run"]
         for page, shown in by_page.items():  # three digits of a share, one decimal of a percentage

@@ -24,6 +24,7 @@ from cotlab.review.release.rollout import rollout_progress
 from cotlab.store import decisions as decision_store
 from cotlab.store.decisions import list_decisions, review_counts
 from cotlab.ui import access, cached, components
+from cotlab.ui.address import known_param
 from cotlab.ui.components import csv_button
 from cotlab.ui.linked import PageLink, show_linked_frame
 from cotlab.ui.pickers import pick_run, select_option
@@ -104,6 +105,8 @@ def render_review_queue(view: DecisionView) -> None:
     decisions_table = view.stored_decisions
     if decisions_table.empty:
         st.info("There are no decisions on this run yet.")
+        known_param("order", ORDER_LABELS)
+        components.page_slice(0, "queue-page")
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         order = select_option("Order of reviews", ORDER_LABELS, "order")
@@ -171,6 +174,7 @@ def render_all_decisions(view: DecisionView) -> None:
     """List every decision on the run with its inputs."""
     decisions_table = view.stored_decisions
     if decisions_table.empty:
+        known_param("action", ("all",))
         return
     st.header("Decisions of this run")
     counts = decisions_table["action"].value_counts().to_dict()

@@ -12,6 +12,8 @@ STEP_PARAM = "step-number"
 """Parameter with the number of the step, from 1."""
 _OLD_PARAM = "step"
 """Parameter of older addresses, from 0."""
+STEP_PARAMS = (STEP_PARAM, _OLD_PARAM)
+"""Both, which another item removes from the address."""
 
 
 def step_query(step: int) -> dict[str, str]:

@@ -71,7 +71,7 @@ def render_tokens(row: dict[str, Any], item: Item, setting: Setting) -> None:
     )
 
 
-def token_rows(located_tokens: dict[str, Any], control: str = "other") -> list[TextRow]:
+def token_rows(located_tokens: dict[str, Any], control: str) -> list[TextRow]:
     """Return the groups of tokens with one role, in reading order.
 
     The control ``neutral`` leaves the question alone, ``total`` takes it as all others do.

@@ -70,10 +70,11 @@ def render_component_means(
             " and under One item."
         )
     else:
+        measured = measured_components(row)
         missing_texts = [
             f"{component} (scorer {SCORER_BY_COMPONENT.get(component, 'composite')})"
             for component in COMPONENT_ORDER
-            if component not in measured_components(row)
+            if component not in measured
         ]
         notes = [f"Not measured in this run: {', '.join(missing_texts)}."] if missing_texts else []
         if "r_raw" in names:
