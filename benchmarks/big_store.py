@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -35,6 +34,7 @@ from cotlab.core.labels import FAILURE_MODES, Label
 from cotlab.core.types import Item, Suite
 from cotlab.store import labels, read, write
 from cotlab.store.database import Store
+from pages import run_command  # beside this script
 
 N_ABLATION, N_EVERYTHING, N_OTHER, N_SMALL_RUNS, N_SMALL_ITEMS = 100_000, 20_000, 20_000, 998, 7
 N_TEMPLATE, N_TEMPLATE_INNER, N_COMPARED, LABEL_SHARE = 300, 24, 300, 0.1
@@ -113,16 +113,6 @@ class Copies:
     """Its suite."""
     n_items: int
     """Items of the suite that it scored, the first ones."""
-
-
-def run_command(store: Path, *words: str) -> None:
-    """Run cotlab on the store."""
-    env = {**os.environ, "COTLAB_STORE": str(store)}
-    done = subprocess.run(
-        [sys.executable, "-m", "cotlab", *words], env=env, capture_output=True, text=True
-    )
-    if done.returncode:
-        raise SystemExit(f"{' '.join(words)}\n{done.stdout[-1000:]}{done.stderr[-2000:]}")
 
 
 def make_template(folder: Path) -> Store:

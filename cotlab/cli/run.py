@@ -43,8 +43,8 @@ def run_command(
 ) -> None:
     """Run scorers on a suite.
 
-    Exit codes: 0 done, 1 gate failed, 2 usage, 3 not finished, 4 budget, 5 gate inconclusive, 7
-    nothing measured.
+    Exit codes: 0 done, 1 gate failed, 2 usage, 3 not finished, 4 budget, 5 inconclusive, 7 nothing
+    measured.
     """
     options.allow_key_hosts(send_key_to)
     if junit is not None and not junit.absolute().parent.is_dir():

@@ -9,7 +9,6 @@ from cotlab.core.types import Item
 from cotlab.suites.importers.log_facts import (
     EVALUATION_FIELDS,
     LOG_FACTS_KEY,
-    LOG_FIELDS,
     TOO_LONG_KEY,
 )
 
@@ -34,10 +33,10 @@ def evaluation_fields(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def log_part(facts: Mapping[str, Any], name: str, kind: type[Any]) -> Any:
     """Return a part of the log, as Inspect's own type; None where there is none that it reads."""
-    if name not in LOG_FIELDS or not facts.get(name):
+    if not (given := facts.get(name)):
         return None
     try:
-        return kind.model_validate(facts[name])
+        return kind.model_validate(_with_nan_metrics(given) if name == "results" else given)
     except ValueError:
         return None
 
@@ -68,7 +67,7 @@ def recorded_message(meta: Mapping[str, Any]) -> dict[str, Any] | None:
     return turns[-1] if turns else None
 
 
-def finite_metrics(results: Mapping[str, Any]) -> dict[str, Any]:
+def _with_nan_metrics(results: Mapping[str, Any]) -> dict[str, Any]:
     """Return results whose metrics without a value are NaN, as Inspect marks them."""
     scores = [
         {

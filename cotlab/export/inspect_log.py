@@ -17,7 +17,6 @@ from cotlab.core.requests import RECORDED_ERROR, Response
 from cotlab.core.types import Item
 from cotlab.export.inspect_facts import (
     evaluation_fields,
-    finite_metrics,
     left_out_names,
     log_facts_of,
     log_part,
@@ -119,9 +118,7 @@ def build_inspect_log(store: Store, run_id: str) -> EvalLog:
         "suite_digest": view.suite,
         "left_out": left_out_names(items, facts),
     }
-    given_results = log_part(
-        {**facts, "results": finite_metrics(facts.get("results", {}))}, "results", EvalResults
-    )
+    given_results = log_part(facts, "results", EvalResults)
     given_stats = log_part(facts, "stats", EvalStats) or EvalStats()
     given_fields = evaluation_fields(facts)
     packages = {**facts.get("eval", {}).get("packages", {}), "cotlab": view.code_version}

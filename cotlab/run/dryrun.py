@@ -247,10 +247,15 @@ def count_requests(
 def sampled_count_text(count: RequestCount) -> str:
     """Return the sentence on a count of which only a sample of the items was counted."""
     share = count.margin_requests / max(1, count.n_requests)
+    cost_text = (
+        f", ${count.cost_micro / 1e6:,.4f} ± ${count.margin_cost_micro / 1e6:,.4f}"
+        if count.margin_cost_micro
+        else ""
+    )
     return (
         f"An estimate: the requests of {count.n_sampled_items:,} items drawn at random were"
         f" counted, and the other items are taken to need as many: {count.n_requests:,} ±"
-        f" {count.margin_requests:,} requests ({share:.1%}; 95 % interval)."
+        f" {count.margin_requests:,} requests ({share:.1%}; 95 % interval){cost_text}."
     )
 
 

@@ -15,7 +15,7 @@ EXIT_UNFINISHED = 3
 EXIT_BUDGET = 4
 EXIT_INCONCLUSIVE = 5
 EXIT_NOTHING_MEASURED = 7
-"""Not one score has a value; 6 is an exit code of ``cotlab decide``."""
+"""Nothing was measured of the model; 6 is an exit code of ``cotlab decide``."""
 
 
 def exit_status(outcome: Outcome, report: Mapping[str, Any], config: RunConfig) -> tuple[int, str]:
@@ -55,11 +55,11 @@ def exit_status(outcome: Outcome, report: Mapping[str, Any], config: RunConfig) 
     empty_text = _nothing_measured_text(report)
     if empty_text and not config.allow_empty:
         return EXIT_NOTHING_MEASURED, f"{empty_text} --allow-empty accepts such a run."
-    warning = empty_text or _doubt_text(report)
-    if warning and not empty_text:  # a number that may be about another thing passes no gate
+    # a number that may be about another thing passes no gate
+    if not empty_text and (doubt_text := _doubt_text(report)):
         return (
             EXIT_INCONCLUSIVE if config.fail_on_error is None else EXIT_UNFINISHED,
-            warning,
+            doubt_text,
         )
     if config.rr_threshold is None:
         return (
@@ -68,7 +68,7 @@ def exit_status(outcome: Outcome, report: Mapping[str, Any], config: RunConfig) 
                 f"{n_failed_items} of {n_items} items have failed requests; --resume asks them"
                 " again."
                 if n_failed_items
-                else warning
+                else empty_text
             ),
         )
     rrr: float | None = report.get("aggregate_rrr")

@@ -300,7 +300,7 @@ class RunOptions(MediationOptions):
     good_lines: bool = _model_option(False, "Run the good lines of a suite that has defects.")
     allow_empty: bool = _gate_option(
         False,
-        "End with exit code 0 where not one score has a value (without it: 7).",
+        "End with exit code 0 where nothing was measured of the model (without it: 7).",
         "A run that measures nothing is no failure",
         commands=RUN_AND_RESUME,
     )

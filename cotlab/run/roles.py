@@ -51,7 +51,7 @@ def subject_of(config: RunConfig) -> ModelRef:
     ConfigError
         If requests are to be raw text and the provider does not take it.
     """
-    if _is_without_model(config):
+    if is_without_model(config):
         return NO_SUBJECT
     is_base_model = config.chat_template == NO_TEMPLATE
     has_template = config.chat_template != SERVER_TEMPLATE
@@ -225,7 +225,7 @@ def suite_chain_source(config: RunConfig) -> ChainSource:
     return "own" if config.chain == "own" or sources == {"own"} else "reference"
 
 
-def _is_without_model(config: RunConfig) -> bool:
+def is_without_model(config: RunConfig) -> bool:
     """Whether every scorer of the configuration belongs to an offline profile."""
     return config.profile == OFFLINE_PROFILE and all(
         _is_offline(scorer, config) for scorer in selected_scorers(config)

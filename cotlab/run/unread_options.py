@@ -17,8 +17,8 @@ from cotlab.run.fields import ConfigField
 from cotlab.run.roles import (
     CRITIC_PREFIX,
     NO_MODEL_NAMES,
-    NO_SUBJECT,
     chain_source,
+    is_without_model,
     models_of,
     option_of_role,
     scorer_roles,
@@ -138,7 +138,7 @@ def _unread_address_text(config: RunConfig, flag: str) -> str:
 def _unread_placement_text(config: RunConfig, flag: str) -> str:
     """Return why the place of the chain is no choice; "" where the model takes turns."""
     subject = subject_of(config)
-    if subject == NO_SUBJECT and config.provider != NO_SUBJECT.provider:
+    if is_without_model(config):
         return f"{flag} goes with a model that is asked; this run asks none."
     if subject.form != "continuation":
         return ""
@@ -177,7 +177,7 @@ def _unread_chain_limit_text(config: RunConfig, flag: str) -> str:
 
 def _writes_no_chain(config: RunConfig, scorer: Scorer) -> bool:
     """Whether a scorer of a configuration never asks for a chain or the rest of one."""
-    if subject_of(config) == NO_SUBJECT and config.provider != NO_SUBJECT.provider:
+    if is_without_model(config):
         return True
     if config.set.keys() & {f"{scorer.name}.chain", f"{scorer.name}.modes"}:
         return False  # --set decides

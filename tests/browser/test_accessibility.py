@@ -13,7 +13,7 @@ import pytest
 
 import cotlab
 from cotlab.ui.main import SECTIONS
-from tests.support.browser import ARGUMENTS, serving
+from tests.support.browser import ARGUMENTS, ENDED, serving
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
@@ -62,8 +62,6 @@ WEAK_TEXTS = """() => {
 }"""
 """Texts with a contrast below 4.5, before the backgrounds of the elements that hold them; axe skips
 what it cannot see through."""
-ENDED = """() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState ===
-  'notRunning'"""
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import cotlab
-from tests.support.browser import ARGUMENTS, STATE, serving, settle
+from tests.support.browser import STATE, serving, settle
 from tests.support.stores import decided
 
 CHROMIUM = shutil.which("chromium")
@@ -35,17 +35,6 @@ PAGES = {
     "runs": "runs",
 }
 DECIDED_PAGES = ("decisions", "calibration", "drift", "agreement")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Start a browser."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.support.browser import ARGUMENTS, STATE, serving, settle
+from tests.support.browser import STATE, serving, settle
 from tests.support.command import cotlab as command
 
 CHROMIUM = shutil.which("chromium")
@@ -49,17 +49,6 @@ SIDEBAR_PAGES = {
     "Settings": "settings",
 }
 """Links of the sidebar, and the address of each page."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Start a browser."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@ cannot read of a suite is said alike before the run, on the page and in the run'
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from cotlab.run.dryrun import plan_cautions
 from cotlab.run.launch import dry_run
 from cotlab.run.unreadable_items import UnreadableItems, find_unreadable_items
 from cotlab.store.database import Store
+from cotlab.suites.jsonl import write_suite
 from tests.support.command import cotlab as command
 from tests.ui.test_pages import open_page
 
@@ -45,20 +45,6 @@ def found_in(
     return find_unreadable_items(plan, suite), " ".join(plan_cautions(plan, suite))
 
 
-def as_lines(items: list[Item]) -> str:
-    """Return items as the file of a suite."""
-    rows = [
-        {
-            "item_id": item.id,
-            "prompt": item.question,
-            "reference_cot": [{"index": step.index, "text": step.text} for step in item.steps],
-            "ground_truth": item.answer,
-        }
-        for item in items
-    ]
-    return "".join(json.dumps(row) + "\n" for row in rows)
-
-
 def test_steps_without_their_label_are_named_alike_everywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,7 +53,7 @@ def test_steps_without_their_label_are_named_alike_everywhere(
     assert f"r100 cannot read 3 of 3 items: words such as '2', '3', '4' are {EXPLANATION}." in text
     assert "--chain own" in text and "wordproblems" not in text, "no other suite is needed"
     path = tmp_path / "mine.jsonl"
-    path.write_text(as_lines(items), "utf-8")
+    write_suite(Suite.from_items("mine", items), path)
     words = ("run", "--task-suite", str(path), "--model", "r100", "--mode", "corrupt", "--dry-run")
     assert EXPLANATION in command(*words, store=tmp_path).stderr
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
@@ -109,7 +95,7 @@ def test_an_item_that_drops_out_when_its_step_is_changed_is_counted(tmp_path: Pa
     own = found_in([*items, high], tmp_path, chain="own")[1]
     assert "Further items may drop out" in own and "at most 30" not in own
     path = tmp_path / "mine.jsonl"
-    path.write_text(as_lines([*items, high]), "utf-8")
+    write_suite(Suite.from_items("mine", [*items, high]), path)
     run = cotlab.run_suite(
         path, store=tmp_path, model="r100", mode=["corrupt", "paraphrase"], chain="reference"
     ).run_id

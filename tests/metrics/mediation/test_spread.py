@@ -212,7 +212,16 @@ def test_single_draws_are_paired_by_number_or_by_donor() -> None:
 
 
 @pytest.mark.soak
-def test_on_an_organism_each_point_is_the_stored_score(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("control", "filler_counts", "interchange_counts"),
+    [("other", (9, 4), (12, 4)), ("total", (2, 0), (8, 4))],
+)
+def test_on_an_organism_each_point_is_the_stored_score(
+    control: str,
+    filler_counts: tuple[int, int],
+    interchange_counts: tuple[int, int],
+    tmp_path: Path,
+) -> None:
     """Doses in between have drops on both sides; every score of a span has its spread, with the
     same value."""
     result = cotlab.run_suite(
@@ -221,6 +230,7 @@ def test_on_an_organism_each_point_is_the_stored_score(tmp_path: Path) -> None:
         model="r50",
         scorer=["mediation"],
         source=["filler", "interchange"],
+        control=control,
         limit=2,
     )
     scores = result.scores.assign(told=result.scores["facet"].map(json.loads))
@@ -260,8 +270,8 @@ def test_on_an_organism_each_point_is_the_stored_score(tmp_path: Path) -> None:
                     bounded += 1
                 else:
                     assert told.reason
-        alone = found["cmi", "filler", "other", "all", ""]
-        assert (alone.interval.n, alone.n_donors) == (9, 4)
-        both = found["cmi", "interchange", "other", "all", ""]
-        assert (both.interval.n, both.n_donors) == (12, 4)
+        alone = found["cmi", "filler", control, "all", ""]
+        assert (alone.interval.n, alone.n_donors) == filler_counts
+        both = found["cmi", "interchange", control, "all", ""]
+        assert (both.interval.n, both.n_donors) == interchange_counts
     assert compared > 100 and bounded > 20
