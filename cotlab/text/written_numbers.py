@@ -74,13 +74,14 @@ SCALE_FACTORS = {
     "billion": 10**9,
     "trillion": 10**12,
 }
-_DENOMINATORS = {
+DENOMINATORS = {
     word: n
     for n, word in enumerate(
         word_list("half third quarter fifth sixth seventh eighth ninth tenth"), 2
     )
 }
-_DENOMINATORS |= {"halve": 2, "fourth": 4, "hundredth": 100}
+DENOMINATORS |= {"halve": 2, "fourth": 4, "hundredth": 100}
+"""Denominators by the word for one of their parts."""
 # "twenty", "-one"
 _NUMBER_WORD_RE = re.compile(r"[\s-]*([A-Za-z]{1,12})(?![\w'’])")
 
@@ -228,4 +229,4 @@ def read_ordinal(text: str) -> int | None:
 
 def _find_denominator(word: str) -> int:
     """Return the denominator that a word names (3 for "third" and "thirds"), or 0."""
-    return _DENOMINATORS.get(word) or _DENOMINATORS.get(word.removesuffix("s"), 0)
+    return DENOMINATORS.get(word) or DENOMINATORS.get(word.removesuffix("s"), 0)

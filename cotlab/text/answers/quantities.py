@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from cotlab.text.answers.qualifiers import follows_other_value, is_decade
 from cotlab.text.written_numbers import (
+    DENOMINATORS,
     NUMERAL_VALUES,
     SCALE_FACTORS,
     TENS_VALUES,
@@ -77,10 +78,9 @@ _LETTER_RE = re.compile(r"\s*/?\s*([A-Zb-z]|pi|a(?=\s*$))(?![A-Za-z'’.])")
 BELOW_ZERO_RE = re.compile(
     r"(?i)((?:\s?(?:degrees?|°))?(?:\s?(?:celsius|fahrenheit|[CF]\b))?)\s+(?:below|under)\s+zero\b"
 )
-_AND_FRACTIONS = {"half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "eighth": 8}
 # " and a half" of "12 and a half"
 _AND_FRACTION_RE = re.compile(
-    rf"\sand\s(?:an?|one)[\s-]({'|'.join(_AND_FRACTIONS)})\b(?!\sof\b)", re.IGNORECASE
+    rf"\sand\s(?:an?|one)[\s-]({'|'.join(DENOMINATORS)})\b(?!\sof\b)", re.IGNORECASE
 )
 _SCALE_LETTER_FACTORS = {"k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "bn": 10**9, "mn": 10**6}
 _SIGN_VALUES = {"-": -1, "−": -1, "+": 1, "minus": -1, "negative": -1, "plus": 1}
@@ -239,7 +239,7 @@ def _read_simple_quantity(text: str) -> Quantity | None:
     if is_decade(text, position):
         return None
     if value.denominator == 1 and (half := _AND_FRACTION_RE.match(text, end)):  # 12 and a half
-        value, end = value + Fraction(1, _AND_FRACTIONS[half[1].lower()]), half.end()
+        value, end = value + Fraction(1, DENOMINATORS[half[1].lower()]), half.end()
     remaining_text = text[end:]
     if value.denominator > 1 and (of_match := _OF_UNIT_RE.match(remaining_text)):
         remaining_text = f" {remaining_text[of_match.end() :]}"  # three quarters of an hour

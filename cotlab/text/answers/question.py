@@ -125,7 +125,7 @@ def read_expected(question: str) -> ExpectedAnswer:
         labels[-1].lower() if labels else "",
         bool(_WHEN_RE.search(end_of_question)) and not nouns,
         bool(_CHANGE_RE.search(end_of_question)),
-        _terms(last_question(question)) - nouns,
+        _terms(last_question(question)) - nouns - frozenset(map(word_stem, nouns)),
     )
 
 
@@ -139,9 +139,9 @@ def word_stem(word: str) -> str:
 
 def _terms(sentence: str) -> frozenset[str]:
     """Return the words of a question that tell one number from another."""
-    words = re.findall(r"[a-z]{3,}", sentence.lower())
+    words = frozenset(re.findall(r"[a-z]{3,}", sentence.lower()))
     tokens = frozenset(map(word_stem, words)) - _STOPWORDS
-    is_total = tokens & TOGETHER or re.search(r"(?i)\bin all\b", sentence)
+    is_total = words & TOGETHER or re.search(r"(?i)\bin all\b", sentence)
     return tokens | {"together"} if is_total else tokens
 
 

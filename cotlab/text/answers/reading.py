@@ -213,8 +213,8 @@ def to_plain_text(text: str) -> str:
         text = re.sub(r"√\s?(\d{1,40}|[A-Za-z])(?!\w)", r"sqrt(\1)", text)
         text = re.sub(r"∛\s?(\d{1,40}|[A-Za-z])(?!\w)", r"(\1)^(1/3)", text)
     text = text.replace(" != ", " ≠ ")
-    if length_match := _FEET_AND_INCHES_RE.fullmatch(text[:20]):
-        return f"{length_match[1]} feet {length_match[2]} inches" if len(text) <= 20 else text
+    if len(text) <= 20 and (length_match := _FEET_AND_INCHES_RE.fullmatch(text)):
+        return f"{length_match[1]} feet {length_match[2]} inches"
     if len(text) > MAX_PARSED_CHARACTERS or not ("\\" in text or "{" in text or "$" in text):
         return text
     text = _THOUSANDS_RE.sub(",", text).replace("\\$", "\0").replace("{,}", ",")
