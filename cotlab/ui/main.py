@@ -77,11 +77,11 @@ def main() -> None:
     address.start_page()
     with st.sidebar, st.container(key="navigation"):
         navigation_slot = st.empty()
-    row = context_run()
-    render_navigation(sections, current_page, navigation_slot, row)
     current_entry = next(
         entry for section in sections.values() for entry, page in section if page is current_page
     )
+    row = context_run(current_entry)
+    render_navigation(sections, current_page, navigation_slot, row)
     render_tour(current_entry.name)
     title = tab_title(current_entry)
     st.set_page_config(page_title=title)
@@ -91,7 +91,7 @@ def main() -> None:
     finally:
         with address_slot:
             address.render_unknown_values()
-    final_row = context_run()  # another one where the page chose a run by default
+    final_row = context_run(current_entry)  # another one where the page chose a run by default
     if final_row is not None and (row is None or final_row["id"] != row["id"]):
         render_navigation(sections, current_page, navigation_slot, final_row)
     final_title = tab_title(current_entry)

@@ -79,12 +79,13 @@ def render_navigation(
                     _render_run_link(entry, page, row)
 
 
-def context_run() -> dict[str, object] | None:
+def context_run(entry: PageEntry) -> dict[str, object] | None:
     """Return the run that the pages are about; None where none was opened yet.
 
-    It is that of the address, else the one that the page chose by default, else the last one.
+    It is that of the address, else the one that the page chose by default, else the last one. A
+    page of several runs chooses none for the others.
     """
-    run_id = effective_param("run")
+    run_id = effective_param("run") if entry.run_param else st.query_params.get("run")
     if run_id in (None, "", ANY):
         run_id = st.session_state.get(_RUN_KEY)
     if run_id is None:
