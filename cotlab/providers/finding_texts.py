@@ -27,8 +27,9 @@ def unchecked_text(findings: Mapping[str, Finding]) -> str:
 
     Examples
     --------
-    >>> unchecked_text({"seed": Finding("unknown", "not checked: 10 requests were made")})[:40]
-    'Not checked (10 requests were made): See'
+    >>> finding = Finding("unknown", "not checked: at most 10 requests are made")
+    >>> unchecked_text({"seed": finding})[:48]
+    'Not checked (at most 10 requests are made): See'
     """
     reasons: dict[str, list[str]] = {}
     for name, label in CHECK_LABELS.items():

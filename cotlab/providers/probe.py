@@ -22,7 +22,7 @@ REFUSED_PREFIXES = ("new turn", "refused", "not established")
 MAX_REQUESTS = 10
 """Most requests of all checks of one model."""
 NOT_CHECKED = "not checked: "
-"""Start of the detail of a check for which no request was left."""
+"""Start of the detail of a check for which too few requests were left."""
 MIN_LOGPROB_ALTERNATIVES = 2
 """Alternatives that a token has to list: one alone, the token itself, is no distribution."""
 CHAIN_NUMBERS = ("7319", "4863")
@@ -154,7 +154,7 @@ def run_checks(
     for name, check in CHECKS.items():
         if name not in names:
             continue
-        not_checked = Finding("unknown", f"{NOT_CHECKED}{max_requests} requests were made")
+        not_checked = Finding("unknown", f"{NOT_CHECKED}at most {max_requests} requests are made")
         if max_requests - n_requests < _FEWEST_REQUESTS.get(name, 0):
             findings[name] = not_checked
             continue

@@ -83,7 +83,9 @@ def findings(model: Answer, needs: CheckNeeds = NEEDS, *names: str) -> dict[str,
 
 
 def test_a_server_without_faults() -> None:
-    assert findings(answer)["stop"] == Finding("unknown", "not checked: 10 requests were made")
+    assert findings(answer)["stop"] == Finding(
+        "unknown", "not checked: at most 10 requests are made"
+    )
     names = set(CHECKS) - {"system", "choices", "user_chain"}
     found = findings(answer, replace(NEEDS, system=False), *names)
     assert {name: finding.verdict for name, finding in found.items()} == {

@@ -17,7 +17,7 @@ from cotlab.core.program import run_statistic
 from cotlab.core.types import CCS_METRICS, Estimate, Facet
 from cotlab.metrics.ablation import cards
 from cotlab.metrics.cards import interval_estimate, mean_by_item, mean_interval, parse_facet
-from cotlab.stats.intervals import FEWEST, no_interval, wilson
+from cotlab.stats.intervals import FEWEST, no_interval
 from cotlab.stats.resample import bootstrap_mean, bootstrap_ratio, paired_permutation
 
 FLAG_METRICS = frozenset(card.name for card in cards.STEP_CARDS if card.flag)
@@ -57,8 +57,8 @@ def position_table(
 
     Columns metric, facet, step, point, lo, hi, variance (over n; None without an item), n,
     n_undefined, method, reason (of the first undefined score where none is defined, else why there
-    is no interval). One yes or no an item gets a Wilson interval, anything else a bootstrap over
-    items (from five on); ``flag_metrics`` names the metrics that are yes or no.
+    is no interval). ``mean_interval`` gives the interval; ``flag_metrics`` names the metrics that
+    are yes or no.
     """
     reasons = (
         table[table["step"].notna() & table["value"].isna()]
@@ -70,16 +70,7 @@ def position_table(
         ["metric", "facet", "step"], sort=True
     ):
         values = group["value"].dropna()
-        is_binary = metric in flag_metrics and len(values) > 0 and group["draws"].max() == 1
-        interval = (
-            wilson(int(values.sum()), len(values))
-            if is_binary
-            else bootstrap_mean(
-                values.tolist(),
-                seed=resampling_seed(seed),
-                share=metric in flag_metrics,
-            )
-        )
+        interval = mean_interval(values.tolist(), seed=seed, is_binary=metric in flag_metrics)
         rows.append(
             {
                 "metric": metric,

@@ -48,8 +48,6 @@ class NeutralText(NamedTuple):
     """Each donor's run in this form, and the positions of its dots."""
     base_request: LogProb
     """The request for the answer's log-probability in this text without a patch."""
-    keys: tuple[str, ...]
-    """Request keys that the positions rest on."""
 
 
 class ControlSource(NamedTuple):
@@ -111,9 +109,8 @@ def locate_neutral_text(
             donor_runs[donor.text.id] = (source, positions)
     if not own_positions or not donor_runs:
         return None, ("undefined", "the dots beside the chain cannot be located"), dict(replies)
-    keys = tuple(request.key for request in requests)
     return (
-        NeutralText(prefix, own_positions, donor_runs, base_request, keys),
+        NeutralText(prefix, own_positions, donor_runs, base_request),
         ("undefined", ""),
         dict(replies),
     )

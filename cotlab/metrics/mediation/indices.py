@@ -139,5 +139,5 @@ def no_signal_reason(cot_drop: float, control_drop: float) -> str:
 
 
 def too_small_reason(cmi_value: float) -> str:
-    """Return why `relative_loss` is undefined."""
+    """Return why `relative_cmi_loss` is undefined."""
     return f"CMI is {cmi_value:.2g}, below {MIN_CMI:g}: nothing to take a share of"

@@ -161,6 +161,8 @@ def single_draw_cmis(rows: Sequence[Mapping[str, Any]], keep: str = "") -> list[
         row for row in rows if row["span"] == "all" and row["keep"] == keep and row["source"]
     ]
     answered_rows = [row for row in all_layer_rows if _is_answered(row)]
+    if keep and any(row["control"] == "total" for row in answered_rows):
+        return _kept_draws_of_total(rows, answered_rows)
     values = []
     for row in answered_rows:
         chain_drops = [
@@ -176,13 +178,32 @@ def single_draw_cmis(rows: Sequence[Mapping[str, Any]], keep: str = "") -> list[
         if (
             row["part"] == control_part
             and chain_drops
-            and (
-                value := indices.cmi_against(
-                    row.get("control", ""), fmean(chain_drops), row["value"]
-                )
-            )
+            and (value := indices.cmi_against(row["control"], fmean(chain_drops), row["value"]))
             is not None
         ):
+            values.append(value)
+    return values
+
+
+def _kept_draws_of_total(
+    rows: Sequence[Mapping[str, Any]], kept_rows: Sequence[Mapping[str, Any]]
+) -> list[float]:
+    """Return the CMI of each draw of a kept share against the total, which has one size.
+
+    A draw goes with the total's drops of its own donor, or with those that have none.
+    """
+    total_rows = [
+        row
+        for row in rows
+        if row["part"] == "control" and row["span"] == "all" and _is_answered(row)
+    ]
+    values = []
+    for row in kept_rows:
+        totals = [
+            total_row["value"] for total_row in total_rows if total_row["donor"] == row["donor"]
+        ]
+        value = indices.cmi_against("total", row["value"], fmean(totals)) if totals else None
+        if value is not None:
             values.append(value)
     return values
 
@@ -192,7 +213,7 @@ def spread_interval(
     cot_drops: Sequence[PatchDrop],
     control_drops: Sequence[PatchDrop],
     *,
-    control: str = "other",
+    control: str,
     seed: int,
     level: float = 0.95,
 ) -> Interval:
@@ -205,7 +226,7 @@ def spread_interval(
     Parameters
     ----------
     metric : one of ``ESTIMATORS``
-    cots, control_drops : sequences of Drop
+    cot_drops, control_drops : sequences of PatchDrop
         With the chain's positions patched, and with the control's.
     control : str
         Name of the control; CMI against "total" is the share of the total effect.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def test_donors_are_drawn_before_draws() -> None:
     Six rows drawn one by one would all be a's in 1 of 64 only, fewer than 2.5 %, and the bounds
     would be 1/6 and 5/6.
     """
-    found = spread_interval("drop_control", [], CONTROL, seed=1)
+    found = spread_interval("drop_control", [], CONTROL, control="other", seed=1)
     assert (found.point, found.lo, found.hi, found.n) == (0.5, 0.0, 1.0, 6)
     assert (
         found.method == f"bootstrap (percentile, over donors, then draws, {N_RESAMPLES} resamples)"
@@ -38,11 +39,11 @@ def test_donors_are_drawn_before_draws() -> None:
 
 def test_one_deterministic_chain_drop_stays_and_only_the_control_is_drawn() -> None:
     """CMI at controls 0, .5 and 1 with a chain drop of 1: 1, .5 / 1.5 and 0."""
-    found = spread_interval("cmi", [PatchDrop("", 1.0)], CONTROL, seed=1)
+    found = spread_interval("cmi", [PatchDrop("", 1.0)], CONTROL, control="other", seed=1)
     assert (found.point, found.lo, found.hi, found.n) == (pytest.approx(1 / 3), 0.0, 1.0, 7)
     assert found.method.endswith("; the chain's one drop is deterministic")
     told = spread_interval(
-        "share", [PatchDrop("", -1.0)], CONTROL, seed=1
+        "share", [PatchDrop("", -1.0)], CONTROL, control="other", seed=1
     )  # -1 / (1 + 0), -1 / 1.5, -1 / (1 + 1)
     assert (told.point, told.lo, told.hi) == (pytest.approx(-2 / 3), -1.0, -0.5)
 
@@ -52,7 +53,7 @@ def test_a_donor_brings_its_chain_and_its_control_together() -> None:
     the share is always .5."""
     cots = [PatchDrop("a", 2.0), PatchDrop("b", 1.0)]
     controls = [PatchDrop(d.donor, d.value) for d in cots for _ in range(2)]
-    found = spread_interval("share", cots, controls, seed=1)
+    found = spread_interval("share", cots, controls, control="other", seed=1)
     assert (found.point, found.lo, found.hi, found.reason) == (
         0.5,
         None,
@@ -62,7 +63,9 @@ def test_a_donor_brings_its_chain_and_its_control_together() -> None:
 
 
 def test_draws_without_a_donor_are_drawn_by_themselves() -> None:
-    found = spread_interval("drop_cot", [PatchDrop("", float(k)) for k in range(8)], [], seed=1)
+    found = spread_interval(
+        "drop_cot", [PatchDrop("", float(k)) for k in range(8)], [], control="other", seed=1
+    )
     assert (
         found.point == 3.5
         and found.lo is not None
@@ -128,7 +131,7 @@ def test_what_has_no_interval_says_why(
     point: float | None,
     reason: str | None,
 ) -> None:
-    found = spread_interval(metric, cots, controls, seed=1)
+    found = spread_interval(metric, cots, controls, control="other", seed=1)
     assert found.point == point
     if reason is None:
         assert found.lo is not None and found.reason is None
@@ -167,7 +170,13 @@ def test_the_seed_the_item_and_the_place_decide() -> None:
 
 def test_single_draws_are_paired_by_number_or_by_donor() -> None:
     def row(
-        part: str, donor: str, sample: int, value: float | None, keep: str = "", span: str = "all"
+        part: str,
+        donor: str,
+        sample: int,
+        value: float | None,
+        keep: str = "",
+        span: str = "all",
+        control: str = "other",
     ) -> dict[str, Any]:
         return {
             "part": part,
@@ -177,6 +186,7 @@ def test_single_draws_are_paired_by_number_or_by_donor() -> None:
             "donor": donor,
             "sample": sample,
             "value": value,
+            "control": control,
         }
 
     one = [row("cot", "", 0, 3.0), row("cot", "", 0, 9.0, span="0")]
@@ -209,6 +219,13 @@ def test_single_draws_are_paired_by_number_or_by_donor() -> None:
         pytest.approx(0.2)
     ]  # the second has no signal
     assert single_draw_cmis(kept) == single_draw_cmis([], "0.8") == []
+    total = [
+        row("kept", "", 0, 1.0, "0.4", control="total"),
+        row("kept", "", 1, 0.0, "0.4", control="total"),
+        row("control", "", 0, 2.0, control="total"),
+    ]
+    share = (1 - math.exp(-1)) / (1 - math.exp(-2))
+    assert single_draw_cmis(total, "0.4") == [pytest.approx(share), 0.0]
 
 
 @pytest.mark.soak
