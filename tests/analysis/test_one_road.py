@@ -241,17 +241,23 @@ def test_positions_have_one_interval_on_the_page_in_the_report_and_in_the_figure
         for p in sorted(report["step_position_rankings"], key=lambda p: p["step_index"])
     ]
     assert sum(lo is not None for _, _, lo, _, _ in expected) >= 2
-    scores = read.run_scores(Store(folder), "steps", metrics=[report["metric"]])
-    mode = scores["facet"].map(lambda text: json.loads(text)["mode"] == report["mode"])
-    bounds = {
-        seed: [
-            (p.lo, p.hi)
-            for p in position_table(scores[mode], seed).dropna(subset=["lo"]).itertuples()
-        ]
-        for seed in (SEED, *range(60))
-    }
-    assert bounds[SEED] == [(lo, hi) for _, _, lo, hi, _ in expected if lo is not None]
-    assert any(bounds[seed] != bounds[SEED] for seed in range(60))
+
+    def bounds(metric: str, seed: int) -> list[tuple[float, float]]:
+        scores = read.run_scores(Store(folder), "steps", metrics=[metric])
+        is_mode = scores["facet"].map(lambda text: json.loads(text)["mode"] == report["mode"])
+        table = position_table(scores[is_mode], seed)
+        return [(row.lo, row.hi) for row in table.dropna(subset=["lo"]).itertuples()]
+
+    assert bounds(report["metric"], SEED) == [
+        (lo, hi) for _, _, lo, hi, _ in expected if lo is not None
+    ]
+    # an interval of graded values is drawn, with the seed of the plan
+    graded = make_figure_table(view, "ccs_by_position", FigureChoice(metric="token_delta"))
+    assert isinstance(graded, FigureData)
+    is_mode = graded.table["facet"].map(lambda text: json.loads(text)["mode"] == report["mode"])
+    rows = graded.table[is_mode].dropna(subset=["lo"]).itertuples()
+    assert [(row.lo, row.hi) for row in rows] == bounds("token_delta", SEED)
+    assert any(bounds("token_delta", seed) != bounds("token_delta", SEED) for seed in range(60))
     for table in (page_table, figure.table, read_csv(table_to_csv(figure.table))):
         chosen = table[
             (table["metric"] == report["metric"])
