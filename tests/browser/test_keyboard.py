@@ -1,0 +1,135 @@
+"""The keyboard alone reaches everything that can be pressed, and opens it."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest
+
+from cotlab.ui.main import SECTIONS
+from tests.support.browser import ENDED, settle
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.soak,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+COLLECT = """() => {
+  const PRESSED = `a[href], button, input, select, textarea, summary, [tabindex="0"], [role=button],
+    [role=link], [role=tab], [role=checkbox], [role=slider], [role=combobox]`
+  const BOXES = '[data-testid=stSelectbox], ' +
+    '[data-testid=stMultiSelect], [data-testid=stNumberInput]'
+  const MANY = '[role=tablist], [role=radiogroup], [role=listbox], [role=toolbar], [role=menu]'
+  const parent = (node) => node.parentElement ?? node.getRootNode().host
+  const above = (node, selector) => {
+    for (let at = node; at; at = parent(at)) if (at.matches(selector)) return at
+    return null
+  }
+  const found = []
+  const walk = (node) => {
+    for (const child of node.children ?? []) {
+      if (child.shadowRoot) walk(child.shadowRoot)
+      if (child.matches(PRESSED)) found.push(child)
+      walk(child)
+    }
+  }
+  walk(document.body)
+  window.numbers = new Map()
+  window.group = new Map()
+  const told = []
+  for (const node of found) {
+    const box = node.getBoundingClientRect(), style = getComputedStyle(node)
+    if (!box.width || !box.height || style.visibility === 'hidden') continue
+    if (above(node, '[disabled], [aria-disabled=true], [aria-hidden=true], [inert]')) continue
+    if (node.type === 'hidden' || above(node, '[data-testid=stElementToolbar]')) continue
+    // what their box does by arrows and Backspace
+    if (node.tabIndex < 0 && above(node, BOXES)) continue
+    const number = told.length
+    window.numbers.set(node, number)
+    const many = above(node, MANY)  // one of them is reached by Tab, the others by the arrows
+    const name = node.type === 'radio' ? node.name : ''
+    if (many && !window.group.has(many)) window.group.set(many, window.group.size)
+    told.push([
+      `${node.tagName} ${node.getAttribute('role') ?? ''} ` +
+        `"${(node.ariaLabel ?? node.innerText ?? '').trim().slice(0, 60)}"`,
+      many ? `many ${window.group.get(many)}` : name ? `radio ${name}` : '',
+    ])
+  }
+  return told
+}"""
+"""What can be pressed with a mouse now: its name, and the group of which Tab reaches one."""
+AT = """() => {
+  let at = document.activeElement
+  while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement
+  if (!at || at === document.body) return -2
+  return window.numbers.get(at) ?? -1
+}"""
+"""The number of what has the focus; -1 for something else and -2 for nothing."""
+TOGGLE = """(node) => node.closest('details').open"""
+
+
+def unreached(page: Any) -> list[str]:
+    """Press Tab once around the page; return the names of what never had the focus."""
+    told = page.evaluate(COLLECT)
+    assert told
+    reached, n_ends = set(), 0
+    for _ in range(2 * len(told) + 100):  # from the last press to the end, and then all of it
+        page.keyboard.press("Tab")
+        at = page.evaluate(AT)
+        reached.add(at)
+        n_ends += at == -2
+        if n_ends == 2:
+            break
+    groups = {told[at][1] for at in reached if at >= 0} - {""}
+    return [
+        name for at, (name, group) in enumerate(told) if at not in reached and group not in groups
+    ]
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_tab_reaches_all_that_can_be_pressed_and_enter_opens_the_sections(
+    analysed: tuple[str, dict[str, str]], browser: Any, section: str
+) -> None:
+    base, runs = analysed
+    check_pages(
+        browser,
+        base,
+        section,
+        f"run={runs['run']}&base={runs['run']}&other={runs['other']}&item=wp-0-0001",
+    )
+
+
+@pytest.mark.parametrize("section", ["Decide"])
+def test_the_pages_of_decisions_are_reached_too(decisions: str, browser: Any, section: str) -> None:
+    check_pages(browser, decisions, section, "")
+
+
+def check_pages(browser: Any, base: str, section: str, query: str) -> None:
+    page = browser.new_page(viewport={"width": 1440, "height": 1000})
+    page.set_default_timeout(90_000)
+    missed, closed = {}, {}
+    for entry in SECTIONS[section]:
+        address = entry.name if entry.address is None else entry.address
+        page.goto(f"{base}/{address}?{query}")
+        page.get_by_role("heading", level=1).first.wait_for()
+        settle(page)
+        summaries = page.get_by_test_id("stMain").get_by_test_id("stExpander").locator("summary")
+        for at in range(summaries.count()):
+            summary = summaries.nth(at)
+            was_open = summary.evaluate(TOGGLE)
+            summary.focus()
+            page.keyboard.press("Enter")
+            page.wait_for_timeout(200)
+            page.wait_for_function(ENDED)
+            if summary.evaluate(TOGGLE) == was_open:
+                closed.setdefault(entry.name, []).append(summary.inner_text())
+            elif was_open:
+                page.keyboard.press("Enter")
+        settle(page)
+        if names := unreached(page):
+            missed[entry.name] = names
+    page.close()
+    assert (missed, closed) == ({}, {})
