@@ -31,6 +31,7 @@ from cotlab.metrics.verification.links import (
     compute_link,
     correct_step_share,
     has_undecided_letters,
+    longest_weak_run,
     undecided_statements,
 )
 from cotlab.text.arithmetic.equations import Equation
@@ -88,7 +89,7 @@ class _Link:
 
     @property
     def has_failed(self) -> bool:
-        """Whether its verifier failed or refused, or a critic's verdict cannot be read."""
+        """Whether its verifier failed or refused, or its reply cannot be read."""
         is_missing = self.is_unreadable or self.missing_reason[0] != "undefined"
         return self.value is None and is_missing
 
@@ -118,7 +119,7 @@ def first_mistake(steps: Sequence[str]) -> int | None:
 
 @scorer(
     *cards.CARDS,
-    version=5,
+    version=6,
     name="verification",
     options=OPTIONS,
     headlines=HEADLINES,
@@ -288,10 +289,14 @@ def _store_reply(link: _Link, request: Request, reply: Reply, chain_keys: tuple[
         # the steps before may be about another case, in which a letter has another value
         reason = "an equation in letters contradicts a step before, which may be another case"
         link.missing_reason = ("undefined", reason)
+    elif isinstance(request, Complete) and reply.finish == "length":
+        reason = f"the verifier's reply was cut off at {_MAX_VERDICT_TOKENS} tokens"
+        link.missing_reason, link.is_unreadable = ("undefined", reason), True
     elif value is not None and 0 <= value <= 1:
         link.value = float(value)
     else:
-        link.missing_reason = ("undefined", "the verifier states no confidence from 0 to 1")
+        reason = "the verifier states no confidence from 0 to 1"
+        link.missing_reason, link.is_unreadable = ("undefined", reason), True
 
 
 def _link_number(link: _Link, request: Request, numbers: Sequence[float]) -> float | None:
@@ -334,7 +339,7 @@ def _add_chain_scores(
     chain_keys: tuple[str, ...],
 ) -> None:
     """Add the scores of a chain from its links of one direction."""
-    failed_link = next((link for link in links if link.has_failed), None)
+    failed_link = _worst_failure(links)
     supports = [link.value for link in links if link.value is not None]
     evidence_keys = (
         *chain_keys,
@@ -368,7 +373,7 @@ def _add_chain_scores(
     ]
     for verifier in ("any", *dict.fromkeys(["arithmetic", *models])):
         verified_links = [link for link in links if verifier in ("any", link.verifier)]
-        failed_link = next((link for link in verified_links if link.has_failed), None)
+        failed_link = _worst_failure(verified_links)
         n_covered = sum(link.value is not None for link in verified_links)
         scores.add(
             cards.COVERAGE,
@@ -382,15 +387,12 @@ def _add_chain_scores(
         )
 
 
+def _worst_failure(links: Sequence[_Link]) -> _Link | None:
+    """Return a link whose verifier failed, before one whose verifier's reply cannot be read."""
+    failed_links = [link for link in links if link.has_failed]
+    return min(failed_links, key=lambda link: link.missing_reason[0] != "error", default=None)
+
+
 def _collect_link_keys(links: Sequence[_Link], *, include_unanswered: bool) -> tuple[str, ...]:
     """Return the request keys of links; those of verifiers without a reply only where wanted."""
     return tuple(key for link in links for key in link.keys if link.has_reply or include_unanswered)
-
-
-def longest_weak_run(values: Sequence[float | None], threshold: float) -> int:
-    """Return the length of the longest run of values under ``threshold``; None ends a run."""
-    longest_length = run_length = 0
-    for value in values:
-        run_length = run_length + 1 if value is not None and value < threshold else 0
-        longest_length = max(longest_length, run_length)
-    return longest_length
