@@ -31,6 +31,8 @@ COLLECT = """() => {
   const found = []
   const walk = (node) => {
     for (const child of node.children ?? []) {
+      // the parts of components open natively
+      if (child.matches('details') && !child.closest('[data-testid=stExpander]')) child.open = true
       if (child.shadowRoot) walk(child.shadowRoot)
       if (child.matches(PRESSED)) found.push(child)
       walk(child)
@@ -43,6 +45,7 @@ COLLECT = """() => {
   for (const node of found) {
     const box = node.getBoundingClientRect(), style = getComputedStyle(node)
     if (!box.width || !box.height || style.visibility === 'hidden') continue
+    if (!node.checkVisibility()) continue  // in a closed part
     if (above(node, '[disabled], [aria-disabled=true], [aria-hidden=true], [inert]')) continue
     if (node.type === 'hidden' || above(node, '[data-testid=stElementToolbar]')) continue
     // what their box does by arrows and Backspace
@@ -107,6 +110,17 @@ def test_the_pages_of_decisions_are_reached_too(decisions: str, browser: Any, se
     check_pages(browser, decisions, section, "")
 
 
+def presses_enter(page: Any, summary: Any, is_open: bool) -> bool:
+    """Press Enter on what has the focus; return whether its section is then open, or closed."""
+    page.keyboard.press("Enter")
+    for _ in range(120):
+        page.wait_for_timeout(250)
+        if summary.evaluate(TOGGLE) is is_open:
+            page.wait_for_function(ENDED)
+            return True
+    return False
+
+
 def check_pages(browser: Any, base: str, section: str, query: str) -> None:
     page = browser.new_page(viewport={"width": 1440, "height": 1000})
     page.set_default_timeout(90_000)
@@ -121,13 +135,10 @@ def check_pages(browser: Any, base: str, section: str, query: str) -> None:
             summary = summaries.nth(at)
             was_open = summary.evaluate(TOGGLE)
             summary.focus()
-            page.keyboard.press("Enter")
-            page.wait_for_timeout(200)
-            page.wait_for_function(ENDED)
-            if summary.evaluate(TOGGLE) == was_open:
+            if not presses_enter(page, summary, not was_open):
                 closed.setdefault(entry.name, []).append(summary.inner_text())
             elif was_open:
-                page.keyboard.press("Enter")
+                presses_enter(page, summary, True)
         settle(page)
         if names := unreached(page):
             missed[entry.name] = names
