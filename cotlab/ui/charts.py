@@ -9,12 +9,13 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables.declare import DEFAULT_CHOICE, FigureChoice
+from cotlab.analysis.verdict.wording import noun_count
 from cotlab.core.registry import FIGURES
 from cotlab.core.resources import page_path
 from cotlab.figures.text_width import strip_markup
 from cotlab.ui.components import csv_button
 from cotlab.ui.figure_cache import cached_figure
-from cotlab.ui.text import escape_markdown
+from cotlab.ui.text import escape_markdown, shorten
 
 EvidenceLink = tuple[str, dict[str, str]]
 """Page and query of a link to what a figure is computed from."""
@@ -122,7 +123,7 @@ def show_run_figure(
     paper_name: str | None = "",
     choice: FigureChoice = DEFAULT_CHOICE,
 ) -> None:
-    """Show a registered figure whose evidence is the page of the run.
+    """Show a registered figure whose evidence is the page of the run, which its caption names.
 
     ``paper_name`` is its name among the figures of a run, by default that of the figure, and
     ``choice`` what was chosen: by them the page Figures prints it. None: it has no printed form.
@@ -131,4 +132,8 @@ def show_run_figure(
     paper = None
     if paper_name is not None:
         paper = PaperFigure(str(row["id"]), paper_name or name, choice)
-    show_figure(name, table, key=key, note=note, evidence=evidence, paper=paper, on_click=on_click)
+    source = f"Run: {shorten(str(row['model']), 60)} on {shorten(str(row['suite_name']), 60)}"
+    n_items = int(row["n_items"])
+    source_text = escape_markdown(f"{source}, {noun_count(n_items, 'item')}.")
+    notes = " ".join(part for part in (note, source_text) if part)
+    show_figure(name, table, key=key, note=notes, evidence=evidence, paper=paper, on_click=on_click)

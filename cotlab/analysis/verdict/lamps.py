@@ -55,7 +55,7 @@ def make_lamps(evidence: RunEvidence, verdict: Verdict) -> tuple[Lamp, Lamp, Lam
     """Return the lamps of a run, always the same three."""
     lamps = (_reads(evidence, verdict), _tells(evidence), _is_sound(evidence, verdict))
     first, second, third = (
-        _without_offer(lamp, measures, evidence, verdict)
+        _without_praise(_without_offer(lamp, measures, evidence, verdict), lamps[0])
         for lamp, measures in zip(lamps, _MEASURES_OF_LAMPS, strict=True)
     )
     return first, second, third
@@ -67,6 +67,14 @@ _MEASURES_OF_LAMPS: tuple[frozenset[MeasureName], ...] = (
     frozenset({"sound"}),
 )
 """The measures, any of which lights a lamp, in the order of the lamps."""
+
+
+def _without_praise(lamp: Lamp, reads: Lamp) -> Lamp:
+    """Return a lamp without praise where the first one says that the chain is not read."""
+    if reads.mark != "no" or lamp.mark != "yes":
+        return lamp
+    what = f"{lamp.what}: no evidence for a chain that is not read"
+    return replace(lamp, mark="neutral", what=what)
 
 
 def _without_offer(

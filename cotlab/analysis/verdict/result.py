@@ -10,8 +10,8 @@ from cotlab.analysis.verdict.wording import Sentence, capitalised, noun_count, s
 
 NOTHING_RULE = "nothing_measured"
 """Rule of a run in which no item has a value of any measure."""
-Mark = Literal["yes", "part", "no", "unknown"]
-"""What a symbol says: blue check, grey half, vermillion triangle, grey question mark."""
+Mark = Literal["yes", "part", "no", "unknown", "neutral"]
+"""What a symbol says: blue check, grey half, vermillion triangle, grey question mark, grey dash."""
 
 
 @dataclass(frozen=True, slots=True)
