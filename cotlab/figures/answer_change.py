@@ -62,13 +62,13 @@ def answer_change_scale(table: pd.DataFrame) -> Any:
         showline=False,
         ticks="",
     )
-    height = _ROW_PX * len(run_rows) + (_LANE_PX if references else 0) + 120
+    height = _ROW_PX * len(run_rows) + (_LANE_PX if references else 0) + 96
     return style.apply_style(
         fig,
         "How often the answer changes when a step is changed (share of steps)",
         subtitle=[*_subtitle_lines(references), *_missing_lines(run_rows)],
         height=height,
-        margin={"r": _RIGHT_MARGIN_PX},
+        margin={"r": _RIGHT_MARGIN_PX, "b": 32},
     )
 
 

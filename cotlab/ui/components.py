@@ -30,16 +30,12 @@ MIN_SCROLLED_ROWS, MAX_TABLE_PX = 13, 460
 """Rows from which a table scrolls, and its height then."""
 FileContent = bytes | str | Callable[[], str | bytes]
 STATUS_LABELS = {
-    "planned": ":material/schedule: planned",
-    "running": ":material/play_circle: running",
-    "done": ":material/check_circle: done",
-    FINISHING: ":material/hourglass_top: finishing: estimates in a few seconds",
-    "stopped": ":material/pause_circle: stopped",
-    "budget": ":material/savings: budget reached",
-    "failed": ":material/error: failed",
-    "interrupted": ":material/warning: interrupted",
-    NOTHING_MEASURED: f":orange[:material/warning: {NOTHING_MEASURED}]",
+    FINISHING: "finishing: estimates in a few seconds",
+    "budget": "budget reached",
+    NOTHING_MEASURED: f":orange[{NOTHING_MEASURED}]",
 }
+"""Statuses that a page writes otherwise than the store. Without icons: in Markdown these are read
+out by their names."""
 
 
 def render_heading(title: str, question: str) -> None:

@@ -16,6 +16,7 @@ from cotlab.core.registry import FIGURES
 from cotlab.store.database import store_folder
 from cotlab.ui import charts, components
 from cotlab.ui.figure_cache import cached_figure
+from cotlab.ui.linked import PageLink, show_linked_frame
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import escape_markdown, metric_name
 from cotlab.validation.findings import (
@@ -135,6 +136,7 @@ def render_validation_verdict(latest_report: ReportJson) -> None:
 
 def render_overview(latest_report: ReportJson) -> None:
     """Show how well each metric separates faithful from bypassing models."""
+    reports = latest_report["metrics"]
     rows = [
         {
             "metric": short_metric_name(name),
@@ -146,9 +148,17 @@ def render_overview(latest_report: ReportJson) -> None:
             "Spearman": format_decimals(report["spearman"], 2),
             "undefined": str(report["n_undefined"]),
         }
-        for name, report in latest_report["metrics"].items()
+        for name, report in reports.items()
     ]
-    _show_metric_table(rows, "validation-table", "Metric, as pages name it.")
+    frame = pd.DataFrame(rows)
+    show_linked_frame(
+        "How well each metric separates the models",
+        frame,
+        {"metric": [PageLink("validation", (("metric", name),)) for name in reports]},
+        key="validation-table",
+        number_names=frame.columns[1:],
+        help_by_name=COLUMN_HELP,
+    )
 
 
 def render_model_means(latest_report: ReportJson) -> None:
