@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pandas as pd
 import streamlit as st
 
+from cotlab.analysis.verdict.wording import noun_count
 from cotlab.core.registry import SCORERS
 from cotlab.core.resources import page_path
 from cotlab.core.types import MetricCard
@@ -143,8 +144,8 @@ def warn_if_partial(row: dict[str, Any]) -> None:
     n_ended, n_total, n_errors = int(row["n_ended"]), n_evaluations(row), int(row["n_errors"])
     if n_ended < n_total or n_errors:
         st.warning(
-            f"Partial: {n_ended} of {n_total} {progress_unit(row['id'])} scored, {n_errors} scores"
-            f" with an error ({current_status(row)})."
+            f"Partial: {n_ended} of {n_total} {progress_unit(row['id'])} scored,"
+            f" {noun_count(n_errors, 'score')} with an error ({current_status(row)})."
         )
 
 

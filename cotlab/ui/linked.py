@@ -123,10 +123,17 @@ def show_linked_frame(
 
 
 def _frame_cell(value: Any, *, is_number: bool) -> dict[str, str]:
-    """Return a cell; the interval of a number is small, and below it where the page is narrow."""
+    """Return a cell; the interval of a number, or why there is none, is small.
+
+    Where the page is narrow it stands below the number.
+    """
     text = value if isinstance(value, str) else "n/a" if pd.isna(value) else str(value)
+    if not is_number:
+        return {"text": text}
+    if text.startswith("n/a: "):
+        return {"text": "n/a", "small": text.removeprefix("n/a: ")}
     number, bracket, bounds = text.partition(" [")
-    return {"text": number, "small": f"[{bounds}"} if is_number and bracket else {"text": text}
+    return {"text": number, "small": f"[{bounds}"} if bracket else {"text": text}
 
 
 def _send_ticks(key: str, on_tick: Callable[[list[str]], None]) -> None:
