@@ -13,13 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cotlab.stats.large_samples import Shuffles, row_blocks
+from cotlab.stats.large_samples import Shuffles
+from cotlab.stats.shuffled_feature import ShuffledFeature, shuffled_counts
 
 Floats = NDArray[np.float64]
 MIN_VALUES = 20
 """Fewest defined values in either sample."""
-MAX_BINS, MIN_VALUES_PER_BIN, PSEUDOCOUNT = 10, 5, 0.5
-"""Most bins; values of the smaller sample per bin; pseudocount of each bin in each sample."""
+MAX_BINS, MIN_VALUES_PER_BIN = 10, 5
+"""Most bins; values of the smaller sample per bin."""
 MAX_ROWS = 2000
 """Most rows of the joint test; of more, whole questions are drawn."""
 _CONSTANT = "all values are"
@@ -122,10 +123,10 @@ def feature_drift(
     scipy.stats.ks_2samp.
     """
     values = np.concatenate([np.asarray(reference, dtype=float), np.asarray(current, dtype=float)])
-    if len(values) != shuffles.is_current.shape[1]:
-        raise ValueError(f"{len(values)} values, but shuffles of {shuffles.is_current.shape[1]}")
+    if len(values) != shuffles.n_rows:
+        raise ValueError(f"{len(values)} values, but shuffles of {shuffles.n_rows}")
     is_defined = np.isfinite(values)
-    is_current = shuffles.is_current[0, is_defined]
+    is_current = shuffles.memberships(slice(1))[0, is_defined]
     distinct_values, ranks = np.unique(
         np.round(values[is_defined], _ROUNDING_DIGITS), return_inverse=True
     )
@@ -141,14 +142,11 @@ def feature_drift(
             n_current,
             reason=f"{_CONSTANT} {distinct_values[0]:.3g}: there is nothing to compare",
         )
-    order = np.argsort(ranks, kind="stable")
-    sorted_positions = np.flatnonzero(is_defined)[order]
     max_bins = max(2, min(bins, n_smaller_sample // MIN_VALUES_PER_BIN))
+    n_up_to = np.cumsum(np.bincount(ranks))
     blocks = [
-        _ShuffledFeature(
-            shuffles.is_current[block][:, sorted_positions], ranks[order]
-        ).measure_drift(max_bins)
-        for block in row_blocks(len(shuffles.is_current), len(sorted_positions))
+        ShuffledFeature(n_current_up_to, n_up_to).measure_drift(max_bins)
+        for n_current_up_to in shuffled_counts(shuffles, is_defined, ranks, len(distinct_values))
     ]
     forward_kl, backward_kl, ks_distances = (
         np.concatenate([block[k] for block in blocks]) for k in range(3)
@@ -297,81 +295,6 @@ def standardise_columns(table: Floats) -> Floats:
     return np.asarray(
         (matrix[:, is_varying] - matrix[:, is_varying].mean(axis=0)) / deviations[is_varying]
     )
-
-
-class _ShuffledFeature:
-    """Values of one feature in ascending order, and their membership in a block of shuffles."""
-
-    def __init__(self, is_current: NDArray[np.bool_], ranks: NDArray[np.int64]) -> None:
-        """Take membership (n_rows, n) of the ascending values, and the rank of each value."""
-        self._ranks, self._is_current = ranks, is_current
-        self._last_positions = np.flatnonzero(np.append(np.diff(ranks) > 0, True))
-        self._n_current_up_to = np.cumsum(is_current, axis=1, dtype=np.int32)
-        self._n_current = self._n_current_up_to[:, -1].astype(np.int64)
-        self._n_reference = is_current.shape[1] - self._n_current
-
-    def measure_drift(self, max_bins: int) -> tuple[Floats, Floats, Floats, int]:
-        """Return KL of current from reference and back, KS, and the bins of the first row."""
-        forward_kl, backward_kl, n_bins = self.divergences(max_bins)
-        return forward_kl, backward_kl, self.ks_distances(), n_bins
-
-    def ks_distances(self) -> Floats:
-        """Return the largest distance of the distribution functions; 0 where a sample is empty."""
-        n_values = self._is_current.shape[1]
-        dtype = np.dtype(np.int64 if n_values > 30_000 else np.int32)
-        n_current_below = (
-            self._n_current_up_to
-            if len(self._last_positions) == n_values
-            else self._n_current_up_to[:, self._last_positions]
-        )
-        differences = n_current_below.astype(dtype) * n_values - (self._last_positions + 1).astype(
-            dtype
-        ) * self._n_current[:, None].astype(dtype)
-        return np.asarray(
-            np.abs(differences, out=differences).max(axis=1)
-            / np.maximum(1, self._n_current * self._n_reference)
-        )
-
-    def divergences(self, max_bins: int) -> tuple[Floats, Floats, int]:
-        """Return KL of current from reference and back, in nats, and the bins of row 0."""
-        n, rows = self._n_reference, np.arange(len(self._n_reference))
-        reference_positions = np.flatnonzero(~self._is_current) % self._is_current.shape[1]
-        row_starts = np.cumsum(n) - n
-        last_rank = len(self._last_positions) - 1
-        edges = [np.full(len(n), -1, dtype=np.int64), np.full(len(n), last_rank, dtype=np.int64)]
-        for k in range(1, max_bins):
-            quantile_position = row_starts + np.maximum(-(-k * n // max_bins), 1) - 1
-            edge_rank = self._ranks[
-                reference_positions[np.minimum(quantile_position, len(reference_positions) - 1)]
-            ]
-            n_at_edge = self._n_reference_up_to(rows, edge_rank) - self._n_reference_up_to(
-                rows, edge_rank - 1
-            )
-            edges += [edge_rank, np.where(n_at_edge * max_bins >= n, edge_rank - 1, edge_rank)]
-        sorted_edges = np.sort(np.stack(edges, axis=1), axis=1)
-        is_nonempty_bin = np.diff(sorted_edges, axis=1) > 0
-        n_bins = is_nonempty_bin.sum(axis=1)
-        n_reference_below = self._n_reference_up_to(rows[:, None], sorted_edges)
-        n_total_below = np.where(sorted_edges >= 0, self._last_positions[sorted_edges] + 1, 0)
-        reference_shares, current_shares = (
-            (np.diff(counts, axis=1) + PSEUDOCOUNT)
-            / (counts[:, -1] + PSEUDOCOUNT * n_bins)[:, None]
-            for counts in (n_reference_below, n_total_below - n_reference_below)
-        )
-        log_ratio = np.log(current_shares / reference_shares)
-        backward_kl = np.where(is_nonempty_bin, -reference_shares * log_ratio, 0.0).sum(axis=1)
-        return (
-            np.where(is_nonempty_bin, current_shares * log_ratio, 0.0).sum(axis=1),
-            backward_kl,
-            int(n_bins[0]),
-        )
-
-    def _n_reference_up_to(
-        self, rows: NDArray[np.int64], ranks: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Return how many reference values are at most the ``ranks``-th distinct one."""
-        position = self._last_positions[ranks]
-        return np.where(ranks >= 0, position + 1 - self._n_current_up_to[rows, position], 0)
 
 
 def _measure_against_null(values: Floats) -> Measured:

@@ -21,6 +21,8 @@ _TIE_BITS = 40
 """Differences below 2^-40 of the range of the values are rounding: 13 bits more than sums lose."""
 _DRAWS_PER_COUNT = 16
 """One multinomial count costs about as much time as this many drawn indices."""
+_BITS = 64
+"""Memberships that one number of ``Shuffles`` holds."""
 
 
 class BootstrapBounds(NamedTuple):
@@ -237,10 +239,9 @@ def _flipped_sums(
 class Shuffles:
     """Membership in the current sample, as observed and after each permutation.
 
-    ``is_current`` is bool (1 + permutations, n), with the observed membership in row 0. The rows of
-    a question that both samples asked are dealt out anew between the two, as many to each as it had
-    of them. Of the other questions each sample gets as many as it had, and their rows move
-    together.
+    The rows of a question that both samples asked are dealt out anew between the two, as many to
+    each as it had of them. Of the other questions each sample gets as many as it had, and their
+    rows move together. Memberships are held as bits.
 
     Parameters
     ----------
@@ -276,34 +277,85 @@ class Shuffles:
         current_counts = np.bincount(
             question_index[observed_is_current], minlength=len(index_by_question)
         )
-        is_shared = (current_counts > 0) & (
-            current_counts < np.bincount(question_index, minlength=len(index_by_question))
-        )
-        unshared_questions, question_is_current = np.flatnonzero(~is_shared), current_counts > 0
-        self.is_current = np.empty((permutations + 1, len(question_index)), dtype=bool)
-        self.is_current[0] = observed_is_current
+        n_rows_by_question = np.bincount(question_index, minlength=len(index_by_question))
+        is_shared = (current_counts > 0) & (current_counts < n_rows_by_question)
+        self.n_rows = len(question_index)
+        """Rows of both samples."""
+        n_columns = -(-self.n_rows // _BITS)
+        self._packed = np.zeros((permutations + 1, n_columns), dtype=np.uint64)
+        self._packed[0] = _pack_bits(observed_is_current)
+        unshared_questions, shuffled_is_current = np.flatnonzero(~is_shared), current_counts > 0
+        unshared_is_current = shuffled_is_current[unshared_questions]
         for k in range(1, permutations + 1):
-            shuffled_is_current = question_is_current.copy()
-            shuffled_is_current[unshared_questions] = question_is_current[unshared_questions][
-                rng.permutation(len(unshared_questions))
-            ]
-            self.is_current[k] = shuffled_is_current[question_index]
+            shuffled_is_current[unshared_questions] = rng.permutation(unshared_is_current)
+            self._packed[k] = _pack_bits(shuffled_is_current[question_index])
         shared_rows = np.flatnonzero(is_shared[question_index])
         if len(shared_rows):
-            sorted_questions = np.sort(question_index[shared_rows])
-            position = np.arange(len(shared_rows)) - np.searchsorted(
-                sorted_questions, sorted_questions
-            )
-            is_in_current = position < current_counts[sorted_questions]
-            for block in row_blocks(permutations, len(shared_rows)):
-                sort_keys = question_index[shared_rows] + rng.random(
-                    (block.stop - block.start, len(shared_rows))
-                )
-                shuffled_rows = shared_rows[np.argsort(sort_keys, axis=1)]
-                permutation_rows = np.arange(block.start, block.stop)[:, None] + 1
-                self.is_current[permutation_rows, shuffled_rows] = is_in_current
+            self._deal_shared_rows(shared_rows, question_index[shared_rows], current_counts, rng)
+
+    def _deal_shared_rows(
+        self,
+        shared_rows: NDArray[np.int64],
+        questions: NDArray[np.int64],
+        current_counts: NDArray[np.int64],
+        rng: np.random.Generator,
+    ) -> None:
+        """Deal the rows of questions that both samples asked, in the order of random keys."""
+        by_question = np.argsort(questions, kind="stable")
+        starts = np.flatnonzero(np.diff(questions[by_question], prepend=-1))
+        sizes = np.diff(starts, append=len(questions))
+        members_by_size = {
+            int(size): by_question[starts[sizes == size][:, None] + np.arange(size)]
+            for size in np.unique(sizes)
+        }
+        for block in row_blocks(self.permutations, self.n_rows):
+            keys = questions + rng.random((block.stop - block.start, len(questions)))
+            is_current = np.empty(keys.shape, dtype=bool)
+            for size, members in members_by_size.items():
+                n_current = current_counts[questions[members[:, 0]]][:, None]
+                member_keys = keys[:, members]
+                if size == 2:  # one of each sample
+                    is_first = member_keys[..., 0] <= member_keys[..., 1]
+                    is_current[:, members] = np.stack([is_first, ~is_first], axis=-1)
+                    continue
+                is_dealt = np.empty(member_keys.shape, dtype=bool)
+                is_taken = np.broadcast_to(np.arange(size) < n_current, member_keys.shape)
+                np.put_along_axis(is_dealt, np.argsort(member_keys, axis=-1), is_taken, axis=-1)
+                is_current[:, members] = is_dealt
+            rows = slice(block.start + 1, block.stop + 1)
+            memberships = self.memberships(rows)
+            memberships[:, shared_rows] = is_current
+            self._packed[rows] = _pack_bits(memberships)
+
+    def memberships(self, rows: slice) -> NDArray[np.bool_]:
+        """Return the membership of each row (n_memberships, n) in a slice of memberships."""
+        bits = np.unpackbits(self._packed[rows].view(np.uint8), axis=1, count=self.n_rows)
+        return bits.view(np.bool_)
+
+    def count_current(self, is_member: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return how many rows of a subset (n,) are in the current sample, by membership."""
+        mask = _pack_bits(is_member)
+        counts = [
+            np.bitwise_count(self._packed[rows] & mask).sum(axis=1, dtype=np.int64)
+            for rows in row_blocks(len(self._packed), self._packed.shape[1])
+        ]
+        return np.concatenate(counts)
+
+    @property
+    def is_current(self) -> NDArray[np.bool_]:
+        """Return all memberships (1 + permutations, n), the observed one in row 0."""
+        return self.memberships(slice(None))
 
     @property
     def permutations(self) -> int:
         """Return the number of permutations."""
-        return len(self.is_current) - 1
+        return len(self._packed) - 1
+
+
+def _pack_bits(flags: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """Return flags (…, n) as bits of 64-bit numbers, those beyond n 0."""
+    n_bytes = -(-flags.shape[-1] // _BITS) * _BITS // 8
+    packed = np.zeros((*flags.shape[:-1], n_bytes), dtype=np.uint8)
+    bits = np.packbits(flags, axis=-1)
+    packed[..., : bits.shape[-1]] = bits
+    return packed.view(np.uint64)

@@ -3,38 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from cotlab.store.database import Store
 
 
-def item_score_summary(store: Store, runs: Sequence[str]) -> pd.DataFrame:
-    """Return one row for each run, item, scorer, metric and facet.
+class ItemScoreSummary(NamedTuple):
+    """The scores of runs by item, scorer, metric and facet, with numbers in place of texts."""
+
+    items: list[tuple[str, str]]
+    """(run, item) of each item that a run has scores of."""
+    groups: list[tuple[str, str, str, str]]
+    """(run, scorer, metric, facet) of each group of scores, in this order."""
+    rows: pd.DataFrame
+    """A row for each item of each group, in the order of the groups: ``group`` (index of
+    ``groups``), ``item`` (index of ``items``), ``mean, lowest, highest`` (float, NaN where no score
+    of the item is defined) and ``reason``: index from 1 of the first reason given for a score
+    without a value in the reasons that were asked for, 0 where it is none of them."""
+
+    def rows_of(self, group: int) -> pd.DataFrame:
+        """Return the rows of a group."""
+        start, stop = np.searchsorted(self.rows["group"].to_numpy(), (group, group + 1))
+        return self.rows.iloc[start:stop]
+
+
+def item_score_summary(
+    store: Store, runs: Sequence[str], reasons: Sequence[str] = ()
+) -> ItemScoreSummary:
+    """Return the scores of runs, one row for each item, scorer, metric and facet.
+
+    Texts are most of such a table: each item and each group of scores is read once.
 
     Parameters
     ----------
     store : Store
     runs : sequence of str
         Run ids.
-
-    Returns
-    -------
-    DataFrame
-        ``run, item_id, scorer, metric, facet`` (str), ``mean, lowest, highest`` (float, NaN where
-        no score of the item is defined) and ``reason`` (str or None): the first one given for a
-        score without a value.
+    reasons : sequence of str
+        Reasons of a missing value that are told apart.
     """
-    return store.query_frame(
-        """
-        SELECT run, item_id, scorer, metric, facet,
-               avg(value) AS mean, min(value) AS lowest, max(value) AS highest,
-               min(reason) FILTER (value IS NULL) AS reason
-        FROM scores WHERE list_contains($runs, run)
-        GROUP BY ALL ORDER BY run, item_id, scorer, metric, facet
-        """,
-        {"runs": list(dict.fromkeys(runs))},
-    )
+    parameters = {"runs": list(dict.fromkeys(runs))}
+    with store.reading() as connection:
+        items = connection.execute(
+            """
+            SELECT run, item_id FROM scores WHERE list_contains($runs, run)
+            GROUP BY ALL ORDER BY run, item_id
+            """,
+            parameters,
+        ).fetchall()
+        groups = connection.execute(
+            """
+            SELECT DISTINCT run, scorer, metric, facet FROM scores
+            WHERE list_contains($runs, run) ORDER BY run, scorer, metric, facet
+            """,
+            parameters,
+        ).fetchall()
+        table = connection.sql(
+            """
+            WITH numbered_items AS (
+                SELECT *, (row_number() OVER (ORDER BY run, item_id))::INTEGER - 1 AS item
+                FROM (SELECT DISTINCT run, item_id FROM scores WHERE list_contains($runs, run))),
+            numbered_groups AS (
+                SELECT *, (row_number() OVER (ORDER BY run, scorer, metric, facet))::INTEGER - 1
+                       AS "group"
+                FROM (SELECT DISTINCT run, scorer, metric, facet FROM scores
+                      WHERE list_contains($runs, run)))
+            SELECT g."group", i.item,
+                   avg(s.value) AS mean, min(s.value) AS lowest, max(s.value) AS highest,
+                   coalesce(list_position($reasons, min(s.reason) FILTER (s.value IS NULL)), 0)
+                   ::SMALLINT AS reason
+            FROM scores s JOIN numbered_items i ON (i.run, i.item_id) = (s.run, s.item_id)
+            JOIN numbered_groups g
+              ON (g.run, g.scorer, g.metric, g.facet) = (s.run, s.scorer, s.metric, s.facet)
+            WHERE list_contains($runs, s.run) GROUP BY g."group", i.item
+            """,
+            params={**parameters, "reasons": list(reasons)},
+        ).to_arrow_table()
+    frame = table.to_pandas()
+    order = np.argsort(frame["group"].to_numpy(), kind="stable")
+    return ItemScoreSummary(items, groups, frame.take(order))
 
 
 def load_chain_characters(store: Store, runs: Sequence[str]) -> dict[tuple[str, str], int]:

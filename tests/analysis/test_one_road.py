@@ -130,7 +130,7 @@ PAGES: dict[str, tuple[tuple[str, str, dict[str, str]], ...]] = {
         ("mediation", "Mediation", {"view": ITEM_TAB_LABEL}),
     ),
     "profile": (
-        ("reliability", "Reliability", {"more": "true"}),
+        ("reliability", "Reliability", {"more": "true", "parts": "true"}),
         ("reliability", "Reliability", {"view": ITEM_TAB_LABEL}),
         ("robustness", "Robustness", {"more": "true"}),
     ),

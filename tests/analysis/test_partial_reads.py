@@ -13,6 +13,7 @@ import pytest
 from cotlab.metrics.ablation.redundancy import mean_by_item, step_means
 from cotlab.store import read
 from cotlab.store.database import Store
+from cotlab.store.item_scores import item_score_summary
 from tests.support.pages import ROOT
 from tests.support.stores.reliability import fill
 
@@ -94,6 +95,27 @@ def test_groups_count_the_scores_of_each_metric_and_facet(store: Store) -> None:
             rows["step"].notna().sum(),
             rows["item_id"].nunique(),
         )
+
+
+def test_a_summary_by_item_has_the_numbers_of_all_scores_and_no_text_a_row(store: Store) -> None:
+    every = read.run_scores(store, "run-1").assign(run="run-1")
+    keys = ["run", "scorer", "metric", "facet"]
+    undefined = every[every["value"].isna() & every["reason"].notna()]
+    reason = undefined["reason"].iloc[0]
+    summary = item_score_summary(store, ["run-1", "run-1"], ["no such reason", reason])
+    assert set(summary.rows.dtypes.astype(str)) == {"int32", "float64", "int16"}
+    by_item = every.groupby([*keys, "item_id"])
+    assert len(summary.rows) == by_item.ngroups
+    expected = by_item["value"].agg(["mean", "min", "max"])
+    first_reasons = undefined.groupby([*keys, "item_id"])["reason"].min().to_dict()
+    for group, key in enumerate(summary.groups):
+        for row in summary.rows_of(group).itertuples():
+            run_and_item = summary.items[row.item]
+            assert run_and_item[0] == key[0]
+            numbers = expected.loc[(*key, run_and_item[1])].to_numpy()
+            assert [row.mean, row.lowest, row.highest] == pytest.approx(numbers, nan_ok=True)
+            assert row.reason == 2 * (first_reasons.get((*key, run_and_item[1])) == reason)
+    assert item_score_summary(store, ["run-9"]).rows.empty
 
 
 def test_scored_items_are_in_the_order_of_the_suite(store: Store) -> None:

@@ -4,12 +4,13 @@ what is undefined."""
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from cotlab.stats import large_samples
+from cotlab.stats import large_samples, shuffled_feature
 from cotlab.stats.drift import (
     MIN_VALUES,
     Measured,
@@ -230,3 +231,34 @@ def test_blocks_of_shuffles_change_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     at_once = measured()
     monkeypatch.setattr(large_samples, "_BLOCK_CELLS", 100)
     assert measured() == at_once
+
+
+def test_values_that_are_counted_give_what_sorted_ones_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few distinct values are counted in bits, many are sorted: both ways give the same numbers,
+    undefined values and questions of two and more rows included."""
+    rng = np.random.default_rng(31)
+    a, b = rng.integers(0, 9, 90) / 8, rng.integers(0, 7, 70) / 8
+    a[:5] = np.nan
+    names = [[f"q{k // 2}" for k in range(90)], [f"q{k // 3}" for k in range(60, 130)]]
+    dealt = Shuffles(*names, permutations=199, seed=5)
+    found = []
+    for most in (0, 1000):
+        monkeypatch.setattr(shuffled_feature, "_MAX_COUNTED_VALUES", most)
+        found.append(feature_drift(a, b, dealt))
+    assert found[0] == found[1] and found[0].bins > 2
+
+
+def test_a_membership_takes_a_bit() -> None:
+    """A thousand memberships of 20,000 rows, half of which are of questions of both samples: 2.5 MB
+    as bits, 20 MB as bytes."""
+    tracemalloc.start()
+    dealt = Shuffles(range(10_000), range(5_000, 15_000), permutations=999, seed=1)
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 4e6 and peak < 35e6
+    rows = dealt.memberships(slice(500, 502))
+    assert rows.shape == (2, 20_000) and (rows.sum(axis=1) == 10_000).all()
+    is_member = np.arange(20_000) % 3 == 0
+    assert (
+        dealt.count_current(is_member)[500:502].tolist() == rows[:, is_member].sum(axis=1).tolist()
+    )

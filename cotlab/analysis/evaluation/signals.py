@@ -19,7 +19,11 @@ from cotlab.review.release.joined_runs import chains_by_run
 from cotlab.stats.ranking import NO_MISTAKE
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.store.item_scores import item_score_summary, load_chain_characters
+from cotlab.store.item_scores import (
+    ItemScoreSummary,
+    item_score_summary,
+    load_chain_characters,
+)
 
 LENGTH, ANSWER_CORRECT, RANDOM = "length", "answer_correct", "random"
 BASELINES: Mapping[str, str] = {
@@ -126,14 +130,15 @@ def load_labelled_chains(store: Store, runs: Sequence[str], *, seed: int = 0) ->
     truth = load_truth(store, run_ids)
     model_chain_runs = tuple(truth.attrs["model_chain_runs"])
     run_rows = {run: read.get_run(store, run) for run in run_ids}
-    summary = item_score_summary(store, run_ids)
-    measured = summary[summary["metric"] == MEASURED_LENGTH]
-    n_characters: dict[tuple[str, str], float] = {
-        (run, item): length
-        for run, item, length in zip(
-            measured["run"], measured["item_id"], measured["mean"], strict=True
-        )
-    }
+    cards = metric_cards([read.plan_from_row(row) for row in run_rows.values()])
+    none_reasons = sorted({card.none_reason for card in cards.values()} - {""})
+    summary = item_score_summary(store, run_ids, none_reasons)
+    n_characters: dict[tuple[str, str], float] = {}
+    for group, (_, _, metric, _) in enumerate(summary.groups):
+        if metric == MEASURED_LENGTH:
+            rows = summary.rows_of(group)
+            keys = (summary.items[item] for item in rows["item"])
+            n_characters |= dict(zip(keys, rows["mean"].tolist(), strict=True))
     suite_chain_runs = [run for run in run_ids if run not in model_chain_runs]
     n_characters |= load_chain_characters(store, suite_chain_runs)
     chains_of_run = chains_by_run(store, run_ids)
@@ -163,8 +168,7 @@ def load_labelled_chains(store: Store, runs: Sequence[str], *, seed: int = 0) ->
             strict=True,
         )
     }
-    cards = metric_cards([read.plan_from_row(row) for row in run_rows.values()])
-    run_signals = list(_run_signals(summary, cards, row_by_item, len(chains)))
+    run_signals = list(_run_signals(summary, cards, none_reasons, row_by_item, len(chains)))
     joined = _join_runs(run_signals)
     signals_by_run: dict[str, dict[str, Signal]] = {}
     for run_signal in run_signals:
@@ -208,30 +212,38 @@ def _baselines(chains: pd.DataFrame, measured: Signal | None, seed: int) -> list
 
 
 def _run_signals(
-    summary: pd.DataFrame,
+    summary: ItemScoreSummary,
     cards: Mapping[str, MetricCard],
+    none_reasons: Sequence[str],
     row_by_item: Mapping[tuple[str, str], int],
     n_chains: int,
 ) -> Iterator[_RunSignal]:
     """Yield the signals of each run: each metric and facet, and of steps also the worst one's."""
-    facet_by_text = {text: dict(json.loads(text)) for text in summary["facet"].unique()}
+    facet_by_text = {text: dict(json.loads(text)) for *_, text in summary.groups}
     facets_by_metric: dict[str, dict[str, list[dict[str, str]]]] = {}
-    facet_rows = summary[["metric", "run", "facet"]].drop_duplicates()
-    facet_rows = facet_rows.sort_values(["metric", "run"], kind="stable")
-    for metric, run, text in facet_rows.itertuples(index=False):
-        facets_by_run = facets_by_metric.setdefault(str(metric), {})
-        facets_by_run.setdefault(str(run), []).append(facet_by_text[text])
-    summary = summary.assign(chain_row=_chain_rows(summary, row_by_item))
-    summary = summary[summary["chain_row"] >= 0]  # others were scored after the chains were read
-    for (run, metric, text), rows in summary.groupby(["run", "metric", "facet"], sort=True):
-        card = cards.get(str(metric))
+    groups_by_key: dict[tuple[str, str, str], list[int]] = {}
+    for group, (run, _, metric, text) in enumerate(summary.groups):
+        key = (run, metric, text)
+        if key not in groups_by_key:
+            facets_by_run = facets_by_metric.setdefault(metric, {})
+            facets_by_run.setdefault(run, []).append(facet_by_text[text])
+        groups_by_key.setdefault(key, []).append(group)
+    # items without a row were scored after the chains were read
+    chain_rows = np.array([row_by_item.get(key, -1) for key in summary.items], dtype=np.int64)
+    for (run, metric, text), groups in sorted(groups_by_key.items()):
+        card = cards.get(metric)
         if card is None or card.level in ("draw", "run"):
             continue
-        facets = facets_by_metric[str(metric)]
+        rows = pd.concat([summary.rows_of(group) for group in groups])
+        rows = rows.assign(chain_row=chain_rows[rows["item"].to_numpy()])
+        rows = rows[rows["chain_row"] >= 0]
+        if rows.empty:
+            continue
+        facets = facets_by_metric[metric]
         everywhere = [facet for run_facets in facets.values() for facet in run_facets]
         name, run_name = (
-            _signal_name(str(metric), facet_by_text[text], others, facets[str(run)])
-            for others in (everywhere, facets[str(run)])
+            _signal_name(metric, facet_by_text[text], others, facets[run])
+            for others in (everywhere, facets[run])
         )
         row_index = rows["chain_row"].to_numpy()
         sign = -1.0 if card.better == "lower" else 1.0
@@ -248,35 +260,19 @@ def _run_signals(
 
         values = spread("mean")
         if card.none_reason:
-            values[row_index[(rows["reason"] == card.none_reason).to_numpy()]] = NO_MISTAKE
+            is_none = rows["reason"].to_numpy() == none_reasons.index(card.none_reason) + 1
+            values[row_index[is_none]] = NO_MISTAKE
         has_direction = card.better != "neither"
         signal = Signal(
             name, card.formula, pd.Series(values), bool(card.none_reason), has_direction
         )
-        yield _RunSignal(str(run), name, run_name, signal)
+        yield _RunSignal(run, name, run_name, signal)
         if card.level in ("step", "span") and has_direction:
             worst = spread("highest" if card.better == "lower" else "lowest")
             if not np.allclose(worst, values, equal_nan=True):
                 what = f"of the worst step: {card.formula}"
                 signal = Signal(f"{name}, worst step", what, pd.Series(worst))
-                yield _RunSignal(str(run), signal.name, f"{run_name}, worst step", signal)
-
-
-def _chain_rows(
-    summary: pd.DataFrame, row_by_item: Mapping[tuple[str, str], int]
-) -> NDArray[np.int64]:
-    """Return the row of the chains' table of each row of a summary of scores; -1 without one."""
-    (run_codes, runs), (item_codes, items) = (
-        pd.factorize(summary[name]) for name in ("run", "item_id")
-    )
-    run_code, item_code = (
-        {str(text): code for code, text in enumerate(texts)} for texts in (runs, items)
-    )
-    row_by_codes = np.full((len(run_code), len(item_code)), -1, dtype=np.int64)
-    for (run, item), row in row_by_item.items():
-        if run in run_code and item in item_code:
-            row_by_codes[run_code[run], item_code[item]] = row
-    return np.asarray(row_by_codes[run_codes, item_codes])
+                yield _RunSignal(run, signal.name, f"{run_name}, worst step", signal)
 
 
 def _signal_name(
