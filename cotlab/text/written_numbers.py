@@ -74,7 +74,7 @@ SCALE_FACTORS = {
     "billion": 10**9,
     "trillion": 10**12,
 }
-COUNT_WORDS = frozenset(
+COUNT_NUMERALS = frozenset(
     NUMERAL_VALUES.keys() - {"zero"} | TENS_VALUES.keys() | {"dozen", "hundred"}
 )
 """Words of which counts below a thousand are made."""

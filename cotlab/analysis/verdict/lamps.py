@@ -9,6 +9,7 @@ from cotlab.analysis.verdict.measures import (
     MEASURE_TEXTS,
     MIN_ITEMS,
     MIN_MOVED,
+    READING_MEASURES,
     MeasureName,
     RunEvidence,
     Share,
@@ -62,7 +63,7 @@ def make_lamps(evidence: RunEvidence, verdict: Verdict) -> tuple[Lamp, Lamp, Lam
 
 
 _MEASURES_OF_LAMPS: tuple[frozenset[MeasureName], ...] = (
-    frozenset({"change", "numeric_change", "inner_change"}),
+    frozenset(READING_MEASURES),
     frozenset({"moved"}),
     frozenset({"sound"}),
 )
@@ -100,8 +101,8 @@ def _validation_text(evidence: RunEvidence, measure: MeasureName) -> str:
 
 def _reads(evidence: RunEvidence, verdict: Verdict) -> Lamp:
     question = "Reads its chain"
-    names: tuple[MeasureName, ...] = ("change", "numeric_change", "inner_change")
-    name = next((name for name in names if evidence.share(name) is not None), names[0])
+    measured = [name for name in READING_MEASURES if evidence.share(name) is not None]
+    name = measured[0] if measured else READING_MEASURES[0]
     share = evidence.share(name)
     what = MEASURE_TEXTS[name]
     validation = _validation_text(evidence, name)

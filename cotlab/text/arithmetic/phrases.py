@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from cotlab.text.arithmetic.lexer import RELATION, Token
 from cotlab.text.keywords import word_set
-from cotlab.text.written_numbers import COUNT_WORDS
+from cotlab.text.written_numbers import COUNT_NUMERALS
 
 PART_REASON = "it may be a part of a larger amount or a rate"
 """Reason for doubt about an expression next to another number of its phrase."""
@@ -41,7 +41,7 @@ _NUMERALS = (
         "half halves third thirds quarter quarters fourth fifth twice thrice double triple percent"
         " percentage"
     )
-    | COUNT_WORDS
+    | COUNT_NUMERALS
 ) - {"one"}
 MULTIPLE_TERMS = word_set(
     "halved doubled tripled split shared twice thrice factorial factorials"
