@@ -19,6 +19,8 @@ from cotlab.ui.text import escape_markdown, shorten
 
 EvidenceLink = tuple[str, dict[str, str]]
 """Page and query of a link to what a figure is computed from."""
+MAX_NAMED_RUNS = 4
+"""Most runs that a caption names; the others are counted."""
 ClickHandler = Callable[[Sequence[Any]], None]
 """Called with the custom data of a figure's mark."""
 
@@ -112,6 +114,19 @@ def show_figure(
             )
 
 
+def source_text(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the sentence of a caption that names model, suite and items of the runs."""
+    sources = [
+        f"{shorten(str(row['model']), 60)} on {shorten(str(row['suite_name']), 60)},"
+        f" {noun_count(int(row['n_items']), 'item')}"
+        for row in rows[:MAX_NAMED_RUNS]
+    ]
+    n_more = len(rows) - len(sources)
+    more_text = f"; and {n_more} more" if n_more else ""
+    noun = "Run" if len(rows) == 1 else "Runs"
+    return escape_markdown(f"{noun}: {'; '.join(sources)}{more_text}.")
+
+
 def show_run_figure(
     name: str,
     table: pd.DataFrame,
@@ -132,8 +147,5 @@ def show_run_figure(
     paper = None
     if paper_name is not None:
         paper = PaperFigure(str(row["id"]), paper_name or name, choice)
-    source = f"Run: {shorten(str(row['model']), 60)} on {shorten(str(row['suite_name']), 60)}"
-    n_items = int(row["n_items"])
-    source_text = escape_markdown(f"{source}, {noun_count(n_items, 'item')}.")
-    notes = " ".join(part for part in (note, source_text) if part)
+    notes = " ".join(part for part in (note, source_text([row])) if part)
     show_figure(name, table, key=key, note=notes, evidence=evidence, paper=paper, on_click=on_click)

@@ -276,6 +276,14 @@ def test_two_pages_give_one_step_of_an_item_one_value_and_name_its_mode(store: P
             assert on_steps == on_item, (item, mode)
 
 
+@pytest.mark.parametrize("page", ["run", "steps", "robustness", "mediation", "unfaithfulness"])
+def test_a_caption_names_model_suite_and_items(page: str) -> None:
+    app = opened(page, "Run" if page == "run" else PAGES[page][0], run="bypass-a")
+    captions = [caption.value.replace("\\", "") for caption in app.caption]
+    source = f"Run: organism/bypass-a on wordproblems, {ITEMS} items."
+    assert any(caption.endswith(source) for caption in captions), captions
+
+
 def test_unfaithfulness_opens_on_the_hint_beside_the_others() -> None:
     for run, rate in (("hint", "1.00 ["), ("faithful-a", "0 [0,")):
         verdict, *notes = first_texts(opened("unfaithfulness", "Unfaithfulness", run=run))
