@@ -63,13 +63,13 @@ class ItemScores:
         lowest[has_no_value] = highest[has_no_value] = np.nan
         first_ranks = np.full(n, _NO_RANK, dtype=np.int64)
         np.minimum.at(first_ranks, items[ranks >= 0], ranks[ranks >= 0])
-        is_asked_for = (first_ranks % 2 == 1) & (first_ranks < _NO_RANK)
+        is_listed = (first_ranks % 2 == 1) & (first_ranks < _NO_RANK)
         return ItemValues(
             np.bincount(items, minlength=n) > 0,
             np.divide(sums, counts, out=np.full(n, np.nan), where=~has_no_value),
             lowest,
             highest,
-            np.where(is_asked_for, first_ranks // 2, -1),
+            np.where(is_listed, first_ranks // 2, -1),
         )
 
 
