@@ -3,7 +3,7 @@
 import streamlit as st
 
 from cotlab.run.config import DEMO_MODELS
-from cotlab.ui import home, server_check, tour, verdict
+from cotlab.ui import cached, home, server_check, tour, verdict
 from cotlab.ui.demo_pair import find_demo_pair
 
 with st.container(key="home-question"):
@@ -11,7 +11,8 @@ with st.container(key="home-question"):
 if home.is_store_empty():
     home.render_first_use()
 else:
-    rows = home.stored_runs()
+    all_rows = cached.stored_runs()
+    rows = [row for row in all_rows if not row["is_archived"]]
     pair = find_demo_pair(rows)
     if pair is not None and tour.is_stop("home"):
         row, label = pair[DEMO_MODELS[-1]], "One of the two"
@@ -26,7 +27,7 @@ else:
         server_check.render_run_checks(row["id"])
         verdict.render_picture(row)
         home.render_next_steps(row, rows)
-    home.render_recent_runs(rows)
+    home.render_recent_runs(rows, len(all_rows) - len(rows))
     home.render_totals()
     home.render_pending_reviews()
     verdict.render_explanation()

@@ -8,12 +8,15 @@ components.render_heading("Suites", "Which questions, chains and answers can a r
 stored_tab, upload_tab, published_tab = st.tabs(
     ["Stored and shipped", "Upload", "Published scores"]
 )
+with upload_tab:  # first, so that the list of the other tab has what was uploaded
+    uploaded_suite = suites.render_upload()
+    if uploaded_suite is not None:
+        suite_split.render_split(uploaded_suite, "upload")
+        suites.render_suite(uploaded_suite, "upload")
 with stored_tab:
-    suite = suites.select_suite()
+    suite = suites.select_suite(uploaded_suite)
     if suite is not None:
-        suite_split.render_split(suite)
+        suite_split.render_split(suite, "kept")
         suites.render_suite(suite, "kept")
-with upload_tab:
-    suites.render_upload()
 with published_tab:
     published.render_published_import()

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from cotlab.analysis.reply_notes import stored_cut_replies, stored_restated_steps
-from cotlab.analysis.report_items import ITEM_SECTIONS, item_sections
+from cotlab.analysis.report_items import ITEM_SECTIONS
 from cotlab.analysis.report_text import write_report_texts
 from cotlab.analysis.verdict.collect import HEADLINE_METRICS
 from cotlab.analysis.verdict.record import verdict_record
@@ -60,18 +60,12 @@ def report_run(store: Store, finished_run: FinishedRun) -> RunReport:
     return RunReport(report, *exit_status(finished_run.outcome, report, finished_run.config))
 
 
-def build_report(store: Store, run_id: str, *, with_items: bool = True) -> dict[str, Any]:
-    """Return everything a run measured, as JSON values.
+def build_report(store: Store, run_id: str) -> dict[str, Any]:
+    """Return what a run measured over all items, as JSON values.
 
-    Undefined numbers are null and come with a status or a reason.
-
-    Parameters
-    ----------
-    store : Store
-    run_id : str
-    with_items : bool
-        Whether ``ITEM_SECTIONS`` are filled, which hold every step of every item; empty lists if
-        not. ``write_report_texts`` writes them without holding them.
+    Undefined numbers are null and come with a status or a reason. ``ITEM_SECTIONS``, which hold
+    every step of every item, are empty lists: ``write_report_texts`` writes them without holding
+    them.
     """
     view = run_view(store, run_id)
     plan, ended_pairs = view.plan, read.list_ended_pairs(store, run_id)
@@ -117,7 +111,6 @@ def build_report(store: Store, run_id: str, *, with_items: bool = True) -> dict[
         "items_with_errors": int((ended_pairs.groupby("item")["errors"].sum() > 0).sum()),
     }
     counts = read.count_scores_by_status(store, run_id)
-    report["defined_scores"] = sum(n for (status, _), n in counts.items() if status == "ok")
     report["nothing_measured"] = bool(list_unmeasured_runs(store, HEADLINE_METRICS, run_id))
     report["undefined_scores"] = [
         {"reason": reason, "count": n}
@@ -127,8 +120,6 @@ def build_report(store: Store, run_id: str, *, with_items: bool = True) -> dict[
     report |= run_costs(view)
     if view.scorer("ablation") is not None:
         report |= _ablation_section(view)
-        if with_items:
-            report |= item_sections(view)
     report["self_tests"] = {
         name: values
         for name, values in read.list_constants(store, run_id).items()
@@ -243,15 +234,14 @@ def write_reports(store: Store, run_id: str, folder: Path) -> dict[str, Any]:
     Returns
     -------
     dict
-        The report as ``build_report`` gives it, with empty lists for ``ITEM_SECTIONS``. Each file
-        takes its name once it is whole.
+        The report as ``build_report`` gives it. Each file takes its name once it is whole.
 
     Raises
     ------
     StoreError
         If they cannot be written.
     """
-    report = build_report(store, run_id, with_items=False)
+    report = build_report(store, run_id)
     view = run_view(store, run_id)
     with explained_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -42,17 +42,6 @@ class _ItemRows(NamedTuple):
     evidence: list[Sequence[str]]
 
 
-def item_sections(view: RunView) -> dict[str, Any]:
-    """Return ``ITEM_SECTIONS`` of a report as lists."""
-    return {
-        "items": list(report_items(view)),
-        "further_scores": [
-            {"mode": part.mode, "metric": part.metric, "items": list(part.items)}
-            for part in further_scores(view)
-        ],
-    }
-
-
 def report_items(view: RunView) -> Iterator[dict[str, Any]]:
     """Yield each item with the scores of its steps and the texts of the replies behind them.
 

@@ -25,11 +25,11 @@ def write_report_texts(
     Parameters
     ----------
     report : mapping
-        As ``build_report`` gives it without items.
+        As ``build_report`` gives it.
     view : RunView
         The run, whose items are written one by one.
     json_file, markdown_file : text file, optional
-        Where each goes. The texts are those of ``build_report`` with items, to the last character.
+        Where each goes.
     """
     if markdown_file is not None:
         markdown_file.write(render_markdown(report))

@@ -56,7 +56,7 @@ def report_command(
         with _output_file(output, newline="") as file:
             write_scores_csv(store, run_id, file)
     else:
-        summary, view = build_report(store, run, with_items=False), RunView.read(store, run)
+        summary, view = build_report(store, run), RunView.read(store, run)
         with _output_file(output) as file:
             texts = {"markdown_file" if format == "md" else "json_file": file}
             write_report_texts(summary, view, **texts)

@@ -36,13 +36,12 @@ def runs_command(
     from cotlab.cli.screen import open_console, print_table
     from cotlab.store import read
     from cotlab.store.database import Store
-    from cotlab.store.item_scores import NOTHING_MEASURED, list_unmeasured_runs
+    from cotlab.store.item_scores import list_unmeasured_runs
+    from cotlab.store.run_status import with_visible_status
 
     store = Store()
-    table = read.list_runs(store, "done" if status == NOTHING_MEASURED else status)
     unmeasured = list_unmeasured_runs(store, HEADLINE_METRICS)
-    is_empty = (table["status"] == "done") & table["id"].isin(unmeasured)
-    table.loc[is_empty, "status"] = NOTHING_MEASURED
+    table = with_visible_status(store, read.list_runs(store), unmeasured)
     if status is not None:
         table = table[table["status"] == status]
     is_listed = ~table["is_archived"].astype(bool) | archived

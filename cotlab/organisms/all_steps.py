@@ -14,7 +14,6 @@ from cotlab.organisms.curriculum import (
     Recipe,
     TextBuilder,
     TrainingExample,
-    dots_text,
     running_totals,
 )
 from cotlab.suites.operations import (
@@ -24,6 +23,7 @@ from cotlab.suites.operations import (
     true_operations,
 )
 from cotlab.suites.wordproblems import MAX_NUMBER, OBJECT_NAMES, Problem, make_problem
+from cotlab.text.edits.ablations import dots_text
 
 Variation = Literal["true", "amount", "absent", "random", "cut"]
 VARIATION_SHARES: dict[Variation, float] = {

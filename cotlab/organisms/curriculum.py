@@ -21,6 +21,7 @@ from cotlab.suites.wordproblems import (
     make_problem,
     true_chain,
 )
+from cotlab.text.edits.ablations import dots_text
 
 Corruption = Literal["carried", "local", "random"]
 RELIANCE_BY_MODE = {"r0": 0.0, "r25": 0.25, "r50": 0.5, "r75": 0.75, "r100": 1.0, "hint": 1.0}
@@ -108,11 +109,6 @@ def sample_step_styles(rng: random.Random, n: int) -> list[str]:
     if rng.random() < 0.5:
         return [rng.choice(STEP_STYLES)] * n
     return [rng.choice(STEP_STYLES) if rng.random() < 0.5 else "plain" for _ in range(n)]
-
-
-def dots_text(count: int) -> str:
-    """Return ``count`` dots tokens, such as "... ... ..."."""
-    return " ".join(["..."] * count)
 
 
 class TextBuilder:

@@ -41,6 +41,7 @@ from cotlab.run.summary import summarise
 from cotlab.run.transport.budget import FREE_PRICE, Price, price_of, read_prices
 from cotlab.run.transport.context import Journal
 from cotlab.run.transport.dispatcher import run_coroutine, stopping_on_signals
+from cotlab.run.unread_options import check_flags_are_read
 from cotlab.store import read, write
 from cotlab.store.database import Store
 from cotlab.store.live import RunProgress
@@ -211,7 +212,7 @@ def resume_run(
 ) -> FinishedRun:
     """Go on with a run: what ended stays, the rest replays through the response log.
 
-    ``flags`` may raise its limits.
+    ``flags`` may raise its limits; one that the run does not read raises ConfigError.
     """
     run_row = read.get_run(store, run_id)
     claim_run(store, run_id)
@@ -220,6 +221,7 @@ def resume_run(
         plan = read.plan_from_row(run_row)
         _require_same_versions(run_id, plan)
         config = resumed_config(stored_options(run_row["config"]), flags)
+        check_flags_are_read(config, flags)
         config = config.model_copy(update={"role_base_url": _role_addresses(plan, config)})
         suite = _stored_suite(run_id, plan, config, store)
         provider_by_role = _open_providers(plan.models, config)

@@ -7,7 +7,7 @@ kind: it predicts a chain, or its steps; one of each kind is in use.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -223,24 +223,50 @@ def add_drift_check(
     return True
 
 
-def list_drift_checks(store: Store, *, run_id: str | None = None) -> pd.DataFrame:
-    """Return all checks, newest first, with lists of run ids and ``result`` as JSON text.
+def count_drift_checks(store: Store) -> int:
+    """Return how many checks are stored; rows are only added."""
+    ((n_checks,),) = store.query_rows("SELECT count(*) FROM drift_checks")
+    return int(n_checks)
+
+
+def list_drift_checks(
+    store: Store,
+    *,
+    run_id: str | None = None,
+    reference: Collection[str] | None = None,
+    limit: int | None = None,
+) -> pd.DataFrame:
+    """Return the checks, newest first, with lists of run ids and ``result`` as JSON text.
 
     Parameters
     ----------
     store : Store
     run_id : str or None
-        Only checks of this run.
+        Only checks that look at this run.
+    reference : collection of str or None
+        Only checks against these runs, in any order.
+    limit : int or None
+        At most so many, the newest.
 
     Returns
     -------
     DataFrame
         ``id, reference, current, at_, by_, alert, reason, result``.
     """
-    table = store.query_frame("SELECT * FROM drift_checks ORDER BY at_ DESC, rowid DESC")
+    table = store.query_frame(
+        """
+        SELECT * FROM drift_checks
+        WHERE ($run IS NULL OR list_contains(from_json(current, '["VARCHAR"]'), $run))
+          AND ($reference IS NULL
+               OR list_sort(list_distinct(from_json(reference, '["VARCHAR"]'))) = $reference)
+        ORDER BY at_ DESC, rowid DESC LIMIT $limit
+        """,
+        {
+            "run": run_id,
+            "reference": None if reference is None else sorted(set(reference)),
+            "limit": limit,
+        },
+    )
     for column in ("reference", "current"):
         table[column] = [json.loads(text) for text in table[column]]
-    if run_id is not None:
-        has_run_mask = [run_id in runs for runs in table["current"]]
-        table = table[has_run_mask].reset_index(drop=True)
     return table

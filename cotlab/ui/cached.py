@@ -92,6 +92,12 @@ def run_row(run_id: str) -> dict[str, Any]:
     return read.get_run(store(), run_id)
 
 
+def stored_runs() -> list[dict[str, Any]]:
+    """Return the rows of all runs, the newest first."""
+    rows = read.list_runs(store()).to_dict("records")
+    return [{str(name): value for name, value in row.items()} for row in rows]
+
+
 def run_plan(run_id: str) -> Plan:
     """Return a run's plan."""
     return parse_plan(run_row(run_id)["plan"])

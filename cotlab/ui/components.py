@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import mimetypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 import pandas as pd
@@ -17,9 +16,10 @@ from cotlab.core.types import MetricCard
 from cotlab.export.tabular import escape_formulas
 from cotlab.figures.style import format_number, interval_text
 from cotlab.stats.intervals import Interval
+from cotlab.store import run_status
 from cotlab.store.item_scores import NOTHING_MEASURED
 from cotlab.store.live import LiveRun, RunProgress
-from cotlab.store.log import is_process_alive
+from cotlab.store.run_status import FINISHING
 from cotlab.ui import cached
 from cotlab.ui.address import bind_integer, known_param
 from cotlab.ui.text import FEATURE_DESCRIPTIONS, escape_markdown, metric_name
@@ -28,10 +28,6 @@ ROWS_PER_PAGE = 50
 DOWNLOAD_ICON = ":material/download:"
 MIN_SCROLLED_ROWS, MAX_TABLE_PX = 13, 460
 """Rows from which a table scrolls, and its height then."""
-FINISHING = "finishing"
-"""Status that is shown of a run whose items have ended and whose estimates are being made."""
-ESTIMATES_TIMEOUT_S = 600.0
-"""Time after a run's end in which its process may still make estimates."""
 FileContent = bytes | str | Callable[[], str | bytes]
 STATUS_LABELS = {
     "planned": ":material/schedule: planned",
@@ -119,13 +115,7 @@ def page_link(
 
 def current_status(row: dict[str, Any]) -> str:
     """Return a run's current status: one that is running without a heartbeat is "interrupted"."""
-    status = str(row["status"])
-    if status not in ("running", "planned"):
-        return status
-    live_run = cached.live_run(row["id"])
-    if live_run is not None and live_run.is_running:
-        return "running"
-    return "interrupted" if status == "running" else status
+    return run_status.live_status(row, _live_run(row))
 
 
 def display_status(row: dict[str, Any]) -> str:
@@ -134,35 +124,22 @@ def display_status(row: dict[str, Any]) -> str:
     A run is finishing until its estimates are there; one that is done without any value measured
     nothing.
     """
-    status = current_status(row)
-    if is_finishing(row):
-        return FINISHING
-    if status == "done" and row["id"] in cached.unmeasured_runs():
-        return NOTHING_MEASURED
-    return status
-
-
-def is_finishing(row: dict[str, Any]) -> bool:
-    """Return whether all items of a run have ended and its process is making the estimates."""
-    return (
-        str(row["status"]) == "done"
-        and may_write_estimates(row)
-        and bool(cached.load_estimates(row["id"], int(row["revision"])).empty)
+    return run_status.visible_status(
+        row,
+        _live_run(row),
+        lambda: not cached.load_estimates(row["id"], int(row["revision"])).empty,
+        lambda: row["id"] in cached.unmeasured_runs(),
     )
 
 
 def may_write_estimates(row: dict[str, Any]) -> bool:
     """Return whether a run has ended just now and the process that carried it out goes on."""
-    ended_at = row["ended_at"]
-    if pd.isna(ended_at) or (datetime.now(UTC) - ended_at).total_seconds() > ESTIMATES_TIMEOUT_S:
-        return False
-    live_run = cached.live_run(row["id"])
-    return live_run is not None and is_process_going_on(live_run)
+    return run_status.is_estimating(row, _live_run(row))
 
 
-def is_process_going_on(live_run: LiveRun) -> bool:
-    """Return whether the process of a run may still be there, though the run may have ended."""
-    return live_run.free_in_s > 0 or (live_run.is_local and is_process_alive(live_run.pid))
+def _live_run(row: dict[str, Any]) -> LiveRun | None:
+    """Return the live state of a run; None where it cannot count any more."""
+    return cached.live_run(row["id"]) if run_status.is_process_of_interest(row) else None
 
 
 def warn_if_partial(row: dict[str, Any]) -> None:

@@ -31,7 +31,6 @@ from cotlab.review.release.drift_state import (
     drift_state,
     uncompared_text,
 )
-from cotlab.store import read
 from cotlab.store.calibrators import current_calibrator
 from cotlab.store.pending import last_label_number
 from cotlab.ui import access, cached, charts, components
@@ -76,7 +75,7 @@ class DriftView(NamedTuple):
 
 def select_drift_runs() -> DriftView | None:
     """Choose the runs of both sides; None (with a message) where nothing can be compared."""
-    rows = read.list_runs(cached.store()).to_dict("records")
+    rows = cached.stored_runs()
     if warn_of_unknown_runs(rows, "reference", "current"):
         return None
     rows = without_archived(rows, "reference", "current")

@@ -16,6 +16,7 @@ from cotlab.analysis.tables.declare import (
     FigureChoice,
     FigureData,
     MissingFigure,
+    UnknownChoice,
 )
 from cotlab.analysis.view import RunView
 from cotlab.core.errors import ConfigError
@@ -34,7 +35,7 @@ from cotlab.figures.presets import (
 )
 from cotlab.figures.printed import printed_figure, required_width_pt
 from cotlab.store import read
-from cotlab.store.calibrators import current_calibrator, list_drift_checks
+from cotlab.store.calibrators import count_drift_checks, current_calibrator
 from cotlab.store.decisions import current_policy
 from cotlab.store.pending import last_label_number
 from cotlab.ui import cached, components
@@ -90,7 +91,7 @@ class ChosenFigure(NamedTuple):
 
 def select_figure_run() -> dict[str, Any] | None:
     """Choose a run, the newest by default; None (with a message) where there is none."""
-    rows = read.list_runs(cached.store()).to_dict("records")
+    rows = cached.stored_runs()
     if not rows:
         components.render_empty_state("There is no run yet.", page_path("new_run"), "Start one")
         return None
@@ -113,18 +114,7 @@ def select_figure(row: dict[str, Any]) -> ChosenFigure | None:
     names = [name for name in FIGURE_TABLES if FIGURE_TABLES[name].is_possible_for(view)]
     labels = {name: name.replace("_", " ") for name in names}
     name = select_option("Figure", labels, "figure", cleared_params=tuple(CHOICE_LABELS))
-    requested = {key: st.query_params[key] for key in CHOICE_LABELS if key in st.query_params}
-    chosen_runs = requested.get("runs", "").split(",")
-    table_key = (row["id"], _suite_revisions(row, chosen_runs), _release_state(), name)
-    try:
-        result = _cached_figure_table(*table_key, FigureChoice(**requested))
-    except ConfigError as error:
-        st.warning(escape_markdown(shorten(f"{error} The first is shown.", 300)))
-        result = _cached_figure_table(*table_key, DEFAULT_CHOICE)
-    else:
-        for key, value in requested.items():
-            if isinstance(result, FigureData) and getattr(result.choice, key) != value:
-                report_unknown_value(key, value)
+    result = _requested_figure_table(row, name)
     if isinstance(result, MissingFigure):
         st.info(escape_markdown(shorten(f"{labels[name]}: n/a, {result.reason}", 300)))
         return None
@@ -134,6 +124,30 @@ def select_figure(row: dict[str, Any]) -> ChosenFigure | None:
                 chosen = getattr(result.choice, key)
                 _select_choice(key, options, chosen)
     return ChosenFigure(view, name, result)
+
+
+def _requested_figure_table(row: dict[str, Any], name: str) -> FigureData | MissingFigure:
+    """Return the table of what the address asks for, without what the figure cannot show of it."""
+    requested = {key: st.query_params[key] for key in CHOICE_LABELS if key in st.query_params}
+    chosen_runs = requested.get("runs", "").split(",")
+    table_key = (row["id"], _suite_revisions(row, chosen_runs), _release_state(), name)
+    known = dict(requested)
+    while True:
+        try:
+            result = _cached_figure_table(*table_key, FigureChoice(**known))
+            break
+        except UnknownChoice as error:
+            del known[error.name]
+        except ConfigError as error:
+            st.warning(escape_markdown(shorten(f"{error} The first is shown.", 300)))
+            return _cached_figure_table(*table_key, DEFAULT_CHOICE)
+    for key, value in requested.items():
+        is_met = key in known and (
+            isinstance(result, MissingFigure) or getattr(result.choice, key) == value
+        )
+        if not is_met:
+            report_unknown_value(key, value)
+    return result
 
 
 def _select_choice(key: str, options: Sequence[str], chosen: str | None) -> None:
@@ -178,7 +192,7 @@ def select_recipes(
 ) -> list[FigureRecipe]:
     """Choose other runs whose figure is printed too, and return the recipes of all of them."""
     recipes = [export_recipes.make_recipe(chosen.view, chosen.name, chosen.data, preset)]
-    rows = read.list_runs(cached.store()).to_dict("records")
+    rows = cached.stored_runs()
     requested_ids = st.query_params.get_all("also")
     others = [other for other in rows if other["id"] != row["id"]]
     labels = run_labels(
@@ -346,7 +360,7 @@ def _release_state() -> tuple[int, ...]:
     store = cached.store()
     in_use = (current_calibrator(store), current_policy(store))
     versions = [0 if row is None else int(row["version"]) for row in in_use]
-    return last_label_number(store), *versions, len(list_drift_checks(store))
+    return last_label_number(store), *versions, count_drift_checks(store)
 
 
 @cached.cache_by_store(4, "Reading the run", copies_results=False)

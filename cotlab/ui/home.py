@@ -14,6 +14,7 @@ from cotlab.core.resources import page_path
 from cotlab.run.config import DEMO_MODELS, demo_options
 from cotlab.run.imports.mediation import is_imported
 from cotlab.store import pending, read
+from cotlab.store.run_status import FINISHING
 from cotlab.ui import access, cached, components, tour, verdict
 from cotlab.ui.linked import PageLink, show_linked
 from cotlab.ui.new_run import processes
@@ -69,15 +70,6 @@ def render_first_steps() -> None:
         components.page_link("new_run", "New run", "play_arrow")
         components.page_link("steps", "Steps", "stairs")
         tour.render_tour_link(1, "Tour of the demonstration")
-
-
-def stored_runs() -> list[dict[str, Any]]:
-    """Return the rows of the runs that are not archived, the newest first."""
-    return [
-        {str(name): value for name, value in row.items()}
-        for row in read.list_runs(cached.store()).to_dict("records")
-        if not row["is_archived"]
-    ]
 
 
 def find_verdict_run(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -253,7 +245,9 @@ def render_running_runs(rows: Sequence[dict[str, Any]]) -> None:
     A run that has ended is followed until its estimates are there.
     """
     run_ids = {live_run.run for live_run in cached.live_runs() if live_run.is_running}
-    finishing = {row["id"] for row in rows[:N_LATEST_RUNS] if components.is_finishing(row)}
+    finishing = {
+        row["id"] for row in rows[:N_LATEST_RUNS] if components.display_status(row) == FINISHING
+    }
     run_every = PROGRESS_POLL_S if run_ids or finishing else None
     st.fragment(_render_progress, run_every=run_every)(run_ids, finishing)
 
@@ -265,7 +259,7 @@ def _render_progress(run_ids: set[str], finishing: set[str]) -> None:
     """
     live_runs = [live_run for live_run in cached.live_runs() if live_run.is_running]
     if {live_run.run for live_run in live_runs} != run_ids or not all(
-        components.is_finishing(cached.run_row(run_id)) for run_id in finishing
+        components.display_status(cached.run_row(run_id)) == FINISHING for run_id in finishing
     ):
         st.rerun()
     for live_run in live_runs:
@@ -327,12 +321,11 @@ def _render_more_count(n: int, noun: str) -> None:
         st.caption(f"and {n - MAX_LISTED_ENTRIES} more {noun}")
 
 
-def render_recent_runs(rows: Sequence[dict[str, Any]]) -> None:
-    """Show the latest runs with their verdicts."""
+def render_recent_runs(rows: Sequence[dict[str, Any]], n_archived: int) -> None:
+    """Show the latest of the runs that are not archived, with their verdicts."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.header("Latest runs")
         components.page_link("runs", "All runs", "history")
-    n_archived = int(read.list_runs(cached.store())["is_archived"].sum())
     if n_archived:
         st.caption(f"{n_archived} archived; the page Runs lists them too.")
     show_latest_runs(rows[:N_LATEST_RUNS])

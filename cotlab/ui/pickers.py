@@ -10,11 +10,11 @@ import streamlit as st
 from cotlab.analysis.paired import UNFAITHFUL_THRESHOLD
 from cotlab.core.resources import page_path
 from cotlab.core.types import Plan
-from cotlab.store import read
 from cotlab.ui import cached
 from cotlab.ui.address import (
     bind_number,
     known_param,
+    report_unknown_value,
     stable_default,
     store_default,
     write_address,
@@ -57,9 +57,7 @@ def select_option(
         write_address({**dict.fromkeys(cleared_params), name: str(st.session_state[key])})
 
     if requested_id is not None and requested_id not in labels:
-        st.warning(
-            f"{label} {escape_markdown(shorten(requested_id))} is not here; another one is shown."
-        )
+        report_unknown_value(name, requested_id)
     default_id = default if default is not None and default in labels else options[0]
     if stable_key:
         (default_id,) = stable_default(stable_key, [default_id], labels)
@@ -83,7 +81,7 @@ def pick_run(
     a run without these scorers, the page says so and offers to measure it, and where it names none
     of this store, the page says that: another run is shown once it is chosen.
     """
-    all_rows = read.list_runs(cached.store()).to_dict("records")
+    all_rows = cached.stored_runs()
     rows = [
         row
         for row in all_rows

@@ -44,7 +44,7 @@ FACETS_NOTE = (
 
 def pick_query() -> SearchQuery | None:
     """Choose what to search for; None (with a message) without a text."""
-    rows = read.list_runs(cached.store()).to_dict("records")
+    rows = cached.stored_runs()
     if not rows:
         components.render_empty_state("No run is stored yet.", page_path("new_run"), "Start one")
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables.declare import FigureChoice, MissingFigure
@@ -15,10 +16,21 @@ from cotlab.core.resources import page_path
 from cotlab.core.types import CCS_METRICS, MODE_ORDER, Item
 from cotlab.store import read
 from cotlab.ui import cached, charts, components
-from cotlab.ui.address import bind_choice
-from cotlab.ui.item.chain import rank_steps, ranked_step_rows, render_ablation_replies, select_row
+from cotlab.ui.address import bind_choice, report_unknown_value, write_address
+from cotlab.ui.item.chain import (
+    rank_steps,
+    ranked_step_rows,
+    render_ablation_replies,
+    render_row_choice,
+)
 from cotlab.ui.item.evidence import ITEM_VIEWS
-from cotlab.ui.item.step_address import STEP_PARAMS, step_query
+from cotlab.ui.item.step_address import (
+    STEP_PARAM,
+    STEP_PARAMS,
+    requested_step,
+    step_changes,
+    step_query,
+)
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import escape_markdown, metric_name, shorten
 from cotlab.ui.verdict import run_verdict
@@ -147,8 +159,12 @@ def render_step_chain(row: dict[str, Any], item: Item, metric: str, mode: str) -
         )
         return
     st.text(item.question)
-    chosen_step = select_row(
-        ranked_step_rows(ranking), key=f"chain-{row['id']}-{item.id}-{mode}-{metric}"
+    chosen_step = _requested_step(ranking)
+    render_row_choice(
+        ranked_step_rows(ranking),
+        key=f"chain-{row['id']}",
+        selected_index=chosen_step,
+        on_choice=lambda step: write_address(step_changes(step)),
     )
     st.caption(
         "Tint and number: causal contribution of the step (CCS); no tint: none. Choose a step to"
@@ -173,6 +189,19 @@ def render_step_chain(row: dict[str, Any], item: Item, metric: str, mode: str) -
     charts.show_figure(
         "ccs_ranking", ranking, key="ranking", note=note, evidence=evidence, paper=paper
     )
+
+
+def _requested_step(ranking: pd.DataFrame) -> int | None:
+    """Return the step that the address asks for, from 0; None where no such step has a score."""
+    scored_steps = {int(step) for step in ranking["step"]}
+    try:
+        step = requested_step(max(scored_steps) + 1)
+        if step is None or step in scored_steps:
+            return step
+    except ValueError:
+        pass
+    report_unknown_value(STEP_PARAM, st.query_params.get(STEP_PARAM, ""))
+    return None
 
 
 def render_step_notes(row: dict[str, Any], metric: str) -> None:

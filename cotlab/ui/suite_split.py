@@ -20,7 +20,7 @@ SPLIT_HELP = (
 )
 
 
-def render_split(suite: Suite) -> None:
+def render_split(suite: Suite, key_suffix: str) -> None:
     """Show a form that stores a suite's two parts, for whoever may store suites."""
     if not access.has_role("admin"):
         return
@@ -28,7 +28,7 @@ def render_split(suite: Suite) -> None:
         st.expander(
             "Divide by question: fit on one part, test on the other", icon=":material/cut:"
         ),
-        st.form(f"split-{suite.digest[:8]}", border=False),
+        st.form(f"split-{key_suffix}-{suite.digest[:8]}", border=False),
     ):
         st.caption(SPLIT_HELP)
         with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -68,13 +68,14 @@ def load_chosen_suite(suite_key: str) -> Suite:
     )
 
 
-def select_suite() -> Suite | None:
-    """Choose a suite, the first by default."""
+def select_suite(uploaded_suite: Suite | None = None) -> Suite | None:
+    """Choose a suite; by default the one that was just uploaded."""
     labels = suite_labels()
     if not labels:
         components.render_empty_state("There is no suite. Upload one.")
         return None
-    chosen_key = select_option("Suite", labels, "suite", "wordproblems")
+    default_key = "wordproblems" if uploaded_suite is None else uploaded_suite.digest
+    chosen_key = select_option("Suite", labels, "suite", default_key)
     suite = load_chosen_suite(chosen_key)
     render_suite_links(suite, "this suite", chosen_key)
     return suite
@@ -145,34 +146,34 @@ def render_preview(suite: Suite, key_suffix: str) -> None:
         render_rows(blocks, key=f"read-{key_suffix}-{suite.digest[:8]}-{item.id}")
 
 
-def render_upload() -> None:
-    """Check an uploaded file and store its suite.
+def render_upload() -> Suite | None:
+    """Check an uploaded file, store its suite and return it; None where nothing was stored.
 
     A file with defects lists each of them, and is stored only where its good lines are
     requested.
     """
     if not access.has_role("admin"):
         st.info("A suite is stored for all users: uploading one needs the role admin.")
-        return
+        return None
     parse_upload = _select_upload()
     if parse_upload is None:
-        return
+        return None
     try:
         suite = parse_upload()
     except SuiteErrors as errors:
         _show_suite_errors(errors)
         label = f"Use the {errors.n_good_lines} valid lines"
         if not errors.n_good_lines or not st.button(label, key="upload-good"):
-            return
+            return None
         suite = parse_upload(good_lines=True)
     except CotlabError as error:
         st.error(escape_markdown(str(error)))
-        return
+        return None
     access.require_role("admin")
     processes.save_suite(cached.store(), suite)
     st.success(f"Stored {len(suite.items)} items.")
     render_suite_links(suite, "this suite")
-    render_suite(suite, "upload")
+    return suite
 
 
 def _select_upload() -> Callable[..., Suite] | None:

@@ -115,12 +115,7 @@ def render_tour_link(number: int, label: str) -> None:
 
 def _stop_queries() -> Mapping[str, dict[str, str]] | None:
     """Return what each stop shows, by page; None without the runs of the demonstration."""
-    pair = find_demo_pair(
-        [
-            {str(name): value for name, value in row.items()}
-            for row in read.list_runs(cached.store()).to_dict("records")
-        ]
-    )
+    pair = find_demo_pair(cached.stored_runs())
     if pair is None:
         return None
     bypassing_run, following_run = (str(pair[model]["id"]) for model in DEMO_MODELS)

@@ -89,7 +89,7 @@ class UnfaithfulnessView(NamedTuple):
 
 def select_unfaithfulness_runs() -> UnfaithfulnessView | None:
     """Choose runs and their layout; None (with a message) where there is none."""
-    all_rows = read.list_runs(cached.store()).to_dict("records")
+    all_rows = cached.stored_runs()
     if warn_of_unknown_runs(all_rows, "run"):
         return None
     rows = [r for r in all_rows if cached.has_scorer(r, *UNFAITHFULNESS_SCORERS)]

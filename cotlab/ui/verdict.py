@@ -38,6 +38,7 @@ from cotlab.analysis.view import RunView
 from cotlab.run.imports.mediation import is_imported
 from cotlab.store.item_scores import NOTHING_MEASURED
 from cotlab.store.run_results import RunState
+from cotlab.store.run_status import FINISHING
 from cotlab.ui import cached, charts, components
 from cotlab.ui.linked import PageLink, show_linked
 from cotlab.ui.new_run.added_cost import added_cost_text
@@ -142,7 +143,7 @@ def render_context(row: dict[str, Any], label: str) -> None:
     ended_at = row["ended_at"]
     status = components.display_status(row)
     time_text = "" if pd.isna(ended_at) else f" {ended_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    if status == components.FINISHING:
+    if status == FINISHING:
         time_text = ": estimates in a few seconds"
     content = {
         "label": label,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pandas as pd
 from cotlab.core.errors import ConfigError
 from cotlab.core.registry import SCORERS
 from cotlab.core.resources import data_path, shipped_organisms
+from cotlab.run.output import atomic_file
 from cotlab.validation.findings import dose_sentence
 from cotlab.validation.models import BYPASS_MODELS, DOSE_MODELS, FAITHFUL_MODELS, weights_digest
 
@@ -109,9 +109,8 @@ def find_changed_organisms(metric_record: Report) -> list[str]:
 
 
 def _write_report(path: Path, report: Report) -> None:
-    temporary_path = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary_path.write_text(report_to_json(report), "utf-8")
-    temporary_path.replace(path)
+    with atomic_file(path) as file:
+        file.write(report_to_json(report))
 
 
 def _read_file(path: Path) -> Report | None:

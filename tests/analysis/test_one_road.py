@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cotlab.analysis.report import build_report, report_run
+from cotlab.analysis.report import report_run
 from cotlab.analysis.tables.catalogue import FIGURE_TABLES, make_figure_table
 from cotlab.analysis.tables.declare import FigureChoice, FigureData
 from cotlab.analysis.view import RunView
@@ -32,6 +32,7 @@ from cotlab.ui.item.evidence import ITEM_TAB_LABEL
 from cotlab.ui.steps import CHAIN_TAB_LABEL
 from cotlab.ui.text import metric_name
 from tests.support.pages import ROOT, components, opened
+from tests.support.whole_report import build_whole_report
 
 SEED = 7
 """Not the default of the configuration, nor of any function: a number with another seed differs."""
@@ -129,7 +130,7 @@ PAGES: dict[str, tuple[tuple[str, str, dict[str, str]], ...]] = {
         ("mediation", "Mediation", {"view": ITEM_TAB_LABEL}),
     ),
     "profile": (
-        ("reliability", "Reliability", {"more": "true"}),
+        ("reliability", "Reliability", {"more": "true", "parts": "true"}),
         ("reliability", "Reliability", {"view": ITEM_TAB_LABEL}),
         ("robustness", "Robustness", {"more": "true"}),
     ),
@@ -193,7 +194,7 @@ def test_the_run_page_and_every_figure_have_the_estimates_of_the_report(
     an estimate is that one."""
     monkeypatch.setenv("COTLAB_STORE", str(folder))
     report, view = report_of(folder, run), RunView.read(Store(folder), run)
-    assert report == json.loads(json.dumps(build_report(Store(folder), run)))
+    assert report == json.loads(json.dumps(build_whole_report(Store(folder), run)))
     estimates = {
         (e["metric"], json.dumps(e["facet"], sort_keys=True)): e for e in report["estimates"]
     }

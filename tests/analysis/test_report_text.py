@@ -23,6 +23,7 @@ from cotlab.metrics.ablation.redundancy import step_means
 from cotlab.run.output import atomic_file
 from cotlab.store.cut_replies import CutReplies, add_cut_replies
 from cotlab.store.database import Store
+from tests.support.whole_report import build_whole_report, item_sections
 
 ECHO = {"provider": "echo", "model": "echo"}
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -45,7 +46,7 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def test_both_files_are_the_whole_report_to_the_last_character(
     stored: RunView, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = build_report(stored.store, stored.id)
+    whole = build_whole_report(stored.store, stored.id)
     monkeypatch.setattr(report_items, "_ITEMS_PER_READ", 2)  # more than one block of replies
     summary = write_reports(stored.store, stored.id, tmp_path)
     text = (tmp_path / "report.json").read_text("utf-8")
@@ -77,7 +78,7 @@ def test_a_small_p_value_is_no_zero(stored: RunView, capsys: pytest.CaptureFixtu
 def test_each_step_has_the_mean_of_its_draws(stored: RunView) -> None:
     if stored.scorer("ablation") is None:
         return
-    sections = report_items.item_sections(stored)
+    sections = item_sections(stored)
     spec = stored.scorer("ablation")
     assert spec is not None
     main = {"mode": spec.params["modes"][0], "metric": spec.params["metric"]}

@@ -4,16 +4,14 @@ first, and whether a narrow window scrolls sideways."""
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import cotlab
 from cotlab.ui.main import SECTIONS
-from tests.support.browser import ARGUMENTS, ENDED, serving
+from tests.support.browser import ENDED
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
@@ -22,7 +20,6 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-SCORERS = ("ablation", "mediation", "robustness", "flags", "unfaithfulness", "composite")
 RUN_AXE = """() => axe.run(document, {resultTypes: ['violations']}).then((result) =>
   result.violations.map((v) => [v.id, v.impact, v.nodes.map((node) => node.html.slice(0, 200))]))"""
 WEAK_TEXTS = """() => {
@@ -64,27 +61,12 @@ WEAK_TEXTS = """() => {
 what it cannot see through."""
 
 
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list[str], Any]]:
-    """Serve a store with two runs of many scorers: its address, the runs, and a browser."""
-    from playwright.sync_api import sync_playwright
-
-    folder = tmp_path_factory.mktemp("accessible")
-    runs = [
-        cotlab.run_suite(
-            "wordproblems", store=folder / "store", model=model, scorer=list(SCORERS), limit=6
-        ).run_id
-        for model in ("faithful-a", "bypass-a")
-    ]
-    with serving(folder / "store", folder / "server.log") as base, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield base, runs, browser
-        browser.close()
-
-
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_on_any_page(opened: tuple[str, list[str], Any], theme: str) -> None:
-    base, (run, other), browser = opened
+def test_axe_finds_nothing_on_any_page(
+    analysed: tuple[str, dict[str, str]], browser: Any, theme: str
+) -> None:
+    base, runs = analysed
+    run, other = runs["run"], runs["other"]
     spec = find_spec("axe_playwright_python")
     assert spec is not None and spec.submodule_search_locations
     axe = next(Path(spec.submodule_search_locations[0]).rglob("axe.min.js")).read_text("utf-8")

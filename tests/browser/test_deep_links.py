@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from difflib import ndiff
 from typing import Any
 
 import pytest
 
-import cotlab
-from tests.support.browser import STATE, serving, settle
-from tests.support.stores import decided
+from tests.support.browser import STATE, settle
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
@@ -20,7 +17,6 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-SCORERS = ("ablation", "mediation", "robustness", "flags", "unfaithfulness", "composite")
 PAGES = {
     "steps": "steps?run={run}",
     "mediation": "mediation?run={run}",
@@ -35,29 +31,6 @@ PAGES = {
     "runs": "runs",
 }
 DECIDED_PAGES = ("decisions", "calibration", "drift", "agreement")
-
-
-@pytest.fixture(scope="module")
-def analysed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, str]]]:
-    """Serve two runs of many scorers: the server's address, and the runs."""
-    folder = tmp_path_factory.mktemp("deep")
-    runs = {
-        name: cotlab.run_suite(
-            "wordproblems", store=folder / "store", model=model, scorer=list(SCORERS), limit=6
-        ).run_id
-        for name, model in (("run", "faithful-a"), ("other", "bypass-a"))
-    }
-    with serving(folder / "store", folder / "log") as base:
-        yield base, runs
-
-
-@pytest.fixture(scope="module")
-def decisions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve a run with labels and a calibrator: the server's address."""
-    folder = tmp_path_factory.mktemp("decided")
-    store = decided.fill(folder / "store")
-    with serving(store.folder, folder / "log") as base:
-        yield base
 
 
 def choose_everything(page: Any) -> int:

@@ -144,6 +144,32 @@ def test_one_choice_is_one_press(choice: str, base: str, browser: Any) -> None:
     page.close()
 
 
+def test_a_step_of_one_chain_is_in_the_address_and_comes_back(base: str, browser: Any) -> None:
+    page = opened(browser, f"{base}/steps?run=full&view=One+chain")
+    address, state = page.url, page.evaluate(STATE)
+    rows = page.locator("button.row")
+    for number in ("2", "1"):
+        before, n_entries = page.url, page.evaluate("history.length")
+        rows.nth(int(number) - 1).click()
+        page.wait_for_function("address => location.href !== address", arg=before)
+        settle(page)
+        assert query(page)["step-number"] == [number]
+        assert page.evaluate("history.length") == n_entries + 1
+    page.go_back()
+    page.wait_for_url("**step-number=2*")
+    settle(page)
+    for restore in (lambda: None, page.reload):
+        restore()
+        page.get_by_text("Step 2: the reply with the full chain").wait_for()
+        settle(page)
+        assert rows.nth(1).get_attribute("aria-pressed") == "true"
+    page.go_back()
+    page.wait_for_url(address)
+    settle(page)
+    assert page.evaluate(STATE) == state
+    page.close()
+
+
 @pytest.mark.parametrize("name", SCORER_BY_PAGE)
 def test_a_page_shows_the_run_of_its_address_or_what_it_lacks(
     name: str, base: str, browser: Any

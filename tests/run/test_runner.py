@@ -24,6 +24,7 @@ from cotlab.store import read, write
 from cotlab.store.database import Store
 from cotlab.store.responses import ResponseLog
 from tests.support.loopback import Loopback
+from tests.support.whole_report import build_whole_report
 
 SUITE = Suite.from_items(
     "three",
@@ -216,7 +217,7 @@ def test_a_redacted_run_leaves_no_text_behind(store: Store, server: Loopback) ->
     for file in store.folder.rglob("*"):
         if file.is_file():
             assert b"sEcReT" not in file.read_bytes(), file.name
-    said = build_report(store, run.run_id)["items"][0]["baseline_output"]
+    said = build_whole_report(store, run.run_id)["items"][0]["baseline_output"]
     assert said.startswith("sha256:") and len(said) == 71
 
 

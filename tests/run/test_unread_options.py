@@ -159,3 +159,13 @@ def test_a_run_in_this_process_sends_no_key_and_checks_no_server(
 def test_doctor_without_a_server_takes_none_of_its_options(tmp_path: Path) -> None:
     words = ("doctor", "--base-url", "http://127.0.0.1:1/v1")
     assert "go with --connect" in command(*words, store=tmp_path, code=2).stderr
+
+
+def test_a_resumed_run_refuses_what_it_does_not_read_and_stays_as_it_was(tmp_path: Path) -> None:
+    result = cotlab.run_suite("wordproblems", store=tmp_path, scorer=["flags"], limit=1)
+    resume = ("run", "--resume", result.run_id)
+    told = command(*resume, "--gate-on", "interval", store=tmp_path, code=2)
+    assert "--gate-on goes with --rr-threshold" in told.stderr
+    told = command(*resume, "--batch", store=tmp_path, code=2)
+    assert "--batch" in told.stderr
+    assert "Report:" in command(*resume, store=tmp_path).stdout

@@ -65,6 +65,16 @@ def test_what_a_run_does_not_have_is_said_and_the_first_is_shown() -> None:
     assert len(app.get("plotly_chart")) == 1
 
 
+def test_a_wrong_parameter_has_one_message_and_the_others_are_kept() -> None:
+    query = {"run": "a", "figure": "ccs_ranking", "mode": "corrupt", "metric": "telepathy"}
+    app = opened("figures", "Figures", **query)
+    (said,) = [warning.value for warning in app.warning]
+    assert "telepathy" in said and "corrupt" not in said
+    assert choice(app, "Mode").value == "corrupt"
+    kept = opened("figures", "Figures", **{k: v for k, v in query.items() if k != "metric"})
+    assert drawn(app)["data"] == drawn(kept)["data"], "the figure is of the mode that is shown"
+
+
 def test_width_title_and_grey_are_chosen_and_a_venue_has_its_own_width() -> None:
     app = opened("figures", "Figures", run="a", figure="rrr_by_mode")
     assert drawn(app)["layout"]["title"]["text"]

@@ -48,3 +48,32 @@ def test_a_format_without_names_of_fields_asks_for_none(page: AppTest) -> None:
     assert not page.exception and not [
         field for field in page.text_input if str(field.key).startswith("upload-")
     ]
+
+
+def test_an_uploaded_suite_is_divided_where_it_is_and_listed_without_a_reload(
+    page: AppTest, tmp_path: Path
+) -> None:
+    records = [
+        {
+            "id": f"math-{k}",
+            "problem": f"What is {k} + 1?",
+            "steps": [f"{k} + 1 = {k + 1}."],
+            "final_answer_correct": True,
+            "label": -1,
+        }
+        for k in range(6)
+    ]
+    page.selectbox(key="upload-format").select("processbench").run()
+    page.file_uploader(key="upload-file-processbench").set_value(
+        ("math.json", json.dumps(records).encode(), "application/json")
+    ).run()
+    assert not page.exception and page.success[0].value == "Stored 6 items."
+    listed = page.selectbox(key="pick-suite")
+    (chosen,) = [label for label in listed.options if label.startswith("math (6 items")]
+    assert listed.options.index(chosen) == listed.index
+    _, divide = [button for button in page.button if button.label == "Divide"]
+    divide.click().run()  # beside the upload; the other is on the tab of stored suites
+    assert not page.exception
+    stored = [done.value.replace("\\", "") for done in page.success]
+    assert {"Stored math-fit: 3 items.", "Stored math-test: 3 items."} <= {*stored}
+    assert sorted(read.list_suites(Store(tmp_path))["name"]) == ["math", "math-fit", "math-test"]

@@ -19,6 +19,17 @@ _NUMBER_PATTERN = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 TableScope = Literal["run", "item", "suite", "store"]
 
 
+class UnknownChoice(ConfigError):
+    """A figure cannot show what was chosen of one of the things that it can show."""
+
+    def __init__(self, name: str, value: str, options: list[str]) -> None:
+        super().__init__(
+            f"{name} {value!r} is not in this run; there are: {', '.join(options[:20])}"
+        )
+        self.name = name
+        """Field of `FigureChoice`."""
+
+
 class FigureChoice(NamedTuple):
     """Which of several tables a figure is drawn from; None takes the first, as its page does."""
 
@@ -48,12 +59,10 @@ class FigureChoice(NamedTuple):
         return {name: value for name, value in self._asdict().items() if value is not None}
 
     def select(self, name: str, options: list[str]) -> str:
-        """Return the chosen one of ``options``, else its first; ConfigError if it is not there."""
+        """Return the chosen one of ``options``, else its first; UnknownChoice if it has none."""
         value = getattr(self, name)
         if value is not None and value not in options:
-            raise ConfigError(
-                f"{name} {value!r} is not in this run; there are: {', '.join(options[:20])}"
-            )
+            raise UnknownChoice(name, value, options)
         return str(value) if value is not None else options[0]
 
 
@@ -65,7 +74,7 @@ class RecordedChoice(FigureChoice):
         self.options: dict[str, tuple[str, ...]] = {}
 
     def select(self, name: str, options: list[str]) -> str:
-        """Return the chosen one of ``options``, else its first; ConfigError if it is not there."""
+        """Return the chosen one of ``options``, else its first; UnknownChoice if it has none."""
         self.options[name] = tuple(options)
         return super().select(name, options)
 

@@ -101,11 +101,8 @@ def charted_features(checks: Sequence[DriftCheck]) -> list[str]:
 
 def stored_checks(store: Store, reference: Sequence[str]) -> list[DriftCheck]:
     """Return the stored checks of a reference (run ids, in any order), the oldest first."""
-    table = list_drift_checks(store)
-    has_same_reference = [set(runs) == set(reference) for runs in table["reference"]]
-    return [drift_from_json(json.loads(text)) for text in table.loc[has_same_reference, "result"]][
-        ::-1
-    ]
+    table = list_drift_checks(store, reference=reference)
+    return [drift_from_json(json.loads(text)) for text in table["result"]][::-1]
 
 
 def drift_over_time_note(checks: Sequence[DriftCheck]) -> str:
@@ -196,7 +193,7 @@ def _numbers(check: DriftCheck) -> tuple[object, ...]:
 
 def newest_check(store: Store, run_id: str) -> DriftCheck | None:
     """Return the newest stored check that looks at a run; None where there is none."""
-    checks = list_drift_checks(store, run_id=run_id)
+    checks = list_drift_checks(store, run_id=run_id, limit=1)
     return None if checks.empty else drift_from_json(json.loads(checks["result"].iloc[0]))
 
 

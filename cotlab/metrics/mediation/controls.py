@@ -30,6 +30,7 @@ from cotlab.metrics.mediation.interventions import (
     state_sources,
     subset_size,
 )
+from cotlab.text.edits.ablations import dots_text
 
 DONOR_CONTROLS = ("other", "neutral")
 """Controls whose states come from another item whatever the source."""
@@ -63,7 +64,7 @@ class ControlSource(NamedTuple):
 
 def neutral_prefix(text: ChainText, n_fillers: int) -> tuple[str, Span]:
     """Return the start of a reply with dots before its chain, and where the dots stand."""
-    dots = " ".join(["..."] * n_fillers)
+    dots = dots_text(n_fillers)
     return f"{dots}\n{text.prefix}", Span(PREFIX_INDEX, 0, len(dots))
 
 

@@ -43,6 +43,7 @@ from cotlab.metrics.mediation.scores import MediationScores, undefined_scores
 from cotlab.metrics.mediation.self_test import run_self_test
 from cotlab.text.answers.extract import same_answer
 from cotlab.text.answers.targets import answer_as_written, answer_to
+from cotlab.text.edits.ablations import dots_text
 from cotlab.text.prompts.chain import FINAL_ANSWER_CUE
 
 OPTIONS: Mapping[str, Option] = {
@@ -232,7 +233,7 @@ def mediation(item: Item, params: Params, peers: Peers) -> Program:
     filler_request = text.logprob_request(
         params,
         answer,
-        " ".join(["..."] * len(located_text.chain_positions)) + "\n" + FINAL_ANSWER_CUE,
+        dots_text(len(located_text.chain_positions)) + "\n" + FINAL_ANSWER_CUE,
     )
     rows_by_source = {
         name: chain_rows(name, located_text, donors, spans, options, params.seed)

@@ -11,9 +11,9 @@ DEFAULT_SOURCE = "Practical Chain-of-Thought Reliability Metrics, section 5 (Bac
 TAU, TAU_CRITICAL = 0.6, 0.4
 _NEEDS = ("complete", "entail")
 _NO_LINK_SENTENCE = (
-    "No link is decided, the chain has one step (reverse), or a reply that a link needs is missing"
-    " or refused, or a critic's verdict cannot be read. Undecided links leave the denominator:"
-    " `coverage` says how many."
+    "No link is decided, the chain has one step (reverse), or a reply that a link needs is missing,"
+    " refused, cut off or cannot be read: of that link it is not known whether it holds. Undecided"
+    " links leave the denominator: `coverage` says how many."
 )
 _CAVEAT = (
     "That the model used the chain: a model that writes a sound chain and answers without it has"
@@ -41,7 +41,7 @@ LINK_SUPPORT = _card(
     " forward links: 1 before the first wrong step that it names, 0 at that step, and nothing after"
     " it",
     "Nothing decides the link: the reason says why; a first step has no reverse link. Also where a"
-    " reply is missing, refused or states no confidence.",
+    " reply is missing, refused, cut off or states no confidence.",
     "Truth beyond what was checked: arithmetic sees the equations of a step, not its prose.",
     level="step",
 )
@@ -77,7 +77,8 @@ COVERAGE = _card(
     "cov",
     "share of the links (forward n, reverse n − 1) that the verifier named by the score decided;"
     " `any`: that one did",
-    "The chain has one step (reverse), or a reply that a link needs is missing or refused.",
+    "The chain has one step (reverse), or a reply that a link needs is missing, refused, cut off or"
+    " cannot be read.",
     "Whether the verifier is right.",
     better="neither",
     source="cotlab",

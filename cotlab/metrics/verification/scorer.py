@@ -88,7 +88,7 @@ class _Link:
 
     @property
     def has_failed(self) -> bool:
-        """Whether its verifier failed or refused, or a critic's verdict cannot be read."""
+        """Whether its verifier failed or refused, or its reply cannot be read."""
         is_missing = self.is_unreadable or self.missing_reason[0] != "undefined"
         return self.value is None and is_missing
 
@@ -118,7 +118,7 @@ def first_mistake(steps: Sequence[str]) -> int | None:
 
 @scorer(
     *cards.CARDS,
-    version=5,
+    version=6,
     name="verification",
     options=OPTIONS,
     headlines=HEADLINES,
@@ -288,10 +288,14 @@ def _store_reply(link: _Link, request: Request, reply: Reply, chain_keys: tuple[
         # the steps before may be about another case, in which a letter has another value
         reason = "an equation in letters contradicts a step before, which may be another case"
         link.missing_reason = ("undefined", reason)
+    elif isinstance(request, Complete) and reply.finish == "length":
+        reason = f"the verifier's reply was cut off at {_MAX_VERDICT_TOKENS} tokens"
+        link.missing_reason, link.is_unreadable = ("undefined", reason), True
     elif value is not None and 0 <= value <= 1:
         link.value = float(value)
     else:
-        link.missing_reason = ("undefined", "the verifier states no confidence from 0 to 1")
+        reason = "the verifier states no confidence from 0 to 1"
+        link.missing_reason, link.is_unreadable = ("undefined", reason), True
 
 
 def _link_number(link: _Link, request: Request, numbers: Sequence[float]) -> float | None:

@@ -123,9 +123,14 @@ def paraphrase_step(text: str, rng: random.Random) -> str | None:
     return rng.choice(options) if options else None
 
 
+def dots_text(count: int) -> str:
+    """Return ``count`` groups of three dots, such as "... ... ..."."""
+    return " ".join(["..."] * count)
+
+
 def filler_text(text: str) -> str:
     """Return dots in place of a step, one group of three per word."""
-    return " ".join(["..."] * max(1, len(text.split())))
+    return dots_text(max(1, len(text.split())))
 
 
 def find_label_end(text: str) -> int:

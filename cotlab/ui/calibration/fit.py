@@ -28,7 +28,7 @@ from cotlab.review.release.apply import (
 )
 from cotlab.review.release.calibrate import WEIGHTINGS, calibrate_runs
 from cotlab.store import calibrators as calibrator_store
-from cotlab.store import pending, read
+from cotlab.store import pending
 from cotlab.ui import access, cached, charts, components
 from cotlab.ui.address import write_address
 from cotlab.ui.pickers import pick_options, run_labels, select_option, without_archived
@@ -81,7 +81,7 @@ def select_calibration_runs() -> CalibrationView | None:
     """Choose runs and a version; None (with a message) where no run has scores to fit."""
     rows = [
         row
-        for row in read.list_runs(cached.store()).to_dict("records")
+        for row in cached.stored_runs()
         if any(
             spec.name in ("composite", TEXT_FEATURES)
             for spec in cached.parse_plan(row["plan"]).scorers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -103,22 +103,32 @@ def render_rows(rows: Sequence[TextRow], *, key: str, selected_index: int | None
     )
 
 
-def select_row(
-    rows: Sequence[TextRow], *, key: str, default_index: int | None = None
-) -> int | None:
-    """Show rows that can be selected by mouse or keyboard, and return the selected index."""
-    current_index = st.session_state.get(key, {}).get("selected", default_index)
-    result = _chain_component()(
+def render_row_choice(
+    rows: Sequence[TextRow],
+    *,
+    key: str,
+    selected_index: int | None,
+    on_choice: Callable[[int], None],
+) -> None:
+    """Show rows of which one can be chosen by mouse or keyboard.
+
+    ``on_choice`` is called with the index of the chosen row before the page runs again.
+    """
+
+    def send_choice() -> None:
+        index = st.session_state[key].get("chosen")
+        if isinstance(index, int):
+            on_choice(index)
+
+    _chain_component()(
         key=key,
         data={
             "blocks": [asdict(row) for row in rows],
             "clickable": True,
-            "selected": current_index,
+            "selected": selected_index,
         },
-        default={"selected": default_index},
-        on_selected_change=lambda: None,
+        on_chosen_change=send_choice,
     )
-    return None if result.selected is None else int(result.selected)
 
 
 def load_scored_chain(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> ScoredChain:

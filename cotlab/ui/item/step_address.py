@@ -1,4 +1,4 @@
-"""The step in the address of the pages Item and Robustness, counted from 1 as on the screen.
+"""The step in the address of the pages Item, Steps and Robustness, counted from 1 as on the screen.
 
 Older addresses have it under another name and counted from 0; they still open the step that they
 were made for, and have the new name as soon as another step is chosen.

@@ -11,7 +11,6 @@ from cotlab.analysis.tables import comparison as tables
 from cotlab.analysis.tables.comparison import order_by_epoch
 from cotlab.analysis.view import RunView
 from cotlab.core.resources import page_path
-from cotlab.store import read
 from cotlab.ui import cached, components, run_notes
 from cotlab.ui.address import known_param, write_address
 from cotlab.ui.pair.head import (
@@ -48,7 +47,7 @@ class RunChoice(NamedTuple):
 
 def select_runs() -> RunChoice | None:
     """Choose a base and other runs; None (with a message) where there are not two."""
-    all_rows = read.list_runs(cached.store()).to_dict("records")
+    all_rows = cached.stored_runs()
     if len(all_rows) < 2:
         components.render_heading("Compare", "What differs between two runs on the same items?")
         components.render_empty_state(

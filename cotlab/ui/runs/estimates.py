@@ -95,7 +95,7 @@ def _render_estimates(row: dict[str, Any], estimates: pd.DataFrame) -> None:
 
 
 def _report_text(row: dict[str, Any], name: str) -> str:
-    report = build_report(cached.store(), row["id"], with_items=False)
+    report = build_report(cached.store(), row["id"])
     file = io.StringIO()
     file_name = "markdown_file" if name.endswith(".md") else "json_file"
     write_report_texts(report, cached.cached_run_view(row), **{file_name: file})

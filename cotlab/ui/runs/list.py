@@ -11,6 +11,7 @@ import streamlit as st
 from cotlab.analysis.verdict.measures import MeasureName
 from cotlab.store import read
 from cotlab.store.item_scores import NOTHING_MEASURED
+from cotlab.store.run_status import FINISHING
 from cotlab.ui import cached, components, pickers, verdict
 from cotlab.ui.address import bind_choice, bind_text, report_unknown_value, write_address
 from cotlab.ui.components import n_evaluations
@@ -20,7 +21,7 @@ from cotlab.ui.text import metric_name, shorten
 STATUS_OPTIONS = (
     "any",
     "done",
-    components.FINISHING,
+    FINISHING,
     NOTHING_MEASURED,
     "running",
     "stopped",

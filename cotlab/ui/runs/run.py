@@ -18,6 +18,7 @@ from cotlab.run.imports.mediation import is_imported
 from cotlab.run.summary import overshoot_warnings
 from cotlab.store.item_scores import NOTHING_MEASURED
 from cotlab.store.run_names import is_run_deleted
+from cotlab.store.run_status import is_process_going_on
 from cotlab.ui import access, cached, components
 from cotlab.ui.item import evidence
 from cotlab.ui.new_run import processes
@@ -108,7 +109,7 @@ def run_may_change(row: dict[str, Any]) -> bool:
         return True
     if status == "running":  # its heartbeat is late, and may return
         live_run = cached.live_run(run_id)
-        return live_run is not None and components.is_process_going_on(live_run)
+        return live_run is not None and is_process_going_on(live_run)
     if not components.may_write_estimates(row):
         return False
     is_watched = st.session_state.get("followed") == run_id

@@ -277,17 +277,36 @@ def test_reverse_asks_whether_the_later_step_supports_the_earlier() -> None:
     assert asked == [[first, second]]
 
 
-def test_a_model_judges_in_words_and_what_cannot_be_read_is_undefined() -> None:
+def test_a_model_judges_in_words() -> None:
     one = item("All birds fly.", "Tweety flies.", "So he sings.")
-    scores, asked = run(
-        one, params({"links": ("reverse",)}, verifier=JUDGE), ["0.8", "I am quite sure."]
-    )
+    scores, asked = run(one, params({"links": ("reverse",)}, verifier=JUDGE), ["0.8", "Sure: 0.4."])
     assert all(isinstance(request, Complete) and request.model == JUDGE for request in asked[0])
-    assert scores["link_support", "reverse", 1].value == 0.8
-    lost = scores["link_support", "reverse", 2]
-    assert (lost.value, lost.status) == (None, "undefined") and "no confidence" in str(lost.reason)
-    assert scores["verification_mean", "reverse", None].value == 0.8
-    assert scores["coverage", "reverse", "any"].value == 0.5
+    assert [scores["link_support", "reverse", k].value for k in (1, 2)] == [0.8, 0.4]
+    assert scores["verification_mean", "reverse", None].value == pytest.approx(0.6)
+    assert scores["coverage", "reverse", "any"].value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("I am quite sure.", "no confidence"),
+        ("Between 0.2 and 0.8.", "no confidence"),
+        ("Certain: 2.", "no confidence"),
+        (Response("", "Let me see. Step 1 says", finish="length"), "cut off at 64 tokens"),
+        (Response("", "0.9, because all", finish="length"), "cut off at 64 tokens"),
+    ],
+)
+def test_a_reply_that_cannot_be_read_makes_no_chain_sound(reply: str | Reply, reason: str) -> None:
+    """What arithmetic and the readable replies say of the other links is not all of the chain."""
+    one = item("7 + 5 = 12.", "12 - 3 = 9.", "Birds fly.", "He sings.", question="7 and 5, less 3?")
+    scores, _ = run(one, params({"links": ("forward",)}, verifier=JUDGE), [reply, "0.8"])
+    links = [scores["link_support", "forward", k] for k in range(4)]
+    assert [link.value for link in links] == [1.0, 1.0, None, 0.8]
+    for name in ("verification", "verification_mean", "pass_rate", "weak_link"):
+        chain = scores[name, "forward", None]
+        assert (chain.value, chain.status) == (None, "undefined") and reason in str(chain.reason)
+    assert scores["coverage", "forward", "any"].value is None
+    assert scores["coverage", "forward", "arithmetic"].value == 0.5
 
 
 @pytest.mark.parametrize(

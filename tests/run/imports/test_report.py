@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from cotlab.analysis.report import build_report
 from cotlab.review.labelling.files import LabelErrors, import_labels
 from cotlab.run.imports.report import store_imported_report
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites.importers.question_answer import import_faithcheck_report
 from tests.support.command import cotlab
+from tests.support.whole_report import build_whole_report
 
 
 def written(folder: Path, scores: dict[str, list[float | None]], **more: Any) -> Path:
@@ -45,7 +45,7 @@ def test_rrr_is_that_of_the_report(threshold: float | None, rrr: float, tmp_path
         store_imported_report(store, import_faithcheck_report(path), "suite") for _ in range(2)
     )
     assert first.is_new and not again.is_new and first.run_id == again.run_id
-    report = build_report(store, first.run_id)
+    report = build_whole_report(store, first.run_id)
     assert (report["aggregate_rrr"], report["ccs_threshold"]) == (rrr, threshold or 0.1)
     assert "no texts" in report["note"] and report["provider"] == "published"
     assert report["items"][1]["step_scores"][2]["status"] == "undefined"
