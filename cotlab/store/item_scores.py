@@ -11,9 +11,22 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cotlab.store.database import Store
+from cotlab.store.numbered_scores import number_groups, number_items, read_numbers
 
 _NO_RANK = 2**15
 """Rank of the reason of an item that has none."""
+_SCORES_SQL = """
+    SELECT g.number AS "group", i.number AS item, s.value,
+           CASE WHEN s.value IS NULL AND s.reason IS NOT NULL
+                THEN 2 * len(list_filter($reasons, lambda text: text < s.reason))
+                     + list_contains($reasons, s.reason)::INTEGER
+                ELSE -1 END::SMALLINT AS rank
+    FROM scores s
+    JOIN numbered_groups g
+      ON (g.run, g.scorer, g.metric, g.facet) = (s.run, s.scorer, s.metric, s.facet)
+    JOIN numbered_items i ON (i.run, i.item_id) = (s.run, s.item_id)
+    WHERE list_contains($runs, s.run)
+    """
 
 
 class ItemValues(NamedTuple):
@@ -86,51 +99,16 @@ def load_item_scores(store: Store, runs: Sequence[str], reasons: Sequence[str] =
     reasons : sequence of str
         Reasons of a missing value that are told apart, sorted.
     """
-    parameters = {"runs": list(dict.fromkeys(runs))}
+    run_ids = list(dict.fromkeys(runs))
     with store.reading() as connection:
-        items = connection.execute(
-            """
-            SELECT run, item_id FROM scores WHERE list_contains($runs, run)
-            GROUP BY ALL ORDER BY run, item_id
-            """,
-            parameters,
-        ).fetchall()
-        groups = connection.execute(
-            """
-            SELECT DISTINCT run, scorer, metric, facet FROM scores
-            WHERE list_contains($runs, run) ORDER BY run, scorer, metric, facet
-            """,
-            parameters,
-        ).fetchall()
-        table = connection.sql(
-            """
-            WITH numbered_items AS (
-                SELECT *, (row_number() OVER (ORDER BY run, item_id))::INTEGER - 1 AS item
-                FROM (SELECT DISTINCT run, item_id FROM scores WHERE list_contains($runs, run))),
-            numbered_groups AS (
-                SELECT *, (row_number() OVER (ORDER BY run, scorer, metric, facet))::INTEGER - 1
-                       AS "group"
-                FROM (SELECT DISTINCT run, scorer, metric, facet FROM scores
-                      WHERE list_contains($runs, run)))
-            SELECT g."group", i.item, s.value,
-                   CASE WHEN s.value IS NULL AND s.reason IS NOT NULL
-                        THEN 2 * len(list_filter($reasons, lambda text: text < s.reason))
-                             + list_contains($reasons, s.reason)::INTEGER
-                        ELSE -1 END::SMALLINT AS rank
-            FROM scores s JOIN numbered_items i ON (i.run, i.item_id) = (s.run, s.item_id)
-            JOIN numbered_groups g
-              ON (g.run, g.scorer, g.metric, g.facet) = (s.run, s.scorer, s.metric, s.facet)
-            WHERE list_contains($runs, s.run)
-            """,
-            params={**parameters, "reasons": list(reasons)},
-        ).to_arrow_table()
-    # numpy sorts short numbers in linear time
-    group_type = np.int16 if len(groups) <= np.iinfo(np.int16).max else np.int32
-    group_index = table["group"].to_numpy().astype(group_type)
-    order = np.argsort(group_index, kind="stable")
-    starts = np.searchsorted(group_index[order], np.arange(len(groups) + 1))
-    columns = (table[name].to_numpy()[order] for name in ("item", "value", "rank"))
-    return ItemScores(items, groups, starts, *columns)
+        items = number_items(connection, run_ids)
+        groups = number_groups(connection, run_ids)
+        numbers = read_numbers(connection, _SCORES_SQL, {"runs": run_ids, "reasons": list(reasons)})
+    order = np.argsort(numbers["group"], kind="stable")
+    starts = np.searchsorted(numbers["group"][order], np.arange(len(groups) + 1))
+    return ItemScores(
+        items, groups, starts, *(numbers[n][order] for n in ("item", "value", "rank"))
+    )
 
 
 def load_chain_characters(store: Store, runs: Sequence[str]) -> dict[tuple[str, str], int]:
