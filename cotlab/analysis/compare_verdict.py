@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-
-import pandas as pd
 
 from cotlab.analysis.compare import Comparison, compare_runs
 from cotlab.analysis.verdict.collect import MEASURES
@@ -177,7 +176,9 @@ def measure_values(
     """Return the values of an item in the base and in the other run, by its id."""
     pairs = comparison.pairs
     rows = pairs[(pairs["metric"] == entry.row.metric) & (pairs["facet"] == entry.facet)]
-    return {
-        str(item): (None if pd.isna(base) else base, None if pd.isna(other) else other)
-        for item, base, other in zip(rows["item_id"], rows["base"], rows["other"], strict=True)
-    }
+    base_values, other_values = (
+        [None if math.isnan(value) else value for value in rows[side].tolist()]
+        for side in ("base", "other")
+    )
+    values = zip(base_values, other_values, strict=True)
+    return dict(zip(rows["item_id"].tolist(), values, strict=True))
