@@ -11,6 +11,7 @@ from cotlab.store.database import Store
 from tests.support.linked import linked_frames
 from tests.support.pages import opened
 from tests.support.stores.evaluated import N_CHAINS, N_STEPS, add_run, is_sound, suite, values
+from tests.support.stores.reliability import fill
 
 HOSTILE = "<b>x</b> [y](https://evil.example)"
 
@@ -57,3 +58,13 @@ def test_runs_are_compared_and_fits_are_measured_on_the_chosen_runs_alone(store:
 def test_what_cannot_be_evaluated_is_a_sentence(store: Store) -> None:
     app = opened("evaluation", "Evaluation", target="faithful")
     assert "no labels to compare" in app.info[0].value.replace("\\", "")
+
+
+def test_a_run_whose_chains_have_labels_leads_here(store: Store) -> None:
+    unlabelled = fill(store.folder, 3, estimated=False)
+    leads = {}
+    for run in ("one", unlabelled):
+        links = [link.proto for link in opened("run", "Run", run=run).get("page_link")]
+        leads[run] = [link.query_string for link in links if link.page.endswith("evaluation")]
+    of_sidebar = [""]
+    assert sorted(leads["one"]) == [*of_sidebar, "runs=one"] and leads[unlabelled] == of_sidebar

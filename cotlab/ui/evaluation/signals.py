@@ -185,3 +185,7 @@ def render_notes(view: EvaluationView) -> None:
     runs_text = f"--fit {' '.join(view.fit_runs)} --test {runs}" if view.fit_runs else runs
     command = f"cotlab evaluate {runs_text} --target {view.result.target} --seed {view.key.seed}"
     st.code(command, language="text", wrap_lines=True)
+    if view.fit_runs:
+        query = [*(("run", run) for run in view.fit_runs), ("target", view.result.target)]
+        label = "Calibrate on the runs that were fitted on"
+        components.page_link("calibration", label, "query_stats", query)
