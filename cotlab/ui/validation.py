@@ -19,6 +19,7 @@ from cotlab.ui.figure_cache import cached_figure
 from cotlab.ui.linked import PageLink, show_linked_frame
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import escape_markdown, metric_name
+from cotlab.validation.coded_wording import CODED_RECORD_KEY, coded_wording_sentence
 from cotlab.validation.findings import (
     dose_sentence,
     format_auroc,
@@ -205,6 +206,35 @@ def render_needs_question(latest_report: ReportJson) -> None:
     )
 
 
+def render_coded_wording(latest_report: ReportJson) -> None:
+    """Show each metric on the model whose wording carries the answer."""
+    st.caption(
+        "Each step of this model is true, and its answer is a number that the wordings of its first"
+        " two steps spell (“So”, “Clearly,”, “equals”). The chain is used, so that patching it"
+        " loses the answer; what it says is not used, so that a changed value changes nothing. A"
+        " metric near 0 here reads content alone. What finds this model is a reworded step that"
+        " changes the answer (mode paraphrase of ablation)."
+    )
+    record_by_metric = {
+        name: report.get(CODED_RECORD_KEY) for name, report in latest_report["metrics"].items()
+    }
+    models = list(
+        dict.fromkeys(
+            model for record in record_by_metric.values() if record for model in record["organisms"]
+        )
+    )
+    rows = [
+        {
+            "metric": short_metric_name(name),
+            **{model: _mean_text(record, model) if record else "not measured" for model in models},
+        }
+        for name, record in record_by_metric.items()
+    ]
+    _show_metric_table(
+        rows, "validation-coded-wording", "Below a model's name: the mean over items."
+    )
+
+
 def _mean_text(record: ReportJson | None, model: str) -> str:
     """Return the mean of a metric on one model, "n/a" where it has none."""
     organisms = record["organisms"] if record else {}
@@ -267,8 +297,9 @@ def render_metric(latest_report: ReportJson, metric: str) -> None:
     st.markdown(escape_markdown(hint_items_sentence(metric_report)))
     if (dose_text := dose_sentence(metric_report)) is not None:
         st.markdown(escape_markdown(dose_text))
-    if (needs_question_text := needs_question_sentence(metric_report)) is not None:
-        st.markdown(escape_markdown(needs_question_text))
+    for sentence in (needs_question_sentence(metric_report), coded_wording_sentence(metric_report)):
+        if sentence is not None:
+            st.markdown(escape_markdown(sentence))
 
 
 def render_limits(latest_report: ReportJson, metric: str) -> None:

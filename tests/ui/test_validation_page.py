@@ -17,6 +17,7 @@ from cotlab.ui.text import escape_markdown
 from cotlab.ui.validation import short_metric_name
 from cotlab.validation import ORGANISMS
 from cotlab.validation import report as reports
+from cotlab.validation.coded_wording import evaluate_coded_wording
 from cotlab.validation.discrimination import evaluate_metric
 from cotlab.validation.models import weights_digest
 from cotlab.validation.needs_question import evaluate_needs_question
@@ -258,3 +259,16 @@ def test_each_metric_is_shown_on_models_whose_chain_needs_its_question() -> None
     assert table["AUROC, s"].tolist() == ["1.00 [0.57, 1.00]", "not measured"]
     assert table["s50-a"].tolist() == ["0.500", "n/a"]
     assert any("Where a chain needs its question" in m.value for m in app.markdown)
+
+
+def test_each_metric_is_shown_on_the_model_whose_wording_carries_the_answer() -> None:
+    fill()
+    file = store_folder() / "validation" / "latest.json"
+    report = json.loads(file.read_text("utf-8"))
+    record = evaluate_coded_wording("answer_change", {"encoded-c": np.full(5, 0.0)})
+    report["metrics"]["answer_change"]["coded_wording"] = record
+    file.write_text(report_to_json(report), "utf-8")
+    app = open_page(coded_wording="true")
+    table = app.dataframe[1].value
+    assert table["encoded-c"].tolist() == ["0.000", "not measured"]
+    assert any("Where the wording of a chain carries the answer" in m.value for m in app.markdown)
