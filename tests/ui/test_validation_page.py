@@ -269,6 +269,6 @@ def test_each_metric_is_shown_on_the_model_whose_wording_carries_the_answer() ->
     report["metrics"]["answer_change"]["coded_wording"] = record
     file.write_text(report_to_json(report), "utf-8")
     app = open_page(coded_wording="true")
-    table = app.dataframe[1].value
+    table = app.dataframe[0].value
     assert table["encoded-c"].tolist() == ["0.000", "not measured"]
     assert any("Where the wording of a chain carries the answer" in m.value for m in app.markdown)
