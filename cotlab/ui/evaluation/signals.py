@@ -26,6 +26,8 @@ MEASURE_LABELS = {
     "tpr_at_1": "TPR at 1 % FPR",
     "tpr_at_5": "TPR at 5 % FPR",
 }
+METHOD_COLUMN_PX, INTERVAL_COLUMN_PX = 170, 170
+"""Widths at which names and intervals are not cut; a narrower page scrolls the table."""
 CALIBRATION_LABELS = {"brier": "Brier", "ece": "ECE"}
 
 
@@ -128,7 +130,12 @@ def render_locations(view: EvaluationView) -> None:
             "undefined": [location.n_undefined for location in locations],
         }
     )
-    components.show_table(frame, "locations", right_aligned_names=("exact", "none right", "PB-F1"))
+    column_config = {
+        name: st.column_config.TextColumn(width=INTERVAL_COLUMN_PX, alignment="right")
+        for name in ("exact", "none right", "PB-F1", "over position and length")
+    }
+    column_config["method"] = st.column_config.TextColumn(width=METHOD_COLUMN_PX)
+    components.show_table(frame, "locations", column_config)
     st.caption(
         "Exact: share of the chains with a mistake whose first wrong step is named. None right:"
         " share of the others for which none is. PB-F1: their harmonic mean, averaged over the"
