@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from cotlab.analysis.facet_differences import no_shared_metric_text
@@ -315,37 +316,46 @@ def match_items(base_items: pd.DataFrame, other_items: pd.DataFrame) -> pd.DataF
     merged_items = base_items[["id", "question", "category"]].merge(
         other_items[["id", "question", "category"]], how="outer", on="id", suffixes=("", "_other")
     )
-    categories = (
-        merged_items["category"].fillna(merged_items["category_other"]).fillna("").astype(str)
+    item_ids = merged_items["id"].astype("str")
+    categories = merged_items["category"].fillna(merged_items["category_other"]).fillna("")
+    both_questions = [merged_items["question"], merged_items["question_other"]]
+    # each question is digested once; the code of a missing one is -1
+    codes, questions = pd.factorize(pd.concat(both_questions, ignore_index=True))
+    texts = [str(question) for question in questions]
+    digests = np.array([*map(_question_digest, texts), ""], dtype=object)
+    is_counted = np.array([*(text == COUNTED_QUESTION for text in texts), False])
+    base_codes, other_codes = codes[: len(merged_items)], codes[len(merged_items) :]
+    base_prompts, other_prompts = (
+        np.where(digests[side] == "", item_ids.to_numpy(dtype=object), digests[side])
+        for side in (base_codes, other_codes)
     )
-    rows = []
-    for item_id, category, *raw_questions in zip(
-        merged_items["id"],
-        categories,
-        merged_items["question"],
-        merged_items["question_other"],
-        strict=True,
-    ):
-        questions = [str(question) for question in raw_questions if not pd.isna(question)]
-        prompts = [_prompt_digest(question, str(item_id)) for question in questions]
-        has_same_question = (
-            prompts[0] == prompts[1] and COUNTED_QUESTION not in questions
-            if len(prompts) == 2
-            else None
-        )
-        rows.append((str(item_id), prompts[0], category, has_same_question))
-    return pd.DataFrame(rows, columns=["item_id", "prompt", "category", "same"])
+    is_in_both = (base_codes >= 0) & (other_codes >= 0)
+    is_same = base_prompts == other_prompts
+    is_same &= ~is_counted[base_codes] & ~is_counted[other_codes]
+    same = is_same.astype(object)
+    same[~is_in_both] = None
+    return pd.DataFrame(
+        {
+            "item_id": item_ids,
+            "prompt": pd.Series(
+                np.where(base_codes >= 0, base_prompts, other_prompts), dtype="str"
+            ),
+            "category": categories.astype("str"),
+            "same": pd.Series(same, dtype=object),
+        }
+    )
 
 
-def _prompt_digest(question: str, item_id: str) -> str:
-    """Return what distinguishes prompts: a question's digest, the item's id where there is none."""
+def _question_digest(question: str) -> str:
+    """Return what distinguishes questions; "" where there is none, and the item's id does."""
     if question == NO_QUESTION:
-        return item_id
+        return ""
     return question if question.startswith("sha256:") else f"sha256:{digest(question)}"
 
 
 def _metrics_missing_in(values: pd.DataFrame, other_values: pd.DataFrame) -> tuple[str, ...]:
     facet_keys, other_facet_keys = (
-        {*zip(table["metric"], table["facet"], strict=True)} for table in (values, other_values)
+        {*table[["metric", "facet"]].drop_duplicates().itertuples(index=False, name=None)}
+        for table in (values, other_values)
     )
     return tuple(sorted({metric for metric, _ in facet_keys - other_facet_keys}))

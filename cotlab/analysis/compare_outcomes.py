@@ -83,9 +83,7 @@ def list_item_pairs(
     """
     base_items, other_items = (read.list_run_items(store, run) for run in (base, other))
     matched = match_items(base_items, other_items)
-    same = {
-        str(item) for item, flag in zip(matched["item_id"], matched["same"], strict=True) if flag
-    }
+    same = matched.loc[matched["same"].eq(True), "item_id"]
     values_by_measure: dict[str, Mapping[str, tuple[float | None, float | None]]] = {}
     if comparison is not None:
         values_by_measure = {
@@ -139,9 +137,8 @@ def _missing_reasons(
     pairs = comparison.pairs
     rows = pairs[(pairs["metric"] == entry.row.metric) & (pairs["facet"] == entry.facet)]
     texts = {}
-    for item, base_reason, other_reason in zip(
-        rows["item_id"], rows["why_base"], rows["why_other"], strict=True
-    ):
+    columns = (rows[name].tolist() for name in ("item_id", "why_base", "why_other"))
+    for item, base_reason, other_reason in zip(*columns, strict=True):
         reasons = [
             f"{side}: {text}"
             for side, text in (("base", base_reason), ("other", other_reason))

@@ -8,6 +8,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
+from json.encoder import encode_basestring
 from typing import Any
 
 _NO_ABSENT_VALUE = object()
@@ -44,6 +45,8 @@ def canonical_json(value: Any) -> str:
     Keys are sorted, there are no spaces, 1.0 is written as 1 and -0.0 as 0. NaN and infinity raise
     ValueError.
     """
+    if type(value) is str:  # as below, in a fifth of the time
+        return encode_basestring(value)
     return json.dumps(
         _canonical_value(value),
         sort_keys=True,

@@ -304,24 +304,18 @@ class Shuffles:
         by_question = np.argsort(questions, kind="stable")
         starts = np.flatnonzero(np.diff(questions[by_question], prepend=-1))
         sizes = np.diff(starts, append=len(questions))
-        members_by_size = {
-            int(size): by_question[starts[sizes == size][:, None] + np.arange(size)]
-            for size in np.unique(sizes)
+        n_current = current_counts[questions[by_question[starts]]]
+        members_by_counts = {
+            (size, n): by_question[
+                starts[(sizes == size) & (n_current == n)][:, None] + range(size)
+            ]
+            for size, n in sorted(set(zip(sizes.tolist(), n_current.tolist(), strict=True)))
         }
         for block in row_blocks(self.permutations, self.n_rows):
             keys = questions + rng.random((block.stop - block.start, len(questions)))
             is_current = np.empty(keys.shape, dtype=bool)
-            for size, members in members_by_size.items():
-                n_current = current_counts[questions[members[:, 0]]][:, None]
-                member_keys = keys[:, members]
-                if size == 2:  # one of each sample
-                    is_first = member_keys[..., 0] <= member_keys[..., 1]
-                    is_current[:, members] = np.stack([is_first, ~is_first], axis=-1)
-                    continue
-                is_dealt = np.empty(member_keys.shape, dtype=bool)
-                is_taken = np.broadcast_to(np.arange(size) < n_current, member_keys.shape)
-                np.put_along_axis(is_dealt, np.argsort(member_keys, axis=-1), is_taken, axis=-1)
-                is_current[:, members] = is_dealt
+            for (_, n), members in members_by_counts.items():
+                is_current[:, members] = _smallest(keys[:, members], n)
             rows = slice(block.start + 1, block.stop + 1)
             memberships = self.memberships(rows)
             memberships[:, shared_rows] = is_current
@@ -350,6 +344,16 @@ class Shuffles:
     def permutations(self) -> int:
         """Return the number of permutations."""
         return len(self._packed) - 1
+
+
+def _smallest(keys: Floats, n: int) -> NDArray[np.bool_]:
+    """Return which ``n`` keys are the smallest along the last axis; of ties, as a sort has them."""
+    limits = np.partition(keys, n - 1, axis=-1)[..., n - 1] if n > 1 else keys.min(axis=-1)
+    is_chosen = keys <= limits[..., None]
+    if is_chosen.sum() > n * limits.size:
+        is_chosen[...] = False
+        np.put_along_axis(is_chosen, np.argsort(keys, axis=-1)[..., :n], True, axis=-1)
+    return is_chosen
 
 
 def _pack_bits(flags: NDArray[np.bool_]) -> NDArray[np.uint64]:

@@ -5,9 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from cotlab.store.database import Store
+from cotlab.store.numbered_scores import (
+    number_groups,
+    number_items_by_position,
+    read_numbers,
+)
+
+_SCORES_SQL = """
+    SELECT g.number AS "group", i.number AS item, s.value,
+           coalesce(s.step, 2147483647) AS step, coalesce(s.sample, 2147483647) AS sample
+    FROM scores s
+    JOIN numbered_groups g
+      ON (g.run, g.scorer, g.metric, g.facet) = (s.run, s.scorer, s.metric, s.facet)
+    JOIN numbered_items i ON (i.run, i.item_id) = (s.run, s.item_id)
+    WHERE s.run = $run
+    """
+"""Scores of no step come last."""
 
 
 class ScoreGroup(NamedTuple):
@@ -71,28 +88,16 @@ def load_feature_scores(
             """,
             [run_id, status_metric],
         ).df()
-        groups = connection.execute(
-            """
-            SELECT DISTINCT scorer, metric, facet FROM scores
-            WHERE run = ? AND list_contains(?, metric) ORDER BY scorer, metric, facet
-            """,
-            [run_id, list(metrics)],
-        ).fetchall()
-        values = connection.execute(
-            """
-            WITH numbered AS (
-                SELECT scorer, metric, facet,
-                       (row_number() OVER (ORDER BY scorer, metric, facet))::INTEGER - 1 AS number
-                FROM (SELECT DISTINCT scorer, metric, facet FROM scores
-                      WHERE run = $run AND list_contains($metrics, metric)))
-            SELECT i.position, g.number AS "group", s.value
-            FROM scores s JOIN runs r ON r.id = s.run
-            JOIN items i ON i.suite = r.suite AND i.id = s.item_id
-            JOIN numbered g ON (g.scorer, g.metric, g.facet) = (s.scorer, s.metric, s.facet)
-            WHERE s.run = $run AND list_contains($metrics, s.metric)
-            ORDER BY i.position, g.number, s.step, s.sample
-            """,
-            {"run": run_id, "metrics": list(metrics)},
-        ).df()
+        number_items_by_position(connection, run_id)
+        groups = number_groups(connection, [run_id], list(metrics))
+        numbers = read_numbers(connection, _SCORES_SQL, {"run": run_id})
+    order = np.lexsort([numbers[name] for name in ("sample", "step", "group", "item")])
+    values = pd.DataFrame(
+        {
+            "position": numbers["item"][order],
+            "group": numbers["group"][order],
+            "value": numbers["value"][order],
+        }
+    )
     composites = composites.astype({"reason": "str"})  # also where all are NULL
-    return FeatureScores(items, composites, [ScoreGroup(*row) for row in groups], values)
+    return FeatureScores(items, composites, [ScoreGroup(*row[1:]) for row in groups], values)

@@ -1,39 +1,93 @@
-"""Scores of runs summed up by item in the database, so that only one row an item is read."""
+"""Scores of runs summed up by item, read as numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from cotlab.store.database import Store
+from cotlab.store.numbered_scores import number_groups, number_items, read_numbers
+
+_NO_RANK = 2**15
+"""Rank of the reason of an item that has none."""
+_SCORES_SQL = """
+    SELECT g.number AS "group", i.number AS item, s.value,
+           CASE WHEN s.value IS NULL AND s.reason IS NOT NULL
+                THEN 2 * len(list_filter($reasons, lambda text: text < s.reason))
+                     + list_contains($reasons, s.reason)::INTEGER
+                ELSE -1 END::SMALLINT AS rank
+    FROM scores s
+    JOIN numbered_groups g
+      ON (g.run, g.scorer, g.metric, g.facet) = (s.run, s.scorer, s.metric, s.facet)
+    JOIN numbered_items i ON (i.run, i.item_id) = (s.run, s.item_id)
+    WHERE list_contains($runs, s.run)
+    """
 
 
-class ItemScoreSummary(NamedTuple):
-    """The scores of runs by item, scorer, metric and facet, with numbers in place of texts."""
+class ItemValues(NamedTuple):
+    """One group of scores, summed up by item: an entry for each item of ``ItemScores.items``."""
+
+    is_scored: NDArray[np.bool_]
+    """Whether the item has scores of the group."""
+    mean: NDArray[np.float64]
+    """Mean of its defined values, NaN without."""
+    lowest: NDArray[np.float64]
+    """Smallest of them, NaN without."""
+    highest: NDArray[np.float64]
+    """Largest of them, NaN without."""
+    reason: NDArray[np.int64]
+    """Index, in the reasons that were asked for, of the first one given for a score without a
+    value; -1 where it is none of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemScores:
+    """The scores of runs, with numbers in place of texts."""
 
     items: list[tuple[str, str]]
     """(run, item) of each item that a run has scores of."""
     groups: list[tuple[str, str, str, str]]
     """(run, scorer, metric, facet) of each group of scores, in this order."""
-    rows: pd.DataFrame
-    """A row for each item of each group, in the order of the groups: ``group`` (index of
-    ``groups``), ``item`` (index of ``items``), ``mean, lowest, highest`` (float, NaN where no score
-    of the item is defined) and ``reason``: index from 1 of the first reason given for a score
-    without a value in the reasons that were asked for, 0 where it is none of them."""
+    _starts: NDArray[np.int64]
+    """Index of each group's first score, and their number."""
+    _item_index: NDArray[np.int32]
+    _values: NDArray[np.float64]
+    _reason_ranks: NDArray[np.int16]
+    """Rank of the reason of a score without a value: odd for one that was asked for, even for
+    those between them; -1 where there is none."""
 
-    def rows_of(self, group: int) -> pd.DataFrame:
-        """Return the rows of a group."""
-        start, stop = np.searchsorted(self.rows["group"].to_numpy(), (group, group + 1))
-        return self.rows.iloc[start:stop]
+    def sum_up(self, group: int) -> ItemValues:
+        """Return what the items have of one group."""
+        rows = slice(self._starts[group], self._starts[group + 1])
+        items, values, ranks = self._item_index[rows], self._values[rows], self._reason_ranks[rows]
+        n = len(self.items)
+        is_defined, lowest, highest = ~np.isnan(values), np.full(n, np.inf), np.full(n, -np.inf)
+        items_of_values, values = items[is_defined], values[is_defined]
+        counts = np.bincount(items_of_values, minlength=n)
+        sums = np.bincount(items_of_values, values, minlength=n)
+        np.minimum.at(lowest, items_of_values, values)
+        np.maximum.at(highest, items_of_values, values)
+        has_no_value = counts == 0
+        lowest[has_no_value] = highest[has_no_value] = np.nan
+        first_ranks = np.full(n, _NO_RANK, dtype=np.int64)
+        np.minimum.at(first_ranks, items[ranks >= 0], ranks[ranks >= 0])
+        is_listed = (first_ranks % 2 == 1) & (first_ranks < _NO_RANK)
+        return ItemValues(
+            np.bincount(items, minlength=n) > 0,
+            np.divide(sums, counts, out=np.full(n, np.nan), where=~has_no_value),
+            lowest,
+            highest,
+            np.where(is_listed, first_ranks // 2, -1),
+        )
 
 
-def item_score_summary(
-    store: Store, runs: Sequence[str], reasons: Sequence[str] = ()
-) -> ItemScoreSummary:
-    """Return the scores of runs, one row for each item, scorer, metric and facet.
+def load_item_scores(store: Store, runs: Sequence[str], reasons: Sequence[str] = ()) -> ItemScores:
+    """Return the scores of runs, to be summed up by item, scorer, metric and facet.
 
     Texts are most of such a table: each item and each group of scores is read once.
 
@@ -43,48 +97,18 @@ def item_score_summary(
     runs : sequence of str
         Run ids.
     reasons : sequence of str
-        Reasons of a missing value that are told apart.
+        Reasons of a missing value that are told apart, sorted.
     """
-    parameters = {"runs": list(dict.fromkeys(runs))}
+    run_ids = list(dict.fromkeys(runs))
     with store.reading() as connection:
-        items = connection.execute(
-            """
-            SELECT run, item_id FROM scores WHERE list_contains($runs, run)
-            GROUP BY ALL ORDER BY run, item_id
-            """,
-            parameters,
-        ).fetchall()
-        groups = connection.execute(
-            """
-            SELECT DISTINCT run, scorer, metric, facet FROM scores
-            WHERE list_contains($runs, run) ORDER BY run, scorer, metric, facet
-            """,
-            parameters,
-        ).fetchall()
-        table = connection.sql(
-            """
-            WITH numbered_items AS (
-                SELECT *, (row_number() OVER (ORDER BY run, item_id))::INTEGER - 1 AS item
-                FROM (SELECT DISTINCT run, item_id FROM scores WHERE list_contains($runs, run))),
-            numbered_groups AS (
-                SELECT *, (row_number() OVER (ORDER BY run, scorer, metric, facet))::INTEGER - 1
-                       AS "group"
-                FROM (SELECT DISTINCT run, scorer, metric, facet FROM scores
-                      WHERE list_contains($runs, run)))
-            SELECT g."group", i.item,
-                   avg(s.value) AS mean, min(s.value) AS lowest, max(s.value) AS highest,
-                   coalesce(list_position($reasons, min(s.reason) FILTER (s.value IS NULL)), 0)
-                   ::SMALLINT AS reason
-            FROM scores s JOIN numbered_items i ON (i.run, i.item_id) = (s.run, s.item_id)
-            JOIN numbered_groups g
-              ON (g.run, g.scorer, g.metric, g.facet) = (s.run, s.scorer, s.metric, s.facet)
-            WHERE list_contains($runs, s.run) GROUP BY g."group", i.item
-            """,
-            params={**parameters, "reasons": list(reasons)},
-        ).to_arrow_table()
-    frame = table.to_pandas()
-    order = np.argsort(frame["group"].to_numpy(), kind="stable")
-    return ItemScoreSummary(items, groups, frame.take(order))
+        items = number_items(connection, run_ids)
+        groups = number_groups(connection, run_ids)
+        numbers = read_numbers(connection, _SCORES_SQL, {"runs": run_ids, "reasons": list(reasons)})
+    order = np.argsort(numbers["group"], kind="stable")
+    starts = np.searchsorted(numbers["group"][order], np.arange(len(groups) + 1))
+    return ItemScores(
+        items, groups, starts, *(numbers[n][order] for n in ("item", "value", "rank"))
+    )
 
 
 def load_chain_characters(store: Store, runs: Sequence[str]) -> dict[tuple[str, str], int]:

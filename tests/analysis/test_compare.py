@@ -7,17 +7,24 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from cotlab import run_suite
-from cotlab.analysis.compare import compare_by_category, compare_runs, comparison_json
+from cotlab.analysis.compare import (
+    compare_by_category,
+    compare_runs,
+    comparison_json,
+    match_items,
+)
 from cotlab.analysis.tables.comparison import version_warning
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError, UnknownName
+from cotlab.core.keys import digest
 from cotlab.core.types import Item, MetricCard, ModelRef, Plan, Score, ScorerSpec, Suite
 from cotlab.metrics.unfaithfulness import cards
-from cotlab.run.imports.mediation import NO_QUESTION
+from cotlab.run.imports.mediation import COUNTED_QUESTION, NO_QUESTION
 from cotlab.store import write
 from cotlab.store.database import Store
 
@@ -312,3 +319,31 @@ def test_metrics_that_differ_by_a_facet_alone_are_named_with_the_option(tmp_path
         f" settings: given is user in {user} and prefix in {prefix}. Run one of them again with"
         " --given user."
     )
+
+
+def test_items_match_by_id_and_question_whichever_way_the_question_is_stored() -> None:
+    """A question and its digest are one prompt; where no question was published, the id is the
+    prompt; what is in one run only, and rows of a count, match nothing."""
+    q = "2 + 2?"
+    redacted = f"sha256:{digest(q)}"
+    base = {"a": q, "b": q, "c": q, "d": NO_QUESTION, "e": COUNTED_QUESTION, "f": q}
+    other = base | {"b": redacted, "c": "3 + 3?", "g": q}
+    del other["f"]
+    tables = [
+        pd.DataFrame({"id": list(side), "question": list(side.values()), "category": category})
+        for side, category in ((base, None), (other, "math"))
+    ]
+    rows = match_items(*tables).set_index("item_id")
+    assert rows["same"].to_dict() == {
+        "a": True,
+        "b": True,
+        "c": False,
+        "d": True,
+        "e": False,
+        "f": None,
+        "g": None,
+    }
+    assert rows["prompt"].drop(["d", "e"]).unique().tolist() == [redacted]
+    assert rows.loc["d", "prompt"] == "d"
+    assert rows.loc["e", "prompt"] == f"sha256:{digest(COUNTED_QUESTION)}"
+    assert rows["category"].to_dict() == {**dict.fromkeys("abcdeg", "math"), "f": ""}

@@ -7,13 +7,14 @@ import ast
 import math
 from collections.abc import Callable
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from cotlab.metrics.ablation.redundancy import mean_by_item, step_means
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.store.item_scores import item_score_summary
+from cotlab.store.item_scores import load_item_scores
 from tests.support.pages import ROOT
 from tests.support.stores.reliability import fill
 
@@ -97,25 +98,29 @@ def test_groups_count_the_scores_of_each_metric_and_facet(store: Store) -> None:
         )
 
 
-def test_a_summary_by_item_has_the_numbers_of_all_scores_and_no_text_a_row(store: Store) -> None:
+def test_scores_summed_up_by_item_are_those_of_all_scores(store: Store) -> None:
     every = read.run_scores(store, "run-1").assign(run="run-1")
     keys = ["run", "scorer", "metric", "facet"]
     undefined = every[every["value"].isna() & every["reason"].notna()]
-    reason = undefined["reason"].iloc[0]
-    summary = item_score_summary(store, ["run-1", "run-1"], ["no such reason", reason])
-    assert set(summary.rows.dtypes.astype(str)) == {"int32", "float64", "int16"}
+    reasons = sorted({"no such reason", undefined["reason"].iloc[0]})
+    scores = load_item_scores(store, ["run-1", "run-1"], reasons)
     by_item = every.groupby([*keys, "item_id"])
-    assert len(summary.rows) == by_item.ngroups
     expected = by_item["value"].agg(["mean", "min", "max"])
     first_reasons = undefined.groupby([*keys, "item_id"])["reason"].min().to_dict()
-    for group, key in enumerate(summary.groups):
-        for row in summary.rows_of(group).itertuples():
-            run_and_item = summary.items[row.item]
-            assert run_and_item[0] == key[0]
-            numbers = expected.loc[(*key, run_and_item[1])].to_numpy()
-            assert [row.mean, row.lowest, row.highest] == pytest.approx(numbers, nan_ok=True)
-            assert row.reason == 2 * (first_reasons.get((*key, run_and_item[1])) == reason)
-    assert item_score_summary(store, ["run-9"]).rows.empty
+    n_told = 0
+    for group, key in enumerate(scores.groups):
+        values = scores.sum_up(group)
+        rows = expected.loc[key]
+        items = [scores.items[item][1] for item in values.is_scored.nonzero()[0]]
+        assert items == rows.index.tolist()
+        found = np.column_stack([values.mean, values.lowest, values.highest])[values.is_scored]
+        assert found == pytest.approx(rows.to_numpy(), nan_ok=True)
+        told = [first_reasons.get((*key, item)) for item in items]
+        places = [reasons.index(text) if text in reasons else -1 for text in told]
+        assert values.reason[values.is_scored].tolist() == places
+        n_told += sum(place >= 0 for place in places)
+    assert len(scores.groups) == every.groupby(keys).ngroups and n_told
+    assert load_item_scores(store, ["run-9"]).groups == []
 
 
 def test_scored_items_are_in_the_order_of_the_suite(store: Store) -> None:

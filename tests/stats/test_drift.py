@@ -262,3 +262,14 @@ def test_a_membership_takes_a_bit() -> None:
     assert (
         dealt.count_current(is_member)[500:502].tolist() == rows[:, is_member].sum(axis=1).tolist()
     )
+
+
+@pytest.mark.parametrize("digits", [1, 8])
+def test_the_smallest_keys_are_those_of_a_sort(digits: int) -> None:
+    """Also where keys are tied at the limit, which one decimal makes sure of."""
+    keys = np.random.default_rng(37).random((5, 7, 12)).round(digits)
+    for n in (1, 4, 11):
+        taken = large_samples._smallest(keys, n)
+        sorted_places = np.argsort(keys, axis=-1)[..., :n]
+        assert (taken.sum(axis=-1) == n).all()
+        assert np.take_along_axis(taken, sorted_places, axis=-1).all()

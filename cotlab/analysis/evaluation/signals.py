@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,9 +20,9 @@ from cotlab.stats.ranking import NO_MISTAKE
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.store.item_scores import (
-    ItemScoreSummary,
-    item_score_summary,
+    ItemScores,
     load_chain_characters,
+    load_item_scores,
 )
 
 LENGTH, ANSWER_CORRECT, RANDOM = "length", "answer_correct", "random"
@@ -132,13 +132,15 @@ def load_labelled_chains(store: Store, runs: Sequence[str], *, seed: int = 0) ->
     run_rows = {run: read.get_run(store, run) for run in run_ids}
     cards = metric_cards([read.plan_from_row(row) for row in run_rows.values()])
     none_reasons = sorted({card.none_reason for card in cards.values()} - {""})
-    summary = item_score_summary(store, run_ids, none_reasons)
+    scores = load_item_scores(store, run_ids, none_reasons)
     n_characters: dict[tuple[str, str], float] = {}
-    for group, (_, _, metric, _) in enumerate(summary.groups):
+    for group, (_, _, metric, _) in enumerate(scores.groups):
         if metric == MEASURED_LENGTH:
-            rows = summary.rows_of(group)
-            keys = (summary.items[item] for item in rows["item"])
-            n_characters |= dict(zip(keys, rows["mean"].tolist(), strict=True))
+            lengths = scores.sum_up(group)
+            n_characters |= {
+                scores.items[item]: float(lengths.mean[item])
+                for item in np.flatnonzero(lengths.is_scored)
+            }
     suite_chain_runs = [run for run in run_ids if run not in model_chain_runs]
     n_characters |= load_chain_characters(store, suite_chain_runs)
     chains_of_run = chains_by_run(store, run_ids)
@@ -168,7 +170,7 @@ def load_labelled_chains(store: Store, runs: Sequence[str], *, seed: int = 0) ->
             strict=True,
         )
     }
-    run_signals = list(_run_signals(summary, cards, none_reasons, row_by_item, len(chains)))
+    run_signals = list(_run_signals(scores, cards, none_reasons, row_by_item, len(chains)))
     joined = _join_runs(run_signals)
     signals_by_run: dict[str, dict[str, Signal]] = {}
     for run_signal in run_signals:
@@ -212,32 +214,45 @@ def _baselines(chains: pd.DataFrame, measured: Signal | None, seed: int) -> list
 
 
 def _run_signals(
-    summary: ItemScoreSummary,
+    scores: ItemScores,
     cards: Mapping[str, MetricCard],
     none_reasons: Sequence[str],
     row_by_item: Mapping[tuple[str, str], int],
     n_chains: int,
 ) -> Iterator[_RunSignal]:
     """Yield the signals of each run: each metric and facet, and of steps also the worst one's."""
-    facet_by_text = {text: dict(json.loads(text)) for *_, text in summary.groups}
+    facet_by_text = {text: dict(json.loads(text)) for *_, text in scores.groups}
     facets_by_metric: dict[str, dict[str, list[dict[str, str]]]] = {}
     groups_by_key: dict[tuple[str, str, str], list[int]] = {}
-    for group, (run, _, metric, text) in enumerate(summary.groups):
+    for group, (run, _, metric, text) in enumerate(scores.groups):
         key = (run, metric, text)
         if key not in groups_by_key:
             facets_by_run = facets_by_metric.setdefault(metric, {})
             facets_by_run.setdefault(run, []).append(facet_by_text[text])
         groups_by_key.setdefault(key, []).append(group)
     # items without a row were scored after the chains were read
-    chain_rows = np.array([row_by_item.get(key, -1) for key in summary.items], dtype=np.int64)
+    chain_rows = np.array([row_by_item.get(key, -1) for key in scores.items], dtype=np.int64)
     for (run, metric, text), groups in sorted(groups_by_key.items()):
         card = cards.get(metric)
         if card is None or card.level in ("draw", "run"):
             continue
-        rows = pd.concat([summary.rows_of(group) for group in groups])
-        rows = rows.assign(chain_row=chain_rows[rows["item"].to_numpy()])
-        rows = rows[rows["chain_row"] >= 0]
-        if rows.empty:
+        means, lowest, highest = (np.full(n_chains, np.nan) for _ in range(3))
+        none_reason = none_reasons.index(card.none_reason) if card.none_reason else None
+        is_none, is_scored = np.zeros(n_chains, dtype=bool), False
+        for group in groups:  # of scorers that give the same metric, the last one counts
+            item_values = scores.sum_up(group)
+            is_chosen = item_values.is_scored & (chain_rows >= 0)
+            rows = chain_rows[is_chosen]
+            is_scored |= bool(len(rows))
+            for spread, values in (
+                (means, item_values.mean),
+                (lowest, item_values.lowest),
+                (highest, item_values.highest),
+            ):
+                spread[rows] = values[is_chosen]
+            if none_reason is not None:
+                is_none[rows] |= item_values.reason[is_chosen] == none_reason
+        if not is_scored:
             continue
         facets = facets_by_metric[metric]
         everywhere = [facet for run_facets in facets.values() for facet in run_facets]
@@ -245,31 +260,15 @@ def _run_signals(
             _signal_name(metric, facet_by_text[text], others, facets[run])
             for others in (everywhere, facets[run])
         )
-        row_index = rows["chain_row"].to_numpy()
         sign = -1.0 if card.better == "lower" else 1.0
-
-        def spread(
-            column: str,
-            rows: pd.DataFrame = rows,
-            row_index: NDArray[Any] = row_index,
-            sign: float = sign,
-        ) -> Values:
-            values = np.full(n_chains, np.nan)
-            values[row_index] = sign * rows[column].to_numpy(dtype=float)
-            return values
-
-        values = spread("mean")
-        if card.none_reason:
-            is_none = rows["reason"].to_numpy() == none_reasons.index(card.none_reason) + 1
-            values[row_index[is_none]] = NO_MISTAKE
+        means = sign * means
+        means[is_none] = NO_MISTAKE
         has_direction = card.better != "neither"
-        signal = Signal(
-            name, card.formula, pd.Series(values), bool(card.none_reason), has_direction
-        )
+        signal = Signal(name, card.formula, pd.Series(means), bool(card.none_reason), has_direction)
         yield _RunSignal(run, name, run_name, signal)
         if card.level in ("step", "span") and has_direction:
-            worst = spread("highest" if card.better == "lower" else "lowest")
-            if not np.allclose(worst, values, equal_nan=True):
+            worst = sign * (highest if card.better == "lower" else lowest)
+            if not np.allclose(worst, means, equal_nan=True):
                 what = f"of the worst step: {card.formula}"
                 signal = Signal(f"{name}, worst step", what, pd.Series(worst))
                 yield _RunSignal(run, signal.name, f"{run_name}, worst step", signal)

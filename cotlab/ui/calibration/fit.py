@@ -99,8 +99,9 @@ def select_calibration_runs() -> CalibrationView | None:
     revision_by_run = {str(row["id"]): int(row["revision"]) for row in rows}
     newest_label_number = pending.last_label_number(cached.store())
     labelled_run_ids = _cached_labelled_runs(str(cached.store().folder), newest_label_number)
-    default_run_ids = [i for i in revision_by_run if i in labelled_run_ids] or list(
-        revision_by_run
+    measured_run_ids = [i for i in revision_by_run if i not in cached.unmeasured_runs()]
+    default_run_ids = [i for i in revision_by_run if i in labelled_run_ids] or (
+        measured_run_ids or list(revision_by_run)
     )[:1]
     run_ids = pick_options(
         "Runs",
@@ -307,7 +308,7 @@ def _render_fit_form(view: CalibrationView, *, can_fit: bool) -> None:
         st.warning(escape_markdown(f"No version is kept: {calibration.refusal}"))
         charts.show_figure(
             "calibrator_comparison",
-            tables.method_comparison_table(calibration.report, calibration.calibrator.method),
+            tables.method_comparison_table(calibration.report, None),
             key="comparison-refused",
         )
         return
