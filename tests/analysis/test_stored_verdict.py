@@ -19,9 +19,10 @@ from cotlab.analysis.tables.catalogue import make_figure_table
 from cotlab.analysis.tables.declare import MissingFigure
 from cotlab.analysis.verdict import stored
 from cotlab.analysis.verdict.record import RunVerdict, judge_stored_run
+from cotlab.analysis.verdict.wording import plain_text
 from cotlab.analysis.view import RunView
 from cotlab.core.provider import Finding
-from cotlab.core.types import ModelRef
+from cotlab.core.types import Item, ModelRef, Step, Suite
 from cotlab.run.config import DEMO_MODELS, demo_options
 from cotlab.store import write
 from cotlab.store.database import Store
@@ -250,6 +251,7 @@ READ = """
 import sys
 from pathlib import Path
 from cotlab.analysis.verdict.stored import judge_run_once
+from cotlab.analysis.verdict.wording import plain_text
 from cotlab.analysis.view import RunView
 from cotlab.store.database import Store
 store = Store(Path(sys.argv[1]))
@@ -290,3 +292,16 @@ print("held", flush=True)
 sys.stdin.readline()
 connection.close()
 """
+
+
+def test_a_run_of_omitted_steps_that_measured_nothing_says_so_and_why(tmp_path: Path) -> None:
+    """No word of these questions is in the language of the shipped models."""
+    items = [
+        Item(f"q{k}", f"Janet’s {k} ducks lay eggs?", "3", (Step(0, f"Ducks lay {k} eggs."),))
+        for k in range(3)
+    ]
+    suite = Suite.from_items("unreadable", items)
+    run = cotlab.run_suite(suite, store=tmp_path, model="r100", mode=["remove"], chain="own")
+    result = judge_stored_run(RunView.read(Store(tmp_path), run.run_id))
+    assert result.verdict.headline == "Cannot say: nothing was measured."
+    assert "Janet" in plain_text(result.verdict.sentences)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -34,7 +34,7 @@ from cotlab.run.summary import compute_estimates
 from cotlab.stats.intervals import wilson
 from cotlab.stats.resample import bootstrap_mean
 from cotlab.store import read
-from cotlab.store.item_scores import count_missing_values
+from cotlab.store.item_scores import count_missing_values, list_unmeasured_runs
 from cotlab.store.server_checks import list_server_checks
 
 MEASURES: Mapping[MeasureName, tuple[str, Mapping[str, str]]] = {
@@ -80,7 +80,9 @@ def collect_evidence(view: RunView, status: str | None = None) -> RunEvidence:
     headline = next((name for name in HEADLINE_MEASURES if name in shares), None)
     headline_facet = {} if headline is None else _facet_of(estimates, headline)
     headline_missing = (
-        missing[headline] if headline else next((m for m in missing.values() if m), [])
+        missing[headline]
+        if headline
+        else next((m for m in missing.values() if m), None) or _missing_everywhere(view)
     )
     n_sound = 0 if sound is None else sound.n
     return RunEvidence(
@@ -245,6 +247,19 @@ def _missing_values(view: RunView, name: MeasureName) -> list[Missing]:
     facets = [text for text in groups["facet"] if _matches(text, facet)]
     if not facets or bool((groups["n"] == groups["n_defined"]).all()):
         return []
+    return _missing_reasons(view, metric, facets)
+
+
+def _missing_everywhere(view: RunView) -> list[Missing]:
+    """Return why a run measured nothing, of its most frequent metric; none where it measured."""
+    if not list_unmeasured_runs(view.store, HEADLINE_METRICS, view.id):
+        return []
+    groups = view.score_groups[view.score_groups["n_defined"] == 0]
+    metric = str(groups.groupby("metric")["n"].sum().idxmax())
+    return _missing_reasons(view, metric, groups.loc[groups["metric"] == metric, "facet"].tolist())
+
+
+def _missing_reasons(view: RunView, metric: str, facets: Sequence[str]) -> list[Missing]:
     table = count_missing_values(view.store, view.id, metric, facets)
     return group_reasons(
         Missing(str(row["reason"]), int(row["n_items"]), int(row["n_scores"]))
