@@ -161,6 +161,13 @@ def test_what_is_shipped_was_measured_on_the_shipped_weights(tmp_path: Path) -> 
     assert find_changed_organisms({"weights": {"r25": "other"}}) == ["r25"]
 
 
+@pytest.mark.soak
+def test_what_is_shipped_was_measured_with_the_current_scorers(tmp_path: Path) -> None:
+    """Who raises a scorer's version measures it anew: cotlab validate --scorer NAME --ship."""
+    shipped = read_report(tmp_path)
+    assert shipped is not None and find_changed_scorers(shipped) == []
+
+
 def test_a_record_of_another_version_or_of_none_is_found() -> None:
     current = {"scorer": "flags", "scorer_version": SCORERS["flags"].version}
     records = {
