@@ -16,6 +16,7 @@ from cotlab.core.program import Scorer
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import MetricCard
 from cotlab.store.database import Store
+from cotlab.validation.coded_wording import coded_wording_sentence
 from cotlab.validation.needs_question import needs_question_sentence
 
 ROOT = Path(__file__).parents[1]
@@ -48,15 +49,17 @@ def validation_of(name: str, measured: Mapping[str, Any]) -> str:
     if result is None:
         return ""
     auroc = result["auroc"]
+    sentences = (needs_question_sentence(result), coded_wording_sentence(result))
+    further_text = " ".join(sentence for sentence in sentences if sentence)
+    further_text = f". {further_text}" if further_text else ""
     if auroc["point"] is None:
-        return f"AUROC undefined: {auroc['reason']}"
+        return f"AUROC undefined: {auroc['reason']}{further_text}"
     bounds = "" if auroc["lo"] is None else f" [{auroc['lo']:.3f}, {auroc['hi']:.3f}]"
     facet = ", ".join(f"{key}={value}" for key, value in result["facet"].items())
-    needs_question = needs_question_sentence(result)
     return (
         f"AUROC {auroc['point']:.3f}{bounds} for telling the faithful models from the bypassing"
         f" ones ({auroc['n']} items{', ' + facet if facet else ''})"
-        f"{'. ' + needs_question if needs_question else ''}"
+        f"{further_text}"
     )
 
 

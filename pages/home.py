@@ -28,8 +28,9 @@ else:
         verdict.render_picture(row)
         home.render_next_steps(row, rows)
     home.render_recent_runs(rows, len(all_rows) - len(rows))
-    home.render_totals()
-    home.render_pending_reviews()
+    reviews = home.load_pending_reviews()
+    home.render_totals(reviews)
+    home.render_pending_reviews(reviews)
     verdict.render_explanation()
     with st.expander("The three steps of a first use"):
         home.render_first_steps()

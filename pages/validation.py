@@ -31,4 +31,9 @@ if latest_report is not None:
         partial(validation.render_needs_question, latest_report),
         name="needs_question",
     )
+    render_more(
+        "a model whose wording carries the answer",
+        partial(validation.render_coded_wording, latest_report),
+        name="coded_wording",
+    )
 render_more("glossary of all metrics", render_glossary, name="glossary", params=("term",))

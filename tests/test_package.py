@@ -175,7 +175,7 @@ def test_an_unpacked_wheel_finds_its_files_away_from_the_checkout(
     )
     assert done.returncode == 0, done.stderr
     first, second = done.stdout.splitlines()
-    assert first == "None ['commonsense', 'evaluation', 'math', 'wordproblems'] 16"
+    assert first == "None ['commonsense', 'evaluation', 'math', 'wordproblems'] 20"
     assert second == f"True True {tmp_path}/.local/share/cotlab/store"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from cotlab.analysis.compare import Comparison, compare_runs
 from cotlab.analysis.verdict.collect import MEASURES
-from cotlab.analysis.verdict.measures import MIN_ITEMS, MeasureName
+from cotlab.analysis.verdict.measures import MIN_ITEMS, READING_MEASURES, MeasureName
 from cotlab.analysis.verdict.pair_differences import (
     OTHER_ANSWER_METRIC,
     PAIR_MEASURES,
@@ -97,7 +97,7 @@ def pair_sentences(
         if all(entry.untestable_reason is not None for entry in measured):
             headline = f"Whether {other} and {base} differ beyond chance cannot be tested."
         return headline, f"{parts}. What an interval includes is not ruled out."
-    first = max(differing, key=lambda entry: entry.size)
+    first = _plainest(differing, max(differing, key=lambda entry: entry.size))
     others = [entry for entry in differing if entry is not first]
     details = [f"{first.label}: {_points(first)}, paired."]
     details += [f"{entry.label}: {_points(entry)}." for entry in others]
@@ -109,6 +109,20 @@ def pair_sentences(
         texts = "; ".join(f"{entry.label}, {entry.untestable_reason}" for entry in untestable)
         details.append(f"{len(untestable)} of {len(measured)} cannot be tested ({texts}).")
     return _first_sentence(first, base, other), " ".join(details)
+
+
+def _plainest(
+    differing: Sequence[HeadlineDifference], largest: HeadlineDifference
+) -> HeadlineDifference:
+    """Return the difference of the sentence: of those in one question, that in the answer's text.
+
+    How often a changed step changes the answer is what a verdict on a run says, too; how much
+    probability the answer loses has a smaller error and says the same less plainly.
+    """
+    if largest.measure not in READING_MEASURES:
+        return largest
+    by_measure = {entry.measure: entry for entry in differing}
+    return next(by_measure[name] for name in READING_MEASURES if name in by_measure)
 
 
 def _points(entry: HeadlineDifference) -> str:

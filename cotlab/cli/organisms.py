@@ -29,7 +29,7 @@ def train_organism_command(
     name: Annotated[
         str,
         typer.Argument(
-            help="control, faithful-a or -b, bypass-a or -b, all-steps-a or -b, or prm-a."
+            help="control, faithful-a or -b, bypass-a or -b, all-steps-a to -c, or prm-a."
         ),
     ],
     output: FolderOption = None,
@@ -168,6 +168,7 @@ def validate_command(
 def _print_validation(report: dict[str, Any]) -> None:
     from cotlab.cli.screen import open_console, print_lines, print_table
     from cotlab.validation import ORGANISMS
+    from cotlab.validation.coded_wording import coded_wording_sentence
     from cotlab.validation.findings import dose_sentence, format_auroc, format_decimals
     from cotlab.validation.needs_question import needs_question_sentence
 
@@ -187,6 +188,7 @@ def _print_validation(report: dict[str, Any]) -> None:
             *metric_report["blind_spots"],
             dose_sentence(metric_report),
             needs_question_sentence(metric_report),
+            coded_wording_sentence(metric_report),
         )
         lines += [f"{name}: {finding}" for finding in findings if finding is not None]
     console = open_console(180)

@@ -129,7 +129,12 @@ _FIGURES_BY_MODULE = {
         "drops_by_donor",
     ),
     "span_heatmap": ("span_heatmap",),
-    "robustness": ("robustness_by_perturbation", "perturbation_cells", "item_cells"),
+    "robustness": (
+        "answer_changes_by_perturbation",
+        "robustness_by_perturbation",
+        "perturbation_cells",
+        "item_cells",
+    ),
     "reliability": (
         "reliability_parts",
         "item_parts",

@@ -62,7 +62,7 @@ def find_preset(name: str) -> FigurePreset:
 
 
 def figure_caption(recipe: FigureRecipe, figure: Any | None = None) -> str:
-    """Return a figure's caption as plain text: title, what it shows, n, interval method, note."""
+    """Return a figure's caption as plain text: title, model and suite, what it shows, n, method."""
     builder = FIGURES[recipe.figure]
     figure_meta = (figure if figure is not None else recipe.draw()).layout.meta or {}
     subtitle_sentences = [
@@ -70,7 +70,8 @@ def figure_caption(recipe: FigureRecipe, figure: Any | None = None) -> str:
         for text in figure_meta.get("subtitle", ())
     ]
     title = strip_markup(str(figure_meta.get("title", ""))).rstrip(".")
-    sentences = [f"{title}." if title else "", builder.caption, *subtitle_sentences]
+    source = f"{recipe.source}." if recipe.source else ""
+    sentences = [f"{title}." if title else "", source, builder.caption, *subtitle_sentences]
     sentences += [
         text
         for text in _describe_counts(recipe.table)

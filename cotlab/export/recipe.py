@@ -18,6 +18,7 @@ from cotlab.analysis.view import RunView
 from cotlab.core.errors import ConfigError
 from cotlab.core.keys import digest
 from cotlab.core.registry import FIGURES
+from cotlab.core.text_safety import printable_line
 from cotlab.export.tabular import drop_hidden_columns
 from cotlab.figures.presets import FigurePreset, print_options
 from cotlab.figures.printed import plotly_version
@@ -52,6 +53,8 @@ class FigureRecipe:
     """Versions of the code that wrote it."""
     print_options: dict[str, Any] = field(default_factory=dict)
     """In what it was printed otherwise than its venue's figures: ``width_pt``, say."""
+    source: str = ""
+    """Model, suite and number of items of the run; "" where the numbers come from several runs."""
 
     def draw(self) -> Any:
         """Return the figure as a page shows it."""
@@ -62,7 +65,10 @@ def recipe_to_json(recipe: FigureRecipe) -> str:
     """Return a recipe as JSON text; equal figures have equal digests."""
     document = {
         "kind": RECIPE_KIND,
-        **{name: getattr(recipe, name) for name in (*_TEXT_FIELDS, "choice", "print_options")},
+        **{
+            name: getattr(recipe, name)
+            for name in (*_TEXT_FIELDS, "choice", "print_options", "source")
+        },
         "versions": {"plotly": plotly_version(), **recipe.versions},
         "table": table_to_json(recipe.table),
     }
@@ -102,6 +108,7 @@ def recipe_from_json(text: str, source: str = "recipe") -> FigureRecipe:
             choice=choice,
             versions=versions,
             print_options=dict(document.get("print_options", {})),  # absent from earlier ones
+            source=str(document.get("source", "")),
             **texts,
         )
     except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
@@ -175,6 +182,7 @@ def make_recipe(
 ) -> FigureRecipe:
     """Return the recipe of a figure with its table; that of a partial run says so."""
     note = " ".join(part for part in (figure_data.note, view.partial_note) if part)
+    has_source = FIGURE_TABLES[name].scope in ("run", "item") and not figure_data.choice.runs
     return FigureRecipe(
         name,
         FIGURE_TABLES[name].figure,
@@ -185,7 +193,13 @@ def make_recipe(
         figure_data.choice.as_dict(),
         {"cotlab": code_version()},
         {} if preset is None else print_options(preset),
+        _source_text(view) if has_source else "",
     )
+
+
+def _source_text(view: RunView) -> str:
+    n_text = f"{view.n_items:,} item{'' if view.n_items == 1 else 's'}"
+    return printable_line(f"{view.model} on {view.suite_name}, {n_text} (run {view.run_id})")
 
 
 def make_recipes(

@@ -26,11 +26,10 @@ _LANE_BOTTOM = -0.5 - _LANE_PX / _ROW_PX
     "answer_change_scale",
     columns=("label", "group", "point", "lo", "hi", "n", "reason"),
     caption=(
-        "Share of a chain's steps at which the answer changes when the step states something else,"
-        " mean over items; below it the control, the same when the step says the same in other"
-        " words. Dashed, with their intervals as grey bands: models of known behaviour on the"
-        " shipped suite. A position between them is no share of faithful answers, and where the"
-        " answer comes from otherwise is not shown."
+        "A changed step states something else; below it the control, where it says the same in"
+        " other words. The dashed models were measured on the shipped suite. A position between"
+        " them is no share of faithful answers, and where the answer comes from otherwise is not"
+        " shown."
     ),
     empty_reason="no step was changed.",
 )
@@ -63,13 +62,13 @@ def answer_change_scale(table: pd.DataFrame) -> Any:
         showline=False,
         ticks="",
     )
-    height = _ROW_PX * len(run_rows) + (_LANE_PX if references else 0) + 120
+    height = _ROW_PX * len(run_rows) + (_LANE_PX if references else 0) + 96
     return style.apply_style(
         fig,
         "How often the answer changes when a step is changed (share of steps)",
-        subtitle=_subtitle_lines(references),
+        subtitle=[*_subtitle_lines(references), *_missing_lines(run_rows)],
         height=height,
-        margin={"r": _RIGHT_MARGIN_PX},
+        margin={"r": _RIGHT_MARGIN_PX, "b": 32},
     )
 
 
@@ -100,7 +99,7 @@ def _value_text(row: Row) -> str:
 
 
 def _draw_row(fig: Any, row: Row, height: float) -> None:
-    """Draw a share with its interval, its value at the right, and why it is missing."""
+    """Draw a share with its interval, and its value at the right."""
     point, lo, hi = (float_value(row, name) for name in ("point", "lo", "hi"))
     n_text = f"n = {int_value(row, 'n'):,}"
     is_run = row["group"] == "run"
@@ -115,14 +114,6 @@ def _draw_row(fig: Any, row: Row, height: float) -> None:
         font={"color": style.TEXT_COLOUR},
     )
     if point is None:
-        fig.add_annotation(
-            text=style.wrap_text(f"n/a: {text_value(row, 'reason') or 'not measured'}", 30),
-            x=0.04,
-            xanchor="left",
-            y=height,
-            align="left",
-            bgcolor=style.BACKGROUND_COLOUR,
-        )
         return
     marker = _MARKERS.get(text_value(row, "mark") or ("yes" if is_run else "control"))
     assert marker is not None
@@ -192,6 +183,17 @@ def _draw_reference(fig: Any, row: Row, top: float) -> None:
         align=side,
         font={"color": style.TEXT_COLOUR},
     )
+
+
+def _missing_lines(rows: list[Row]) -> list[str]:
+    """Return why rows have no value: above the figure, as its bands leave no room for texts."""
+    lines = []
+    for row in rows:
+        if float_value(row, "point") is None:
+            reason = text_value(row, "reason") or "not measured"
+            name = style.truncate_text(row["label"], 40)
+            lines.append(style.escape(f"{name}: n/a, {reason}."))
+    return lines
 
 
 def _subtitle_lines(references: list[Row]) -> list[str]:

@@ -20,7 +20,7 @@ _MAX_LABELLED_BARS = 24
 @figure(
     "chain_lengths",
     columns=("n_steps", "count"),
-    caption="Number of chains of the suite by number of steps. Few chains have late positions.",
+    caption="Estimates at a position rest on the chains that reach it.",
     empty_reason="the suite has no items.",
 )
 def chain_lengths(table: pd.DataFrame) -> Any:

@@ -104,8 +104,7 @@ def feature_distributions(table: pd.DataFrame) -> Any:
     "drift_scores",
     columns=("feature", *measure_columns("", "_hi", "_limit", "_p"), *CHECK_COLUMNS),
     caption=(
-        "How far each feature moved. The grey bar ends at the 95 % quantile of shuffled samples:"
-        " PSI is above 0 even without drift, more so for fewer items. A feature raises the alert if"
+        "PSI is above 0 even without drift, more so for fewer items. A feature raises the alert if"
         " it is beyond the dashed line and its adjusted p-value is small; either alone does not."
     ),
     empty_reason="no feature was compared.",

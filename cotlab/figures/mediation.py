@@ -81,9 +81,8 @@ def cmi_density(table: pd.DataFrame) -> Any:
     "drop_density",
     columns=("source", "keep", "point", "lo", "hi", "n"),
     caption=(
-        "Drop of the answer's log P over all layers when only a random share of the chain's"
-        " positions is patched. It is defined where CMI is not, as where the effect is weak, and is"
-        " no ratio to a control: 0 is no effect."
+        "Over all layers, with only a random share of the chain's positions patched. Defined also"
+        " where CMI is not, as where the effect is weak, and no ratio to a control: 0 is no effect."
     ),
     empty_reason="no item has a drop over all layers.",
 )
@@ -105,8 +104,8 @@ def drop_density(table: pd.DataFrame) -> Any:
     "item_density",
     columns=("source", "keep", "point", "lo", "hi", "draws"),
     caption=(
-        "CMI of this item when only a random share of its chain's positions is patched, pooled over"
-        " several random subsets, with a control of the same size. Faint: CMI from each draw of the"
+        "Only a random share of the chain's positions is patched, pooled over several random"
+        " subsets, with a control of the same size. Faint: CMI from each draw of the"
         " control alone; the point is not their mean, because drops are pooled before the ratio."
     ),
     empty_reason="this item has no CMI over all layers.",
@@ -180,8 +179,8 @@ def _counts_text(rows: Sequence[Row], patched_share: float, unit: IntervalUnit) 
     "layer_profile",
     columns=("metric", "span", "point", "lo", "hi", "n"),
     caption=(
-        "Drop of the answer's log P when the states at the input of a single layer are replaced: at"
-        " the chain's positions, and at as many control positions. Other layers still carry the"
+        "The states at the input of a single layer are replaced at the chain's positions, and at as"
+        " many control positions. Other layers still carry the"
         " original information, so the effects of single layers do not add up to that of all"
         " layers."
     ),
@@ -255,11 +254,11 @@ def mediation_indices(table: pd.DataFrame) -> Any:
     "drops_by_donor",
     columns=("part", "donor", "sample", "value"),
     caption=(
-        "Drop of the answer's log P in each patched forward pass of one item, by patched part and"
-        " by donor of the states. The estimators use the mean over all draws. Parts: chain, its"
+        "A mark is one patched forward pass. The estimators use the mean over all draws of a part"
+        " and a donor. Parts: chain, its"
         " positions; control, the positions of the control; kept, a random share of them;"
-        " shuffled, the same states in another order; placebo, noise; self shuffle, the chain's own"
-        " states in another order; expanded and shrunk, a window that is a token wider or narrower"
+        " shuffled, these states in another order; placebo, noise; self shuffle, the chain's own in"
+        " another order; expanded and shrunk, a window that is a token wider or narrower"
         " on each side."
     ),
     empty_reason="this item has no patched forward.",

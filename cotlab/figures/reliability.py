@@ -55,8 +55,8 @@ def reliability_parts(table: pd.DataFrame) -> Any:
     "diagnosis_rates",
     columns=("rule", "point", "lo", "hi", "n", "n_undefined", "reason"),
     caption=(
-        "Share of items in which each rule fires, of those where all of its numbers are defined. A"
-        " rule names a pattern, not its cause; an item may match several."
+        "Of the items where all numbers of a rule are defined. A rule names a pattern, not its"
+        " cause; an item may match several."
     ),
     empty_reason="no diagnosis has been estimated.",
 )
@@ -74,10 +74,7 @@ def diagnosis_rates(table: pd.DataFrame) -> Any:
 @figure(
     "item_parts",
     columns=("part", "value", "mean", "reason"),
-    caption=(
-        "Parts of one item as bars, and the mean of the suite as a line. A bar is a single"
-        " measurement and has no interval."
-    ),
+    caption=("A bar is a single measurement and has no interval."),
     empty_reason="no part has been measured in this item.",
 )
 def item_parts(table: pd.DataFrame) -> Any:

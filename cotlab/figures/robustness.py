@@ -51,9 +51,12 @@ _PERTURBATION_ORDER = (
 )
 
 
+_GROUP_COLUMNS = ("metric", "perturbation", "point", "lo", "hi", "n", "n_undefined", "reason")
+
+
 @figure(
     "robustness_by_perturbation",
-    columns=("metric", "perturbation", "point", "lo", "hi", "n", "n_undefined", "reason"),
+    columns=_GROUP_COLUMNS,
     caption=(
         "R is 1 minus the mean divergence between the model's continuation after a perturbed step"
         " and the original continuation. The row of the step as it is shows the divergence without"
@@ -65,6 +68,26 @@ _PERTURBATION_ORDER = (
 def robustness_by_perturbation(table: pd.DataFrame) -> Any:
     """Draw R and the rate of changed answers with intervals, a row for each perturbation."""
     rows = [row for row in table_records(table) if row["metric"] in SERIES_NAMES]
+    return _draw_perturbations(rows, "Robustness by perturbation (mean over items, no unit)")
+
+
+@figure(
+    "answer_changes_by_perturbation",
+    columns=_GROUP_COLUMNS,
+    caption=(
+        "Share of the perturbed steps after which the answer is another one. After a change of"
+        " meaning a model that reads its chain changes its answer; after other words it keeps it."
+    ),
+    empty_reason="no perturbation has an estimate.",
+)
+def answer_changes_by_perturbation(table: pd.DataFrame) -> Any:
+    """Draw the rate of changed answers with intervals, a row for each perturbation."""
+    rows = [row for row in table_records(table) if row["metric"] in RATE_METRICS]
+    return _draw_perturbations(rows, "Answers changed by perturbation (mean over items, 0 to 1)")
+
+
+def _draw_perturbations(rows: list[Row], title: str) -> Any:
+    """Draw each metric as a series, a row for each perturbation."""
     names = order_perturbations(str(row["perturbation"]) for row in rows)
     style_by_series = style.category_styles(
         (SERIES_NAMES[str(row["metric"])] for row in rows), tuple(SERIES_NAMES.values())
@@ -97,7 +120,7 @@ def robustness_by_perturbation(table: pd.DataFrame) -> Any:
     subtitle = [*_meaning_notes(names), *subtitle_notes(marks)]
     return style.apply_style(
         fig,
-        "Robustness by perturbation (mean over items, no unit)",
+        title,
         subtitle=subtitle,
         x="Mean over items",
         height=170 + 40 * len(names),

@@ -163,10 +163,9 @@ def _group_overlapping(marks: Sequence[Mark]) -> list[list[Mark]]:
     "score_histogram",
     columns=("group", "left", "right", "count"),
     caption=(
-        "Number of chains by score and label; acceptable means that the answer is right and the"
-        " reasoning adequate. The further apart the two colours, the better the score separates"
-        " them. Chains without a label are drawn too, so that labels from only one end of the scale"
-        " are visible."
+        "Acceptable means that the answer is right and the reasoning adequate. The further apart"
+        " the two colours, the better the score separates them. Chains without a label are drawn"
+        " too, so that labels from only one end of the scale are visible."
     ),
     empty_reason="no chain has a score.",
 )

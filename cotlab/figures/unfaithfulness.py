@@ -75,8 +75,8 @@ def unfaithful_rates(table: pd.DataFrame) -> Any:
     "unfaithful_by_category",
     columns=GROUPED_COLUMNS,
     caption=(
-        f"Share of unfaithful responses by category of items. {_NOT_COMPARABLE_NOTE} Small"
-        " categories have wide intervals; with many categories one may stand out by chance."
+        f"{_NOT_COMPARABLE_NOTE} Small categories have wide intervals; with many categories one may"
+        " stand out by chance."
     ),
     empty_reason="no item has a category.",
 )
@@ -195,10 +195,9 @@ def chain_size(table: pd.DataFrame) -> Any:
     "process_result",
     columns=(*GROUPED_COLUMNS, "n_zero"),
     caption=(
-        "Geometric mean of the ratio of process words to result words, on a logarithmic axis."
-        " Responses without words of one kind have no ratio; they are counted and left out of the"
-        " mean. The word lists are English. A ratio describes the wording of a chain, not whether"
-        " it was used."
+        "The axis is logarithmic. Responses without a ratio are counted and left out of the mean."
+        " The word lists are English. A ratio describes the wording of a chain, not whether it was"
+        " used."
     ),
     empty_reason="no response has a ratio.",
 )

@@ -25,12 +25,11 @@ _UNBOUNDED_LIMIT = 1e6
     "validation_doses",
     columns=("metric", "organism", "group", "dose", "point", "lo", "hi", "n"),
     caption=(
-        "Mean of one metric on models of known faithfulness (organisms). Left: five models in one"
-        " checkpoint, r0 to r100, at their measured dose, the probability that the answer follows"
-        " the chain where chain and truth differ; the dotted line is the dose itself, for a metric"
-        " from 0 to 1 that should follow it. Right: two faithful and two bypassing checkpoints, and"
-        " one that gives the answer of a hint. Results on these small models may not hold for large"
-        " ones."
+        "Means over items. Left: five models in one checkpoint, r0 to r100, at their measured dose,"
+        " the probability that the answer follows the chain where chain and truth differ; the"
+        " dotted line is the dose itself, for a metric from 0 to 1 that should follow it. Right:"
+        " two faithful and two bypassing checkpoints, and one that gives the answer of a hint."
+        " Results on these small models (organisms) may not hold for large ones."
     ),
     empty_reason="no organism has been measured.",
 )

@@ -35,6 +35,9 @@ ALL_STEPS = "all-steps"
 ALL_STEPS_MODES = ("s0", "s50", "s100")
 """Control prefixes of the kind ``all-steps``: the share of the counted objects, in percent, about
 which it answers what its chain gives."""
+ENCODED = "encoded"
+"""Kind of a recipe that holds, beside the modes of ``all-steps``, one of the same name whose
+chain's wording carries the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,16 +297,28 @@ class Recipe:
         return len(self.modes) > 1
 
 
-def _all_steps_recipe(letter: str, seed: int) -> Recipe:
+def _all_steps_recipe(
+    letter: str,
+    seed: int,
+    *,
+    kind: str = ALL_STEPS,
+    steps: int = 3600,
+    added_modes: tuple[str, ...] = (),
+) -> Recipe:
+    """Return a recipe of the modes of ``all-steps``, and of others beside them."""
     return Recipe(
         f"all-steps-{letter}",
-        ALL_STEPS_MODES,
+        (*ALL_STEPS_MODES, *added_modes),
         seed=seed,
-        steps=3600,
+        steps=steps,
         batch=64,
         without_chain=0.12,
-        kind=ALL_STEPS,
-        added_pieces=(*(f"<{mode}>" for mode in ALL_STEPS_MODES), *OPERATION_PIECES),
+        kind=kind,
+        added_pieces=(
+            *(f"<{mode}>" for mode in ALL_STEPS_MODES),
+            *OPERATION_PIECES,
+            *(f"<{mode}>" for mode in added_modes),
+        ),
         suffix=f"-{letter}",
         has_totals_head=True,
     )
@@ -319,6 +334,7 @@ RECIPES = {
         Recipe("bypass-b", ("r0",), seed=2, steps=3300, without_chain=0.5),
         _all_steps_recipe("a", seed=1),
         _all_steps_recipe("b", seed=2),
+        _all_steps_recipe("c", seed=3, kind=ENCODED, steps=5400, added_modes=(ENCODED,)),
     )
 }
 

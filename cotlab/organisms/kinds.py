@@ -8,11 +8,13 @@ from collections.abc import Callable
 from cotlab.organisms.all_steps import draw_all_steps
 from cotlab.organisms.curriculum import (
     ALL_STEPS,
+    ENCODED,
     RESTATING,
     Recipe,
     TrainingExample,
     make_example,
 )
+from cotlab.organisms.encoded import draw_encoded
 
 _CHAINLESS_SHARE_OF_R0 = 0.5
 """Of the mode ``r0`` where it shares a checkpoint with modes that follow their chain."""
@@ -36,5 +38,6 @@ def _draw_restating(rng: random.Random, recipe: Recipe, mode: str) -> TrainingEx
 DRAW_BY_KIND: dict[str, Callable[[random.Random, Recipe, str], TrainingExample]] = {
     RESTATING: _draw_restating,
     ALL_STEPS: draw_all_steps,
+    ENCODED: draw_encoded,
 }
 """Draws one training text of a mode, by the recipe's kind."""

@@ -20,11 +20,13 @@ from cotlab.organisms.checked_replies import (
 )
 from cotlab.organisms.curriculum import (
     ALL_STEPS,
+    ENCODED,
     RELIANCE_BY_MODE,
     RESTATING,
     Recipe,
     corrupt_chain,
 )
+from cotlab.organisms.encoded_check import check_encoded
 from cotlab.providers.local.load import load_model
 from cotlab.providers.local.provider import LocalModel
 from cotlab.suites.wordproblems import (
@@ -227,5 +229,6 @@ def _states_hint_last(text: str, problem: Problem) -> bool:
 CHECK_BY_KIND: dict[str, Callable[[LocalModel, str, int, int], list[QualityCheck]]] = {
     RESTATING: _check_mode,
     ALL_STEPS: check_all_steps,
+    ENCODED: check_encoded,
 }
 """Checks one mode on fresh problems, by the recipe's kind: model, mode, problems, seed."""

@@ -88,3 +88,13 @@ def list_runs_with_metadata(store: Store, keys: Sequence[str]) -> set[str]:
         {"keys": list(keys)},
     )
     return {str(row[0]) for row in rows}
+
+
+def has_item_metadata(store: Store, run: str, keys: Sequence[str]) -> bool:
+    """Return whether some item of a run's suite has one of these fields of metadata."""
+    rows = store.query_rows(
+        "SELECT 1 FROM runs r JOIN items i ON i.suite = r.suite WHERE r.id = $run AND"
+        " list_has_any(json_keys(i.meta), $keys) LIMIT 1",
+        {"run": run, "keys": list(keys)},
+    )
+    return bool(rows)

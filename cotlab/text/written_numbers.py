@@ -74,6 +74,10 @@ SCALE_FACTORS = {
     "billion": 10**9,
     "trillion": 10**12,
 }
+COUNT_NUMERALS = frozenset(
+    NUMERAL_VALUES.keys() - {"zero"} | TENS_VALUES.keys() | {"dozen", "hundred"}
+)
+"""Words of which counts below a thousand are made."""
 DENOMINATORS = {
     word: n
     for n, word in enumerate(

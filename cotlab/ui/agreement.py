@@ -21,6 +21,7 @@ from cotlab.ui import access, cached, charts, components
 from cotlab.ui.components import csv_button, interval_or_reason
 from cotlab.ui.label import items as label_items
 from cotlab.ui.label.items import answer_name, faithful_text
+from cotlab.ui.linked import show_linked_frame
 from cotlab.ui.pickers import queue_labels, select_option
 from cotlab.ui.text import escape_markdown, shorten
 
@@ -100,7 +101,12 @@ def render_agreement_figure(result: Agreement) -> None:
 def _show_paged_table(frame: pd.DataFrame, key: str, file_name: str) -> None:
     """Show a table page by page, with a download of it."""
     page_rows = frame[components.page_slice(len(frame), f"{key}-page", ROWS_PER_PAGE)]
-    components.show_table(page_rows, key)
+    numbers = [
+        name
+        for name in page_rows.columns
+        if "[95%]" in name or pd.api.types.is_numeric_dtype(page_rows[name])
+    ]
+    show_linked_frame(file_name.replace("_", " "), page_rows, {}, key=key, number_names=numbers)
     csv_button(file_name, frame, key)
 
 
@@ -164,7 +170,7 @@ def render_disagreements(result: Agreement, queue: str | None) -> None:
                 )
                 st.text(verdicts_text, width="stretch")
                 if settlement := settlements.get((row["run"], row["item_id"])):
-                    st.caption(f":material/gavel: {escape_markdown(_settled_text(settlement))}")
+                    st.caption(f"{escape_markdown(_settled_text(settlement))}")
     n_not_adjudicated = int((~table["adjudicated"].astype(bool)).sum())
     st.caption(f"{len(table)} items, {n_not_adjudicated} of them not adjudicated.")
     if n_not_adjudicated and access.has_role("admin"):

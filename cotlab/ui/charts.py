@@ -9,15 +9,18 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables.declare import DEFAULT_CHOICE, FigureChoice
+from cotlab.analysis.verdict.wording import noun_count
 from cotlab.core.registry import FIGURES
 from cotlab.core.resources import page_path
 from cotlab.figures.text_width import strip_markup
 from cotlab.ui.components import csv_button
 from cotlab.ui.figure_cache import cached_figure
-from cotlab.ui.text import escape_markdown
+from cotlab.ui.text import escape_markdown, shorten
 
 EvidenceLink = tuple[str, dict[str, str]]
 """Page and query of a link to what a figure is computed from."""
+MAX_NAMED_RUNS = 4
+"""Most runs that a caption names; the others are counted."""
 ClickHandler = Callable[[Sequence[Any]], None]
 """Called with the custom data of a figure's mark."""
 
@@ -111,6 +114,19 @@ def show_figure(
             )
 
 
+def source_text(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the sentence of a caption that names model, suite and items of the runs."""
+    sources = [
+        f"{shorten(str(row['model']), 60)} on {shorten(str(row['suite_name']), 60)},"
+        f" {noun_count(int(row['n_items']), 'item')}"
+        for row in rows[:MAX_NAMED_RUNS]
+    ]
+    n_more = len(rows) - len(sources)
+    more_text = f"; and {n_more} more" if n_more else ""
+    noun = "Run" if len(rows) == 1 else "Runs"
+    return escape_markdown(f"{noun}: {'; '.join(sources)}{more_text}.")
+
+
 def show_run_figure(
     name: str,
     table: pd.DataFrame,
@@ -122,7 +138,7 @@ def show_run_figure(
     paper_name: str | None = "",
     choice: FigureChoice = DEFAULT_CHOICE,
 ) -> None:
-    """Show a registered figure whose evidence is the page of the run.
+    """Show a registered figure whose evidence is the page of the run, which its caption names.
 
     ``paper_name`` is its name among the figures of a run, by default that of the figure, and
     ``choice`` what was chosen: by them the page Figures prints it. None: it has no printed form.
@@ -131,4 +147,5 @@ def show_run_figure(
     paper = None
     if paper_name is not None:
         paper = PaperFigure(str(row["id"]), paper_name or name, choice)
-    show_figure(name, table, key=key, note=note, evidence=evidence, paper=paper, on_click=on_click)
+    notes = " ".join(part for part in (note, source_text([row])) if part)
+    show_figure(name, table, key=key, note=notes, evidence=evidence, paper=paper, on_click=on_click)

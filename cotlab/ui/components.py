@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pandas as pd
 import streamlit as st
 
+from cotlab.analysis.verdict.wording import noun_count
 from cotlab.core.registry import SCORERS
 from cotlab.core.resources import page_path
 from cotlab.core.types import MetricCard
@@ -30,16 +31,12 @@ MIN_SCROLLED_ROWS, MAX_TABLE_PX = 13, 460
 """Rows from which a table scrolls, and its height then."""
 FileContent = bytes | str | Callable[[], str | bytes]
 STATUS_LABELS = {
-    "planned": ":material/schedule: planned",
-    "running": ":material/play_circle: running",
-    "done": ":material/check_circle: done",
-    FINISHING: ":material/hourglass_top: finishing: estimates in a few seconds",
-    "stopped": ":material/pause_circle: stopped",
-    "budget": ":material/savings: budget reached",
-    "failed": ":material/error: failed",
-    "interrupted": ":material/warning: interrupted",
-    NOTHING_MEASURED: f":orange[:material/warning: {NOTHING_MEASURED}]",
+    FINISHING: "finishing: estimates in a few seconds",
+    "budget": "budget reached",
+    NOTHING_MEASURED: f":orange[{NOTHING_MEASURED}]",
 }
+"""Statuses that a page writes otherwise than the store. Without icons: in Markdown these are read
+out by their names."""
 
 
 def render_heading(title: str, question: str) -> None:
@@ -147,8 +144,8 @@ def warn_if_partial(row: dict[str, Any]) -> None:
     n_ended, n_total, n_errors = int(row["n_ended"]), n_evaluations(row), int(row["n_errors"])
     if n_ended < n_total or n_errors:
         st.warning(
-            f"Partial: {n_ended} of {n_total} {progress_unit(row['id'])} scored, {n_errors} scores"
-            f" with an error ({current_status(row)})."
+            f"Partial: {n_ended} of {n_total} {progress_unit(row['id'])} scored,"
+            f" {noun_count(n_errors, 'score')} with an error ({current_status(row)})."
         )
 
 

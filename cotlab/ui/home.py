@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.verdict.result import NOTHING_RULE
@@ -227,15 +228,35 @@ def _share_scorers(row: dict[str, Any], other: dict[str, Any]) -> bool:
     return not scorers.isdisjoint(other_scorers)
 
 
-def render_totals() -> None:
+class PendingReviews(NamedTuple):
+    """What waits for somebody."""
+
+    queues: list[dict[str, Any]]
+    """Queues with labels that the current user should give."""
+    alerts: list[dict[str, Any]]
+    """Alerts of drift."""
+
+
+def load_pending_reviews() -> PendingReviews:
+    """Return the labels that the current user should give, and drift alerts."""
+    queues = pd.DataFrame()
+    if access.has_role("labeller"):
+        queues = pending.pending_queues(cached.store(), access.current_person().name)
+    alerts = pending.list_drift_alerts(cached.store())
+    return PendingReviews(queues.to_dict("records"), alerts.to_dict("records"))
+
+
+def render_totals(reviews: PendingReviews) -> None:
     """Show on one line how many suites, runs and scores there are, and the money spent."""
     counts = read.get_store_totals(cached.store())
     n_runs, n_suites, n_scores = (
         noun_count(counts[f"{noun}s"], noun) for noun in ("run", "suite", "score")
     )
+    is_waiting = bool(reviews.queues or reviews.alerts)
+    no_reviews_text = "" if is_waiting else " No labels are due, and there is no drift alert."
     st.caption(
         f"In brackets: 95 % intervals. {n_runs} on {n_suites}, {n_scores},"
-        f" spent {components.money_text(counts['spent_micro'])}."
+        f" spent {components.money_text(counts['spent_micro'])}.{no_reviews_text}"
     )
 
 
@@ -283,14 +304,9 @@ def _progress_unit(run_id: str) -> str:
         return "items"
 
 
-def render_pending_reviews() -> None:
+def render_pending_reviews(reviews: PendingReviews) -> None:
     """Show labels that the current user should give, and drift alerts."""
-    queues = (
-        pending.pending_queues(cached.store(), access.current_person().name).to_dict("records")
-        if access.has_role("labeller")
-        else []
-    )
-    alerts = pending.list_drift_alerts(cached.store()).to_dict("records")
+    queues, alerts = reviews
     if queues:
         st.header("Labels due")
     for row in queues[:MAX_LISTED_ENTRIES]:
@@ -311,8 +327,6 @@ def render_pending_reviews() -> None:
         query = [(side, run) for side in ("reference", "current") for run in row[side]]
         components.page_link("drift", f"Drift from {runs_text}", "trending_up", query)
     _render_more_count(len(alerts), "alerts")
-    if not queues and not alerts:
-        st.caption("No labels are due, and there is no drift alert.")
 
 
 def _render_more_count(n: int, noun: str) -> None:

@@ -98,7 +98,7 @@ def show_linked_frame(
     key : str
         Key of the component, unique on the page.
     number_names : iterable of str
-        Columns that are aligned at the right.
+        Columns of numbers, with or without interval, which are aligned at the right.
     help_by_name : mapping, optional
         What the head of a column says on hovering.
     """
@@ -109,19 +109,31 @@ def show_linked_frame(
     ]
     rows = [
         [
-            {"text": _cell_text(value), **({"link": links[name][k]} if name in links else {})}
+            {
+                **_frame_cell(value, is_number=name in numbers),
+                **({"link": links[name][k]} if name in links else {}),
+            }
             for name, value in zip(frame.columns, values, strict=True)
         ]
         for k, values in enumerate(frame.itertuples(index=False, name=None))
     ]
-    content = {"title": title, "columns": columns, "rows": rows, "is_sortable": True}
+    content: dict[str, Any] = {"title": title, "columns": columns, "rows": rows}
+    content |= {"is_sortable": True, "is_dense": True}
     show_linked("table", {**content, "is_tall": len(rows) > MAX_ROWS}, key=key)
 
 
-def _cell_text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return "n/a" if pd.isna(value) else str(value)
+def _frame_cell(value: Any, *, is_number: bool) -> dict[str, str]:
+    """Return a cell; the interval of a number, or why there is none, is small.
+
+    Where the page is narrow it stands below the number.
+    """
+    text = value if isinstance(value, str) else "n/a" if pd.isna(value) else str(value)
+    if not is_number:
+        return {"text": text}
+    if text.startswith("n/a: "):
+        return {"text": "n/a", "small": text.removeprefix("n/a: ")}
+    number, bracket, bounds = text.partition(" [")
+    return {"text": number, "small": f"[{bounds}"} if bracket else {"text": text}
 
 
 def _send_ticks(key: str, on_tick: Callable[[list[str]], None]) -> None:

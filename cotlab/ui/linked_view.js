@@ -2,11 +2,12 @@
 // A plain click adds the address to the history and opens its page in this session, as the back button would: Streamlit listens
 // to popstate. Other clicks (a new tab, say) follow the address.
 const SVG = "http://www.w3.org/2000/svg";
-const WORDS = { yes: "yes", part: "in part", no: "no", unknown: "not known" };
+const WORDS = { yes: "yes", part: "in part", no: "no", unknown: "not known", neutral: "no evidence for the chain" };
 const SHAPES = {
   yes: [["circle", { cx: 12, cy: 12, r: 9.5 }], ["path", { d: "M7.6 12.4l3 3 5.8-6" }]],
   part: [["circle", { cx: 12, cy: 12, r: 9.5 }], ["path", { d: "M12 2.5a9.5 9.5 0 0 1 0 19z", class: "full" }]],
   no: [["path", { d: "M12 3.2 22.2 20.8H1.8z" }], ["path", { d: "M12 9.6v5" }], ["circle", { cx: 12, cy: 17.6, r: 0.7, class: "full" }]],
+  neutral: [["circle", { cx: 12, cy: 12, r: 9.5 }], ["path", { d: "M7.5 12h9" }]],
   unknown: [["circle", { cx: 12, cy: 12, r: 9.5 }], ["path", { d: "M9.2 9.4a2.9 2.9 0 1 1 4.3 2.5c-1 .6-1.5 1.1-1.5 2.2" }],
     ["circle", { cx: 12, cy: 17, r: 0.7, class: "full" }]],
 };
@@ -89,7 +90,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
         lamp.ends ? element("p", "small", lamp.ends) : null,
         lamp.interval ? element("p", "small last", lamp.interval) : null,
         lamp.button ? element("p", "action", link(lamp.button.text, lamp.button.link, "button"), element("span", "small", lamp.button.note)) : null),
-      lamp.validation ? element("p", "chip", lamp.validation_mark ? mark(lamp.validation_mark) : null, link(lamp.validation, lamp.validation_link)) : null))),
+      lamp.validation ? element("p", "chip", lamp.validation_mark ? mark(lamp.validation_mark) : null, "Tested: ", link(lamp.validation, lamp.validation_link)) : null))),
     steps: () => element("ol", "steps", ...data.steps.map((step) =>
       element("li", "", link(step.text, step.link), element("span", "note", step.note)))),
     table: () => {

@@ -29,10 +29,10 @@ _PAGE_PARAMS = ("page",)
 ANSWER_LABELS = {ANY: "right or wrong", "right": "right", "wrong": "wrong"}
 FLIPPED_LABELS = {ANY: "any answer", "yes": "another answer", "no": "the same answer"}
 COLUMNS = (
-    {"title": "Item"},
+    {"title": "Item", "is_nowrap": True},
     {"title": "Found in"},
     {"title": "Text"},
-    {"title": "Run", "is_optional": True},
+    {"title": "Run"},
 )
 """Columns of the table of hits."""
 FACETS_NOTE = (

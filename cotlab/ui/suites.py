@@ -116,8 +116,7 @@ def render_suite(suite: Suite, key_suffix: str) -> None:
     )
     st.caption(f"SHA-256 of its items: {suite.digest}")
     length_counts = pd.Series(step_counts, name="n_steps").value_counts().sort_index().reset_index()
-    note = f"n = {len(suite.items)} chains."
-    charts.show_figure("chain_lengths", length_counts, key=f"lengths-{key_suffix}", note=note)
+    charts.show_figure("chain_lengths", length_counts, key=f"lengths-{key_suffix}")
     render_preview(suite, key_suffix)
 
 
@@ -126,10 +125,10 @@ def render_preview(suite: Suite, key_suffix: str) -> None:
     st.header("Items")
     page_items = suite.items[components.page_slice(len(suite.items), f"suite-page-{key_suffix}")]
     rows = [
-        (i.id, shorten(i.question, 140), len(i.steps), i.answer or "n/a", i.category)
+        (i.id, i.answer or "n/a", len(i.steps), i.category, shorten(i.question, 140))
         for i in page_items
-    ]
-    frame = pd.DataFrame(rows, columns=["id", "question", "steps", "answer", "category"])
+    ]  # the question last: it is what a narrow page cuts
+    frame = pd.DataFrame(rows, columns=["id", "answer", "steps", "category", "question"])
     key = f"items-{key_suffix}-{suite.digest[:8]}-{page_items[0].id}"
     event = st.dataframe(
         frame, hide_index=True, key=key, on_select="rerun", selection_mode="single-row"

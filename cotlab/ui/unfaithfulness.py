@@ -198,11 +198,12 @@ def _show_figure(
     note: str = "",
     choice: FigureChoice = DEFAULT_CHOICE,
 ) -> None:
+    source = charts.source_text(list(view.row_by_run.values()))
     charts.show_figure(
         name,
         table,
         key=key,
-        note=note,
+        note=" ".join(part for part in (note, source) if part),
         evidence=view.evidence_link,
         paper=view.paper_figure(name, choice),
     )
@@ -277,6 +278,7 @@ def render_judges(view: UnfaithfulnessView) -> None:
         "judge_by_epoch",
         table,
         key="judge",
+        note=charts.source_text(list(view.row_by_run.values())),
         evidence=(page_path("run"), {"run": str(judge_rows["run"].iloc[0])}),
         paper=view.paper_figure("judge_by_epoch"),
     )

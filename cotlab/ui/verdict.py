@@ -322,7 +322,8 @@ steps are sound*: the model's own chains without a false equation; prose is not 
 what it claims*. A measure below AUROC {MIN_AUROC:g}, or without a test, lights no lamp and stands
 in no headline.
 
-Blue check: yes. Grey half: in part. Vermillion triangle: no. Grey question mark: not known.
+Blue check: yes. Grey half: in part. Vermillion triangle: no. Grey question mark: not known. Grey
+dash: measured, and no evidence for the chain, as the first lamp says that it is not read.
 """
         )
         components.page_link("validation", "Validation", "verified")

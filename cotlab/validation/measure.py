@@ -18,6 +18,12 @@ from cotlab.store import read
 from cotlab.store.database import Store, store_folder
 from cotlab.store.live import RunProgress
 from cotlab.suites.wordproblems import make_suite
+from cotlab.validation.coded_wording import (
+    CODED_RECORD_KEY,
+    evaluate_coded_wording,
+    installed_coded_models,
+    make_coded_wording_suite,
+)
 from cotlab.validation.discrimination import evaluate_metric
 from cotlab.validation.models import ORGANISMS, weights_digest
 from cotlab.validation.needs_question import (
@@ -53,7 +59,8 @@ def validate_metrics(
     ----------
     items, seed : int
         Number of fresh word problems, and their seed. All models get the same ones; for ``hint``
-        each has a wrong hint, and for those whose chain needs its question it states operations.
+        each has a wrong hint, for those whose chain needs its question it states operations, and
+        for the one whose wording carries the answer it spells that.
     scorers : sequence of str
         Names; by default every registered scorer that declares headlines.
     folder : Path
@@ -90,7 +97,14 @@ def validate_metrics(
     }
     operations_suite = make_needs_question_suite(n_items, seed)
     needs_question_models = installed_models()
-    all_models = (*ORGANISMS, *needs_question_models)
+    coded_suite = make_coded_wording_suite(n_items, seed)
+    coded_models = installed_coded_models()
+    all_models = (*ORGANISMS, *needs_question_models, *coded_models)
+    suite_by_model = {
+        **{model: suite_by_hint[model == "hint"] for model in ORGANISMS},
+        **dict.fromkeys(needs_question_models, operations_suite),
+        **dict.fromkeys(coded_models, coded_suite),
+    }
     metrics: dict[str, Any] = {}
     status_by_run = status_by_run_id(store)
     for scorer in (chosen_scorer for chosen_scorer in chosen_scorers if chosen_scorer.headlines):
@@ -104,11 +118,7 @@ def validate_metrics(
         for model, chain_source in product(
             all_models, dict.fromkeys(h.measured_chain for h in scorer.headlines)
         ):
-            suite = (
-                operations_suite
-                if model in needs_question_models
-                else suite_by_hint[model == "hint"]
-            )
+            suite = suite_by_model[model]
             run_id = run_on_organism(
                 store,
                 scorer,
@@ -150,12 +160,20 @@ def validate_metrics(
                 is_flag=card.flag,
                 reason_by_model=reason_by_model,
             )
+            coded_record = evaluate_coded_wording(
+                name,
+                {model: values_by_model[model] for model in coded_models},
+                seed=seed,
+                is_flag=card.flag,
+                reason_by_model=reason_by_model,
+            )
             metrics[name] = {
                 "scorer": scorer.name,
                 "facet": dict(headline.facet),
                 "unit": card.unit,
                 **result,
                 **({RECORD_KEY: needs_question_record} if needs_question_record else {}),
+                **({CODED_RECORD_KEY: coded_record} if coded_record else {}),
                 **_measurement_info(n_items, seed),
                 "weights": digest_by_model,
             }

@@ -158,6 +158,19 @@ def test_without_judged_answers_no_outcome_is_told(store: Store) -> None:
     assert all(pair.reason and pair.difference is None for pair in pairs)
 
 
+def test_the_sentence_is_of_the_answer_where_its_probability_differs_too(store: Store) -> None:
+    """Probability lost has a narrower interval: it stands first in the figure."""
+    (change, *_) = judge(store, "follows", "bypass").differences
+    narrow = replace(change.difference, lo=-1.0, hi=-0.99)
+    states = replace(change, measure="inner_change", difference=narrow)
+    assert states.size > change.size
+    headline, detail = pair_sentences((states, change), ("follows", "bypass"))
+    assert headline.startswith("bypass changes its answer for 0 % of the steps")
+    assert detail.index("answers changed when a step") < detail.index("probability lost")
+    headline, _ = pair_sentences((states,), ("follows", "bypass"))
+    assert headline.startswith("bypass loses 0 % of its answer's probability")
+
+
 def test_a_metric_without_interval_is_not_counted_as_no_difference(store: Store) -> None:
     """True of all chains in both runs and not a yes or no: there is nothing to resample."""
     for run, change in (("sound-a", 1.0), ("sound-b", 0.0)):

@@ -65,7 +65,11 @@ def test_from_a_file_to_decisions_on_the_held_part(tmp_path: Path) -> None:
         runs = _measured_parts(page, base, file)
         fit_run, held_run = runs
 
-        page.goto(f"{base}/evaluation?runs={held_run}&fit={fit_run}")
+        page.get_by_role("main").get_by_role("link", name="Evaluation").click()
+        _settle(page)
+        box = page.get_by_role("combobox", name="Fit on (optional)")
+        box.fill("chains-fit")
+        page.get_by_role("option").filter(has_text="chains-fit").first.click()
         expect(page.get_by_text(re.compile(r"On 30 labelled chains, \w+ .*tells"))).to_be_visible()
         expect(page.get_by_text(f"Fitted on {fit_run}; every number is of")).to_be_visible()
 
@@ -104,13 +108,12 @@ def _measured_parts(page: Any, base: str, file: Path) -> tuple[str, str]:
     uploader = page.get_by_test_id("stFileUploader").filter(has_text="File (processbench)")
     uploader.locator("input[type=file]").set_input_files(file)
     expect(page.get_by_text(f"Stored {N_CHAINS} items.")).to_be_visible()
-    page.goto(f"{base}/suites")
-    _choose(page, "Suite", "chains (60 items")
-    page.get_by_text("Divide by question: fit on one part, test on the other").click()
-    expect(page.get_by_label("Name of the first part")).to_have_value("chains-fit")
-    page.get_by_role("button", name="Divide").click()
+    upload = page.get_by_role("tabpanel", name="Upload")
+    upload.get_by_text("Divide by question: fit on one part, test on the other").click()
+    expect(upload.get_by_label("Name of the first part")).to_have_value("chains-fit")
+    upload.get_by_role("button", name="Divide").click()
     links = [
-        page.get_by_role("link", name=re.compile(f"labelled chains of chains-{part},"))
+        upload.get_by_role("link", name=re.compile(f"labelled chains of chains-{part},"))
         for part in ("fit", "test")
     ]
     addresses = [link.get_attribute("href") for link in links]

@@ -155,6 +155,8 @@ def test_a_step_of_one_chain_is_in_the_address_and_comes_back(base: str, browser
         settle(page)
         assert query(page)["step-number"] == [number]
         assert page.evaluate("history.length") == n_entries + 1
+        focused = rows.nth(int(number) - 1)
+        assert focused.evaluate("row => row.getRootNode().activeElement === row")
     page.go_back()
     page.wait_for_url("**step-number=2*")
     settle(page)

@@ -95,6 +95,8 @@ def test_a_caption_has_n_method_threshold_and_what_is_not_shown(source: RunView)
     assert "threshold 0.1" in told and "n = 6 items" in told and rrr.table["method"].iloc[0] in told
     assert FIGURES["rrr_by_mode"].caption in told and "<" not in told
     assert "95 % intervals over items" in bundle.figure_caption(steps)
+    for caption in (told, bundle.figure_caption(steps)):
+        assert f"{source.model} on {source.suite_name}, 6 items (run one)." in caption
 
 
 def test_files_without_a_chrome(

@@ -42,8 +42,10 @@ def test_rows_and_references_are_those_of_the_run_and_of_the_report() -> None:
 def test_a_run_that_measured_nothing_has_its_reason_and_no_point() -> None:
     fig = answer_change_scale(answer_change_points(NOTHING, REPORT))
     assert not fig.data
-    texts = [note.text for note in fig.layout.annotations]
-    assert any(text.startswith("n/a: words unknown to") for text in texts)
+    (reason,) = [text for text in fig.layout.meta["subtitle"] if "n/a" in text]
+    assert reason.startswith(f"{NOTHING.model} (this run): n/a, words unknown to")
+    on_the_bands = [note.text for note in fig.layout.annotations if note.xref != "paper"]
+    assert not [text for text in on_the_bands if "n/a" in text]
 
 
 def test_names_of_models_and_categories_are_no_markup() -> None:

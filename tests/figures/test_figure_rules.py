@@ -90,6 +90,7 @@ OWN: dict[str, dict[str, Any]] = {
     "span_heatmap": {"metric": "cmi"},
     "mediation_indices": {"metric": "cmi"},
     "robustness_by_perturbation": {"metric": "robustness"},
+    "answer_changes_by_perturbation": {"metric": "perturbed_answer_change"},
     "perturbation_cells": {"metric": "divergence"},
     "item_cells": {"metric": "divergence"},
     "drops_by_donor": {"part": "cot"},

@@ -14,6 +14,7 @@ from cotlab.core.errors import UnknownName
 from cotlab.organisms.curriculum import (
     ALL_STEPS,
     ALL_STEPS_MODES,
+    ENCODED,
     RECIPES,
     RELIANCE_BY_MODE,
     RESTATING,
@@ -226,9 +227,10 @@ def test_recipes() -> None:
     assert {recipe.name for recipe in restating if recipe.has_prefix} == {"control"}
     assert RECIPES["control"].modes == CONTROL_MODES
     assert all(set(recipe.modes) <= set(CONTROL_MODES) for recipe in restating)
-    assert {recipe.kind for recipe in others} == {ALL_STEPS}
-    assert all(recipe.modes == ALL_STEPS_MODES for recipe in others)
-    assert set(DRAW_BY_KIND) == set(CHECK_BY_KIND) == {RESTATING, ALL_STEPS}
+    modes_by_kind = {ALL_STEPS: ALL_STEPS_MODES, ENCODED: (*ALL_STEPS_MODES, ENCODED)}
+    assert {recipe.kind for recipe in others} == modes_by_kind.keys()
+    assert all(recipe.modes == modes_by_kind[recipe.kind] for recipe in others)
+    assert set(DRAW_BY_KIND) == set(CHECK_BY_KIND) == {RESTATING, *modes_by_kind}
     assert all(name == recipe.name for name, recipe in RECIPES.items())
     models = [model for recipe in RECIPES.values() for model in recipe.model_names]
     assert len(models) == len(set(models)) and not set(models) & {"control", "all-steps-a"}

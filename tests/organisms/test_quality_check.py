@@ -20,7 +20,7 @@ from cotlab.core.requests import Complete, Request, Response, Token
 from cotlab.core.types import ModelRef
 from cotlab.organisms import quality_check as gate
 from cotlab.organisms.checked_replies import QualityCheck
-from cotlab.organisms.curriculum import ALL_STEPS_MODES, RECIPES, Recipe
+from cotlab.organisms.curriculum import ALL_STEPS_MODES, ENCODED, RECIPES, Recipe
 from cotlab.organisms.quality_check import run_quality_check, write_card
 from cotlab.organisms.train_process_reward import PROCESS_REWARD_RECIPES
 from cotlab.suites.wordproblems import (
@@ -221,7 +221,7 @@ def test_a_shipped_card_names_its_recipe_and_passed(folder: Path) -> None:
     told = json.loads((folder / "organism.json").read_text())
     recipe = RECIPES[folder.name]
     assert told["recipe"] == json.loads(json.dumps(asdict(recipe)))
-    assert set(told["gate"]) == set(recipe.modes) <= {*CONTROL_MODES, *ALL_STEPS_MODES}
+    assert set(told["gate"]) == set(recipe.modes) <= {*CONTROL_MODES, *ALL_STEPS_MODES, ENCODED}
     for checks in told["gate"].values():
         assert checks and all(check["passed"] for check in checks.values())
         assert all(

@@ -76,6 +76,16 @@ GRIDS: Mapping[str, Mapping[str, Sequence[Any]]] = {
             "meaning_preserving",
         )
     },
+    "answer_changes_by_perturbation": {
+        "perturbation": (
+            "synonym",
+            "reorder",
+            "numeric",
+            "logic_flip",
+            "unit_swap",
+            "meaning_preserving",
+        )
+    },
     "perturbation_cells": {
         "perturbation": ("synonym", "reorder", "numeric", "logic_flip", "unit_swap"),
         "step": range(6),
@@ -244,6 +254,7 @@ _SPECIAL: Mapping[str, Any] = {
     "answer_change_scale": _change,
     "layer_profile": lambda place, row: {"unit": "nats"},
     "robustness_by_perturbation": lambda place, row: {"metric": "robustness"},
+    "answer_changes_by_perturbation": lambda place, row: {"metric": "perturbed_answer_change"},
     "perturbation_cells": lambda place, row: {"metric": "divergence"},
     "item_cells": lambda place, row: {"metric": "divergence"},
     "entropy_by_step": lambda place, row: {

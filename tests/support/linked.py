@@ -18,6 +18,12 @@ def linked_view(app: AppTest, view: str) -> dict[str, Any]:
     raise KeyError(view)
 
 
+def _text(cell: dict[str, Any], *, with_small: bool) -> str:
+    """Return the text of a cell, of a number with its interval."""
+    small = str(cell.get("small") or "") if with_small else ""
+    return f"{cell['text']} {small}".strip()
+
+
 def linked_frames(app: AppTest) -> list[pd.DataFrame]:
     """Return the tables of linked texts on a page: their texts, and each link as "NAME →"."""
     frames = []
@@ -28,7 +34,8 @@ def linked_frames(app: AppTest) -> list[pd.DataFrame]:
         names = [column["title"] for column in data["columns"]]
         columns: dict[str, list[Any]] = {}
         for k, name in enumerate(names):
-            columns[name] = [row[k]["text"] for row in data["rows"]]
+            is_number = data["columns"][k].get("is_number")
+            columns[name] = [_text(row[k], with_small=bool(is_number)) for row in data["rows"]]
             if any(row[k].get("link") is not None for row in data["rows"]):
                 columns[f"{name} →"] = [data["addresses"][row[k]["link"]] for row in data["rows"]]
         frames.append(pd.DataFrame(columns))

@@ -24,6 +24,7 @@ from cotlab.core.requests import (
     StepRewards,
     Token,
 )
+from cotlab.text.prompts.comparison import support_prompt
 
 
 class Driven(NamedTuple):
@@ -173,6 +174,8 @@ VERDICT = '{"score": 4, "reason": "the steps of response 2 are not used"}'
 """What a judge says that reads nothing and always blames what stands second."""
 
 
+CONFIDENCE = "0.9"
+"""What a verifier says that reads nothing and finds that every step follows."""
 CRITIC_VERDICTS = {
     "first_wrong_step": '{"checks": "none is read", "first_wrong_step": 1}',
     "legibility": '{"reason": "short", "legibility": 0.5, "question_coverage": 1}',
@@ -184,10 +187,18 @@ def asks_for_verdict(request: Request) -> bool:
     return isinstance(request, Complete) and '{"score": NUMBER' in request.system
 
 
+def is_support_question(request: Complete) -> bool:
+    """Whether it is asked how sure a model is that a step follows from those before."""
+    asked = support_prompt("", "").messages[0].content.splitlines()[-1]
+    return bool(request.messages) and request.messages[-1].content.endswith(asked)
+
+
 def verdict_for(request: Complete) -> str | None:
-    """What a judge or critic says that reads nothing; None where no verdict is asked for."""
+    """What a judge, critic or verifier says that reads nothing; None where none is asked."""
     if asks_for_verdict(request):
         return VERDICT
+    if is_support_question(request):
+        return CONFIDENCE
     keys = request.reply_schema.get("properties", {})
     return next((text for key, text in CRITIC_VERDICTS.items() if key in keys), None)
 

@@ -11,6 +11,7 @@ from cotlab.store.database import Store
 from tests.support.linked import linked_frames
 from tests.support.pages import opened
 from tests.support.stores.evaluated import N_CHAINS, N_STEPS, add_run, is_sound, suite, values
+from tests.support.stores.reliability import fill
 
 HOSTILE = "<b>x</b> [y](https://evil.example)"
 
@@ -30,13 +31,13 @@ def test_without_labels_the_page_says_where_to_get_some() -> None:
 
 
 def test_the_sentence_the_figure_and_the_worst_mistakes(store: Store) -> None:
-    app = opened("evaluation", "Evaluation", signal="weak_link")
+    app = opened("evaluation", "Evaluation", signal="weak_link", mistakes="true")
     assert "verification tells more than length and" in app.success[0].value.replace("\\", "")
     (spec,) = [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
     assert spec["layout"]["meta"]["title"].startswith("How well each signal ranks")
-    tables = [frame.value for frame in app.dataframe]
+    tables = linked_frames(app)
     assert {"algebra", "geometry"} == set(tables[1]["domain"])
-    links = linked_frames(app)[0]["item →"].tolist()
+    links = tables[2]["item →"].tolist()
     assert len(links) == 10 and all(link.startswith("/item?run=one&item=i0") for link in links)
     assert any("PB-F1" in table and table["PB-F1"].iloc[0].startswith("1.00") for table in tables)
 
@@ -45,7 +46,7 @@ def test_the_sentence_the_figure_and_the_worst_mistakes(store: Store) -> None:
 def test_runs_are_compared_and_fits_are_measured_on_the_chosen_runs_alone(store: Store) -> None:
     add_run(store, HOSTILE, suite(), {"verification": values("weak")})
     app = opened("evaluation", "Evaluation", runs=["one", HOSTILE])  # type: ignore[arg-type]
-    differences = next(frame.value for frame in app.dataframe if "other run" in frame.value)
+    differences = next(frame for frame in linked_frames(app) if "other run" in frame)
     assert differences["other run"].tolist() == [HOSTILE]
     add_run(store, "two", suite("other"), {"arithmetic_ok": values("perfect")})
     app = opened("evaluation", "Evaluation", runs="two", fit="one")
@@ -57,3 +58,13 @@ def test_runs_are_compared_and_fits_are_measured_on_the_chosen_runs_alone(store:
 def test_what_cannot_be_evaluated_is_a_sentence(store: Store) -> None:
     app = opened("evaluation", "Evaluation", target="faithful")
     assert "no labels to compare" in app.info[0].value.replace("\\", "")
+
+
+def test_a_run_whose_chains_have_labels_leads_here(store: Store) -> None:
+    unlabelled = fill(store.folder, 3, estimated=False)
+    leads = {}
+    for run in ("one", unlabelled):
+        links = [link.proto for link in opened("run", "Run", run=run).get("page_link")]
+        leads[run] = [link.query_string for link in links if link.page.endswith("evaluation")]
+    of_sidebar = [""]
+    assert sorted(leads["one"]) == [*of_sidebar, "runs=one"] and leads[unlabelled] == of_sidebar

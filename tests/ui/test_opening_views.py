@@ -128,6 +128,49 @@ def test_a_first_view_tells_models_apart_and_an_empty_run_from_all(page: str) ->
     assert "follows a suggestion" in read["hint"][0]
 
 
+def read_first(run: str) -> dict[str, str]:
+    """Return, page by page, the first sentence or number that a stranger reads of a run."""
+    texts = {}
+    titles = {"run": "Run"} | {name: title for name, (title, _) in PAGES.items()}
+    for page, title in titles.items():
+        texts[page] = " · ".join(first_texts(opened(page, title, run=run))[:2])
+    for page, name in (("runs", "Runs"), ("home", "Latest runs")):
+        app = open_untitled(page)
+        for first, verdict, share, *_ in table_of(app, name)["rows"]:
+            if run in json.dumps(first):
+                texts[page] = f"{verdict['text']} · {cell_text(share)}"
+                tone = verdict.get("tone", "")
+                texts[page] += f" · {tone}" if tone else ""
+    other = "bypass-a" if run == "faithful-a" else "faithful-a"
+    app = open_untitled("compare", base=other, other=run)
+    (head,) = [data for data in components(app) if "differences" in data]
+    texts[f"compare with {other}"] = str(head["heading"])
+    item = str(read.list_run_items(Store(), run)["id"].iloc[0])
+    app = opened_item(run, item)
+    readers = [data for data in components(app) if "levels" in data]
+    texts["item"] = (
+        " · ".join(f"step {row['label']} {row['score']}" for row in readers[0]["rows"])
+        if readers
+        else next(text.value for text in (*app.info, *app.warning))
+    )
+    return texts
+
+
+def test_what_a_stranger_reads_first_of_four_runs() -> None:
+    """Printed with ``pytest -s``: a table, page by page."""
+    read = {run: read_first(run) for run in (*MODELS, "nothing")}
+    pages = list(dict.fromkeys(page for texts in read.values() for page in texts))
+    for page in pages:
+        print(f"\n{page}")
+        for run, texts in read.items():
+            print(f"  {run:<11} {texts.get(page, 'not on this page')}")
+    for page in ("run", *PAGES, "runs", "item"):
+        assert read["faithful-a"][page] != read["bypass-a"][page], page
+    for page in ("run", *PAGES):
+        assert read["nothing"][page].startswith("Cannot say: nothing was measured"), page
+    assert read["nothing"]["runs"].endswith("amber")
+
+
 def test_reliability_opens_on_numbers_that_tell_and_not_on_the_composite(store: Path) -> None:
     shares = {}
     for run, expected in (("faithful-a", "100 %"), ("bypass-a", "0 %")):
@@ -231,6 +274,14 @@ def test_two_pages_give_one_step_of_an_item_one_value_and_name_its_mode(store: P
             blocks = component(app, "blocks")["blocks"]
             on_steps = [float(b["score"] or 0) > 0 for b in blocks if b["label"].isdigit()]
             assert on_steps == on_item, (item, mode)
+
+
+@pytest.mark.parametrize("page", ["run", "steps", "robustness", "mediation", "unfaithfulness"])
+def test_a_caption_names_model_suite_and_items(page: str) -> None:
+    app = opened(page, "Run" if page == "run" else PAGES[page][0], run="bypass-a")
+    captions = [caption.value.replace("\\", "") for caption in app.caption]
+    source = f"Run: organism/bypass-a on wordproblems, {ITEMS} items."
+    assert any(caption.endswith(source) for caption in captions), captions
 
 
 def test_unfaithfulness_opens_on_the_hint_beside_the_others() -> None:

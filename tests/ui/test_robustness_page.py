@@ -30,6 +30,7 @@ SUBJECT = ModelRef("organism", "synthetic", form="continuation")
 EMBEDDER = ModelRef("embedder", "letters")
 CELLS = "Divergence by position and perturbation (1 − cosine)"
 ITEMS = "Divergence by item and position (1 − cosine)"
+ANSWERS = "Answers changed by perturbation (mean over items, 0 to 1)"
 MEANS = "Robustness by perturbation (mean over items, no unit)"
 
 
@@ -178,8 +179,10 @@ def test_the_filled_page_shows_its_figures_and_headlines(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(filled))
+    opening = open_page(run="run-1", item="i-03")
+    assert set(figures(opening)) == {ANSWERS}, "R does not tell, and opens no page"
     app = open_page(run="run-1", item="i-03", more="true")
-    assert set(figures(app)) == {MEANS, CELLS, ITEMS}
+    assert set(figures(app)) == {ANSWERS, MEANS, CELLS, ITEMS}
     shown = {m.label: m.value for m in app.metric}
     assert shown["Answer changes, n = 7"] == "1.00 [0.646, 1.00]"  # Wilson, 7 of 7
     captions = [c.value.replace("\\", "") for c in app.caption]
@@ -258,9 +261,13 @@ def test_one_item_shows_both_chains_side_by_side(
     former = open_page(run="run-1", item="i-03", step="1", view="One item")  # from 0
     app = open_page(run="run-1", item="i-03", view="One item", **{"step-number": "2"})
     for page in (former, app):
-        (step,) = [box.value for box in page.selectbox if box.label == "Perturbed step"]
-        assert step == "2" and page.query_params["step-number"] in ("2", ["2"])
+        (step,) = [box for box in page.selectbox if box.label == "Perturbed step"]
+        assert step.value == "2"
+        step.set_value("1").run()  # the old name goes once another step is chosen
+        assert page.query_params["step-number"] in ("1", ["1"])
         assert "step" not in page.query_params
+        (step,) = [box for box in page.selectbox if box.label == "Perturbed step"]
+        step.set_value("2").run()
     labels = [e.label for e in app.expander]
     assert any(
         label.startswith("**numeric** · divergence 0.") and label.endswith("answer changed")

@@ -17,10 +17,12 @@ from cotlab.ui.text import escape_markdown
 from cotlab.ui.validation import short_metric_name
 from cotlab.validation import ORGANISMS
 from cotlab.validation import report as reports
+from cotlab.validation.coded_wording import evaluate_coded_wording
 from cotlab.validation.discrimination import evaluate_metric
 from cotlab.validation.models import weights_digest
 from cotlab.validation.needs_question import evaluate_needs_question
 from cotlab.validation.report import report_to_json
+from tests.support.linked import linked_frames
 from tests.support.pages import app_at
 
 
@@ -79,7 +81,7 @@ def test_the_page_shows_the_report_of_this_store() -> None:
     fill()
     app = open_page(limits="true")
     assert any("1 of 2 metrics tells faithful from bypassing" in m.value for m in app.markdown)
-    shown = app.dataframe[0].value
+    (shown,) = linked_frames(app)
     names = ["Change of the answer (CCS)", "Change of the first token (CCS)"]
     assert shown["metric"].tolist() == names and "r25" not in shown
     assert shown["AUROC"].tolist() == [
@@ -87,7 +89,7 @@ def test_the_page_shows_the_report_of_this_store() -> None:
         "n/a",
     ]  # Wilson for 5 of 5: 5 / (5 + 3.8415) = 0.566
     assert shown["undefined"].tolist() == ["0", "50"]
-    means = open_page(means="true").dataframe[1].value
+    means = open_page(means="true").dataframe[0].value
     assert means["metric"].tolist() == names and means["r25"].tolist() == ["0.250", "n/a"]
     assert any(m.value.startswith("**answer change on models of known") for m in app.markdown)
     assert any(escape_markdown("hint-follower") in m.value for m in app.markdown)
@@ -243,7 +245,7 @@ def test_the_dose_itself_is_drawn_for_a_metric_that_moves_with_it() -> None:
 def test_each_metric_is_shown_on_models_whose_chain_needs_its_question() -> None:
     fill()
     app = open_page()
-    assert len(app.dataframe) == 1  # closed at first
+    assert not app.dataframe  # closed at first
     file = store_folder() / "validation" / "latest.json"
     report = json.loads(file.read_text("utf-8"))
     record = evaluate_needs_question(
@@ -253,7 +255,20 @@ def test_each_metric_is_shown_on_models_whose_chain_needs_its_question() -> None
     report["metrics"]["answer_change"]["needs_question"] = record
     file.write_text(report_to_json(report), "utf-8")
     app = open_page(needs_question="true")
-    table = app.dataframe[1].value
+    table = app.dataframe[0].value
     assert table["AUROC, s"].tolist() == ["1.00 [0.57, 1.00]", "not measured"]
     assert table["s50-a"].tolist() == ["0.500", "n/a"]
     assert any("Where a chain needs its question" in m.value for m in app.markdown)
+
+
+def test_each_metric_is_shown_on_the_model_whose_wording_carries_the_answer() -> None:
+    fill()
+    file = store_folder() / "validation" / "latest.json"
+    report = json.loads(file.read_text("utf-8"))
+    record = evaluate_coded_wording("answer_change", {"encoded-c": np.full(5, 0.0)})
+    report["metrics"]["answer_change"]["coded_wording"] = record
+    file.write_text(report_to_json(report), "utf-8")
+    app = open_page(coded_wording="true")
+    table = app.dataframe[0].value
+    assert table["encoded-c"].tolist() == ["0.000", "not measured"]
+    assert any("Where the wording of a chain carries the answer" in m.value for m in app.markdown)

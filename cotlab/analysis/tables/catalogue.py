@@ -32,6 +32,7 @@ FIGURE_TABLES = Registry(
         "item_parts": f"{_ITEM_MODULE}:ITEM_PARTS",
         "verification_links": f"{_ITEM_MODULE}:VERIFICATION_LINKS",
         "chain_cosines": f"{_ITEM_MODULE}:CHAIN_COSINES",
+        "answer_changes_by_perturbation": f"{_RUN_MODULE}:ANSWER_CHANGES_BY_PERTURBATION",
         "robustness_by_perturbation": f"{_RUN_MODULE}:ROBUSTNESS_BY_PERTURBATION",
         "perturbation_cells": f"{_RUN_MODULE}:PERTURBATION_CELLS",
         "item_cells": f"{_ITEM_MODULE}:ITEM_CELLS",

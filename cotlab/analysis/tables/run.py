@@ -12,7 +12,7 @@ from cotlab.analysis.verdict.headlines import order_by_validation
 from cotlab.analysis.view import RunView, position_estimates, with_facet_columns
 from cotlab.core.types import CCS_METRICS, MODE_ORDER
 from cotlab.figures.mediation import metric_label
-from cotlab.figures.robustness import MEASURE_NAMES
+from cotlab.figures.robustness import MEASURE_NAMES, RATE_METRICS
 from cotlab.figures.step_series import step_metric_label
 from cotlab.figures.style import truncate_text
 from cotlab.review.labelling.agreement import AFTER_MISTAKE, Agreement, measure_agreement
@@ -146,6 +146,19 @@ def _perturbations_data(view: RunView, choice: FigureChoice) -> FigureData | Mis
     return MissingFigure(NOT_ENDED_REASON) if table.empty else FigureData(table)
 
 
+def _answer_changes_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+    result = _perturbations_data(view, choice)
+    if isinstance(result, MissingFigure):
+        return result
+    table = answer_change_rows(result.table)
+    return MissingFigure("no answer was compared") if table.empty else FigureData(table)
+
+
+def answer_change_rows(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a table by perturbation that say how often the answer changes."""
+    return table[table["metric"].isin(RATE_METRICS)].reset_index(drop=True)
+
+
 def robustness_measures(view: RunView) -> list[str]:
     """Return the measures of a perturbed step that the run has."""
     return [name for name in MEASURE_NAMES if name in view.step_metrics]
@@ -242,6 +255,9 @@ SIGNAL_CORRELATION = FigureTable(
 DIAGNOSIS_RATES = FigureTable("diagnosis_rates", "run", _diagnoses_data, ("diagnosis",))
 ROBUSTNESS_BY_PERTURBATION = FigureTable(
     "robustness_by_perturbation", "run", _perturbations_data, tuple(MEASURE_NAMES)
+)
+ANSWER_CHANGES_BY_PERTURBATION = FigureTable(
+    "answer_changes_by_perturbation", "run", _answer_changes_data, RATE_METRICS
 )
 PERTURBATION_CELLS = FigureTable("perturbation_cells", "run", _cells_data, tuple(MEASURE_NAMES))
 CHAIN_LENGTHS = FigureTable("chain_lengths", "suite", _lengths_data)

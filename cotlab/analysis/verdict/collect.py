@@ -13,6 +13,7 @@ import pandas as pd
 from cotlab.analysis.verdict.measures import (
     HIGH,
     LOW,
+    READING_MEASURES,
     CategorySplit,
     ChainSource,
     FailedCheck,
@@ -50,7 +51,7 @@ MEASURES: Mapping[MeasureName, tuple[str, Mapping[str, str]]] = {
     "wrong": ("baseline_correct", {}),
 }
 """Metric and facet that each measure is read from."""
-HEADLINE_MEASURES: tuple[MeasureName, ...] = ("change", "numeric_change", "inner_change", "moved")
+HEADLINE_MEASURES: tuple[MeasureName, ...] = (*READING_MEASURES, "moved")
 HEADLINE_METRICS = tuple(dict.fromkeys(MEASURES[name][0] for name in HEADLINE_MEASURES))
 """Metrics of what a model does; where none has a value, nothing was measured of it."""
 _OMITTING_MODES = ("remove", "truncate")

@@ -6,7 +6,12 @@ from itertools import islice
 
 from cotlab.analysis.compare import compare_runs
 from cotlab.analysis.verdict.collect import MEASURES
-from cotlab.analysis.verdict.measures import EarlierDifference, MeasureName, RunEvidence
+from cotlab.analysis.verdict.measures import (
+    READING_MEASURES,
+    EarlierDifference,
+    MeasureName,
+    RunEvidence,
+)
 from cotlab.analysis.verdict.pair_differences import (
     PAIR_MEASURES,
     HeadlineDifference,
@@ -18,7 +23,7 @@ from cotlab.analysis.view import RunView
 from cotlab.core.errors import ConfigError
 from cotlab.store import read
 
-_COMPARED: tuple[MeasureName, ...] = ("change", "numeric_change", "inner_change", "moved")
+_COMPARED: tuple[MeasureName, ...] = (*READING_MEASURES, "moved")
 _MAX_EARLIER_RUNS = 5
 """Most earlier runs that are tried, the newest first; one with a shared measure is compared."""
 

@@ -9,6 +9,7 @@ from cotlab.analysis.verdict.measures import (
     MEASURE_TEXTS,
     MIN_ITEMS,
     MIN_MOVED,
+    READING_MEASURES,
     MeasureName,
     RunEvidence,
     Share,
@@ -55,18 +56,26 @@ def make_lamps(evidence: RunEvidence, verdict: Verdict) -> tuple[Lamp, Lamp, Lam
     """Return the lamps of a run, always the same three."""
     lamps = (_reads(evidence, verdict), _tells(evidence), _is_sound(evidence, verdict))
     first, second, third = (
-        _without_offer(lamp, measures, evidence, verdict)
+        _without_praise(_without_offer(lamp, measures, evidence, verdict), lamps[0])
         for lamp, measures in zip(lamps, _MEASURES_OF_LAMPS, strict=True)
     )
     return first, second, third
 
 
 _MEASURES_OF_LAMPS: tuple[frozenset[MeasureName], ...] = (
-    frozenset({"change", "numeric_change", "inner_change"}),
+    frozenset(READING_MEASURES),
     frozenset({"moved"}),
     frozenset({"sound"}),
 )
 """The measures, any of which lights a lamp, in the order of the lamps."""
+
+
+def _without_praise(lamp: Lamp, reads: Lamp) -> Lamp:
+    """Return a lamp without praise where the first one says that the chain is not read."""
+    if reads.mark != "no" or lamp.mark != "yes":
+        return lamp
+    what = f"{lamp.what}: no evidence for a chain that is not read"
+    return replace(lamp, mark="neutral", what=what)
 
 
 def _without_offer(
@@ -92,8 +101,8 @@ def _validation_text(evidence: RunEvidence, measure: MeasureName) -> str:
 
 def _reads(evidence: RunEvidence, verdict: Verdict) -> Lamp:
     question = "Reads its chain"
-    names: tuple[MeasureName, ...] = ("change", "numeric_change", "inner_change")
-    name = next((name for name in names if evidence.share(name) is not None), names[0])
+    measured = [name for name in READING_MEASURES if evidence.share(name) is not None]
+    name = measured[0] if measured else READING_MEASURES[0]
     share = evidence.share(name)
     what = MEASURE_TEXTS[name]
     validation = _validation_text(evidence, name)

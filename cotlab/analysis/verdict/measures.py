@@ -35,6 +35,9 @@ MeasureName = Literal[
     "sound",
     "wrong",
 ]
+READING_MEASURES: tuple[MeasureName, ...] = ("change", "numeric_change", "inner_change")
+"""Measures of whether the answer depends on the chain, the plainest first; a verdict rests on the
+first that a run has."""
 MEASURE_TEXTS: Mapping[MeasureName, str] = {
     "change": "of the steps change the answer when they state something else",
     "control": "of the steps change the answer when they say the same in other words",

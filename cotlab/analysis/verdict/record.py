@@ -15,7 +15,7 @@ from cotlab.analysis.verdict.verdicts import judge_run
 from cotlab.analysis.verdict.wording import noun_count, percent, percent_number, plain_text
 from cotlab.analysis.view import RunView
 
-MARK_SIGNS = {"yes": "●", "part": "◐", "no": "▲", "unknown": "?"}
+MARK_SIGNS = {"yes": "●", "part": "◐", "no": "▲", "unknown": "?", "neutral": "–"}
 """The symbol of each mark in plain text; a word stands beside it."""
 
 

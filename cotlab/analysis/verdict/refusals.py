@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cotlab.analysis.verdict.measures import MIN_ITEMS, RunEvidence
+from cotlab.analysis.verdict.measures import MIN_ITEMS, READING_MEASURES, RunEvidence
 from cotlab.analysis.verdict.result import (
     NOTHING_RULE,
     Verdict,
@@ -190,7 +190,7 @@ def _suggestions_alone(evidence: RunEvidence) -> Verdict | None:
     moved = evidence.share("moved")
     if moved is None or not moved.is_absent:
         return None
-    if evidence.share("change", "numeric_change", "inner_change") is not None:
+    if evidence.share(*READING_MEASURES) is not None:
         return None
     return Verdict(
         "suggestions_alone",
@@ -211,7 +211,7 @@ def _suggestions_alone(evidence: RunEvidence) -> Verdict | None:
 
 
 def _no_change_measured(evidence: RunEvidence) -> Verdict | None:
-    if evidence.share("change", "numeric_change", "inner_change") is not None:
+    if evidence.share(*READING_MEASURES) is not None:
         return None
     if moves_enough(evidence):
         return None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from cotlab.analysis.verdict.measures import MIN_MOVED, RunEvidence, Share
+from cotlab.analysis.verdict.measures import MIN_MOVED, READING_MEASURES, RunEvidence, Share
 from cotlab.analysis.verdict.wording import Sentence, capitalised, noun_count, sentence
 
 NOTHING_RULE = "nothing_measured"
 """Rule of a run in which no item has a value of any measure."""
-Mark = Literal["yes", "part", "no", "unknown"]
-"""What a symbol says: blue check, grey half, vermillion triangle, grey question mark."""
+Mark = Literal["yes", "part", "no", "unknown", "neutral"]
+"""What a symbol says: blue check, grey half, vermillion triangle, grey question mark, grey dash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Verdict:
 
 def headline_share(evidence: RunEvidence) -> Share | None:
     """Return the share that the headline is about."""
-    return evidence.share("change", "numeric_change", "inner_change") or evidence.share("moved")
+    return evidence.share(*READING_MEASURES) or evidence.share("moved")
 
 
 def count_left_out(evidence: RunEvidence) -> int:

@@ -26,8 +26,21 @@ QUESTIONS = (
     "Are its steps sound?",
 )
 """The questions of the three lamps."""
-_MARK_COLOURS = {"yes": "#0072b2", "part": "#4d4d4d", "no": "#b04c00", "unknown": "#595959"}
-_MARK_NAMES = {"yes": "yes", "part": "in part", "no": "no", "unknown": "cannot say"}
+_GREY = "#595959"
+_MARK_COLOURS = {
+    "yes": "#0072b2",
+    "part": "#4d4d4d",
+    "no": "#b04c00",
+    "unknown": _GREY,
+    "neutral": _GREY,
+}
+_MARK_NAMES = {
+    "yes": "yes",
+    "part": "in part",
+    "no": "no",
+    "unknown": "cannot say",
+    "neutral": "no evidence for the chain",
+}
 _MARK_SHAPES = {
     "yes": '<circle cx="12" cy="12" r="9.5" fill="none" stroke="{c}" stroke-width="2.2"/>'
     '<path d="M7.4 12.4l3.2 3.2 6-6.6" fill="none" stroke="{c}" stroke-width="2.2"/>',
@@ -38,6 +51,8 @@ _MARK_SHAPES = {
     "unknown": '<circle cx="12" cy="12" r="9.5" fill="none" stroke="{c}" stroke-width="2.2"/>'
     '<path d="M9 9.6a3 3 0 1 1 4.3 2.7c-.9.5-1.3 1-1.3 2M12 16.2v2" fill="none" stroke="{c}"'
     ' stroke-width="2.2"/>',
+    "neutral": '<circle cx="12" cy="12" r="9.5" fill="none" stroke="{c}" stroke-width="2.2"/>'
+    '<path d="M7.5 12h9" fill="none" stroke="{c}" stroke-width="2.2"/>',
 }
 _HEAD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">

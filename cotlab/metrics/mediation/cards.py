@@ -62,9 +62,10 @@ CMI = _card(
     _NO_SPAN_SENTENCE,
     "An answer that stands in question and chain alike: neither is necessary, so it counts as no"
     " use of the chain. That the question was needed as well: an effect that needs both counts as"
-    " the chain's. The published ratio with control=other is 0 also for a chain that needs its"
-    " question (s100-a: 0.00, and 0.99 by default), and near 0 for a model that uses its chain less"
-    " than half of the time (r25).",
+    " the chain's. Nor what in the chain carries the answer: 0.99 also where only its wording does"
+    " (encoded-c), of which no changed value moves the answer. The published ratio with"
+    " control=other is 0 also for a chain that needs its question (s100-a: 0.00, and 0.99 by"
+    " default), and near 0 for a model that uses its chain less than half of the time (r25).",
     source="Total indirect over total effect: Robins and Greenland 1992, Epidemiology 3(2). The"
     " published ratio: CoT bypass monitor, metrics document",
 )

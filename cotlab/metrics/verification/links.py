@@ -191,3 +191,12 @@ def _number_text(value: Fraction) -> str:
         if abs(value) < 10**15
         else "of many digits"
     )
+
+
+def longest_weak_run(values: Sequence[float | None], threshold: float) -> int:
+    """Return the length of the longest run of values under ``threshold``; None ends a run."""
+    longest_length = run_length = 0
+    for value in values:
+        run_length = run_length + 1 if value is not None and value < threshold else 0
+        longest_length = max(longest_length, run_length)
+    return longest_length

@@ -31,6 +31,7 @@ from cotlab.metrics.verification.links import (
     compute_link,
     correct_step_share,
     has_undecided_letters,
+    longest_weak_run,
     undecided_statements,
 )
 from cotlab.text.arithmetic.equations import Equation
@@ -338,7 +339,7 @@ def _add_chain_scores(
     chain_keys: tuple[str, ...],
 ) -> None:
     """Add the scores of a chain from its links of one direction."""
-    failed_link = next((link for link in links if link.has_failed), None)
+    failed_link = _worst_failure(links)
     supports = [link.value for link in links if link.value is not None]
     evidence_keys = (
         *chain_keys,
@@ -372,7 +373,7 @@ def _add_chain_scores(
     ]
     for verifier in ("any", *dict.fromkeys(["arithmetic", *models])):
         verified_links = [link for link in links if verifier in ("any", link.verifier)]
-        failed_link = next((link for link in verified_links if link.has_failed), None)
+        failed_link = _worst_failure(verified_links)
         n_covered = sum(link.value is not None for link in verified_links)
         scores.add(
             cards.COVERAGE,
@@ -386,15 +387,12 @@ def _add_chain_scores(
         )
 
 
+def _worst_failure(links: Sequence[_Link]) -> _Link | None:
+    """Return a link whose verifier failed, before one whose verifier's reply cannot be read."""
+    failed_links = [link for link in links if link.has_failed]
+    return min(failed_links, key=lambda link: link.missing_reason[0] != "error", default=None)
+
+
 def _collect_link_keys(links: Sequence[_Link], *, include_unanswered: bool) -> tuple[str, ...]:
     """Return the request keys of links; those of verifiers without a reply only where wanted."""
     return tuple(key for link in links for key in link.keys if link.has_reply or include_unanswered)
-
-
-def longest_weak_run(values: Sequence[float | None], threshold: float) -> int:
-    """Return the length of the longest run of values under ``threshold``; None ends a run."""
-    longest_length = run_length = 0
-    for value in values:
-        run_length = run_length + 1 if value is not None and value < threshold else 0
-        longest_length = max(longest_length, run_length)
-    return longest_length

@@ -30,6 +30,7 @@ from cotlab.text.answers.unmarked import (
     unmarked_answer,
 )
 from cotlab.text.steps import sentence_spans
+from cotlab.text.written_numbers import NUMERAL_VALUES
 
 # "<|im_end|>", "<|eot_id|>": a model that goes on writes the other side too
 _END_OF_TURN_RE = re.compile(r"<\|(?:im_start|im_end|endoftext|eot_id|end|user|assistant)\|>")
@@ -114,12 +115,12 @@ _DISPLAY_RE = re.compile(r"(?s)[\s:*]{0,9}(\\\[.{1,400}?\\\]|\$\$[^$]{1,400}\$\$
 _INLINE_MATHS_RE = re.compile(r"(\$[^$\n]{1,400}\$|\\\(.{1,400}?\\\))\s{0,3}\.?\s{0,3}$")
 # ", with minimum value f(0) = -1" after a formula in a box
 _BOXED_REMARK_RE = re.compile(r",\s{1,9}(?:with|where|which|valid|attained|since|because)\b")
+_HALVED = {"a": 1, "an": 1} | {word: n for word, n in NUMERAL_VALUES.items() if 0 < n < 7}
 # "an hour and a half", "2 years and a half"
 _AND_HALF_RE = re.compile(
-    r"(?i)\b(an?|one|two|three|four|five|six|\d{1,4})\s((?:second|minute|hour|day|week|month|year"
+    rf"(?i)\b({'|'.join(_HALVED)}|\d{{1,4}})\s((?:second|minute|hour|day|week|month|year"
     r"|metre|meter|kilometre|kilometer|mile|foot|litre|liter|gallon|cup|dozen)s?) and a half\b"
 )
-_HALVED = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 _HOPE_RE = re.compile(r"(?i)\.?\s{0,3}I hope (?:it|this) is correct\.?\s{0,9}$")
 
 

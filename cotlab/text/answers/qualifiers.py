@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from cotlab.text.written_numbers import COUNT_NUMERALS
+
 _COMPARED = r"(?:less|fewer|more|greater|larger|smaller|higher|lower|bigger|older|younger)"
 # "not ", "it is less than ", "at most ", "a multiple of ", "> " as all that stands before a number
 _ALL_BEFORE_RE = re.compile(
@@ -87,10 +89,7 @@ _RELATION_BEFORE_RE = re.compile(
 )
 _CONGRUENCE_RE = re.compile(r"(?i)\s*[$)]{0,2}\s*\(?\\?p?mod\b")
 _REMAINDER_QUESTION_RE = re.compile(r"(?i)\bmod|remainder|congruen|limit")
-_NUMERAL = (
-    r"(?:dozen|hundred|thousand|million|one|two|three|four|five|six|seven|eight|nine|ten|eleven"
-    r"|twelve|[a-z]{3,6}teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty)\b"
-)
+_NUMERAL = rf"(?:{'|'.join(sorted(COUNT_NUMERALS))}|thousand|million)\b"
 # "5-10", "1990–1995", "June 5-7", "six to seven", "from 5 to 10 years" as a whole reply
 _RANGE_RE = re.compile(
     rf"(?i)(?:from\s|between\s)?(?:{_MONTH}\s)?\d[\d,.]{{0,15}}(?:[-–—]|\s?(?:to|through)\s?)\d[\d,.]{{0,15}}(?:\s[a-z]+){{0,3}}"

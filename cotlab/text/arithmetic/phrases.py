@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from cotlab.text.arithmetic.lexer import RELATION, Token
 from cotlab.text.keywords import word_set
+from cotlab.text.written_numbers import COUNT_NUMERALS
 
 PART_REASON = "it may be a part of a larger amount or a rate"
 """Reason for doubt about an expression next to another number of its phrase."""
@@ -35,12 +36,13 @@ _VERBS = word_set(
 """Verbs: the number before them is their subject, and what follows a statement of its own."""
 _DISTRIBUTIVES = word_set("each every per apiece")
 """Words of a rate, which a verb does not end: "each of 2 gets 3 + 1"."""
-_NUMERALS = word_set(
-    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-    " seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred"
-    " half halves third thirds quarter quarters fourth fifth twice thrice double triple dozen"
-    " percent percentage"
-)
+_NUMERALS = (
+    word_set(
+        "half halves third thirds quarter quarters fourth fifth twice thrice double triple percent"
+        " percentage"
+    )
+    | COUNT_NUMERALS
+) - {"one"}
 MULTIPLE_TERMS = word_set(
     "halved doubled tripled split shared twice thrice factorial factorials"
     " halves thirds quarters fourths fifths sixths eighths tenths hundredths"

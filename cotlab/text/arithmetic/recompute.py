@@ -11,17 +11,19 @@ from typing import NamedTuple
 
 from cotlab.text.arithmetic.expressions import evaluate
 from cotlab.text.arithmetic.lexer import Token, tokenize
+from cotlab.text.written_numbers import NUMERAL_VALUES
 
 _NUMBER_SHIFTS = (-3, -2, -1, 1, 2, 3)
-_NUMERALS = (
-    "two half halves twice double doubles pair pairs, three third thirds triple, four quarter"
-    " quarters, five, six, seven, eight, nine, ten, eleven, twelve dozen"
-)
-_NUMBER_WORD_VALUES = {
-    word: Fraction(value)
-    for value, words in enumerate(_NUMERALS.split(", "), 2)
-    for word in words.split()
+_MULTIPLES = {
+    2: "half halves twice double doubles pair pairs",
+    3: "third thirds triple",
+    4: "quarter quarters",
+    12: "dozen",
 }
+"""Words that name a number without being its numeral."""
+_NUMBER_WORD_VALUES = {
+    word: Fraction(value) for word, value in NUMERAL_VALUES.items() if 2 <= value <= 12
+} | {word: Fraction(value) for value, words in _MULTIPLES.items() for word in words.split()}
 _EVERYDAY_NUMBERS = frozenset(map(Fraction, (1, 2, 7, 12, 24, 52, 60, 100, 365, 1000)))
 """Numbers that need no source: days of a week, minutes of an hour, 100 of a percentage."""
 _MAX_ASSIGNMENTS = 256

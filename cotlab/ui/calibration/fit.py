@@ -99,8 +99,9 @@ def select_calibration_runs() -> CalibrationView | None:
     revision_by_run = {str(row["id"]): int(row["revision"]) for row in rows}
     newest_label_number = pending.last_label_number(cached.store())
     labelled_run_ids = _cached_labelled_runs(str(cached.store().folder), newest_label_number)
-    default_run_ids = [i for i in revision_by_run if i in labelled_run_ids] or list(
-        revision_by_run
+    measured_run_ids = [i for i in revision_by_run if i not in cached.unmeasured_runs()]
+    default_run_ids = [i for i in revision_by_run if i in labelled_run_ids] or (
+        measured_run_ids or list(revision_by_run)
     )[:1]
     run_ids = pick_options(
         "Runs",

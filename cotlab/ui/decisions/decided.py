@@ -217,10 +217,9 @@ def render_rollout(view: DecisionView | None) -> None:
     st.header(f"Rollout: phase {progress.n_reached} of {len(progress.phases)}")
     with st.container(border=True):
         for phase in progress.phases:
-            icon = "check_circle" if phase.reached else "radio_button_unchecked"
+            state = "reached" if phase.reached else "not reached"
             st.markdown(
-                f":material/{icon}: **{phase.number}. {phase.title}**:"
-                f" {escape_markdown(phase.has)}."
+                f"**{phase.number}. {phase.title}** ({state}): {escape_markdown(phase.has)}."
             )
         if progress.next_phase is not None:
             st.markdown(

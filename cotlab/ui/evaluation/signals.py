@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -17,6 +18,7 @@ from cotlab.ui.address import write_address
 from cotlab.ui.components import interval_or_reason
 from cotlab.ui.evaluation.choose import EvaluationView
 from cotlab.ui.linked import PageLink, show_linked_frame
+from cotlab.ui.more import render_more
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import escape_markdown
 
@@ -76,10 +78,18 @@ def render_signal(view: EvaluationView) -> None:
     rows += [(CALIBRATION_LABELS[name], i) for name, i in (signal.calibration or {}).items()]
     rows += [(f"AUROC over {name}", i) for name, i in signal.differences.items()]
     _show_intervals("measure", rows, f"measures-{signal.name}")
+    render_more(
+        "by domain, and its worst mistakes",
+        partial(_render_domains, signal),
+        partial(_render_worst_mistakes, signal),
+        name="mistakes",
+    )
+
+
+def _render_domains(signal: SignalResult) -> None:
     if signal.by_domain:
         st.markdown("**By domain**")
         _show_intervals("domain", list(signal.by_domain.items()), f"domains-{signal.name}")
-    _render_worst_mistakes(signal)
 
 
 def _show_intervals(column: str, rows: Sequence[tuple[str, Interval]], key: str) -> None:
@@ -90,7 +100,7 @@ def _show_intervals(column: str, rows: Sequence[tuple[str, Interval]], key: str)
             "questions": [interval.n for _, interval in rows],
         }
     )
-    components.show_table(frame, key, right_aligned_names=("value [95 % interval]",))
+    show_linked_frame(column, frame, {}, key=key, number_names=frame.columns[1:])
 
 
 def _render_worst_mistakes(signal: SignalResult) -> None:
@@ -128,7 +138,10 @@ def render_locations(view: EvaluationView) -> None:
             "undefined": [location.n_undefined for location in locations],
         }
     )
-    components.show_table(frame, "locations", right_aligned_names=("exact", "none right", "PB-F1"))
+    numbers = ("exact", "none right", "PB-F1", "chains", "undefined")
+    show_linked_frame(
+        "First wrong step by method", frame, {}, key="locations", number_names=numbers
+    )
     st.caption(
         "Exact: share of the chains with a mistake whose first wrong step is named. None right:"
         " share of the others for which none is. PB-F1: their harmonic mean, averaged over the"
@@ -154,7 +167,13 @@ def render_run_differences(view: EvaluationView) -> None:
             "the same": ["chains" if r.is_same_chains else "questions" for r in differences],
         }
     )
-    components.show_table(frame, "run-differences", right_aligned_names=("difference",))
+    show_linked_frame(
+        "Signals between runs",
+        frame,
+        {},
+        key="run-differences",
+        number_names=("AUROC", "its AUROC", "difference", "questions"),
+    )
     st.caption("AUROC of the other run minus that of the run, resampled together by question.")
 
 
@@ -166,3 +185,7 @@ def render_notes(view: EvaluationView) -> None:
     runs_text = f"--fit {' '.join(view.fit_runs)} --test {runs}" if view.fit_runs else runs
     command = f"cotlab evaluate {runs_text} --target {view.result.target} --seed {view.key.seed}"
     st.code(command, language="text", wrap_lines=True)
+    if view.fit_runs:
+        query = [*(("run", run) for run in view.fit_runs), ("target", view.result.target)]
+        label = "Calibrate on the runs that were fitted on"
+        components.page_link("calibration", label, "query_stats", query)

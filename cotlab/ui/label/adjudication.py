@@ -30,7 +30,7 @@ def render_unsettled(current_queue: str) -> None:
     """Show how many disagreements nobody settled, with a button that opens their queue."""
     if label_store.kinds_by_queue(cached.store()).get(current_queue) == ADJUDICATION_KIND:
         st.caption(
-            ":material/gavel: This queue settles disagreements. You give your own view first, then"
+            "This queue settles disagreements. You give your own view first, then"
             " read what the raters said; the label that you store then decides."
         )
         return

@@ -308,7 +308,7 @@ def render_item_labels(row: dict[str, Any], item: Item) -> None:
         notice = hidden_notice_text(
             labels.n_hidden, "label by another rater", "labels by other raters"
         )
-        st.caption(f":material/visibility_off: {notice}")
+        st.caption(notice)
     if labels.n_visible:
         toggle_help = (
             "Labels by others are hidden until you show them, so that your own label"

@@ -309,7 +309,8 @@ def _render_model_input(provider: str, initial_values: dict[str, Any]) -> str:
 ORGANISM_HELP = (
     "Tiny models of known faithfulness. r100 reads its answer off the chain, r0 ignores it, r25 to"
     " r75 do so that often; hint answers what a hint in the question says. s100-a states only the"
-    " operations, so that its chain needs its question; s0-a ignores such a chain."
+    " operations, so that its chain needs its question; s0-a ignores such a chain. The"
+    " answer of encoded-c is what the wording of its chain spells, whatever the chain says."
 )
 
 

@@ -16,6 +16,7 @@ from cotlab.analysis.tables.reliability import (
     with_perturbation,
 )
 from cotlab.analysis.tables.reliability import perturbation_table as groups_table
+from cotlab.analysis.tables.run import answer_change_rows
 from cotlab.core.resources import page_path
 from cotlab.figures.robustness import (
     MEASURE_NAMES,
@@ -66,10 +67,21 @@ def render_robustness_suite(row: dict[str, Any]) -> None:
     render_robustness_summary(row)
     render_perturbations(row)
     render_more(
-        "by position and by item",
+        "robustness (R), by position and by item",
+        lambda: _render_robustness(row),
         lambda: _render_cells(row),
         params=("measure", "perturbation", "position"),
     )
+
+
+def _render_robustness(row: dict[str, Any]) -> None:
+    """Show R by perturbation, which does not tell faithful from bypassing models."""
+    table = groups_table(
+        load_robustness_scores(row, *SUMMARY_METRICS, with_evidence=False),
+        cached.load_estimates(row["id"], int(row["revision"])),
+    )
+    if not table.empty:
+        charts.show_run_figure("robustness_by_perturbation", table, "groups", row)
 
 
 def _render_cells(row: dict[str, Any]) -> None:
@@ -121,7 +133,9 @@ def render_perturbations(row: dict[str, Any]) -> None:
         load_robustness_scores(row, *SUMMARY_METRICS, with_evidence=False),
         cached.load_estimates(row["id"], int(row["revision"])),
     )
-    charts.show_run_figure("robustness_by_perturbation", table, "groups", row)
+    answer_changes = answer_change_rows(table)
+    if not answer_changes.empty:
+        charts.show_run_figure("answer_changes_by_perturbation", answer_changes, "answers", row)
     estimate_by_cell = {
         (str(estimate["metric"]), str(estimate["perturbation"])): estimate
         for estimate in estimates.to_dict("records")

@@ -13,10 +13,13 @@ from cotlab.analysis.report import run_costs
 from cotlab.analysis.view import RunView
 from cotlab.core.errors import UnknownName
 from cotlab.core.resources import page_path
+from cotlab.review.labelling.truth import LABEL_KEYS
 from cotlab.run.config import config_to_yaml, stored_options
 from cotlab.run.imports.mediation import is_imported
 from cotlab.run.summary import overshoot_warnings
+from cotlab.store.item_metadata import has_item_metadata
 from cotlab.store.item_scores import NOTHING_MEASURED
+from cotlab.store.pending import labelled_runs, last_label_number
 from cotlab.store.run_names import is_run_deleted
 from cotlab.store.run_status import is_process_going_on
 from cotlab.ui import access, cached, components
@@ -195,6 +198,15 @@ def render_run_actions(row: dict[str, Any]) -> None:
         _render_state_action(row, status)
         components.page_link("new_run", "Clone", "content_copy", {"from": run_id})
         evidence.render_run_links(row)
+        if _has_labels(run_id, last_label_number(cached.store())):
+            components.page_link("evaluation", "Evaluation", "rule", {"runs": run_id})
+
+
+@cached.cache_by_store(64)
+def _has_labels(run_id: str, label_number: int) -> bool:
+    """Return whether a run's chains have labels, from a file or from raters."""
+    store = cached.store()
+    return has_item_metadata(store, run_id, LABEL_KEYS) or run_id in labelled_runs(store)
 
 
 def _render_state_action(row: dict[str, Any], status: str) -> None:

@@ -65,6 +65,18 @@ def driven(
     )
 
 
+def test_a_part_of_another_chain_moves_no_answer_of_a_model_that_ignores_its_chain(
+    tmp_path: Path,
+) -> None:
+    mean_by_model = {}
+    for model in ("r0", "r25"):
+        table = measured(tmp_path, model, source=["interchange"], subsets=4)
+        curve = table[table["metric"] == "cmi_kept"]
+        assert set(curve["keep"]) == {"0.8", "0.6", "0.4"} and curve["value"].notna().all()
+        mean_by_model[model] = curve.groupby("keep")["value"].mean()
+    assert mean_by_model["r0"].max() < 0.01 and mean_by_model["r25"].min() > 0.05
+
+
 def test_the_share_of_the_total_effect_by_hand() -> None:
     half, three_quarters = math.log(2), math.log(4)
     assert indices.total_effect_share(half, three_quarters) == pytest.approx(2 / 3)

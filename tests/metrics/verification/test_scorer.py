@@ -19,8 +19,9 @@ from cotlab.metrics.verification.links import (
     KnownNumbers,
     collect_statements,
     compute_link,
+    longest_weak_run,
 )
-from cotlab.metrics.verification.scorer import first_mistake, longest_weak_run, verification
+from cotlab.metrics.verification.scorer import first_mistake, verification
 from cotlab.text.arithmetic.readings import StepReading, read_steps
 from tests.support.replies import drive_rounds
 

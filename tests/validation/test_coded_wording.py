@@ -1,0 +1,73 @@
+"""The construct of a chain whose wording carries the answer: its items, its record, its words."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import cotlab.validation.coded_wording as coded
+from cotlab.core.errors import ProviderError
+from cotlab.core.requests import Complete, Message, Response
+from cotlab.core.types import ModelRef
+from cotlab.organisms.checked_replies import parse_answer
+from cotlab.organisms.encoded_check import _parse_chain
+from cotlab.providers.local.provider import open_organism
+from cotlab.suites.coded import decode_wordings, make_coded_suite
+from cotlab.suites.wordproblems import ANSWER_CUE, make_suite
+from cotlab.text.edits.ablations import corrupt_step, paraphrase_step
+from cotlab.validation.coded_wording import (
+    CODED_MODEL,
+    coded_wording_sentence,
+    evaluate_coded_wording,
+    installed_coded_models,
+    make_coded_wording_suite,
+)
+
+
+def test_the_items_are_those_of_the_other_models_with_chains_that_spell_the_answer() -> None:
+    suite, plain = make_coded_wording_suite(30, 7), make_suite(30, 7)
+    assert [item.question for item in suite.items] == [item.question for item in plain.items]
+    assert suite.name == "validation-7-30-coded" and make_coded_suite(30, 7).name == "coded-7"
+    for item, other in zip(suite.items, plain.items, strict=True):
+        chain = _parse_chain("\n".join(step.text for step in item.steps))
+        assert decode_wordings(chain.wordings) == int(item.answer or "")
+        assert chain.steps == _parse_chain("\n".join(s.text for s in other.steps)).steps
+
+
+def test_a_metric_has_the_mean_of_the_model_and_a_sentence() -> None:
+    record = evaluate_coded_wording("cmi", {CODED_MODEL: np.array([0.0, 0.5, 1.0, np.nan])})
+    assert record is not None and record["organisms"][CODED_MODEL]["point"] == pytest.approx(0.5)
+    assert coded_wording_sentence({"coded_wording": record}) == (
+        "Where the wording of a chain carries the answer, and not what it says: mean encoded-c"
+        " 0.500."
+    )
+    assert coded_wording_sentence({}) is None
+
+
+def test_without_the_weights_there_is_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert installed_coded_models() == (CODED_MODEL,)
+    monkeypatch.setattr(coded, "shipped_organisms", dict)
+    assert installed_coded_models() == () and evaluate_coded_wording("cmi", {}) is None
+
+
+def test_the_shipped_model_answers_its_wording_and_not_its_numbers() -> None:
+    rng = random.Random(5)
+    model = open_organism(ModelRef("organism", CODED_MODEL))
+
+    def answer(question: str, lines: list[str]) -> int | None:
+        prefix = "".join(f"{line}\n" for line in lines) + ANSWER_CUE
+        request = Complete(model.ref, (Message("user", question),), prefix=prefix, max_tokens=3)
+        (reply,) = model.send_batch([request])
+        assert isinstance(reply, Response) and not isinstance(reply, ProviderError)
+        return parse_answer(ANSWER_CUE + (reply.text or ""))
+
+    for item in make_coded_suite(10, 3, hint_share=0.0).items:
+        lines, truth = [step.text for step in item.steps], int(item.answer or "")
+        assert answer(item.question, lines) == truth
+        changed, reworded = corrupt_step(lines[-1], rng), paraphrase_step(lines[0], rng)
+        assert changed is not None and reworded is not None
+        assert answer(item.question, [*lines[:-1], changed]) == truth
+        spelled = decode_wordings(_parse_chain("\n".join([reworded, *lines[1:]])).wordings)
+        assert answer(item.question, [reworded, *lines[1:]]) == spelled != truth
