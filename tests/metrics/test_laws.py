@@ -251,6 +251,27 @@ def test_estimates_over_a_run_lie_in_the_range_of_their_card(
             assert found.reason if found.lo is None else found.lo <= found.point <= found.hi
 
 
+@drawn_case
+@settings(max_examples=5, deadline=None)
+@given(item=ITEMS, bodies=BODIES)
+def test_a_statistic_by_facet_is_that_of_each_facet_by_itself(
+    name: str, given_options: Mapping[str, Any], item: Item, bodies: list[Body]
+) -> None:
+    scorer: Scorer = SCORERS[name]
+    params = params_for(name, given_options, ModelRef("organism", "r100", form="continuation"), 2)
+    items = [replace(item, id=f"i{k}", question=f"{item.question}{k}") for k in range(3)]
+    table = table_of(tuple(s for one in items for s in drive(name, one, params, chosen(bodies))[0]))
+    for statistic in scorer.statistics:
+        if statistic.is_by_facet:
+            inputs = table[table["metric"].isin(statistic.input_metrics)]
+            apart = [
+                estimate
+                for _, scores in inputs.groupby(["metric", "facet"], sort=True)
+                for estimate in statistic.compute(scores, params.options, 42)
+            ]
+            assert statistic.compute(inputs, params.options, 42) == apart
+
+
 # --- what is missing
 
 
