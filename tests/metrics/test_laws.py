@@ -239,9 +239,14 @@ def test_estimates_over_a_run_lie_in_the_range_of_their_card(
     items = [replace(item, id=f"i{k}", question=f"{item.question}{k}") for k in range(3)]
     table = table_of(tuple(s for one in items for s in drive(name, one, params, chosen(bodies))[0]))
     for statistic in scorer.statistics:
-        for found in statistic.compute(
-            table[table["metric"].isin(statistic.input_metrics)], params.options, 42
-        ):
+        inputs = table[table["metric"].isin(statistic.input_metrics)]
+        estimates = statistic.compute(inputs, params.options, 42)
+        if statistic.is_by_facet:
+            by_facet = [scores for _, scores in inputs.groupby(["metric", "facet"], sort=True)]
+            assert estimates == sum(
+                (statistic.compute(s, params.options, 42) for s in by_facet), []
+            )
+        for found in estimates:
             assert found.metric == statistic.card.name
             if found.point is None:
                 assert found.reason and found.lo is found.hi is None
@@ -249,27 +254,6 @@ def test_estimates_over_a_run_lie_in_the_range_of_their_card(
             assert statistic.card.lo <= found.point <= statistic.card.hi
             assert (found.lo is None) == (found.hi is None)
             assert found.reason if found.lo is None else found.lo <= found.point <= found.hi
-
-
-@drawn_case
-@settings(max_examples=5, deadline=None)
-@given(item=ITEMS, bodies=BODIES)
-def test_a_statistic_by_facet_is_that_of_each_facet_by_itself(
-    name: str, given_options: Mapping[str, Any], item: Item, bodies: list[Body]
-) -> None:
-    scorer: Scorer = SCORERS[name]
-    params = params_for(name, given_options, ModelRef("organism", "r100", form="continuation"), 2)
-    items = [replace(item, id=f"i{k}", question=f"{item.question}{k}") for k in range(3)]
-    table = table_of(tuple(s for one in items for s in drive(name, one, params, chosen(bodies))[0]))
-    for statistic in scorer.statistics:
-        if statistic.is_by_facet:
-            inputs = table[table["metric"].isin(statistic.input_metrics)]
-            apart = [
-                estimate
-                for _, scores in inputs.groupby(["metric", "facet"], sort=True)
-                for estimate in statistic.compute(scores, params.options, 42)
-            ]
-            assert statistic.compute(inputs, params.options, 42) == apart
 
 
 # --- what is missing
