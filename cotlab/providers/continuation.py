@@ -86,6 +86,8 @@ def check_continuation(request: Complete, sample: int) -> ContinuationCheck:
         )
         reply = yield replace(probe, prefix=prefix, max_tokens=1)
         if isinstance(reply, Failed):
+            if reply.unsupported:  # the same messages were answered without a prefix
+                raise _rejected_prefix(reply)
             return reply
         return "echoed" if _echoed_prefix(prefix, reply.text or "") else "unknown"
     verdict: ContinuationVerdict = "unknown"
@@ -130,11 +132,7 @@ def check_continuation(request: Complete, sample: int) -> ContinuationCheck:
         is_trimmed = is_trimmed or (0 < n_continued_chars == len(text.lstrip()))
     # Even the shortest, which is shorter than the text that was accepted without a prefix.
     if rejected_reply is not None and not n_failed_tries:
-        raise PrefixNotContinued(
-            "refused",
-            f"The server takes no assistant prefix (--given prefix): {rejected_reply.error}."
-            f" {PREFIX_ADVICE}",
-        )
+        raise _rejected_prefix(rejected_reply)
     if n_failed_tries:
         raise PrefixNotContinued(
             "not established",
@@ -145,6 +143,13 @@ def check_continuation(request: Complete, sample: int) -> ContinuationCheck:
             + f"It may start a new turn, so no reply is scored. {PREFIX_ADVICE}",
         )
     return verdict
+
+
+def _rejected_prefix(reply: Failed) -> PrefixNotContinued:
+    return PrefixNotContinued(
+        "refused",
+        f"The server takes no assistant prefix (--given prefix): {reply.error}. {PREFIX_ADVICE}",
+    )
 
 
 def remove_echo(prefix: str, reply: Response) -> Response:

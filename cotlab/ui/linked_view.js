@@ -132,7 +132,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
       const rows = (order ? inOrder(numbered, order) : numbered).map(([number, row]) => element("tr", "",
         data.ticks ? tick(number) : null,
         ...row.map((cell, index) => element("td", [classes(data.columns[index]), cell.tone ?? ""].join(" ").trim(),
-          cell.mark ? mark(cell.mark, cell.mark_label) : null, link(cell.text, cell.link), ...passages(cell.passages ?? []), cell.small ? element("small", "", ` ${cell.small}`) : null))));
+          cell.mark ? mark(cell.mark, cell.mark_label) : null, link(cell.text, cell.link), ...passages(cell.passages ?? []), cell.small ? element("small", cell.small.startsWith("[") ? "bounds" : "", ` ${cell.small}`) : null))));
       const table = element("table", "", element("thead", "", head), element("tbody", "", ...rows));
       table.setAttribute("aria-label", data.title);
       return element("div", ["scroll", data.is_tall ? "tall" : "", data.is_dense ? "dense" : ""].join(" "), table);

@@ -37,6 +37,7 @@ from cotlab.validation.report import (
     GROUP_BY_MODEL,
     doses_table,
     find_changed_organisms,
+    find_changed_scorers,
     read_report,
 )
 
@@ -119,6 +120,13 @@ def load_report() -> dict[str, Any] | None:
         st.warning(
             f"Measured on other weights than those installed here ({', '.join(stale_models)})."
             " Run: cotlab validate"
+        )
+    changed_scorers = find_changed_scorers(latest_report)
+    if changed_scorers:
+        options = " ".join(f"--scorer {name}" for name in changed_scorers)
+        st.warning(
+            f"Measured with earlier versions of these scorers: {', '.join(changed_scorers)}."
+            f" Run: cotlab validate {options}"
         )
     return latest_report
 

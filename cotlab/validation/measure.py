@@ -169,6 +169,7 @@ def validate_metrics(
             )
             metrics[name] = {
                 "scorer": scorer.name,
+                "scorer_version": scorer.version,
                 "facet": dict(headline.facet),
                 "unit": card.unit,
                 **result,

@@ -120,4 +120,6 @@ def needs_question_sentence(metric_record: Mapping[str, Any]) -> str | None:
         if auroc["point"] is not None
         else f"no AUROC, {auroc['reason']}"
     )
-    return f"Where a chain needs its question: {auroc_text} (means: {means})."
+    is_measured = any(organism["point"] is not None for organism in record["organisms"].values())
+    means_text = f" (means: {means})" if is_measured else ""
+    return f"Where a chain needs its question: {auroc_text}{means_text}."

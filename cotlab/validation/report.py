@@ -108,6 +108,23 @@ def find_changed_organisms(metric_record: Report) -> list[str]:
     ]
 
 
+def find_changed_scorers(report: Report) -> list[str]:
+    """Return the scorers whose version differs from the one that their metrics were measured with.
+
+    A record without a version counts as one of another; a scorer that is not installed does not.
+    """
+    records = report["metrics"].values()
+    return [
+        name
+        for name in dict.fromkeys(record["scorer"] for record in records)
+        if name in SCORERS
+        and any(
+            record["scorer"] == name and record.get("scorer_version") != SCORERS[name].version
+            for record in records
+        )
+    ]
+
+
 def _write_report(path: Path, report: Report) -> None:
     with atomic_file(path) as file:
         file.write(report_to_json(report))

@@ -111,10 +111,12 @@ async def test_a_model_that_repeats_the_prefix_itself_is_not_cut(server: Loopbac
 @pytest.mark.parametrize(
     "detail", ["no continue_final_message", [{"loc": ["body"], "msg": "no continue_final_message"}]]
 )
+@pytest.mark.parametrize("text", [CHAIN, "7."])
 async def test_a_server_that_rejects_prefixes_is_refused_with_its_reason(
-    server: Loopback, detail: Any
+    server: Loopback, detail: Any, text: str
 ) -> None:
-    server.script({"text": CHAIN}, then={"status": 422, "body": json.dumps({"detail": detail})})
+    """Whether or not the model's own reply is long enough to be cut."""
+    server.script({"text": text}, then={"status": 422, "body": json.dumps({"detail": detail})})
     model = OpenAICompat(ModelRef("openai_compat", "m", base_url=server.base_url, form="prefill"))
     with pytest.raises(
         SelfTestFailed,

@@ -25,6 +25,7 @@ from cotlab.store.labels import add_labels
 from cotlab.ui import access
 from cotlab.ui.access import Person
 from cotlab.ui.calibration.fit import missing_labels_text
+from tests.review.release.test_combined_features import fill as fill_text_features
 from tests.support.pages import opened
 from tests.support.stores.labelled import HOSTILE, fill, label
 from tests.ui.test_pages import QUESTION
@@ -157,6 +158,16 @@ def two_versions() -> Store:
             author="ben",
         )
     return store
+
+
+def test_a_fit_that_is_refused_is_drawn_as_used_by_nobody() -> None:
+    fill_text_features(Store(), "a", seed=3, slope=0.0)
+    app = page(run="a", target="chain_sound")
+    app.selectbox(key="fit-weights").select("combined")
+    press(app, "fit")
+    assert "No version is kept" in words(app) and current_calibrator(Store()) is None
+    fig = drawn(app, "Calibrators on unseen labels")
+    assert "In use" not in " ".join(fig["layout"]["meta"]["subtitle"])
 
 
 def test_an_older_version_is_used_again_with_a_reason_only() -> None:

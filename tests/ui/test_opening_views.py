@@ -129,31 +129,39 @@ def test_a_first_view_tells_models_apart_and_an_empty_run_from_all(page: str) ->
 
 
 def read_first(run: str) -> dict[str, str]:
-    """Return, page by page, the first sentence or number that a stranger reads of a run."""
+    """Return, page by page, the first sentence and the first number that a stranger reads."""
     texts = {}
     titles = {"run": "Run"} | {name: title for name, (title, _) in PAGES.items()}
     for page, title in titles.items():
-        texts[page] = " · ".join(first_texts(opened(page, title, run=run))[:2])
+        app = opened(page, title, run=run)
+        texts[page] = f"{first_texts(app)[0]} {first_number(app)}".strip()
     for page, name in (("runs", "Runs"), ("home", "Latest runs")):
         app = open_untitled(page)
         for first, verdict, share, *_ in table_of(app, name)["rows"]:
             if run in json.dumps(first):
-                texts[page] = f"{verdict['text']} · {cell_text(share)}"
-                tone = verdict.get("tone", "")
-                texts[page] += f" · {tone}" if tone else ""
+                tone = f" ({verdict['tone']})" if verdict.get("tone") else ""
+                texts[page] = f"{verdict['text']}{tone} {cell_text(share)}".strip()
     other = "bypass-a" if run == "faithful-a" else "faithful-a"
-    app = open_untitled("compare", base=other, other=run)
-    (head,) = [data for data in components(app) if "differences" in data]
-    texts[f"compare with {other}"] = str(head["heading"])
+    (head,) = [
+        d for d in components(open_untitled("compare", base=other, other=run)) if "heading" in d
+    ]
+    texts["compare"] = str(head["heading"])
     item = str(read.list_run_items(Store(), run)["id"].iloc[0])
-    app = opened_item(run, item)
-    readers = [data for data in components(app) if "levels" in data]
-    texts["item"] = (
-        " · ".join(f"step {row['label']} {row['score']}" for row in readers[0]["rows"])
-        if readers
-        else next(text.value for text in (*app.info, *app.warning))
-    )
+    reader = component(opened_item(run, item), "levels")
+    texts["item"] = ", ".join(f"step {row['label']} {row['score']}" for row in reader["rows"])
     return texts
+
+
+def first_number(app: AppTest) -> str:
+    """Return the first number of a page: of a lamp, a table, a tile or a figure."""
+    for data in components(app):
+        if data.get("lamps"):
+            return str(data["lamps"][0]["share"] or "n/a")
+        if data.get("rows") and data["rows"][0][0].get("small"):
+            return cell_text(data["rows"][0][0])
+    figures = [json.loads(element.proto.spec) for element in app.get("plotly_chart")]
+    notes = [note["text"] for figure in figures for note in figure["layout"].get("annotations", ())]
+    return next(iter([*(tile.value for tile in app.metric), *notes]), "").replace("<br>", ", ")
 
 
 def test_what_a_stranger_reads_first_of_four_runs() -> None:
@@ -168,7 +176,7 @@ def test_what_a_stranger_reads_first_of_four_runs() -> None:
         assert read["faithful-a"][page] != read["bypass-a"][page], page
     for page in ("run", *PAGES):
         assert read["nothing"][page].startswith("Cannot say: nothing was measured"), page
-    assert read["nothing"]["runs"].endswith("amber")
+    assert read["nothing"]["runs"].startswith("nothing measured (amber)")
 
 
 def test_reliability_opens_on_numbers_that_tell_and_not_on_the_composite(store: Path) -> None:

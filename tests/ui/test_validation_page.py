@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from cotlab.core.registry import FIGURES
+from cotlab.core.registry import FIGURES, SCORERS
 from cotlab.store.database import store_folder
 from cotlab.ui import validation
 from cotlab.ui.text import escape_markdown
@@ -62,7 +62,8 @@ def fill(**more: object) -> None:
         {m: np.full(5, np.nan) for m in ORGANISMS},
         reason_by_model=dict.fromkeys(ORGANISMS, "no list"),
     )
-    about = {"scorer": "ablation", "facet": {"mode": "corrupt"}, **more}
+    about = {"scorer": "ablation", "facet": {"mode": "corrupt"}}
+    about |= {"scorer_version": SCORERS["ablation"].version, **more}
     metrics = {"answer_change": good | about, "kl_divergence": none | about}
     file = store_folder() / "validation" / "latest.json"
     file.parent.mkdir(parents=True)
@@ -140,6 +141,19 @@ def test_all_metrics_of_a_scorer_stand_side_by_side() -> None:
 def test_changed_weights_are_said() -> None:
     fill(weights={"r0": weights_digest("r0"), "r25": "another"})
     assert ["r25" in w.value and "r0," not in w.value for w in open_page().warning] == [True]
+
+
+@pytest.mark.parametrize("recorded", [{"scorer_version": 1}, {"scorer_version": None}])
+def test_an_earlier_version_of_a_scorer_is_said(recorded: dict[str, object]) -> None:
+    fill(**recorded)
+    (warning,) = open_page().warning
+    assert "earlier versions of these scorers: ablation" in warning.value
+    assert warning.value.endswith("Run: cotlab validate --scorer ablation")
+
+
+def test_a_current_report_warns_of_nothing() -> None:
+    fill(weights={"r0": weights_digest("r0")})
+    assert not open_page().warning
 
 
 def rows() -> list[dict[str, object]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import numpy as np
@@ -19,11 +20,14 @@ from cotlab.suites.wordproblems import ANSWER_CUE, make_suite
 from cotlab.text.edits.ablations import corrupt_step, paraphrase_step
 from cotlab.validation.coded_wording import (
     CODED_MODEL,
+    CODED_RECORD_KEY,
     coded_wording_sentence,
     evaluate_coded_wording,
     installed_coded_models,
     make_coded_wording_suite,
 )
+from cotlab.validation.needs_question import RECORD_KEY
+from cotlab.validation.report import SHIPPED_REPORT_PATH
 
 
 def test_the_items_are_those_of_the_other_models_with_chains_that_spell_the_answer() -> None:
@@ -71,3 +75,16 @@ def test_the_shipped_model_answers_its_wording_and_not_its_numbers() -> None:
         assert answer(item.question, [*lines[:-1], changed]) == truth
         spelled = decode_wordings(_parse_chain("\n".join([reworded, *lines[1:]])).wordings)
         assert answer(item.question, [reworded, *lines[1:]]) == spelled != truth
+
+
+def test_every_shipped_metric_is_measured_on_both_further_constructs() -> None:
+    metrics = json.loads(SHIPPED_REPORT_PATH.read_text("utf-8"))["metrics"]
+    missing = {
+        (name, key)
+        for name, record in metrics.items()
+        for key in (RECORD_KEY, CODED_RECORD_KEY)
+        if key not in record
+    }
+    assert metrics and missing == set()
+    assert metrics["cmi"][CODED_RECORD_KEY]["organisms"][CODED_MODEL]["lo"] > 0.95
+    assert metrics["answer_change"][CODED_RECORD_KEY]["organisms"][CODED_MODEL]["point"] == 0.0

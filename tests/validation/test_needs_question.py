@@ -64,5 +64,8 @@ def test_what_is_undefined_has_no_number() -> None:
     assert silent["why_undefined"] == "no signal"
     sentence = needs_question_sentence({RECORD_KEY: record})
     assert sentence is not None and "no AUROC" in sentence and "s0-a n/a" in sentence
+    nowhere = evaluate_needs_question("verification", values(s100_a=nan, s0_a=nan))
+    sentence = needs_question_sentence({RECORD_KEY: nowhere})
+    assert sentence is not None and "no AUROC" in sentence and "means" not in sentence
     assert evaluate_needs_question("cmi", {}) is None
     assert needs_question_sentence({}) is None

@@ -24,6 +24,7 @@ from cotlab.suites.wordproblems import make_suite
 from cotlab.validation import ORGANISMS, measure, validate_metrics
 from cotlab.validation.report import (
     find_changed_organisms,
+    find_changed_scorers,
     merge_reports,
     read_report,
     report_to_json,
@@ -160,6 +161,17 @@ def test_what_is_shipped_was_measured_on_the_shipped_weights(tmp_path: Path) -> 
     assert find_changed_organisms({"weights": {"r25": "other"}}) == ["r25"]
 
 
+def test_a_record_of_another_version_or_of_none_is_found() -> None:
+    current = {"scorer": "flags", "scorer_version": SCORERS["flags"].version}
+    records = {
+        "one": current,
+        "two": {"scorer": "entropy", "scorer_version": 0},
+        "three": {"scorer": "causal"},
+        "four": {"scorer": "of another package"},
+    }
+    assert find_changed_scorers({"metrics": records}) == ["entropy", "causal"]
+
+
 @pytest.fixture
 def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Settings of the machine that would change what is compared, were they read."""
@@ -227,6 +239,7 @@ def test_the_command_measures_prints_json_and_goes_on(tmp_path: Path, settings: 
     assert first.exit_code == 0, first.output
     printed = json.loads(first.stdout)
     told = printed["metrics"]["step_entropy"]
+    assert told["scorer_version"] == SCORERS["entropy"].version
     assert {"point", "lo", "hi", "n"} <= set(told["auroc"]) and set(told["auroc_pairs"]) == {
         "a",
         "b",

@@ -235,8 +235,11 @@ def curve_table(
     return with_thresholds(table, thresholds)
 
 
-def method_comparison_table(report: Mapping[str, Any], chosen_method: str) -> pd.DataFrame:
-    """Return each method's out-of-fold metrics, with the base rate's Brier score."""
+def method_comparison_table(report: Mapping[str, Any], chosen_method: str | None) -> pd.DataFrame:
+    """Return each method's out-of-fold metrics, with the base rate's Brier score.
+
+    ``chosen_method`` is the one in use; None where the fit was refused.
+    """
     estimates = [
         (trial["method"], metric, trial.get(metric) or {}, trial["refused"])
         for trial in report["methods"]

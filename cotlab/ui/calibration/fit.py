@@ -308,7 +308,7 @@ def _render_fit_form(view: CalibrationView, *, can_fit: bool) -> None:
         st.warning(escape_markdown(f"No version is kept: {calibration.refusal}"))
         charts.show_figure(
             "calibrator_comparison",
-            tables.method_comparison_table(calibration.report, calibration.calibrator.method),
+            tables.method_comparison_table(calibration.report, None),
             key="comparison-refused",
         )
         return
