@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +25,58 @@ _ITEMS_PER_READ = 500
 """Items whose replies are read from the log at once."""
 
 
+class _ItemRows(NamedTuple):
+    """The first draws of one item."""
+
+    item_id: str
+    step_scores: list[dict[str, Any]]
+    evidence: list[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class StepTable:
+    """The first draw of each step of one metric, as columns sorted by item and step."""
+
+    metric: str
+    """Name of the metric."""
+    item_ids: list[str]
+    """Item of each entry; those of one item stand together."""
+    steps: list[int | None]
+    """Step; None where the score is of no step."""
+    scores: list[float | None]
+    """Mean over the step's draws; None where there is none."""
+    statuses: list[str]
+    """Status of the first draw."""
+    reasons: list[str | None]
+    """Reason of the first draw."""
+    evidence: Sequence[Sequence[str]]
+    """Requests behind the first draw; empty where they were not read."""
+
+    def item_slices(self) -> Iterator[tuple[str, slice]]:
+        """Yield each item with the entries that are its own."""
+        start = 0
+        for item_id, group in itertools.groupby(self.item_ids):
+            stop = start + sum(1 for _ in group)
+            yield item_id, slice(start, stop)
+            start = stop
+
+    def rows(self) -> Iterator[_ItemRows]:
+        """Yield the scores of each item as the records of a report."""
+        for item_id, entries in self.item_slices():
+            records: list[dict[str, Any]] = []
+            for step, score, status, reason in zip(
+                self.steps[entries],
+                self.scores[entries],
+                self.statuses[entries],
+                self.reasons[entries],
+                strict=True,
+            ):
+                record = {"step_index": step, "score": score, "metric": self.metric}
+                reason_part = {"reason": reason} if score is None else {}
+                records.append(record | {"status": status} | reason_part)
+            yield _ItemRows(item_id, records, list(self.evidence[entries]))
+
+
 class FurtherScores(NamedTuple):
     """The scores of another mode or another metric than those of the report's aggregate."""
 
@@ -30,16 +84,15 @@ class FurtherScores(NamedTuple):
     """Mode of the ablation."""
     metric: str
     """Name of the metric."""
-    items: Iterator[dict[str, Any]]
-    """The items: ``item_id`` and ``step_scores``. Read before the next part."""
+    table: StepTable
+    """The scores."""
 
-
-class _ItemRows(NamedTuple):
-    """The first draws of one item."""
-
-    item_id: str
-    step_scores: list[dict[str, Any]]
-    evidence: list[Sequence[str]]
+    @property
+    def items(self) -> Iterator[dict[str, Any]]:
+        """The items: ``item_id`` and ``step_scores``."""
+        return (
+            {"item_id": item.item_id, "step_scores": item.step_scores} for item in self.table.rows()
+        )
 
 
 def report_items(view: RunView) -> Iterator[dict[str, Any]]:
@@ -50,7 +103,7 @@ def report_items(view: RunView) -> Iterator[dict[str, Any]]:
     ``_ITEMS_PER_READ`` items at a time.
     """
     params = _ablation_params(view)
-    items = _first_draws(view, params["modes"][0], params["metric"], with_evidence=True)
+    items = _first_draws(view, params["modes"][0], params["metric"], with_evidence=True).rows()
     with closing(ResponseLog(view.store.log_path)) as log:
         while block := list(itertools.islice(items, _ITEMS_PER_READ)):
             keys = {key for item in block for evidence in item.evidence for key in evidence}
@@ -71,11 +124,8 @@ def further_scores(view: RunView) -> Iterator[FurtherScores]:
     scored = {*zip(groups["mode"], groups["metric"], strict=True)}
     for mode, metric in itertools.product(params["modes"], CCS_METRICS):
         if (mode, metric) != main and (mode, metric) in scored:
-            items = (
-                {"item_id": item.item_id, "step_scores": item.step_scores}
-                for item in _first_draws(view, mode, metric, with_evidence=False)
-            )
-            yield FurtherScores(mode, metric, items)
+            table = _first_draws(view, mode, metric, with_evidence=False)
+            yield FurtherScores(mode, metric, table)
 
 
 def _ablation_params(view: RunView) -> Mapping[str, Any]:
@@ -84,10 +134,8 @@ def _ablation_params(view: RunView) -> Mapping[str, Any]:
     return spec.params
 
 
-def _first_draws(
-    view: RunView, mode: str, metric: str, *, with_evidence: bool
-) -> Iterator[_ItemRows]:
-    """Yield the first draw of each step of a metric by item, each score the mean over its draws."""
+def _first_draws(view: RunView, mode: str, metric: str, *, with_evidence: bool) -> StepTable:
+    """Return the first draw of each step of a metric, each score the mean over its draws."""
     scores = read.select_scores(
         view.store, view.id, metrics=[metric], facet={"mode": mode}, with_evidence=with_evidence
     )
@@ -109,24 +157,15 @@ def _first_draws(
             dtype=float,
         )
     means = np.where(first_draws["step"].isna(), np.nan, means)
-    rows = zip(
+    return StepTable(
+        metric,
         first_draws["item_id"].tolist(),
         first_draws["step"].to_numpy(dtype=object, na_value=None).tolist(),
-        means.tolist(),
+        [None if math.isnan(mean) else mean for mean in means.tolist()],
         first_draws["status"].tolist(),
         first_draws["reason"].astype(object).where(first_draws["reason"].notna(), None).tolist(),
-        first_draws["evidence"].tolist() if with_evidence else itertools.repeat(()),
-        strict=False,
+        first_draws["evidence"].tolist() if with_evidence else [()] * len(means),
     )
-    for item_id, item_rows in itertools.groupby(rows, key=lambda row: row[0]):
-        records, evidences = [], []
-        for _, step, mean, status, reason, evidence in item_rows:
-            record = {"step_index": step, "score": mean, "metric": metric, "status": status}
-            if mean != mean:
-                record["score"], record["reason"] = None, reason
-            records.append(record)
-            evidences.append(evidence)
-        yield _ItemRows(item_id, records, evidences)
 
 
 def _has_one_score_a_step(scores: pd.DataFrame) -> bool:

@@ -10,7 +10,12 @@ from json.encoder import encode_basestring
 from typing import Any, TextIO
 
 from cotlab.analysis.markdown import item_lines, render_markdown
-from cotlab.analysis.report_items import FurtherScores, further_scores, report_items
+from cotlab.analysis.report_items import (
+    FurtherScores,
+    StepTable,
+    further_scores,
+    report_items,
+)
 from cotlab.analysis.view import RunView
 
 
@@ -67,7 +72,7 @@ def _write_further_scores(file: TextIO, sections: Iterable[FurtherScores]) -> No
     for part in sections:
         mode, metric = _json_text(part.mode), _json_text(part.metric)
         file.write(f'{separator}{{\n   "mode": {mode},\n   "metric": {metric},\n   "items": ')
-        _write_list(file, (_item_text(item, 4) for item in part.items), 4)
+        _write_list(file, _scored_item_texts(part.table, 4), 4)
         file.write("\n  }")
         separator, end = ",\n  ", "\n ]"
     file.write(end)
@@ -97,6 +102,37 @@ def _item_text(item: Mapping[str, Any], indent: int) -> str:
             text = _json_text(value)
         entries.append(f'{space}"{name}": {text}')
     return f"{{{','.join(entries)}\n{' ' * indent}}}"
+
+
+def _scored_item_texts(table: StepTable, indent: int) -> Iterator[str]:
+    """Yield each item with the scores of its steps, as ``_item_text`` has them.
+
+    Millions of steps have few texts: each is made once, as long as there is room.
+    """
+    space, end = "\n" + " " * (indent + 1), "\n" + " " * indent
+    texts: dict[tuple[Any, ...], str] = {}
+    for item_id, entries in table.item_slices():
+        keys = zip(
+            table.steps[entries],
+            table.scores[entries],
+            table.statuses[entries],
+            table.reasons[entries],
+            strict=True,
+        )
+        if len(texts) > _MAX_TEXTS:
+            texts.clear()
+        step_texts = []
+        for key in keys:
+            text = texts.get(key)
+            if text is None:
+                step, score, status, reason = key
+                record = {"step_index": step, "score": score, "metric": table.metric}
+                record |= {"status": status} | ({"reason": reason} if score is None else {})
+                text = texts[key] = _step_text(record, indent + 2)
+            step_texts.append(text)
+        steps_text = f"[{space} {f',{space} '.join(step_texts)}{space}]"
+        item_text = f'{space}"item_id": {encode_basestring(item_id)}'
+        yield f'{{{item_text},{space}"step_scores": {steps_text}{end}}}'
 
 
 def _step_text(record: Mapping[str, Any], indent: int) -> str:
@@ -129,6 +165,8 @@ def _around_score(
     return before, f"{after}\n{' ' * indent}}}"
 
 
+_MAX_TEXTS = 100_000
+"""Texts of steps that are remembered."""
 _NO_REASON = object()
 """Stands for the reason of a step that has a score."""
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=1)

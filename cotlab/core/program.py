@@ -228,6 +228,9 @@ class Statistic(NamedTuple):
     """Names of the metrics whose scores it is given."""
     compute: Callable[..., Any]
     """The function, called again at each summary."""
+    is_by_facet: bool = False
+    """Whether what it gives of one metric and facet depends on their scores alone, so that it may
+    be called with a few of them at a time."""
 
 
 class Headline(NamedTuple):
@@ -339,14 +342,15 @@ def scorer(
 
 
 def run_statistic(
-    card: MetricCard, *, input_metrics: Sequence[str]
+    card: MetricCard, *, input_metrics: Sequence[str], by_facet: bool = False
 ) -> Callable[[Callable[..., Any]], Statistic]:
     """Declare a run-level statistic.
 
-    ``compute(table)`` is given the scores of the metrics that it reads, as a data frame.
+    ``compute(table)`` is given the scores of the metrics that it reads, as a data frame; those of
+    some of their facets at a time where it is ``by_facet``.
     """
 
     def decorate(compute: Callable[..., Any]) -> Statistic:
-        return Statistic(card, tuple(input_metrics), compute)
+        return Statistic(card, tuple(input_metrics), compute, by_facet)
 
     return decorate

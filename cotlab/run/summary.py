@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 import pandas as pd
@@ -53,7 +53,7 @@ def compute_estimates(
     """
     category_by_item = read.get_category_by_item(store, run_id)
     cluster_by_item = read.get_cluster_by_item(store, run_id)
-    metric_groups = read.count_score_groups(store, run_id)
+    metric_groups = every_group = read.count_score_groups(store, run_id)
     if facets_by_metric is not None:
         is_included = [
             any(
@@ -95,14 +95,34 @@ def compute_estimates(
             for statistic in scorer.statistics
             if facets_by_metric is None or statistic.card.name in facets_by_metric
         ]
-        for input_metrics, statistics in groupby(
-            included_statistics, key=lambda statistic: statistic.input_metrics
+        for (input_metrics, is_by_facet), chosen in groupby(
+            included_statistics,
+            key=lambda statistic: (statistic.input_metrics, statistic.is_by_facet),
         ):
-            table = read_scores(spec.name, input_metrics)
-            for statistic in statistics:
-                estimates += statistic.compute(table.copy(deep=False), spec.params, plan.seed)
-            del table  # before the next is read
+            statistics = list(chosen)
+            inputs = every_group[
+                (every_group["scorer"] == spec.name) & every_group["metric"].isin(input_metrics)
+            ]
+            results: list[list[Estimate]] = [[] for _ in statistics]
+            for metrics, some_facets in _input_blocks(inputs, input_metrics, is_by_facet):
+                table = read_scores(spec.name, metrics, some_facets)
+                for statistic, result in zip(statistics, results, strict=True):
+                    result += statistic.compute(table.copy(deep=False), spec.params, plan.seed)
+                del table  # before the next is read
+            estimates += chain.from_iterable(results)
     return estimates
+
+
+def _input_blocks(
+    groups: pd.DataFrame, input_metrics: Sequence[str], is_by_facet: bool
+) -> Iterator[tuple[Sequence[str], list[str] | None]]:
+    """Yield metrics and facets (None: all) whose scores statistics are given at once."""
+    if not is_by_facet or groups.empty:
+        yield input_metrics, None
+        return
+    for metric in dict.fromkeys(groups["metric"]):
+        for facet_texts in _facet_blocks(groups[groups["metric"] == metric]):
+            yield [metric], facet_texts
 
 
 def _facet_blocks(groups: pd.DataFrame) -> Iterator[list[str]]:

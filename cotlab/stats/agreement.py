@@ -275,7 +275,7 @@ def nominal_alpha(
         return no_interval(point, n, reason, level=level, note=note)
     # items, or groups of items, with equal sums are drawn together
     sums = _alpha_sums(counts, rated_groups)
-    distinct_sums, n_repeats = np.unique(sums, axis=0, return_counts=True)
+    distinct_sums, n_repeats = _distinct_rows(sums)
     alphas = _resampled_alphas(
         distinct_sums, np.random.default_rng(seed).multinomial(n, n_repeats / n, size=N_RESAMPLES)
     )
@@ -335,6 +335,17 @@ def _alpha_sums(counts: NDArray[np.int64], groups: Sequence[Hashable]) -> NDArra
     sums = np.zeros((len(index_by_group), counts.shape[1] + 1))
     np.add.at(sums, indices, np.column_stack([counts, observed]))
     return sums
+
+
+def _distinct_rows(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the distinct rows in ascending order, and how often each occurs.
+
+    As ``np.unique`` over rows, which compares whole rows and takes ten times as long.
+    """
+    ordered = rows[np.lexsort(rows.T[::-1])]
+    is_new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
+    starts = np.flatnonzero(is_new)
+    return ordered[starts], np.diff(starts, append=len(rows))
 
 
 def _resampled_alphas(

@@ -53,10 +53,11 @@ def pearson(first: Sequence[float], second: Sequence[float], *, level: float = 0
         return Correlation(no_interval(None, n, "fewer than 3 pairs", level=level), None)
     if all_equal(first) or all_equal(second):
         return Correlation(no_interval(None, n, "one of the two is constant", level=level), None)
+    scales = (max(map(abs, first)), max(map(abs, second)))  # r is free of scale
     scaled_first, scaled_second = (
-        [value / max(map(abs, side_values)) for value in side_values]
-        for side_values in (first, second)
-    )  # r is free of scale
+        [value / scale for value in side_values]
+        for side_values, scale in zip((first, second), scales, strict=True)
+    )
     result = stats.pearsonr(scaled_first, scaled_second)
     r = min(1.0, max(-1.0, float(result.statistic)))
     reason = too_few(n, "pairs") or (

@@ -38,13 +38,12 @@ class GroupResamples:
         """Return the resamples of the distinct groups, the same for the same groups and seed."""
         index_by_group = {name: k for k, name in enumerate(sorted(set(groups), key=str))}
         n, rng = len(index_by_group), np.random.default_rng(seed)
-        draws = rng.integers(0, n, (RESAMPLES, n), dtype=np.int32)
         is_single = n <= _MAX_SINGLE_GROUPS
         counts = np.empty((n, 1 + RESAMPLES), np.float32 if is_single else np.uint16)
         counts[:, 0] = 1
         for start in range(0, RESAMPLES, _N_BLOCK_DRAWS):
-            block = draws[start : start + _N_BLOCK_DRAWS].astype(np.int64)
-            n_draws = len(block)
+            n_draws = min(_N_BLOCK_DRAWS, RESAMPLES - start)
+            block = rng.integers(0, n, (n_draws, n), dtype=np.int32).astype(np.int64)
             cells = (block * n_draws + np.arange(n_draws)[:, None]).ravel()
             counts[:, 1 + start : 1 + start + n_draws] = np.bincount(
                 cells, minlength=n * n_draws

@@ -239,9 +239,14 @@ def test_estimates_over_a_run_lie_in_the_range_of_their_card(
     items = [replace(item, id=f"i{k}", question=f"{item.question}{k}") for k in range(3)]
     table = table_of(tuple(s for one in items for s in drive(name, one, params, chosen(bodies))[0]))
     for statistic in scorer.statistics:
-        for found in statistic.compute(
-            table[table["metric"].isin(statistic.input_metrics)], params.options, 42
-        ):
+        inputs = table[table["metric"].isin(statistic.input_metrics)]
+        estimates = statistic.compute(inputs, params.options, 42)
+        if statistic.is_by_facet:
+            by_facet = [scores for _, scores in inputs.groupby(["metric", "facet"], sort=True)]
+            assert estimates == sum(
+                (statistic.compute(s, params.options, 42) for s in by_facet), []
+            )
+        for found in estimates:
             assert found.metric == statistic.card.name
             if found.point is None:
                 assert found.reason and found.lo is found.hi is None

@@ -171,6 +171,17 @@ def test_blocks_of_facets_hold_as_many_scores_as_fit(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(summary, "MAX_BLOCK_SCORES", 10)
     groups = pd.DataFrame({"facet": ["d", "a", "b", "c"], "n": [99, 4, 6, 1]})
     assert list(summary._facet_blocks(groups)) == [["a", "b"], ["c"], ["d"]]
+    inputs = pd.concat([groups.assign(metric="x"), groups[:1].assign(metric="y")])
+    blocks = [("x", ["a", "b"]), ("x", ["c"]), ("x", ["d"]), ("y", ["d"])]
+    by_facet = list(summary._input_blocks(inputs, ("x", "y"), True))
+    assert by_facet == [([metric], facets) for metric, facets in blocks]
+    assert list(summary._input_blocks(inputs, ("x", "y"), False)) == [(("x", "y"), None)]
+
+
+def test_rrr_is_computed_of_a_facet_at_a_time() -> None:
+    statistics = {statistic.card.name: statistic for statistic in SCORERS["ablation"].statistics}
+    by_facet = {name for name, statistic in statistics.items() if statistic.is_by_facet}
+    assert by_facet == {"rrr", "rrr_micro", "rrr_ceiling"}
 
 
 def test_scores_read_in_columns_are_those_of_the_table(run_store: Store) -> None:

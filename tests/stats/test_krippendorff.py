@@ -116,3 +116,11 @@ def test_what_has_no_alpha_or_no_interval(
         found = nominal_alpha(items, seed=1)
     assert found.point == point and found.lo is None and found.hi is None
     assert found.reason is not None and reason in found.reason
+
+
+def test_distinct_rows_are_those_of_numpy_in_its_order() -> None:
+    rows = np.random.default_rng(3).integers(-2, 3, (300, 3)) / 4
+    for found, expected in zip(
+        ours._distinct_rows(rows), np.unique(rows, axis=0, return_counts=True), strict=True
+    ):
+        assert found.tolist() == expected.tolist()

@@ -112,7 +112,7 @@ def _step_counts(table: pd.DataFrame, options: Mapping[str, Any]) -> Iterator[_S
         )
 
 
-@run_statistic(cards.RRR_MACRO, input_metrics=CCS_METRICS)
+@run_statistic(cards.RRR_MACRO, input_metrics=CCS_METRICS, by_facet=True)
 def rrr(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Estimate RRR, the mean over items of the share of steps below the threshold."""
     return rrr_estimates(table, options, seed)
@@ -134,7 +134,7 @@ def rrr_estimates(
     return out
 
 
-@run_statistic(cards.RRR_MICRO, input_metrics=CCS_METRICS)
+@run_statistic(cards.RRR_MICRO, input_metrics=CCS_METRICS, by_facet=True)
 def rrr_micro(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Estimate RRR pooled over steps, its interval by resampling items."""
     out = []
@@ -153,7 +153,7 @@ def rrr_micro(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> lis
     return out
 
 
-@run_statistic(cards.RRR_CEILING, input_metrics=CCS_METRICS)
+@run_statistic(cards.RRR_CEILING, input_metrics=CCS_METRICS, by_facet=True)
 def rrr_ceiling(table: pd.DataFrame, options: Mapping[str, Any], seed: int) -> list[Estimate]:
     """Estimate what RRR under removal would be if only each chain's last step mattered."""
     out = []
