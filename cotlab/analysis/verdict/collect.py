@@ -82,7 +82,7 @@ def collect_evidence(view: RunView, status: str | None = None) -> RunEvidence:
     headline_missing = (
         missing[headline]
         if headline
-        else next((m for m in missing.values() if m), None) or _missing_everywhere(view)
+        else next((m for m in missing.values() if m), []) or _missing_everywhere(view)
     )
     n_sound = 0 if sound is None else sound.n
     return RunEvidence(
