@@ -337,10 +337,9 @@ class Run:
             if live_runs.write_heartbeat(self.id, progress):
                 self.stop_event.set()
             await asyncio.sleep(HEARTBEAT_INTERVAL_S)
-            elapsed_s = time.monotonic() - started_at
-            progress.rate = (progress.replies - n_replies_before) / elapsed_s
-            n_requests_left = max(0, progress.expected - progress.replies)
-            progress.eta_s = n_requests_left / progress.rate if progress.rate > 0 else None
+            progress.estimate_time_left(
+                progress.replies - n_replies_before, time.monotonic() - started_at
+            )
 
 
 def _first_cotlab_error(group: ExceptionGroup[Exception]) -> CotlabError:

@@ -84,6 +84,16 @@ class RunProgress:
     last_errors: list[str] = field(default_factory=list)
     """Messages of the last errors."""
 
+    def estimate_time_left(self, n_replies: int, elapsed_s: float) -> None:
+        """Set the rate, of ``n_replies`` in ``elapsed_s``, and the time left.
+
+        The time is unknown where no reply came, and where more came than were expected: what an
+        item asks may depend on its replies.
+        """
+        self.rate = n_replies / elapsed_s
+        n_left = self.expected - self.replies
+        self.eta_s = n_left / self.rate if self.rate > 0 and n_left > 0 else None
+
 
 @dataclass(frozen=True, slots=True)
 class LiveRun:

@@ -202,3 +202,14 @@ def test_an_older_log_is_migrated_and_its_running_run_is_seen(path: Path, nobody
     old.close()
     log.close()
     live.close()
+
+
+def test_the_time_left_is_unknown_without_replies_and_with_more_than_expected() -> None:
+    progress = RunProgress(expected=100, replies=40)
+    progress.estimate_time_left(20, 10.0)
+    assert (progress.rate, progress.eta_s) == (2.0, 30.0)
+    progress.estimate_time_left(0, 10.0)
+    assert (progress.rate, progress.eta_s) == (0.0, None)
+    progress.replies = 101
+    progress.estimate_time_left(20, 10.0)
+    assert (progress.rate, progress.eta_s) == (2.0, None)

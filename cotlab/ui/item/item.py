@@ -177,6 +177,12 @@ def _render_unmeasured_note(row: dict[str, Any], scores: pd.DataFrame) -> None:
         reason = str(reasons[0]) if reasons else "the run has no scores of changed answers"
         st.info(f"What happens when a step changes: n/a, {escape_markdown(reason)}.")
         return
+    is_planned = any(spec.name == "ablation" for spec in cached.run_plan(row["id"]).scorers)
+    if is_planned and components.current_status(row) == "running":
+        st.info(
+            "What happens to the answer when a step changes is not measured yet: the run goes on."
+        )
+        return
     st.info("What happens to the answer when a step changes was not measured in this run.")
     label = f"Measure it ({added_cost_text(row, 'change')})"
     components.page_link("new_run", label, "add", {"from": row["id"], "measure": "change"})
