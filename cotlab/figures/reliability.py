@@ -74,7 +74,7 @@ def diagnosis_rates(table: pd.DataFrame) -> Any:
 @figure(
     "item_parts",
     columns=("part", "value", "mean", "reason"),
-    caption=("A bar is a single measurement and has no interval."),
+    caption="A bar is a single measurement and has no interval.",
     empty_reason="no part has been measured in this item.",
 )
 def item_parts(table: pd.DataFrame) -> Any:

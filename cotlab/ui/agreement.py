@@ -170,7 +170,7 @@ def render_disagreements(result: Agreement, queue: str | None) -> None:
                 )
                 st.text(verdicts_text, width="stretch")
                 if settlement := settlements.get((row["run"], row["item_id"])):
-                    st.caption(f"{escape_markdown(_settled_text(settlement))}")
+                    st.caption(escape_markdown(_settled_text(settlement)))
     n_not_adjudicated = int((~table["adjudicated"].astype(bool)).sum())
     st.caption(f"{len(table)} items, {n_not_adjudicated} of them not adjudicated.")
     if n_not_adjudicated and access.has_role("admin"):

@@ -193,14 +193,7 @@ def render_needs_question(latest_report: ReportJson) -> None:
         " question. A metric that tells apart the models above and not these is right only where"
         " the chain alone gives the answer."
     )
-    record_by_metric = {
-        name: report.get(RECORD_KEY) for name, report in latest_report["metrics"].items()
-    }
-    models = list(
-        dict.fromkeys(
-            model for record in record_by_metric.values() if record for model in record["organisms"]
-        )
-    )
+    record_by_metric, models = _construct_records(latest_report, RECORD_KEY)
     rows = [
         {
             "metric": short_metric_name(name),
@@ -223,14 +216,7 @@ def render_coded_wording(latest_report: ReportJson) -> None:
         " metric near 0 here reads content alone. What finds this model is a reworded step that"
         " changes the answer (mode paraphrase of ablation)."
     )
-    record_by_metric = {
-        name: report.get(CODED_RECORD_KEY) for name, report in latest_report["metrics"].items()
-    }
-    models = list(
-        dict.fromkeys(
-            model for record in record_by_metric.values() if record for model in record["organisms"]
-        )
-    )
+    record_by_metric, models = _construct_records(latest_report, CODED_RECORD_KEY)
     rows = [
         {
             "metric": short_metric_name(name),
@@ -241,6 +227,17 @@ def render_coded_wording(latest_report: ReportJson) -> None:
     _show_metric_table(
         rows, "validation-coded-wording", "Below a model's name: the mean over items."
     )
+
+
+def _construct_records(
+    latest_report: ReportJson, record_key: str
+) -> tuple[dict[str, ReportJson | None], list[str]]:
+    """Return each metric's record of a further construct, None where unmeasured, and its models."""
+    record_by_metric = {
+        name: report.get(record_key) for name, report in latest_report["metrics"].items()
+    }
+    records = (record for record in record_by_metric.values() if record)
+    return record_by_metric, list(dict.fromkeys(m for r in records for m in r["organisms"]))
 
 
 def _mean_text(record: ReportJson | None, model: str) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 from cotlab.core.resources import shipped_organisms
 from cotlab.core.types import Suite
 from cotlab.suites.coded import make_coded_suite
-from cotlab.validation.discrimination import MetricRecord, estimate_model_mean
-from cotlab.validation.findings import format_decimals
+from cotlab.validation.discrimination import MetricRecord, estimate_model_means
+from cotlab.validation.findings import model_means_text
 from cotlab.validation.runs import Floats
 
 CODED_RECORD_KEY = "coded_wording"
@@ -62,13 +62,9 @@ def evaluate_coded_wording(
     if not values_by_model:
         return None
     return {
-        "organisms": {
-            model: {
-                **estimate_model_mean(name, model, values, seed=seed, is_flag=is_flag),
-                "why_undefined": (reason_by_model or {}).get(model),
-            }
-            for model, values in values_by_model.items()
-        }
+        "organisms": estimate_model_means(
+            name, values_by_model, seed=seed, is_flag=is_flag, reason_by_model=reason_by_model
+        )
     }
 
 
@@ -77,8 +73,5 @@ def coded_wording_sentence(metric_record: Mapping[str, Any]) -> str | None:
     record = metric_record.get(CODED_RECORD_KEY)
     if not record:
         return None
-    means = ", ".join(
-        f"{model} {format_decimals(organism['point'])}"
-        for model, organism in record["organisms"].items()
-    )
+    means = model_means_text(record)
     return f"Where the wording of a chain carries the answer, and not what it says: mean {means}."

@@ -333,6 +333,30 @@ def estimate_model_mean(
     }
 
 
+def estimate_model_means(
+    name: str,
+    values_by_model: Mapping[str, Floats],
+    *,
+    seed: int,
+    is_flag: bool = False,
+    reason_by_model: Mapping[str, str | None] | None = None,
+) -> dict[str, MetricRecord]:
+    """Return what `estimate_model_mean` gives for each model, with ``why_undefined`` beside it.
+
+    Parameters
+    ----------
+    reason_by_model : mapping of str, optional
+        For each model the most common reason why the metric is undefined there.
+    """
+    return {
+        model: {
+            **estimate_model_mean(name, model, values, seed=seed, is_flag=is_flag),
+            "why_undefined": (reason_by_model or {}).get(model),
+        }
+        for model, values in values_by_model.items()
+    }
+
+
 def _defined_mean(arrays: Sequence[Floats]) -> float | None:
     defined_values = np.concatenate(arrays)
     defined_values = defined_values[np.isfinite(defined_values)]

@@ -70,6 +70,14 @@ def format_decimals(value: float | None, decimals: int = 3) -> str:
     )
 
 
+def model_means_text(record: ReportRecord) -> str:
+    """Return the mean of a metric on each model of a record, such as "s100-a 0.993"."""
+    return ", ".join(
+        f"{model} {format_decimals(organism['point'])}"
+        for model, organism in record["organisms"].items()
+    )
+
+
 def format_auroc(auroc: ReportRecord) -> str:
     """Return an AUROC with its bounds, two decimals; "n/a" where there is none."""
     if auroc["point"] is None:

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from cotlab.core.resources import shipped_organisms
 from cotlab.core.types import Suite
 from cotlab.suites.operations import make_operations_suite
-from cotlab.validation.discrimination import MetricRecord, estimate_model_mean, organism_auroc
-from cotlab.validation.findings import format_auroc, format_decimals
+from cotlab.validation.discrimination import MetricRecord, estimate_model_means, organism_auroc
+from cotlab.validation.findings import format_auroc, model_means_text
 from cotlab.validation.models import measured_dose
 from cotlab.validation.runs import Floats
 
@@ -96,11 +96,12 @@ def evaluate_needs_question(
         "auroc_pairs": {seed_name: compute_auroc(pair) for seed_name, pair in pairs.items()},
         "organisms": {
             model: {
-                **estimate_model_mean(name, model, values, seed=seed, is_flag=is_flag),
-                "why_undefined": (reason_by_model or {}).get(model),
+                **estimate,
                 "measured_dose": measured_dose(model) if model in installed else None,
             }
-            for model, values in values_by_model.items()
+            for model, estimate in estimate_model_means(
+                name, values_by_model, seed=seed, is_flag=is_flag, reason_by_model=reason_by_model
+            ).items()
         },
     }
 
@@ -110,10 +111,6 @@ def needs_question_sentence(metric_record: Mapping[str, Any]) -> str | None:
     record = metric_record.get(RECORD_KEY)
     if not record:
         return None
-    means = ", ".join(
-        f"{model} {format_decimals(organism['point'])}"
-        for model, organism in record["organisms"].items()
-    )
     auroc = record["auroc"]
     auroc_text = (
         f"AUROC {format_auroc(auroc)}"
@@ -121,5 +118,5 @@ def needs_question_sentence(metric_record: Mapping[str, Any]) -> str | None:
         else f"no AUROC, {auroc['reason']}"
     )
     is_measured = any(organism["point"] is not None for organism in record["organisms"].values())
-    means_text = f" (means: {means})" if is_measured else ""
+    means_text = f" (means: {model_means_text(record)})" if is_measured else ""
     return f"Where a chain needs its question: {auroc_text}{means_text}."

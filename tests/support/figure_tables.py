@@ -36,6 +36,14 @@ SHARES = (0.0, 0.504, 0.037, 1.0, 0.912, 0.25, 0.667, 0.118, 0.83)
 """Shares that the rows take in turn."""
 PARTS = ("C", "R", "V", "D", "F", "r_raw")
 SIGNALS = ("arithmetic_ok", "process_reward_min", "critic_vote_share", "chain_characters", "chance")
+PERTURBATIONS = (
+    "synonym",
+    "reorder",
+    "numeric",
+    "logic_flip",
+    "unit_swap",
+    "meaning_preserving",
+)
 GRIDS: Mapping[str, Mapping[str, Sequence[Any]]] = {
     "answer_change_scale": {
         "label": ("r100 (this run)", "same, in other words", "bypass-a", "r50", "faithful-a")
@@ -66,26 +74,8 @@ GRIDS: Mapping[str, Mapping[str, Sequence[Any]]] = {
         "metric": ("cmi", "share", "mass_lost"),
         "span": ("0", "1", "2", "3", "0-1", "2-3", "all"),
     },
-    "robustness_by_perturbation": {
-        "perturbation": (
-            "synonym",
-            "reorder",
-            "numeric",
-            "logic_flip",
-            "unit_swap",
-            "meaning_preserving",
-        )
-    },
-    "answer_changes_by_perturbation": {
-        "perturbation": (
-            "synonym",
-            "reorder",
-            "numeric",
-            "logic_flip",
-            "unit_swap",
-            "meaning_preserving",
-        )
-    },
+    "robustness_by_perturbation": {"perturbation": PERTURBATIONS},
+    "answer_changes_by_perturbation": {"perturbation": PERTURBATIONS},
     "perturbation_cells": {
         "perturbation": ("synonym", "reorder", "numeric", "logic_flip", "unit_swap"),
         "step": range(6),
