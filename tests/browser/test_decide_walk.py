@@ -18,7 +18,7 @@ from cotlab.store.database import Store
 from cotlab.store.decisions import list_audit, list_decisions
 from cotlab.suites.jsonl import write_suite
 from cotlab.suites.mixed import mixed_suite
-from tests.support.browser import ARGUMENTS, LISTEN, serving
+from tests.support.browser import ARGUMENTS, LISTEN, serving, settle
 from tests.support.running import run as run_command
 
 CHROMIUM = shutil.which("chromium")
@@ -128,8 +128,11 @@ def make_queue(walk: Walk, run: str, name: str, n: int) -> None:
             walk.press("I am ada")
     if not page.get_by_label("Name", exact=True).count():
         page.get_by_text("More: make a queue", exact=True).click()
-        walk.calm()
-    page.get_by_role("combobox", name=re.compile("^(Selected .*)?Run")).last.click()
+        page.get_by_label("Name", exact=True).wait_for()
+    box = page.get_by_role("combobox", name=re.compile("^(Selected .*)?Run")).last
+    box.scroll_into_view_if_needed()
+    settle(page)  # a list that opens while the page is scrolled or drawn again closes at once
+    box.click()
     page.get_by_role("option", name=re.compile(run)).click()
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_label("Items", exact=True).fill(str(n))

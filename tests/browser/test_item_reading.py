@@ -127,7 +127,8 @@ def test_the_list_of_items_is_searched_while_typing(opened: tuple[str, str, Any]
     page = browser.new_page(viewport={"width": 800, "height": 900})
     page.set_default_timeout(180_000)
     page.goto(f"{base}/item?run={run_id}")
-    expect(page).to_have_url(re.compile("item=wp-0-0000"))  # the first one
+    expect(page.get_by_text("Item 1 of 2 · wp-0-0000")).to_be_visible()  # the first one
+    expect(page).to_have_url(f"{base}/item?run={run_id}")  # only a choice writes the address
     expect(page).to_have_title(f"Item 1 · {run_id} · cotlab")
     rows = page.get_by_role("list", name="Items of the run").get_by_role("link")
     expect(rows).to_have_count(0)  # folded

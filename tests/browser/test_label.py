@@ -16,7 +16,7 @@ from cotlab.core.labels import FAILURE_MODES
 from cotlab.review.labelling.queue import make_queue
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store
-from tests.support.browser import ARGUMENTS, Press, Rater, keys_of, serving
+from tests.support.browser import ARGUMENTS, Press, Rater, keys_of, serving, settle
 from tests.support.stores.reliability import HOSTILE, fill
 
 CHROMIUM = shutil.which("chromium")
@@ -269,7 +269,10 @@ def test_clicks_keyboards_and_readers(house: House) -> None:
     expect(desk.get_by_role("button", name="Flag", exact=True)).to_have_attribute(
         "aria-keyshortcuts", "F"
     )
-    box = page.locator("[data-verdict=acceptable]").bounding_box()
+    settle(page)  # the button stands where it stays
+    acceptable = page.locator("[data-verdict=acceptable]")
+    acceptable.scroll_into_view_if_needed()  # disagreements of other queues stand above the desk
+    box = acceptable.bounding_box()
     assert box is not None
     page.mouse.move(box["x"] + 9, box["y"] + 9)
     for count in (1, 2):

@@ -69,7 +69,9 @@ def test_from_an_upload_to_the_step_that_matters(server: str, tmp_path: Path) ->
         page.get_by_test_id("stMain").get_by_role("link", name="Steps").click()
 
         expect(page.get_by_role("heading", name="Steps", exact=True)).to_be_visible()
-        expect(page.get_by_text("CCS by step position").first).to_be_visible()
+        expect(
+            page.get_by_text("How often the answer changes when a step does").first
+        ).to_be_visible()
         page.get_by_role("tab", name="One chain").click()
         steps = page.locator("button.row")
         expect(steps.first).to_be_visible()

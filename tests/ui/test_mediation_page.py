@@ -154,7 +154,7 @@ def test_text_of_the_model_is_never_markup(filled: Path, monkeypatch: pytest.Mon
 
 
 def test_tokens_stand_in_runs_of_one_role() -> None:
-    blocks = token_rows({"positions": POSITIONS, "pieces": PIECES, "layers": 4})
+    blocks = token_rows({"positions": POSITIONS, "pieces": PIECES, "layers": 4}, "other")
     assert [b.label for b in blocks] == [
         "other: untouched",
         "question: control",
@@ -163,9 +163,11 @@ def test_tokens_stand_in_runs_of_one_role() -> None:
     ]
     assert [b.score for b in blocks] == ["1 (1)", "2–5 (4)", "6–11 (6)", "12–13 (2)"]
     assert blocks[1].text == f"Ann\u00a0·  has\u00a0·  7\u00a0· {HOSTILE}"
-    assert token_rows({"positions": ((0,),), "pieces": ("\n",), "layers": 4})[0].text == "↵"
+    assert (
+        token_rows({"positions": ((0,),), "pieces": ("\n",), "layers": 4}, "other")[0].text == "↵"
+    )
     assert blocks[2].shade is not None and blocks[0].shade is None
-    assert token_rows({"positions": ((), ()), "pieces": (), "layers": 4}) == []
+    assert token_rows({"positions": ((), ()), "pieces": (), "layers": 4}, "other") == []
 
 
 def test_reasons_that_differ_in_numbers_only_are_one() -> None:
