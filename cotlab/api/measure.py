@@ -23,6 +23,7 @@ from cotlab.run.secrets import load_secrets
 from cotlab.run.server_check import CheckedRun, check_servers
 from cotlab.run.transport.budget import FREE_PRICE, price_of, read_prices
 from cotlab.run.transport.dispatcher import Dispatcher, drive, run_coroutine
+from cotlab.run.unread_options import check_flags_are_read
 from cotlab.store.live import RunProgress
 from cotlab.store.responses import ResponseLog
 from cotlab.text.steps import split_steps
@@ -107,6 +108,7 @@ def measure(
     """
     load_secrets()
     config = _build_config(scorer, options, settings or {})
+    check_flags_are_read(config, options)
     models = models_of(config)
     if options.get("embedder", "") is None:
         models.pop("embedder", None)

@@ -15,7 +15,15 @@ from typing import Any
 
 import yaml
 
-from cotlab.core.errors import ConfigError, TimedOut, Unavailable, UnknownName
+from cotlab.core.errors import (
+    BadReply,
+    ConfigError,
+    ProviderError,
+    TimedOut,
+    Unauthorised,
+    Unavailable,
+    UnknownName,
+)
 from cotlab.core.keys import digest
 from cotlab.core.program import Params, Scorer
 from cotlab.core.provider import AnyProvider, SupportsModelList
@@ -280,7 +288,8 @@ def check_connection(provider: str, base_url: str | None = None) -> ConnectionRe
     ConfigError
         If the key is missing, the address unusable, or the provider has no list of models.
     ProviderError
-        If the vendor cannot be reached or refuses the key.
+        If the vendor cannot be reached or refuses the key, or a server that the user names gives no
+        list of its models.
     """
     opened_provider = open_provider(ModelRef(provider, "-", base_url=base_url or None))
     if not isinstance(opened_provider, SupportsModelList):
@@ -294,11 +303,27 @@ def check_connection(provider: str, base_url: str | None = None) -> ConnectionRe
                 models = await model_lister.models()
         except TimeoutError as late:
             raise TimedOut(f"no reply within {CONNECT_TIMEOUT_S:.0f} s") from late
+        except ProviderError as error:
+            cause = error.__cause__
+            status = getattr(cause, "status_code", None) or getattr(cause, "code", None)
+            is_refused = isinstance(error, Unauthorised) and status != 404
+            if base_url and (status or isinstance(error, BadReply)) and not is_refused:
+                raise Unavailable(f"{error}. {_no_list_hint(provider, base_url)}") from error
+            raise
         finally:
             await opened_provider.close()
         return ConnectionResult(tuple(models), time.monotonic() - started_at)
 
     connection_result: ConnectionResult = run_coroutine(list_models)
     if not connection_result.models:
-        raise Unavailable("the server answered, but lists no model")
+        hint = f". {_no_list_hint(provider, base_url)}" if base_url else ""
+        raise Unavailable(f"the server answered, but lists no model{hint}")
     return connection_result
+
+
+def _no_list_hint(provider: str, base_url: str) -> str:
+    """Return what to do where a server that is reached lists no models."""
+    return (
+        "This server gives no list of its models, so name the one to check: cotlab doctor"
+        f" --connect {provider}/MODEL --base-url {base_url}"
+    )

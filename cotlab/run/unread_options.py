@@ -26,6 +26,7 @@ from cotlab.run.roles import (
     subject_of,
 )
 from cotlab.run.server_check import is_checked
+from cotlab.run.transport.limits import DEFAULT_REQUESTS_PER_MINUTE
 
 _NO_NAME = object()
 _READ_BY_ALL = ("chain",)
@@ -37,6 +38,8 @@ WRITES_NO_CHAIN = frozenset(
     }
 )
 """Scorers that ask for no whole chain where they measure the suite's."""
+PROVIDERS_OF_BATCHES = frozenset({*IN_PROCESS_PROVIDERS, "embedder", "symbolic", "nli", "prm"})
+"""Providers whose models compute batches in this process: no request has a limit or a time-out."""
 
 
 def scorers_reading(field: ConfigField) -> tuple[str, ...]:
@@ -163,6 +166,26 @@ def _unread_price_text(config: RunConfig, flag: str) -> str:
     )
 
 
+def _unread_rate_text(config: RunConfig, flag: str) -> str:
+    """Return why no minute holds too many requests; "" for a server, and for the usual limit.
+
+    The usual one says what FaithCheck's command lines say, and limits no vendor anew.
+    """
+    limit = config.max_requests_per_minute
+    if limit in ("default", DEFAULT_REQUESTS_PER_MINUTE) or _asks_servers(config):
+        return ""
+    return _no_server_text(config, f"{flag} {'none' if limit is None else limit}")
+
+
+def _unread_request_limit_text(config: RunConfig, flag: str) -> str:
+    """Return why single requests have no limits; "" where any is sent, and for the default."""
+    field = next(field for field in run_fields().values() if field.flag == flag)
+    providers = {ref.provider for ref in models_of(config).values()}
+    if getattr(config, field.name) == field.default or providers - PROVIDERS_OF_BATCHES:
+        return ""
+    return _no_server_text(config, flag)
+
+
 def _unread_chain_limit_text(config: RunConfig, flag: str) -> str:
     """Return why no request is for a whole chain; "" where one may be."""
     scorers = selected_scorers(config)
@@ -196,8 +219,8 @@ def _asks_servers(config: RunConfig) -> bool:
 def _no_server_text(config: RunConfig, flag: str) -> str:
     models = _listed(dict.fromkeys(str(ref) for ref in models_of(config).values()))
     return (
-        f"{flag} is for models that are asked over a network; this run asks {models}, in this"
-        " process."
+        f"{flag} is for models that are asked over a network (like --provider openai_compat); this"
+        f" run asks {models}, in this process."
     )
 
 
@@ -224,5 +247,10 @@ _UNREAD_TEXTS: Mapping[str, Callable[[RunConfig, str], str]] = {
     "probe": _unread_check_text,
     "allow_unpriced": _unread_price_text,
     "chain_tokens": _unread_chain_limit_text,
+    "max_requests_per_minute": _unread_rate_text,
+    **dict.fromkeys(
+        ("max_concurrent", "max_tokens_per_minute", "max_tries", "timeout_s"),
+        _unread_request_limit_text,
+    ),
 }
 """Options that are read by more than scorers: by the form, the server or the price of a model."""

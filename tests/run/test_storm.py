@@ -91,25 +91,43 @@ def test_a_long_storm_changes_no_score(
     weather(provider, 120, tmp_path, runs, server, "--timeout-s", "0.7")
 
 
+def priced_storm(
+    provider: str, folder: Path, runs: Forking, server: Loopback, kinds: list[str], timeout_s: str
+) -> dict[str, Any]:
+    """Return the cost that a run in a storm reports."""
+    (folder / "prices.yaml").write_text(f"{PROVIDERS[provider]}: {{input: 0.137, output: 0.611}}")
+    server.script(
+        answers=ANSWERS,
+        prices={"in": "0.137", "out": "0.611"},
+        bill_errors=True,
+        storm={**STORM, "seed": 5, "kinds": kinds},
+        remember=False,
+    )
+    words = words_for(provider, server, small_suite(folder, 60), timeout_s=timeout_s)
+    assert runs.run(folder, *words, "--prices", str(folder / "prices.yaml")) == 0, printed(folder)
+    return dict(report(folder, "r")["cost"])
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_long_storm_of_error_answers_costs_the_bill(
     provider: str, tmp_path: Path, runs: Forking, server: Loopback
 ) -> None:
-    (tmp_path / "prices.yaml").write_text(f"{PROVIDERS[provider]}: {{input: 0.137, output: 0.611}}")
-    server.script(
-        answers=ANSWERS,
-        prices={"in": "0.137", "out": "0.611"},
-        storm={**STORM, "seed": 5, "kinds": ["429", "409", "500", "503", "529"]},
-        remember=False,
-    )
-    words = words_for(provider, server, small_suite(tmp_path, 60), timeout_s="30")
-    assert runs.run(tmp_path, *words, "--prices", str(tmp_path / "prices.yaml")) == 0, printed(
-        tmp_path
-    )
-    cost = report(tmp_path, "r")["cost"]
+    kinds = ["429", "409", "500", "501", "503", "529"]
+    cost = priced_storm(provider, tmp_path, runs, server, kinds, "30")
     assert cost["held_usd"] == 0, cost
     assert 0 <= round(cost["spent_usd"] * 1e6) - server.spend() < 1
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_long_storm_of_lost_replies_costs_between_the_bill_and_the_cap(
+    provider: str, tmp_path: Path, runs: Forking, server: Loopback
+) -> None:
+    kinds = ["429", "500", "502", "524", "cut", "malformed", "shape", "reset", "slow"]
+    cost = priced_storm(provider, tmp_path, runs, server, kinds, "0.5")
+    assert 0 < cost["held_usd"] < cost["spent_usd"], cost
+    assert server.spend() <= round(cost["spent_usd"] * 1e6) <= 1e9
 
 
 def kill_and_resume(kills: int, items: int, folder: Path, runs: Forking, server: Loopback) -> None:

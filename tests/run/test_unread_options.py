@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
 import cotlab
 from cotlab.core.errors import ConfigError
-from cotlab.core.registry import SCORERS
+from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.core.types import Suite
+from cotlab.providers.capabilities import SHIPPED_PROVIDERS
 from cotlab.run.config import read_config, run_fields
 from cotlab.run.dryrun import count_plan
 from cotlab.run.plan import make_plan
 from cotlab.run.roles import models_of
 from cotlab.run.unread_options import (
+    PROVIDERS_OF_BATCHES,
     WRITES_NO_CHAIN,
     check_flags_are_read,
     scorers_reading,
@@ -49,13 +52,20 @@ from tests.support.command import cotlab as command
         ({"chain_tokens": 9}, "asks for none: ablation with the suite's chain. Add --chain own"),
         ({"chain_tokens": 9, "scorer": ["flags", "entropy"]}, "flags and entropy with the suite's"),
         ({"backend": "hooks"}, "--backend is read by mediation alone"),
+        ({"max_requests_per_minute": 5}, "--max-requests-per-minute 5 is for models that are"),
+        ({"max_requests_per_minute": "auto"}, "(like --provider openai_compat)"),
+        ({"provider": "local", "model": "m", "max_requests_per_minute": 600}, "local/m, in this"),
+        ({"provider": "echo", "max_requests_per_minute": 5}, "asks echo/r100, in this process"),
+        ({"max_tokens_per_minute": 9000}, "--max-tokens-per-minute is for models that are asked"),
+        ({"max_concurrent": 50}, "--max-concurrent is for models that are asked over a network"),
+        ({"max_tries": 3, "timeout_s": 9.0}, "organism/r100, in this process"),
     ],
 )
 def test_a_flag_that_no_scorer_reads_names_the_scorer_that_would(
     flags: dict[str, Any], said: str
 ) -> None:
     config = read_config(flags)
-    with pytest.raises(ConfigError, match=said.replace("(", r"\(")) as caught:
+    with pytest.raises(ConfigError, match=re.escape(said)) as caught:
         check_flags_are_read(config, flags)
     for name in flags.keys() - {"profile", "scorer", "provider", "model"}:
         assert run_fields()[name].flag in str(caught.value)  # all of them at once
@@ -90,6 +100,10 @@ def test_a_flag_that_no_scorer_reads_names_the_scorer_that_would(
         {"chain_tokens": 9, "set": {"ablation.modes": "corrupt"}},
         {"backend": "hooks", "scorer": ["mediation"]},
         {"provider": "echo", "mode": [], "donors": None},  # not given
+        {"max_requests_per_minute": 60, "max_concurrent": 10},  # the usual ones, as FaithCheck's
+        {"provider": "openai", "model": "m", "max_requests_per_minute": "auto", "max_tries": 3},
+        {"scorer": ["judge"], "judge": ["openai/m"], "max_requests_per_minute": 5},
+        {"provider": "echo", "max_concurrent": 3, "max_tries": 3, "timeout_s": 9.0},
     ],
 )
 def test_what_is_read_passes(flags: dict[str, Any]) -> None:
@@ -123,9 +137,25 @@ def test_the_command_refuses_and_a_file_or_the_environment_gets_a_note(
     assert len(unread_notes(config, {})) == 1 and not unread_notes(config, {"donors": 5})
 
 
-def test_python_refuses_too(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="--subsets is read by mediation alone"):
-        cotlab.run_suite("wordproblems", store=tmp_path, limit=1, subsets=2)
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"subsets": 2}, "--subsets is read by mediation alone"),
+        ({"max_requests_per_minute": 5}, "--max-requests-per-minute 5 is for models that are"),
+    ],
+)
+def test_python_refuses_too(options: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=said):
+        cotlab.run_suite("wordproblems", store=tmp_path, limit=1, **options)
+    with pytest.raises(ConfigError, match=said):
+        cotlab.robustness(["2 + 2 = 4."], embedder=None, **options)
+
+
+def test_which_providers_send_no_single_requests() -> None:
+    for name in SHIPPED_PROVIDERS:
+        opener = PROVIDERS[name]
+        opened = opener if isinstance(opener, type) else get_type_hints(opener)["return"]
+        assert hasattr(opened, "send_batch") == (name in PROVIDERS_OF_BATCHES), name
 
 
 @pytest.mark.parametrize("name", sorted(SCORERS))

@@ -38,10 +38,10 @@ LEAVES: tuple[type[ProviderError], ...] = (
 """Every error that a provider may raise."""
 
 
-def opened_at(provider: str, root: str) -> Any:
-    """Open a vendor's model on the server at ``root``."""
+def opened_at(provider: str, root: str, **fields: Any) -> Any:
+    """Open a vendor's model on the server at ``root``, with further fields of its reference."""
     tail = "" if provider in ("anthropic", "google") else "/v1"
-    return PROVIDERS[provider](ModelRef(provider, MODELS[provider], base_url=root + tail))
+    return PROVIDERS[provider](ModelRef(provider, MODELS[provider], base_url=root + tail, **fields))
 
 
 def ask(model: Provider, sample: int = 0) -> Complete:

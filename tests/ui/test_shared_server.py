@@ -117,6 +117,14 @@ def test_a_page_of_another_port_of_this_machine_presses_nothing(tmp_path: Path) 
         assert backups(tmp_path) == []
 
 
+def test_no_page_is_drawn_for_a_page_of_another_port(tmp_path: Path) -> None:
+    with app(tmp_path) as server:
+        for page in PAGES:
+            shown = draw(server, page, {"Origin": "http://127.0.0.1:9999"})
+            assert shown.says("may not use this dashboard") and shown.buttons == {}, page
+            assert [text for text in shown.texts if text != "cotlab" and "may not" not in text] == []
+
+
 def test_everybody_may_do_what_an_open_dashboard_says(tmp_path: Path) -> None:
     with app(tmp_path, COTLAB_OPEN="viewer") as server:
         shown = draw(server, "settings", {"X-Forwarded-For": "10.0.0.9"})

@@ -89,6 +89,8 @@ class RequestContext:
         cost = reserve.charge(usage)
         is_reserve_raised = reserve.update_from_usage(request, usage, elapsed_s)
         self.response_log.settle(call_id, cost, "ok", (request, response))
+        if cost is None and response.refused and elapsed_s is not None:
+            reserve.add_lost_call(LostCall(call_id, request, elapsed_s))
         self.response_log.lower_reserves(reserve.lowered_reserves())
         self.n_answered, self.n_consecutive_failures = self.n_answered + 1, 0
         self.progress.answered = (self.progress.answered or 0) + 1

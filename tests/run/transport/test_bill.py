@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import pytest_asyncio
@@ -34,19 +34,46 @@ from tests.support.vendors import MODELS, SECRET, opened_at
 
 PRICE = Price(Decimal("0.137"), Decimal("0.611"), cached_price=Decimal("0.0713"))
 PRICES = {"in": "0.137", "out": "0.611", "cached": "0.0713"}
-HTTP_ERRORS = ["429", "409", "500", "503", "529"]
-LOSSES = ["cut", "malformed", "shape", "slow"]
+PASSING_ERRORS = ["429", "409", "500", "501", "503", "529"]
+REJECTIONS = ["400", "413", "422"]
+LOSSES = ["408", "502", "504", "520", "524", "reset", "cut", "malformed", "shape", "slow"]
 MANY = 60
+FORMS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    **{provider: (provider, {}, {}) for provider in MODELS},
+    "openai, several choices": ("openai", {}, {"n_choices": 3}),
+    "openai, log-probabilities": ("openai", {}, {"top_logprobs": 5}),
+    "google, log-probabilities": ("google", {}, {"top_logprobs": 5}),
+    "google, a schema": ("google", {}, {"reply_schema": {"type": "object"}}),
+    "anthropic, a prefix": ("anthropic", {"form": "prefill"}, {"prefix": "So"}),
+    "openai_compat, a prefix": ("openai_compat", {"form": "prefill"}, {"prefix": "So"}),
+    "openai_compat, raw text": (
+        "openai_compat",
+        {"form": "continuation", "endpoint": "completions"},
+        {"prefix": "So", "top_logprobs": 5},
+    ),
+}
+"""Each way to ask: provider, fields of the model, and of the request."""
 
 
-@pytest_asyncio.fixture(params=list(MODELS))
-async def model(
+class Case(NamedTuple):
+    model: Any
+    more: dict[str, Any]
+    """Fields of each request."""
+
+    def question(self, n: int) -> Complete:
+        words = f"How many are {n} and {n}? " * 5
+        return Complete(self.model.ref, (Message("user", words),), max_tokens=64, **self.more)
+
+
+@pytest_asyncio.fixture(params=list(FORMS))
+async def case(
     request: pytest.FixtureRequest, server: Loopback, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Any]:
-    monkeypatch.setenv(KEY_VARIABLES[request.param], SECRET)
+) -> AsyncIterator[Case]:
+    provider, fields, more = FORMS[request.param]
+    monkeypatch.setenv(KEY_VARIABLES[provider], SECRET)
     monkeypatch.setenv("COTLAB_SEND_KEY_TO", "127.0.0.1")
-    opened = opened_at(request.param, server.root)
-    yield opened
+    opened = opened_at(provider, server.root, **fields)
+    yield Case(opened, more)
     await opened.close()
 
 
@@ -57,18 +84,14 @@ def log(tmp_path: Path) -> Iterator[ResponseLog]:
     opened.close()
 
 
-def question(model: Any, n: int) -> Complete:
-    words = f"How many are {n} and {n}? " * 5
-    return Complete(model.ref, (Message("user", words),), max_tokens=64)
-
-
-async def asked(model: Any, log: ResponseLog, cap: float, timeout_s: float = 60.0) -> list[Any]:
+async def asked(case: Case, log: ResponseLog, cap: float, timeout_s: float = 60.0) -> list[Any]:
     """Ask all questions at once; the replies, and what was raised in place of one."""
     limits = Limits(
         8, None, cap_micro=int(cap), max_tries=40, timeout_s=timeout_s, first_wait_s=0.001
     )
-    dispatcher = Dispatcher("r", {model.ref: model}, {model.ref: PRICE}, log, limits, RunProgress())
-    questions = (question(model, n) for n in range(MANY))
+    model, ref = case.model, case.model.ref
+    dispatcher = Dispatcher("r", {ref: model}, {ref: PRICE}, log, limits, RunProgress())
+    questions = map(case.question, range(MANY))
     replies = await asyncio.gather(*map(dispatcher.ask, questions), return_exceptions=True)
     await dispatcher.drain()
     assert all(isinstance(reply, Response | Failed | BudgetReached) for reply in replies), replies
@@ -81,16 +104,17 @@ def storm(*kinds: str, share: float = 0.35) -> dict[str, Any]:
 
 @pytest.mark.parametrize("share", [0.05, 0.3])
 async def test_a_storm_of_error_answers_costs_what_the_server_bills(
-    model: Any, log: ResponseLog, server: Loopback, share: float
+    case: Case, log: ResponseLog, server: Loopback, share: float
 ) -> None:
     server.script(
         then={"text": "So the answer is 7."},
         usage="random",
         prices=PRICES,
-        storm=storm(*HTTP_ERRORS, share=share),
+        storm=storm(*PASSING_ERRORS, *REJECTIONS, share=share),
     )
-    replies = await asked(model, log, 10**7)
-    assert all(isinstance(reply, Response) for reply in replies) and server.count() > MANY
+    replies = await asked(case, log, 10**7)
+    n_replies = sum(isinstance(reply, Response) for reply in replies)
+    assert 0.8 * MANY * (1 - share) < n_replies <= MANY < server.count()
     spend = log.get_spend("r")
     assert spend.reserved_micro == 0
     assert 0 <= spend.paid_micro - server.spend() < 1
@@ -98,23 +122,41 @@ async def test_a_storm_of_error_answers_costs_what_the_server_bills(
 
 @pytest.mark.parametrize("cap", [10**7, 300])
 async def test_lost_replies_count_between_the_bill_and_the_cap(
-    model: Any, log: ResponseLog, server: Loopback, cap: int
+    case: Case, log: ResponseLog, server: Loopback, cap: int
 ) -> None:
     server.script(
         then={"text": "So the answer is 7."},
         prices=PRICES,
         bill_errors=True,
-        storm=storm(*HTTP_ERRORS, "502", "504", "reset", *LOSSES),
+        storm=storm(*PASSING_ERRORS, *LOSSES),
     )
-    replies = await asked(model, log, cap, timeout_s=1.5)
+    replies = await asked(case, log, cap, timeout_s=1.5)
     spend, bill = log.get_spend("r"), server.spend()
     assert bill <= sum(spend) <= cap
     if cap == 300:  # less than the run costs
         assert any(isinstance(reply, BudgetReached) for reply in replies)
         return
     n_lost = server.count() - sum(isinstance(reply, Response) for reply in replies)
-    full_reserve = PRICE.max_cost(question(model, 0))
+    full_reserve = PRICE.max_cost(case.question(0))
     assert 0 < spend.reserved_micro < n_lost * full_reserve / 2
+
+
+async def test_prompts_refused_by_an_error_hold_no_more_than_lost_calls(
+    case: Case, log: ResponseLog, server: Loopback
+) -> None:
+    message = "Output blocked by content filtering policy"
+    refusal = {"status": 400, "error": {"code": "content_filter", "message": message}}
+    answer = {"text": "So the answer is 7."}
+    server.script(*[answer, refusal] * (MANY // 2), then=answer, prices=PRICES)
+    replies = await asked(case, log, 10**7)
+    spend = log.get_spend("r")
+    assert spend.paid_micro - server.spend() < 1
+    n_refused = sum(isinstance(reply, Response) and reply.refused for reply in replies)
+    if case.model.ref.provider == "google":  # its refusals are replies, with a count of tokens
+        assert n_refused == spend.reserved_micro == 0
+        return
+    assert n_refused == MANY // 2
+    assert 0 < spend.reserved_micro < n_refused * PRICE.max_cost(case.question(0)) / 2
 
 
 async def test_a_request_that_never_left_costs_nothing(

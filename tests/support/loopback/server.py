@@ -29,7 +29,8 @@ A script may also hold:
     usage                        "random", or as in a turn; by default words are counted
     prices                       {"in", "out", "cached" (by default as in)}: dollars a million
                                  tokens, as strings
-    bill_errors                  reset calls and those that a gateway lost (502, 504) are billed too
+    bill_errors                  reset calls and those that a server or a gateway lost (408, 502,
+                                 504, 520, 524) are billed too
     storm                        {"seed", "share", "kinds", "slow_s", "retry_after_s", "most"}:
                                  some calls get no proper reply, the same request at most ``most``
                                  times, not counting 429

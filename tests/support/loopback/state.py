@@ -58,7 +58,12 @@ TURN = {
     "reported",
 }
 STORM = {"seed", "share", "kinds", "slow_s", "retry_after_s", "most"}
-HTTP_KINDS = ("429", "409", "500", "503", "529", "502", "504")
+LOST_STATUSES = (408, 502, 504, 520, 524)
+"""Of a call that may have been processed: a time-out, and a gateway that lost the reply."""
+HTTP_KINDS = (
+    *("429", "400", "409", "413", "422", "500", "501", "503", "529"),
+    *map(str, LOST_STATUSES),
+)
 KINDS = (*HTTP_KINDS, "cut", "reset", "malformed", "shape", "slow")
 _FAILURES = {"status", "headers", "error", "body", "type", "cut", "reset", "malformed"}
 
@@ -190,7 +195,7 @@ class State:
         )
 
     def _is_billed(self, status: int, turn: dict[str, Any]) -> bool:
-        if status in (502, 504) or (status < 400 and turn.get("reset")):
+        if status in LOST_STATUSES or (status < 400 and turn.get("reset")):
             return bool(self.script.get("bill_errors"))
         return status < 400
 
