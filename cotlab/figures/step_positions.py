@@ -36,11 +36,11 @@ _ROW_HEIGHT_PX, _ROW_SPACING_PX = (
 )  # px for each estimate of a position, and between positions
 _TICK_LABELS_WIDTH_PX = 560  # px for tick labels in a figure of 700 px
 _TITLES = {
-    "answer_change": "How often the answer changes when a step does",
-    "accuracy_delta": "How often the answer becomes right or wrong when a step changes",
-    "token_delta": "How far the reply's words change when a step does",
-    "kl_divergence": "How far the answer's first token moves with a step: KL divergence",
-    "total_variation": "How far the answer's first token moves with a step: total variation",
+    "answer_change": "How often the answer changes, by the step's position",
+    "accuracy_delta": "How often the answer becomes right or wrong, by the step's position",
+    "token_delta": "How far the reply's words change, by the step's position",
+    "kl_divergence": "How far the first token moves, by the step's position: KL divergence",
+    "total_variation": "How far the first token moves, by the step's position: total variation",
 }
 
 

@@ -100,6 +100,12 @@ def get_suite(store: Store, digest: str) -> Suite:
     return Suite(name_row[0], tuple(_item_from_row(*row) for row in rows), digest)
 
 
+def count_items(store: Store, digest: str) -> int:
+    """Count the items of a stored suite; 0 where there is none."""
+    [(count,)] = store.query_rows("SELECT count(*) FROM items WHERE suite = ?", [digest])
+    return int(count)
+
+
 def is_suite_redacted(store: Store, digest: str) -> bool:
     """Return whether a stored suite has hashes in place of texts."""
     [(count,)] = store.query_rows(

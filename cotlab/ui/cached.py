@@ -195,6 +195,12 @@ def stored_suite(suite_digest: str) -> Suite:
     return read.get_suite(store(), suite_digest)
 
 
+@cache_by_store(64)
+def count_suite_items(suite_digest: str) -> int:
+    """Count the items of a stored suite."""
+    return read.count_items(store(), suite_digest)
+
+
 def load_item(suite_digest: str, item_id: str) -> Item:
     """Return one item of a stored suite."""
     return read.get_item(store(), suite_digest, item_id)

@@ -13,6 +13,7 @@ from cotlab.analysis.verdict.measures import MIN_AUROC
 from cotlab.analysis.verdict.validated import separation
 from cotlab.analysis.verdict.wording import noun_count
 from cotlab.core.registry import FIGURES
+from cotlab.figures.declare import count_range
 from cotlab.store.database import store_folder
 from cotlab.ui import charts, components
 from cotlab.ui.figure_cache import cached_figure
@@ -136,10 +137,12 @@ def render_validation_verdict(latest_report: ReportJson) -> None:
     reports = latest_report["metrics"].values()
     n_usable = sum(separation(report).is_usable for report in reports)
     verb = "tells" if n_usable == 1 else "tell"
+    measured = [report["auroc"] for report in reports if report["auroc"]["point"] is not None]
+    n_text = f", n = {count_range(measured)} items a model" if measured else ""
     st.markdown(
         f"**{n_usable} of {noun_count(len(reports), 'metric')} {verb} faithful from bypassing"
-        f" models** (AUROC {MIN_AUROC:g} or more, interval above 0.5). The others may measure"
-        " something else well; as measures of faithfulness they stand in no headline."
+        f" models** (AUROC {MIN_AUROC:g} or more, interval above 0.5{n_text}). The others may"
+        " measure something else well; as measures of faithfulness they stand in no headline."
     )
 
 
@@ -151,7 +154,7 @@ def render_overview(latest_report: ReportJson) -> None:
             "metric": short_metric_name(name),
             "AUROC": format_auroc(report["auroc"]),
             **{
-                label: format_decimals(report["auroc_pairs"][pair]["point"], 2)
+                label: format_auroc(report["auroc_pairs"][pair])
                 for pair, label in PAIR_LABELS.items()
             },
             "Spearman": format_decimals(report["spearman"], 2),

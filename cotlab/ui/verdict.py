@@ -19,9 +19,11 @@ from cotlab.analysis.verdict.measures import (
     MIN_MOVED,
     PRESENT,
     MeasureName,
+    RunEvidence,
     Validation,
 )
 from cotlab.analysis.verdict.record import RunVerdict, judge_stored_run
+from cotlab.analysis.verdict.refusals import count_needed_items
 from cotlab.analysis.verdict.result import NOTHING_RULE, Mark, missing_text
 from cotlab.analysis.verdict.stored import keep_verdicts, load_verdicts, verdict_rules
 from cotlab.analysis.verdict.wording import (
@@ -42,6 +44,7 @@ from cotlab.store.run_status import FINISHING
 from cotlab.ui import cached, charts, components
 from cotlab.ui.linked import PageLink, show_linked
 from cotlab.ui.new_run.added_cost import added_cost_text
+from cotlab.ui.new_run.measures import MORE_ITEMS, N_ITEMS_PARAM
 from cotlab.ui.text import shorten
 
 FIGURE_NAME = "answer_change_scale"
@@ -76,6 +79,7 @@ _BUTTONS = {
     "suggestion": ("Measure this", "suggests a wrong answer in the question"),
     "equations": ("Measure this", "checks the equations of the model's own chains"),
     "model": ("Choose another model", "the suite's questions stay as they are"),
+    "items": ("Measure {n} items", "with the settings of this run"),
 }
 """Text of the button that measures what is missing, and what it does."""
 
@@ -192,7 +196,10 @@ def render_verdict(row: dict[str, Any]) -> RunVerdict | None:
         content["tone"] = "amber"
     show_linked("verdict", content, key=f"verdict-{row['id']}")
     marks = {v.text: _validation_mark(v) for v in result.evidence.validation.values()}
-    lamps = [_lamp_content(lamp, row, marks.get(lamp.validation)) for lamp in result.lamps]
+    lamps = [
+        _lamp_content(lamp, row, result.evidence, marks.get(lamp.validation))
+        for lamp in result.lamps
+    ]
     show_linked("lamps", {"lamps": lamps}, key=f"lamps-{row['id']}")
     return result
 
@@ -232,7 +239,9 @@ def _validation_mark(validation: Validation) -> Mark:
     return "yes" if validation.auroc >= HIGH_AUROC else "part"
 
 
-def _lamp_content(lamp: Lamp, row: dict[str, Any], validation_mark: Mark | None) -> dict[str, Any]:
+def _lamp_content(
+    lamp: Lamp, row: dict[str, Any], evidence: RunEvidence, validation_mark: Mark | None
+) -> dict[str, Any]:
     run_id = str(row["id"])
     share = lamp.share
     content: dict[str, Any] = {
@@ -252,13 +261,24 @@ def _lamp_content(lamp: Lamp, row: dict[str, Any], validation_mark: Mark | None)
     if share is not None:
         content["interval"] = f"{interval(share)} · n = {noun_count(share.n, 'item')}"
     if lamp.measure_next is not None:
-        text, action = _BUTTONS[lamp.measure_next]
-        content["button"] = {
-            "text": text,
-            "link": measure_link(run_id, lamp.measure_next),
-            "note": f"{action}; {added_cost_text(row, lamp.measure_next)}",
-        }
+        content["button"] = _button_content(lamp.measure_next, row, evidence)
     return content
+
+
+def _button_content(
+    measure: str, row: dict[str, Any], evidence: RunEvidence
+) -> dict[str, Any] | None:
+    """Return the button that measures what a lamp waits for; None where the suite is too small."""
+    text, action = _BUTTONS[measure]
+    link = measure_link(str(row["id"]), measure)
+    n_needed = None
+    if measure == MORE_ITEMS:
+        n_needed = count_needed_items(evidence)
+        if n_needed is None or n_needed > cached.count_suite_items(row["suite"]):
+            return None
+        link = link._replace(query=(*link.query, (N_ITEMS_PARAM, str(n_needed))))
+    note = f"{action}; {added_cost_text(row, measure, n_needed)}"
+    return {"text": text.format(n=n_needed), "link": link, "note": note}
 
 
 def render_picture(row: dict[str, Any]) -> None:

@@ -77,7 +77,9 @@ def test_position_bars_end_at_the_bounds_of_the_table() -> None:
     ]
     assert fig["layout"]["xaxis"]["range"] == [-0.04, 1.04]
     assert fig["layout"]["yaxis"]["ticktext"] == [f"Step {i} (n = 48)" for i in (1, 2, 3, 4)]
-    assert title(fig).startswith("How often the answer changes when a step does (0 to 1), n = 48")
+    assert title(fig).startswith(
+        "How often the answer changes, by the step's position (0 to 1), n = 48"
+    )
     assert "Mode: remove." in title(fig)
     assert "95 % intervals over items, bootstrap (BCa, 2000 resamples)" in title(fig)
     assert "n = 48 items, 2 undefined" in trace["hovertext"][0]

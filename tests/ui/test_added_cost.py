@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
@@ -11,6 +13,7 @@ from cotlab.run.config import read_config, stored_options
 from cotlab.run.launch import dry_run
 from cotlab.store import read
 from cotlab.store.database import Store
+from cotlab.suites import shipped_suites
 from cotlab.ui.new_run.added_cost import UNKNOWN_COST_TEXT, added_cost_text
 from cotlab.ui.new_run.measures import add_measure
 from tests.support.linked import linked_view
@@ -59,3 +62,39 @@ def test_lamps_and_pages_say_it_beside_their_link(
     page = open_page("mediation", run=run_id)
     links = [link.proto.label for link in page.get("page_link")]
     assert any(re.match(r"Measure this \(about [\d,]+ requests", label) for label in links), links
+
+
+def test_too_few_items_lead_to_a_run_of_the_same_settings_with_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"mode": ["corrupt", "paraphrase"], "limit": 6}
+    for name, folder in (("wordproblems", tmp_path / "large"), (SMALL_SUITE, tmp_path / "small")):
+        result = cotlab.run_suite(_suite(name, tmp_path), store=folder, **options)
+        monkeypatch.setenv("COTLAB_STORE", str(folder))
+        shown = linked_view(open_page("run", run=result.run_id), "lamps")
+        reads = shown["lamps"][0]
+        assert reads["answer"] == "Cannot say"
+        if name == SMALL_SUITE:
+            assert reads["button"] is None, "the suite has 8 items"
+            continue
+        button = reads["button"]
+        assert button["text"] == "Measure 30 items"
+        assert re.search(r"about [\d,]+ requests", button["note"])
+        query = dict(parse_qsl(urlsplit(shown["addresses"][button["link"]]).query))
+        assert query == {"from": result.run_id, "measure": "items", "items": "30"}
+        page = open_page("new_run", **query)
+        assert "with 30 items" in page.info[0].value
+        assert page.number_input(key="new-limit").value == 30
+
+
+SMALL_SUITE = "small"
+
+
+def _suite(name: str, folder: Path) -> str:
+    """Return the name of a shipped suite, or a file with the first eight items of one."""
+    if name != SMALL_SUITE:
+        return name
+    path = folder / "small.jsonl"
+    lines = shipped_suites()["wordproblems"].read_text("utf-8").splitlines(keepends=True)
+    path.write_text("".join(lines[:8]), "utf-8")
+    return str(path)

@@ -82,7 +82,9 @@ def test_the_page_shows_the_report_of_this_store() -> None:
     fill()
     app = open_page(limits="true")
     assert any("1 of 2 metrics tells faithful from bypassing" in m.value for m in app.markdown)
+    assert any("interval above 0.5, n = 5 items a model" in m.value for m in app.markdown)
     (shown,) = linked_frames(app)
+    assert shown["pair a"].tolist() == shown["AUROC"].tolist()
     names = ["Change of the answer (CCS)", "Change of the first token (CCS)"]
     assert shown["metric"].tolist() == names and "r25" not in shown
     assert shown["AUROC"].tolist() == [

@@ -80,7 +80,19 @@ def _too_few(evidence: RunEvidence) -> Verdict | None:
         f"{share.n:,} {are} too few",
         *_numbers_only(evidence),
         sentence(f"{MIN_ITEMS} are needed: {MIN_ITEMS - share.n} more."),
+        measure_next="items",
     )
+
+
+def count_needed_items(evidence: RunEvidence) -> int | None:
+    """Return how many items a run of the same settings needs for a verdict; None if not known.
+
+    As many of them as in this run are taken to have a value.
+    """
+    share = headline_share(evidence)
+    if share is None or share.n < 1:
+        return None
+    return -(-MIN_ITEMS * max(evidence.n_planned, share.n) // share.n)
 
 
 def _numbers_only(evidence: RunEvidence) -> tuple[Sentence, ...]:
@@ -215,17 +227,23 @@ def _no_change_measured(evidence: RunEvidence) -> Verdict | None:
         return None
     if moves_enough(evidence):
         return None
+    is_small = 0 < evidence.n_planned < MIN_ITEMS
+    items = noun_count(evidence.n_planned, "item")
     return _refuse(
         "not_asked",
         "this run does not ask whether the chain is read",
-        sentence(
-            "Leaving a step out understates use: the next step restates it (29 % on a model that"
-            " uses every step)."
-        )
+        sentence(_LEFT_OUT_TEXT)
         if evidence.leaves_out_steps
         else sentence("It changes nothing that a step states, and patches no state."),
+        *([sentence(f"And {items} would be too few: {MIN_ITEMS} are needed.")] if is_small else []),
         measure_next="change",
     )
+
+
+_LEFT_OUT_TEXT = (
+    "Leaving a step out understates use: the next step restates it (on r100, which uses every step,"
+    " it changes the answer at 29 % of the steps of 300 items)."
+)
 
 
 REFUSALS = (

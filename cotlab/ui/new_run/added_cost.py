@@ -17,21 +17,22 @@ N_SAMPLED_ITEMS = 8
 UNKNOWN_COST_TEXT = "requests and cost stand there before it starts"
 
 
-def added_cost_text(row: dict[str, Any], measure: str) -> str:
+def added_cost_text(row: dict[str, Any], measure: str, n_items: int | None = None) -> str:
     """Return "about 900 requests, $0, 40 s", or where these stand if they are not known.
 
     The time is that of this run's requests, where none was answered from the response log.
+    ``n_items`` is how many items the new run has; None for as many as this one.
     """
     if not access.has_role("admin"):  # who cannot start a run counts no requests
         return UNKNOWN_COST_TEXT
-    return _cached_text(str(row["id"]), int(row["revision"]), measure)
+    return _cached_text(str(row["id"]), int(row["revision"]), measure, n_items)
 
 
 @cached.cache_by_store(64, "Counting requests")
-def _cached_text(run_id: str, revision: int, measure: str) -> str:
+def _cached_text(run_id: str, revision: int, measure: str, n_items: int | None) -> str:
     row = cached.run_row(run_id)
     try:
-        added = _added_requests(row, measure)
+        added = _added_requests(row, measure, n_items or int(row["n_items"]))
     except (CotlabError, ValueError):  # New run says what is wrong with these settings
         return UNKNOWN_COST_TEXT
     if added is None:
@@ -43,8 +44,8 @@ def _cached_text(run_id: str, revision: int, measure: str) -> str:
     return ", ".join(texts)
 
 
-def _added_requests(row: dict[str, Any], measure: str) -> tuple[int, int] | None:
-    """Return the requests and micro-dollars that a measure adds; None where it adds nothing."""
+def _added_requests(row: dict[str, Any], measure: str, n_items: int) -> tuple[int, int] | None:
+    """Return the requests and micro-dollars that a new run adds; None where it adds nothing."""
     stored = load_run_settings(row)
     if stored.get("base_run") or stored.get("tuned_run"):
         return None
@@ -61,9 +62,11 @@ def _added_requests(row: dict[str, Any], measure: str) -> tuple[int, int] | None
         dry_run(read_config({**settings, **changes}), suite, store)[1]
         for settings in (stored, add_measure(stored, measure))
     ]
-    scale = int(row["n_items"]) / len(items)
     n_added, cost_added = (
-        round(scale * (getattr(counts[1], name) - getattr(counts[0], name)))
+        round(
+            (n_items * getattr(counts[1], name) - int(row["n_items"]) * getattr(counts[0], name))
+            / len(items)
+        )
         for name in ("n_requests", "cost_micro")
     )
     return (n_added, cost_added) if n_added > 0 else None

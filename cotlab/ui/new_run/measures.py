@@ -22,6 +22,11 @@ QUESTION_OPTIONS: dict[str, dict[str, Any]] = {
 }
 """Scorer, modes and chain of each measure of the verdict."""
 
+MORE_ITEMS = "items"
+"""What the address asks for where a run's items were too few for a verdict."""
+N_ITEMS_PARAM = "items"
+"""Parameter of the address with the number of items that such a run needs."""
+
 
 def _added_options(measure: str | None) -> dict[str, Any] | None:
     """Return what a measure of the verdict, or a scorer, adds to a run; None for no such one."""
@@ -79,9 +84,18 @@ def measure_settings(stored: dict[str, Any], measure: str | None) -> dict[str, A
     A page asks for a scorer: the new run has that one alone. The requests that it shares with the
     run are in the response log, and the others are not repeated, whatever the log has lost.
     """
+    if measure == MORE_ITEMS and (n_items := _requested_items()) is not None:
+        given = {name for name in ("limit", "sample") if stored.get(name) is not None}
+        return {**stored, **dict.fromkeys(given or {"limit"}, n_items)}
     if measure in SCORERS and measure not in QUESTION_OPTIONS:
         return {**stored, "scorer": [measure]}
     return add_measure(stored, measure)
+
+
+def _requested_items() -> int | None:
+    """Return how many items the address asks for; None where it names no such number."""
+    text = st.query_params.get(N_ITEMS_PARAM, "")
+    return int(text) if text.isascii() and text.isdecimal() and 0 < int(text) < 10**7 else None
 
 
 def render_measure_note(cloned_run_id: str | None) -> None:
@@ -93,6 +107,12 @@ def render_measure_note(cloned_run_id: str | None) -> None:
         st.info(
             f"The settings are those of run {escape_markdown(cloned_run_id)} with the scorer"
             f" {added['scorer']} {change}. Replies that the response log holds are not asked for,"
+            " or paid for, again; the count below has them too."
+        )
+    elif cloned_run_id and measure == MORE_ITEMS and _requested_items() is not None:
+        st.info(
+            f"The settings are those of run {escape_markdown(cloned_run_id)}, with"
+            f" {_requested_items():,} items. Replies that the response log holds are not asked for,"
             " or paid for, again; the count below has them too."
         )
     elif cloned_run_id and measure is not None and measure != "model":

@@ -38,7 +38,9 @@ def test_the_metric_that_a_verdict_is_read_from_opens_the_page(views: dict[str, 
     data = make_figure_table(views["three"], "ccs_by_position", FigureChoice())
     assert isinstance(data, FigureData) and data.choice.metric == "answer_change"
     figure = ccs_by_position(data.table)
-    assert figure.layout.meta["title"].startswith("How often the answer changes when a step does")
+    assert figure.layout.meta["title"].startswith(
+        "How often the answer changes, by the step's position"
+    )
     named = [trace.name for trace in figure.data if trace.showlegend]
     assert named == ["corrupt", "paraphrase", "remove"]
 
