@@ -122,7 +122,9 @@ def test_no_page_is_drawn_for_a_page_of_another_port(tmp_path: Path) -> None:
         for page in PAGES:
             shown = draw(server, page, {"Origin": "http://127.0.0.1:9999"})
             assert shown.says("may not use this dashboard") and shown.buttons == {}, page
-            assert [text for text in shown.texts if text != "cotlab" and "may not" not in text] == []
+            assert [
+                text for text in shown.texts if text != "cotlab" and "may not" not in text
+            ] == []
 
 
 def test_everybody_may_do_what_an_open_dashboard_says(tmp_path: Path) -> None:
