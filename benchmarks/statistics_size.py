@@ -17,7 +17,7 @@ import numpy as np
 
 from cotlab import stats
 from cotlab.stats import ranking
-from cotlab.stats.large_samples import Shuffles
+from cotlab.stats.shuffles import Shuffles
 
 TARGET, SEED, SHORT_S = 15.0, 1, 0.01
 Call = Callable[[], object]

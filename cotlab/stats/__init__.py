@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from cotlab.stats.intervals import log_ratio_interval as log_ratio_interval
     from cotlab.stats.intervals import t_interval as t_interval
     from cotlab.stats.intervals import wilson as wilson
-    from cotlab.stats.large_samples import Shuffles as Shuffles
     from cotlab.stats.multiple import Direction as Direction
     from cotlab.stats.multiple import benjamini_hochberg as benjamini_hochberg
     from cotlab.stats.multiple import direction as direction
@@ -69,6 +68,7 @@ if TYPE_CHECKING:
     from cotlab.stats.resample import bootstrap_ratio as bootstrap_ratio
     from cotlab.stats.resample import cluster_bootstrap as cluster_bootstrap
     from cotlab.stats.resample import paired_permutation as paired_permutation
+    from cotlab.stats.shuffles import Shuffles as Shuffles
     from cotlab.stats.vectors import clusters as clusters
     from cotlab.stats.vectors import cosines as cosines
     from cotlab.stats.vectors import dtw_similarity as dtw_similarity
@@ -85,7 +85,6 @@ _NAMES_BY_MODULE = {
     "correlation": "Correlation at_equal pearson spearman spearman_p",
     "drift": "FeatureDrift JointDrift Measured feature_drift joint_drift",
     "intervals": "Interval log_ratio_interval t_interval wilson",
-    "large_samples": "Shuffles",
     "multiple": "Direction benjamini_hochberg direction",
     "paired": "Wilcoxon cohen_dz paired_bootstrap wilcoxon",
     "paired_rates": "McNemar discordant_odds mcnemar mcnemar_counts pair_counts risk_difference",
@@ -94,6 +93,7 @@ _NAMES_BY_MODULE = {
         "n_for_rate paired_t_power rate_half_width"
     ),
     "resample": "bootstrap_mean bootstrap_ratio cluster_bootstrap paired_permutation",
+    "shuffles": "Shuffles",
     "vectors": "clusters cosines dtw_similarity pooled",
 }
 _MODULE_BY_NAME = {

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cotlab.stats.large_samples import Shuffles
 from cotlab.stats.shuffled_feature import ShuffledFeature, shuffled_counts
+from cotlab.stats.shuffles import Shuffles
 
 Floats = NDArray[np.float64]
 MIN_VALUES = 20

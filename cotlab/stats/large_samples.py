@@ -2,13 +2,12 @@
 
 Scipy builds an n x n jackknife for each BCa interval, and visits every pair of values in Python for
 each block of sign flips. The jackknife of a ratio of sums has a closed form; and where few distinct
-values occur, a resample is one multinomial (or binomial) draw over those. Permutations of
-questions between two samples are drawn in blocks of rows.
+values occur, a resample is one multinomial (or binomial) draw over those.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +20,6 @@ _TIE_BITS = 40
 """Differences below 2^-40 of the range of the values are rounding: 13 bits more than sums lose."""
 _DRAWS_PER_COUNT = 16
 """One multinomial count costs about as much time as this many drawn indices."""
-_BITS = 64
-"""Memberships that one number of ``Shuffles`` holds."""
 
 
 class BootstrapBounds(NamedTuple):
@@ -162,9 +159,12 @@ def sign_flip_p(differences: Floats, *, seed: int, n_resamples: int) -> float:
     return min(1.0, 2 * (1 + int(min(tail_counts))) / (1 + n_resamples))
 
 
-def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Yield slices of ``n_rows`` whose blocks of ``n_columns`` fit into a few megabytes."""
-    block_size = max(1, _BLOCK_CELLS // max(1, n_columns))
+def row_blocks(n_rows: int, n_columns: int, n_cells: int | None = None) -> Iterator[slice]:
+    """Yield slices of ``n_rows`` whose blocks of ``n_columns`` have at most ``n_cells`` cells.
+
+    By default they fit into a few megabytes.
+    """
+    block_size = max(1, (n_cells or _BLOCK_CELLS) // max(1, n_columns))
     for start in range(0, n_rows, block_size):
         yield slice(start, min(n_rows, start + block_size))
 
@@ -234,132 +234,3 @@ def _flipped_sums(
         )
         signs = np.unpackbits(packed_signs, axis=1, count=n) * 2.0 - 1.0
         yield signs @ differences
-
-
-class Shuffles:
-    """Membership in the current sample, as observed and after each permutation.
-
-    The rows of a question that both samples asked are dealt out anew between the two, as many to
-    each as it had of them. Of the other questions each sample gets as many as it had, and their
-    rows move together. Memberships are held as bits.
-
-    Parameters
-    ----------
-    reference, current : sequence of str or int
-        The question of each row of each sample.
-    permutations : int, at least 1
-    seed : int
-
-    Raises
-    ------
-    ValueError
-        If ``permutations`` is below 1.
-    """
-
-    def __init__(
-        self,
-        reference: Sequence[Hashable],
-        current: Sequence[Hashable],
-        *,
-        permutations: int,
-        seed: int,
-    ) -> None:
-        if permutations < 1:
-            raise ValueError(f"a null needs at least one permutation, got {permutations}")
-        rng = np.random.default_rng(seed)
-        index_by_question = {
-            name: i for i, name in enumerate(dict.fromkeys((*reference, *current)))
-        }
-        question_index = np.array(
-            [index_by_question[name] for name in (*reference, *current)], dtype=np.int64
-        )
-        observed_is_current = np.arange(len(question_index)) >= len(reference)
-        current_counts = np.bincount(
-            question_index[observed_is_current], minlength=len(index_by_question)
-        )
-        n_rows_by_question = np.bincount(question_index, minlength=len(index_by_question))
-        is_shared = (current_counts > 0) & (current_counts < n_rows_by_question)
-        self.n_rows = len(question_index)
-        """Rows of both samples."""
-        n_columns = -(-self.n_rows // _BITS)
-        self._packed = np.zeros((permutations + 1, n_columns), dtype=np.uint64)
-        self._packed[0] = _pack_bits(observed_is_current)
-        unshared_questions, shuffled_is_current = np.flatnonzero(~is_shared), current_counts > 0
-        unshared_is_current = shuffled_is_current[unshared_questions]
-        for k in range(1, permutations + 1):
-            shuffled_is_current[unshared_questions] = rng.permutation(unshared_is_current)
-            self._packed[k] = _pack_bits(shuffled_is_current[question_index])
-        shared_rows = np.flatnonzero(is_shared[question_index])
-        if len(shared_rows):
-            self._deal_shared_rows(shared_rows, question_index[shared_rows], current_counts, rng)
-
-    def _deal_shared_rows(
-        self,
-        shared_rows: NDArray[np.int64],
-        questions: NDArray[np.int64],
-        current_counts: NDArray[np.int64],
-        rng: np.random.Generator,
-    ) -> None:
-        """Deal the rows of questions that both samples asked, in the order of random keys."""
-        by_question = np.argsort(questions, kind="stable")
-        starts = np.flatnonzero(np.diff(questions[by_question], prepend=-1))
-        sizes = np.diff(starts, append=len(questions))
-        n_current = current_counts[questions[by_question[starts]]]
-        members_by_counts = {
-            (size, n): by_question[
-                starts[(sizes == size) & (n_current == n)][:, None] + range(size)
-            ]
-            for size, n in sorted(set(zip(sizes.tolist(), n_current.tolist(), strict=True)))
-        }
-        for block in row_blocks(self.permutations, self.n_rows):
-            keys = questions + rng.random((block.stop - block.start, len(questions)))
-            is_current = np.empty(keys.shape, dtype=bool)
-            for (_, n), members in members_by_counts.items():
-                is_current[:, members] = _smallest(keys[:, members], n)
-            rows = slice(block.start + 1, block.stop + 1)
-            memberships = self.memberships(rows)
-            memberships[:, shared_rows] = is_current
-            self._packed[rows] = _pack_bits(memberships)
-
-    def memberships(self, rows: slice) -> NDArray[np.bool_]:
-        """Return the membership of each row (n_memberships, n) in a slice of memberships."""
-        bits = np.unpackbits(self._packed[rows].view(np.uint8), axis=1, count=self.n_rows)
-        return bits.view(np.bool_)
-
-    def count_current(self, is_member: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Return how many rows of a subset (n,) are in the current sample, by membership."""
-        mask = _pack_bits(is_member)
-        counts = [
-            np.bitwise_count(self._packed[rows] & mask).sum(axis=1, dtype=np.int64)
-            for rows in row_blocks(len(self._packed), self._packed.shape[1])
-        ]
-        return np.concatenate(counts)
-
-    @property
-    def is_current(self) -> NDArray[np.bool_]:
-        """Return all memberships (1 + permutations, n), the observed one in row 0."""
-        return self.memberships(slice(None))
-
-    @property
-    def permutations(self) -> int:
-        """Return the number of permutations."""
-        return len(self._packed) - 1
-
-
-def _smallest(keys: Floats, n: int) -> NDArray[np.bool_]:
-    """Return which ``n`` keys are the smallest along the last axis; of ties, as a sort has them."""
-    limits = np.partition(keys, n - 1, axis=-1)[..., n - 1] if n > 1 else keys.min(axis=-1)
-    is_chosen = keys <= limits[..., None]
-    if is_chosen.sum() > n * limits.size:
-        is_chosen[...] = False
-        np.put_along_axis(is_chosen, np.argsort(keys, axis=-1)[..., :n], True, axis=-1)
-    return is_chosen
-
-
-def _pack_bits(flags: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """Return flags (…, n) as bits of 64-bit numbers, those beyond n 0."""
-    n_bytes = -(-flags.shape[-1] // _BITS) * _BITS // 8
-    packed = np.zeros((*flags.shape[:-1], n_bytes), dtype=np.uint8)
-    bits = np.packbits(flags, axis=-1)
-    packed[..., : bits.shape[-1]] = bits
-    return packed.view(np.uint64)

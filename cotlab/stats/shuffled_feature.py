@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from cotlab.stats.large_samples import Shuffles, row_blocks
+from cotlab.stats.large_samples import row_blocks
+from cotlab.stats.shuffles import Shuffles
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int32] | NDArray[np.int64]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cotlab.ui.main import SECTIONS
-from tests.support.browser import ENDED
+from tests.support.browser import DRAWN, settle
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
@@ -78,18 +78,18 @@ def test_axe_finds_nothing_on_any_page(
         query = f"run={run}&base={run}&other={other}&item=wp-0-0001"
         page.goto(f"{base}/{address}?{query}")
         page.get_by_role("heading", level=1).first.wait_for()
-        page.wait_for_function(ENDED)
+        settle(page)
         for title in page.get_by_test_id("stExpander").locator("summary").all():
             title.click()
-            page.wait_for_function(ENDED)
+            page.wait_for_function(DRAWN)
             n_sections += 1
-        page.wait_for_timeout(1000)  # what fades in has a weak contrast meanwhile
+        settle(page)  # what fades in has a weak contrast meanwhile
         assert page.get_by_text("This page failed").count() == 0, entry.name
         page.evaluate(axe)
         if violations := [*page.evaluate(RUN_AXE), *page.evaluate(WEAK_TEXTS)]:
             findings[entry.name] = violations
         page.set_viewport_size({"width": 800, "height": 1000})
-        page.wait_for_timeout(300)
+        settle(page)
         overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
         assert overflow <= 0, entry.name
         page.set_viewport_size({"width": 1440, "height": 1000})

@@ -31,10 +31,6 @@ pytestmark = [
 N = 60
 PICTURES = os.environ.get("COTLAB_TEST_PICTURES")
 """A folder for screenshots of each page on the way, where one is wanted."""
-CALM = (
-    "() => !document.querySelector('[data-testid=stStatusWidget]') &&"
-    " !document.querySelector('[data-stale=true]')"
-)
 
 
 class Walk(NamedTuple):
@@ -53,10 +49,7 @@ class Walk(NamedTuple):
 
     def calm(self) -> None:
         """Wait until the page has finished, and check that it did not fail."""
-        self.page.wait_for_timeout(500)
-        self.page.wait_for_function(CALM)
-        self.page.wait_for_timeout(300)
-        self.page.wait_for_function(CALM)
+        settle(self.page)
         assert self.page.get_by_text("This page failed").count() == 0
 
     def press(self, name: str) -> None:

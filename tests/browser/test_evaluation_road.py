@@ -14,7 +14,7 @@ import pytest
 
 from cotlab.store.database import Store
 from cotlab.store.decisions import list_decisions
-from tests.support.browser import ARGUMENTS, serving
+from tests.support.browser import ARGUMENTS, serving, settle
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
@@ -66,7 +66,7 @@ def test_from_a_file_to_decisions_on_the_held_part(tmp_path: Path) -> None:
         fit_run, held_run = runs
 
         page.get_by_role("main").get_by_role("link", name="Evaluation").click()
-        _settle(page)
+        settle(page)
         box = page.get_by_role("combobox", name="Fit on (optional)")
         box.fill("chains-fit")
         page.get_by_role("option").filter(has_text="chains-fit").first.click()
@@ -122,7 +122,7 @@ def _measured_parts(page: Any, base: str, file: Path) -> tuple[str, str]:
         page.goto(f"{base}/{address.lstrip('/')}")
         start = page.get_by_role("button", name="Start run")
         expect(start).to_be_enabled()
-        _settle(page)
+        settle(page)
         start.click()
         page.wait_for_url("**run?run=**")
         expect(page.get_by_role("heading", name=re.compile("done"))).to_be_visible()
@@ -134,18 +134,10 @@ def _choose(page: Any, label: str, text: str) -> None:
     """Choose the option of a list that has this text."""
     from playwright.sync_api import expect
 
-    _settle(page)
+    settle(page)
     box = page.get_by_role("combobox", name=label, exact=True)
     box.click()
     box.fill(text)
     page.get_by_role("option").filter(has_text=text).first.click()
     expect(box).to_have_value(re.compile(re.escape(text)))
-    _settle(page)
-
-
-def _settle(page: Any) -> None:
-    """Wait until the page does not run."""
-    from playwright.sync_api import expect
-
-    app = page.get_by_test_id("stApp").first
-    expect(app).to_have_attribute("data-test-script-state", "notRunning")
+    settle(page)

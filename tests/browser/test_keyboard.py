@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cotlab.ui.main import SECTIONS
-from tests.support.browser import ENDED, settle
+from tests.support.browser import settle
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
@@ -113,10 +113,10 @@ def test_the_pages_of_decisions_are_reached_too(decisions: str, browser: Any, se
 def presses_enter(page: Any, summary: Any, is_open: bool) -> bool:
     """Press Enter on what has the focus; return whether its section is then open, or closed."""
     page.keyboard.press("Enter")
-    for _ in range(120):
+    for _ in range(480):
         page.wait_for_timeout(250)
         if summary.evaluate(TOGGLE) is is_open:
-            page.wait_for_function(ENDED)
+            settle(page)
             return True
     return False
 

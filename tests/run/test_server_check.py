@@ -141,8 +141,9 @@ def test_findings_are_kept_for_a_day_of_the_same_server(
 ) -> None:
     def checks_of(run_id: str, *more: str) -> int:
         """Requests of the check of a run with a seed of its own, so that none is in the log."""
-        words = command(seen, tmp_path, "--given", "prefix", "--seed", str(ord(run_id)), *more)
-        assert runs.run(tmp_path / "s", *words, "--run-id", run_id) == 0
+        own = ("--run-id", run_id, "--seed", str(ord(run_id)))
+        words = command(seen, tmp_path, "--given", "prefix", *own, *more)
+        assert runs.run(tmp_path / "s", *words) == 0
         told = report(tmp_path / "s", run_id)
         assert told["server_checks"][0]["findings"]["prefix"]["verdict"] == "echoed"
         assert told["requests"]["server_checks"] == told["server_checks"][0]["requests"]

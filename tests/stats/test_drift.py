@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from cotlab.stats import large_samples, shuffled_feature
+from cotlab.stats import shuffles as dealing
 from cotlab.stats.drift import (
     MIN_VALUES,
     Measured,
@@ -18,7 +19,7 @@ from cotlab.stats.drift import (
     joint_drift,
     standardise_columns,
 )
-from cotlab.stats.large_samples import Shuffles
+from cotlab.stats.shuffles import Shuffles
 
 
 def shuffles(n: int, m: int, *, permutations: int = 199, seed: int = 1) -> Shuffles:
@@ -230,6 +231,7 @@ def test_blocks_of_shuffles_change_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
     at_once = measured()
     monkeypatch.setattr(large_samples, "_BLOCK_CELLS", 100)
+    monkeypatch.setattr(dealing, "_CACHED_CELLS", 100)
     assert measured() == at_once
 
 
@@ -264,12 +266,64 @@ def test_a_membership_takes_a_bit() -> None:
     )
 
 
+def plain_memberships(
+    reference: list[int], current: list[int], permutations: int, seed: int
+) -> list[list[bool]]:
+    """The same draws without blocks, bits and short cuts: of the questions that one sample alone
+    asked, numpy permutes which are current; then the rows of each shared question are sorted by
+    random keys, and the first are current."""
+    rng = np.random.default_rng(seed)
+    rows = np.array(reference + current)
+    names = list(dict.fromkeys(rows.tolist()))
+    shared = [name for name in names if name in set(reference) & set(current)]
+    unshared = [name for name in names if name not in shared]
+    moved = [
+        dict(zip(unshared, rng.permutation([name in current for name in unshared]), strict=True))
+        for _ in range(permutations)
+    ]
+    is_shared = np.isin(rows, shared)
+    number = {name: k for k, name in enumerate(names)}
+    made = [[False] * len(reference) + [True] * len(current)]
+    for membership in moved:
+        keys = np.full(len(rows), np.nan)
+        keys[is_shared] = rng.random(is_shared.sum())
+        keys += [number[name] for name in rows.tolist()]
+        row_is_current = np.array([bool(membership.get(name, False)) for name in rows.tolist()])
+        for name in shared:
+            own = np.flatnonzero(rows == name)
+            row_is_current[own[np.argsort(keys[own])][: current.count(name)]] = True
+        made.append(row_is_current.tolist())
+    return made
+
+
+@pytest.mark.parametrize(
+    ("reference", "current"),
+    [
+        (list(range(40)), list(range(40, 70))),
+        (list(range(40)), list(range(25))),
+        (list(range(25)), list(range(40))),
+        (list(range(30)), list(range(30))),
+        ([k % 7 for k in range(60)], [k % 7 for k in range(33)]),
+        ([k // 2 for k in range(50)], [*range(10, 60), *range(15, 30), *range(12, 20)]),
+    ],
+    ids=["disjoint", "part", "whole", "same", "few questions", "mixed"],
+)
+def test_shuffles_are_the_draws_of_the_plain_algorithm(
+    reference: list[int], current: list[int]
+) -> None:
+    """Short cuts change no draw, so that a p-value stays the one that an earlier check had."""
+    made = Shuffles(reference, current, permutations=60, seed=7).is_current
+    assert made.tolist() == plain_memberships(reference, current, 60, 7)
+
+
 @pytest.mark.parametrize("digits", [1, 8])
 def test_the_smallest_keys_are_those_of_a_sort(digits: int) -> None:
     """Also where keys are tied at the limit, which one decimal makes sure of."""
     keys = np.random.default_rng(37).random((5, 7, 12)).round(digits)
     for n in (1, 4, 11):
-        taken = large_samples._smallest(keys, n)
+        taken = dealing._smallest(keys, n)
+        across = dealing._smallest(keys.swapaxes(1, 2).copy(), n, axis=1)
+        assert (across.swapaxes(1, 2) == taken).all()
         sorted_places = np.argsort(keys, axis=-1)[..., :n]
         assert (taken.sum(axis=-1) == n).all()
         assert np.take_along_axis(taken, sorted_places, axis=-1).all()

@@ -28,8 +28,18 @@ document.addEventListener('keydown', note, true);
 """
 """Records each key press with the question on the screen, and whether it was painted."""
 
-ENDED = """() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState ===
-  'notRunning'"""
+DRAWN = """() => {
+  const app = document.querySelector('[data-testid=stApp]');
+  if (app?.dataset.testScriptState !== 'notRunning') return false;
+  // parts whose code is still being fetched, of a script that ran before, or that fade in or out
+  const missing = '[data-testid=stSkeleton], [data-testid=stAppSkeleton], [data-stale=true]';
+  if (document.querySelector(missing)) return false;
+  return document.getAnimations().every((animation) => animation.playState !== 'running' ||
+    animation.effect?.getComputedTiming().iterations === Infinity);
+}"""
+"""Whether the script has ended, every part of the page has come, and nothing fades."""
+IDLE = "() => new Promise((done) => requestIdleCallback(() => setTimeout(done, 300)))"
+"""Ends once the browser has had time for all that it was given, however busy the machine is."""
 STATE = """() => {
   const DRAWN = '.js-plotly-plot, [data-testid=stDataFrame]';  // as wide as there is room
   const texts = [];
@@ -96,15 +106,18 @@ def serving(store: Path, log: Path, port: int | None = None) -> Iterator[str]:
 
 
 def settle(page: Any) -> None:
-    """Wait until the page's script has ended and what is seen stays as it is."""
+    """Wait until the page's script has ended, all of it is drawn, and what is seen stays so."""
     page.wait_for_load_state("networkidle")  # the parts of the page that are loaded as needed
     seen = None
-    for _ in range(60):
-        page.wait_for_timeout(700)
-        page.wait_for_function(ENDED)
-        if (state := page.evaluate(STATE)) == seen:
+    for _ in range(100):
+        page.evaluate(IDLE)
+        page.wait_for_function(DRAWN, timeout=180_000)
+        page.evaluate(IDLE)
+        state = page.evaluate(STATE) if page.evaluate(DRAWN) else None
+        if state is not None and state == seen:
             return
         seen = state
+    raise AssertionError(f"{page.url} is drawn again and again")
 
 
 class Rater:

@@ -36,11 +36,14 @@ fastest."""
 class ResidualCache:
     """Residuals of texts, least recently used evicted first.
 
-    A text is also a hit if it is the beginning of a longer one.
+    A text is also a hit if it is the beginning of a longer one, where ``shares_prefixes``.
     """
 
-    def __init__(self, backend: Backend, max_bytes: int = MAX_CACHE_BYTES) -> None:
+    def __init__(
+        self, backend: Backend, max_bytes: int = MAX_CACHE_BYTES, *, shares_prefixes: bool = True
+    ) -> None:
         self._backend, self._max_bytes, self._bytes = backend, max_bytes, 0
+        self._shares_prefixes = shares_prefixes
         self._entries: OrderedDict[tuple[int, ...], tuple[tuple[int, ...], torch.Tensor]] = (
             OrderedDict()
         )
@@ -48,10 +51,11 @@ class ResidualCache:
     def residuals(self, ids: Sequence[int], n_answer: int = 0) -> torch.Tensor:
         """Return the residuals of ``ids``: tensor (layers, tokens, width).
 
-        The last ``n_answer`` ids are an answer; the entry is cached under the text before it.
+        The last ``n_answer`` ids are an answer; the entry is cached under the text before it, where
+        prefixes are shared.
         """
         token_ids = tuple(ids)
-        text_ids = token_ids[: len(token_ids) - n_answer]
+        text_ids = token_ids[: len(token_ids) - n_answer] if self._shares_prefixes else token_ids
         entry = self._entries.get(text_ids)
         if entry is None or entry[0][: len(token_ids)] != token_ids:
             entry = token_ids, self._backend.residuals(token_ids)
@@ -101,23 +105,37 @@ class Patcher:
     """Answers ``Patched`` requests of one model by a backend.
 
     With several ``workers``, packs run in threads of one core each, else in torch's own threads.
+    On an accelerator, whose products round differently for another number of rows, what is computed
+    together follows from the request alone: no rows or states of another one.
     """
 
-    def __init__(self, loaded_model: LoadedModel, backend: Backend, n_workers: int = 1) -> None:
+    def __init__(
+        self,
+        loaded_model: LoadedModel,
+        backend: Backend,
+        n_workers: int = 1,
+        *,
+        joins_requests: bool | None = None,
+    ) -> None:
         self._loaded_model, self._backend, self._workers = loaded_model, backend, n_workers
-        self._residual_cache = ResidualCache(backend)
+        self._joins_requests = (
+            loaded_model.device == "cpu" if joins_requests is None else joins_requests
+        )
+        self._max_pack_tokens = None if self._joins_requests else stable_budget(loaded_model.model)
+        self._residual_cache = ResidualCache(backend, shares_prefixes=self._joins_requests)
         self.n_layers = backend.n_layers
         self._encode = lru_cache(maxsize=MAX_CACHED_ENCODINGS)(partial(encode, loaded_model))
 
     def answer_requests(self, requests: Sequence[Patched]) -> list[list[float] | Unsupported]:
         """Return each request's log-probabilities in nats, or the error that prevents them."""
-        job_by_key: dict[tuple[str, str], _PatchJob | Unsupported] = {}
+        job_by_key: dict[tuple[str, str, int], _PatchJob | Unsupported] = {}
         replies: list[list[float] | Unsupported] = []
         for i, request in enumerate(requests):
-            key = render_prompt(self._loaded_model, request), request.answer
+            prompt = render_prompt(self._loaded_model, request)
+            key = prompt, request.answer, 0 if self._joins_requests else i
             try:
                 if key not in job_by_key:
-                    job_by_key[key] = self._make_job(*key)
+                    job_by_key[key] = self._make_job(prompt, request.answer)
                 job = job_by_key[key]
                 if isinstance(job, Unsupported):
                     raise job
@@ -224,7 +242,9 @@ class Patcher:
     def _make_packs(self, job: _PatchJob) -> Iterator[_RowPack]:
         source_states = torch.cat(job.states, 1) if job.states else job.clean_states[:, :0]
         n_tokens = len(job.ids)
-        max_tokens = token_budget(self._loaded_model.model, job.n_answer / n_tokens)
+        max_tokens = self._max_pack_tokens or token_budget(
+            self._loaded_model.model, job.n_answer / n_tokens
+        )
         for row_indices in pack_rows(
             [row for _, _, row in job.rows], n_tokens, job.n_answer, max_tokens, self._backend
         ):
@@ -316,6 +336,14 @@ def token_budget(model: Any, answer_share: float = 0.1) -> int:
         else max(1024, MAX_CPU_STATE_NUMBERS // config.hidden_size) * torch.get_num_threads()
     )
     return max(256, min(max_fast_tokens, int(free_bytes / 2 / bytes_per_token)))
+
+
+def stable_budget(model: Any) -> int:
+    """Return the most tokens of a batch whose size must not follow from what is free at a time.
+
+    A power of two, and for any answer: what other processes hold rarely moves it.
+    """
+    return 1 << (token_budget(model, answer_share=1).bit_length() - 1)
 
 
 def _free_bytes() -> int:

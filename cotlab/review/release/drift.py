@@ -13,8 +13,8 @@ from cotlab.core.errors import ConfigError, CotlabError, UnknownName
 from cotlab.review.release.drift_check import DriftCheck, FeatureCheck, measure_quality
 from cotlab.review.release.features import NUMERIC_COLUMNS, feature_table
 from cotlab.stats.drift import FeatureDrift, JointDrift, Measured, feature_drift, joint_drift
-from cotlab.stats.large_samples import Shuffles
 from cotlab.stats.multiple import benjamini_hochberg
+from cotlab.stats.shuffles import Shuffles
 from cotlab.store import read
 from cotlab.store.database import Store
 
@@ -84,7 +84,8 @@ def measure_drift(
     _validate_drift_options(reference_runs, current_runs, features, ks, psi, alpha, permutations)
     table = feature_table(store, [*reference_runs, *current_runs])
     is_reference = table["run"].isin(reference_runs)
-    reference_rows, current_rows = table[is_reference], table[~is_reference]
+    compared_columns = table[["question", *NUMERIC_COLUMNS]]
+    reference_rows, current_rows = compared_columns[is_reference], compared_columns[~is_reference]
     feature_names = [
         name
         for name in features or NUMERIC_COLUMNS
@@ -104,7 +105,7 @@ def measure_drift(
             f"--permutations {permutations}: {n_tests} tests at alpha {alpha:g} can reject only"
             f" from {int(n_tests / alpha)} on"
         )
-    questions = list(reference_rows["question"]), list(current_rows["question"])
+    questions = reference_rows["question"].tolist(), current_rows["question"].tolist()
     shuffles = Shuffles(*questions, permutations=permutations, seed=seed)
     drifts = [
         feature_drift(reference_rows[name].to_numpy(), current_rows[name].to_numpy(), shuffles)

@@ -124,13 +124,15 @@ def _cached_run_features(
         meta_key=CORRECT_KEY,
     )
     items = scores.items
+    questions = items["question"].tolist()
+    question_ids = {text: digest(text) for text in set(questions)}
     table = pd.DataFrame(
         {
             "run": str(run["id"]),
             "item_id": items["id"],
             "domain": items["category"].fillna(""),
             DOMAIN_FEATURE: items["category"].fillna("").replace("", str(run["suite_name"])),
-            "question": [digest(text) for text in items["question"]],
+            "question": [question_ids[text] for text in questions],
         }
     )
     facet_by_text = {text: json.loads(text) for _, _, text in scores.groups}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from cotlab.text.answers.counting_notations import as_formulas, counted_formula
 from cotlab.text.answers.dates import (
     Date,
     TimeOfDay,
@@ -90,6 +91,7 @@ def answers_agree(text_x: str, text_y: str, depth: int = 0) -> bool:
         letters = [set(_LETTER_RE.findall(text)) for text in (text_x, text_y)]
         if letters[0] != letters[1]:
             return False
+    text_x, text_y = as_formulas(text_x, text_y)
     text_x, text_y = without_powers_of_ten(rewrite_notation(text_x), rewrite_notation(text_y))
     if answer_key(text_x) == answer_key(text_y):
         return True
@@ -197,6 +199,10 @@ def _same_mathematics(text_x: str, text_y: str) -> bool | None:
     if any(text.isalpha() and text != "pi" for text in (text_x, text_y)):
         return None  # words
     formulas = [read_formula(named_value(text)) for text in (text_x, text_y)]
+    for i, text in enumerate((text_x, text_y)):
+        other = formulas[1 - i]
+        if formulas[i] is None and other and is_plain_number(other) and not other.unit:
+            formulas[i] = counted_formula(text)  # 10 ways beside \\binom{5}{2}
     if formulas[0] and formulas[1]:
         return same_formula(formulas[0], formulas[1])
     return _same_equations(text_x, text_y)

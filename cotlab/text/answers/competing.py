@@ -7,10 +7,10 @@ given. Where neither the question nor the sentence tells, no number does.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 
 from cotlab.text.answers.dates import find_dates
+from cotlab.text.answers.inline_formulas import fraction_spans, outside_formulas
 from cotlab.text.answers.quantities import (
     BELOW_ZERO_RE,
     Quantity,
@@ -19,7 +19,9 @@ from cotlab.text.answers.quantities import (
     read_quantity,
 )
 from cotlab.text.answers.question import TOGETHER, ExpectedAnswer, read_expected, word_stem
-from cotlab.text.answers.reading import tidy_answer, to_plain_text
+from cotlab.text.answers.reading import to_plain_text
+from cotlab.text.answers.spelled_counts import has_spelled_count
+from cotlab.text.answers.verbs import is_of_other_verb, spans_with_verb, stands_at_verb
 from cotlab.text.steps import label_spans, sentence_spans
 
 _MAX_CHARACTERS = 1000
@@ -79,6 +81,8 @@ _CHANGE_IS_RE = re.compile(
     r"(?i)\b(?:increase|decrease|rise|drop|fall|discount|reduction|gain|loss|growth|change)\s"
     r"(?:is|was|of|equals)\s[*$(\\]{0,3}$"
 )
+# "sum" of "the sum of 1 and 1/2", where 1 is no sum
+_OPERATION_RE = re.compile(r"(?i)\b(?:sum|difference|product|quotient|average|mean|ratio)$")
 _MORE_THAN_RE = re.compile(r"(?i)\s(?:more|fewer|less)\s(?:[a-z]+\s){0,2}than\b")
 _MORE = frozenset({"more", "fewer", "less", "difference"})
 _BOLD_RE = re.compile(r"\*\*[^*\n]{1,80}\*\*")
@@ -94,12 +98,6 @@ _OF_WHICH_RE = re.compile(
 )
 _PART_JOINT_RE = re.compile(r",?\s+(?:and\s+)?")
 _LIST_JOINT_RE = re.compile(r"\s?(?:,|,?\s(?:and|or)\b)\s*")
-# "\\(x = 5\\)", "$2$"
-_MATHS_RE = re.compile(
-    r"\\\(((?:(?!\\\().){1,400}?)\\\)|\\\[((?:(?!\\\[).){1,400}?)\\\]|(?<![\w\\$])\$(?!\s)"
-    r"([^$\n]{1,300}?)(?<![\s\\])\$(?![\d$])",
-    re.DOTALL,
-)
 # "<<16-3=13>>" of solutions that name their computations
 _COMPUTATION_RE = re.compile(r"<<[^<>\n]{1,200}>>")
 
@@ -113,35 +111,20 @@ def find_main_value(text: str, question: str = "") -> tuple[int, int] | None:
         Where several compete and neither the sentence nor the question tells.
     """
     text = _without_labels(text)
-    for start, end in reversed(sentence_spans(text)):
+    for i, (start, end) in enumerate(reversed(sentence_spans(text))):
         start = max(start, end - _MAX_CHARACTERS)
-        if spans := _values(text[start:end]):
-            chosen = _choose(text[start:end], spans, read_expected(question))
-            if chosen is None:
+        if spans := _values(text[start:end], is_last=i == 0):
+            expected = read_expected(question)
+            chosen = _choose(text[start:end], spans, expected)
+            if chosen is None or _is_uncertain(text[start:end], spans, chosen, expected):
                 raise LookupError
-            return _outside_formulas(text, start + chosen[0], start + chosen[1])
+            return outside_formulas(text, start + chosen[0], start + chosen[1])
     return None
 
 
-def _outside_formulas(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return a range without the sign before a formula ("$2$"), if it is not within a formula.
-
-    Raises
-    ------
-    LookupError
-        Where a number is only a part of a formula: the 2 of "$2x^2$".
-    """
-    for (first, last), value in _formula_values(text):
-        if start < last and first < end:
-            if value is None or end <= value[0]:
-                raise LookupError
-            return max(start, value[0]), (min(end, value[1]) if end <= last else end)
-    return start, end
-
-
-def _values(sentence: str) -> list[tuple[int, int]]:
+def _values(sentence: str, *, is_last: bool) -> list[tuple[int, int]]:
     """Return the ranges of numbers, dates and times; "1 hour and 30 minutes" is one."""
-    spans = list(find_dates(sentence))
+    spans = [*find_dates(sentence), *(fraction_spans(sentence) if is_last else [])]
     spans += [
         span
         for span in find_numbers(sentence)
@@ -177,6 +160,13 @@ def _choose(
         spans = stated
     if _n_values(sentence, spans) == 1 or _EQUALS_RE.search(sentence[: spans[-1][0]]):
         return spans[-1]
+    of_verb = spans_with_verb(sentence, spans, expected.verb, expected.question)
+    if (
+        of_verb
+        and _n_values(sentence, of_verb) == 1
+        and _may_count(sentence, spans, of_verb[-1], expected)
+    ):
+        return of_verb[-1]
     all_matching = _matching(sentence, spans, expected)
     if computed := [span for span in spans if _COMPUTATION_BEFORE_RE.search(sentence[: span[0]])]:
         later = [span for span in spans if span > computed[-1]]
@@ -216,6 +206,30 @@ def _choose(
     if totals and _n_values(sentence, totals) == 1:
         return totals[-1]
     return None if any(c.isalpha() for c in sentence) else spans[-1]
+
+
+def _may_count(
+    sentence: str, spans: list[tuple[int, int]], span: tuple[int, int], expected: ExpectedAnswer
+) -> bool:
+    """Return whether a number counts what is asked for, or stands at the verb: "ate 7"."""
+    if stands_at_verb(sentence, span, expected.verb):
+        return True
+    best = max(_fit(sentence, other, expected) for other in spans)
+    return _fit(sentence, span, expected) == best > 0
+
+
+def _is_uncertain(
+    sentence: str, spans: list[tuple[int, int]], span: tuple[int, int], expected: ExpectedAnswer
+) -> bool:
+    """Return whether a chosen number of a question that counts may be of another verb."""
+    is_computed = _EQUALS_RE.search(sentence[: span[0]]) or _BECAUSE_RE.search(sentence)
+    if not expected.nouns or is_computed:
+        return False
+    if has_spelled_count(sentence, expected.nouns) and not _fit(sentence, span, expected):
+        return True
+    if _n_values(sentence, spans) == 1:
+        return False
+    return is_of_other_verb(sentence, spans, span, expected.verb, expected.question)
 
 
 def _is_difference(sentence: str, span: tuple[int, int], expected: ExpectedAnswer) -> bool:
@@ -306,8 +320,9 @@ def _matching(
         return [span for span in spans if span in set(find_dates(sentence))]
     if expected.label:
         label = re.escape(expected.label)
+        of = "" if _OPERATION_RE.search(expected.label) else "of|"
         after_label = re.compile(
-            rf"(?i)\b{label}s?\s(?:of|is|was|are|were|will be|=|:|at)\s\W{{0,3}}$"
+            rf"(?i)\b{label}s?\s(?:{of}is|was|are|were|will be|=|:|at)\s\W{{0,3}}$"
         )
         labelled_spans = [span for span in spans if after_label.search(sentence[: span[0]])]
         if labelled_spans:
@@ -323,7 +338,7 @@ def _fit(sentence: str, span: tuple[int, int], expected: ExpectedAnswer) -> int:
     digits_end = max((m.end() for m in re.finditer(r"\d", value)), default=0)
     rest = re.split(r"[,.;:!?()]", sentence[span[0] + digits_end :][:80])[0].strip("*$\\ ")
     nouns, _ = read_noun(rest)
-    quantity = read_quantity(value)
+    quantity = read_quantity(to_plain_text(value))
     which = _OF_WHICH_RE.match(sentence, span[1])
     if which and which[1].lower().removesuffix("s") in expected.nouns:  # "3 of which are red"
         before = re.findall(r"[a-z]{3,}", sentence[: span[0]].lower())
@@ -338,7 +353,7 @@ def _fit(sentence: str, span: tuple[int, int], expected: ExpectedAnswer) -> int:
 
 def _n_values(sentence: str, spans: list[tuple[int, int]]) -> int:
     """Return how many different values ranges have; "18" and "$18" are the same."""
-    readings = [read_quantity(sentence[slice(*span)]) for span in spans]
+    readings = [read_quantity(to_plain_text(sentence[slice(*span)])) for span in spans]
     return len(
         {
             reading.value if isinstance(reading, Quantity) else sentence[slice(*span)]
@@ -354,15 +369,3 @@ def _without_labels(text: str) -> str:
     for start, end in label_spans(text):
         characters[start:end] = " " * (end - start)
     return "".join(characters)
-
-
-def _formula_values(text: str) -> Iterator[tuple[tuple[int, int], tuple[int, int] | None]]:
-    """Yield the ranges of formulas and of the one value that each states: 5 of "$x = 5$"."""
-    for match in _MATHS_RE.finditer(text):
-        body = next(group for group in match.groups() if group is not None)
-        if match[0][0] == "$" and re.search(r"(?<!\\)\b[a-z]{3,}\s[a-z]+\s", body):
-            continue  # "$5 and he pays $"
-        value = re.split(r"[=≈]|\\approx\b", body)[-1]
-        is_value = read_quantity(to_plain_text(tidy_answer(value))) is not None
-        end = match.end() - (1 if match[0][-1] == "$" else 2)
-        yield match.span(), (end - len(value), end) if is_value else None

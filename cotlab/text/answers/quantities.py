@@ -51,11 +51,11 @@ _UNIT_POWER_RE = re.compile(r"\s+(squared|cubed)\b")
 _PER_RE = re.compile(r"\s*(?:/|\b(?:per|an?|each|every)\b)\s*(?=[A-Za-zµ])")
 # "+", "=", "a12" and other signs that no unit or noun contains
 _NON_UNIT_SIGN_RE = re.compile(r"[^\w\s/^.,'’()%°$€£-]|(?<![A-Za-z^-])\d|[A-Za-z]\d\d")
-# "18", "-$1,080.50", "3/4", "1e6" in running text; not the 2 of "x2"
+# "18", "-$1,080.50", "3/4", "2 3/4", "1e6" in running text; not the 2 of "x2"
 _NUMBER_IN_TEXT_RE = re.compile(
     r"(?<![\w.)^/\]])[-+−]?[$€£¥₹]?[-+−]?"
-    r"(?:\d{1,3}(?:[,’\u00a0\u2009\u202f]\d{3})++(?!\d)|\d++|(?=\.\d))(?:\.\d++)?"
-    r"(?:[eE][+-]?\d{1,9}(?!\w))?(?:\s?/\s?\d++)?(?!\.?\d*_)"
+    r"(?:\d{1,3}\s\d{1,3}\s?/\s?\d{1,3}(?!\.?\d|[\w/])|\d{1,3}(?:[,’\u00a0\u2009\u202f]\d{3})++(?!\d)|\d++|(?=\.\d))(?:\.\d++)?"
+    r"(?:[eE][+-]?\d{1,9}(?!\w))?(?:\s?/\s?\d++|\s?[¼-¾⅐-⅞])?(?!\.?\d*_)"
 )
 # " km/h", "%", "°C", "-m^2" after a number
 _UNIT_AFTER_NUMBER_RE = re.compile(

@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from cotlab.text.answers.quantities import read_noun
+from cotlab.text.answers.verbs import question_verb
 from cotlab.text.written_numbers import word_list
 from cotlab.text.written_units import CURRENCIES, find_units
 
@@ -98,6 +99,10 @@ class ExpectedAnswer(NamedTuple):
     """Whether it asks by how much something changes."""
     terms: frozenset[str]
     """The words of its last sentence that say which number is asked for."""
+    verb: str
+    """The verb of "how many apples does she eat"; "" where it has none."""
+    question: str
+    """Its last sentence."""
 
 
 def read_expected(question: str) -> ExpectedAnswer:
@@ -119,13 +124,16 @@ def read_expected(question: str) -> ExpectedAnswer:
     if "percent" in dimensions:
         dimensions = {"percent"}
     labels = _LABEL_RE.findall(end_of_question)
+    last = last_question(question)
     return ExpectedAnswer(
         nouns,
         frozenset(dimensions),
         labels[-1].lower() if labels else "",
         bool(_WHEN_RE.search(end_of_question)) and not nouns,
         bool(_CHANGE_RE.search(end_of_question)),
-        _terms(last_question(question)) - nouns - frozenset(map(word_stem, nouns)),
+        _terms(last) - nouns - frozenset(map(word_stem, nouns)),
+        question_verb(last) if nouns else "",
+        last,
     )
 
 

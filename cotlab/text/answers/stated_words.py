@@ -56,7 +56,7 @@ _VAGUE = frozenset(
     word_list(
         "answer solution result value number one it true false correct incorrect right wrong yes no"
         " same different possible impossible following unique clear given finite infinite empty"
-        " undefined unknown zero none many few enough complete done proof"
+        " undefined unknown zero none many few enough complete done proof left"
     )
 )
 _PRONOUN_RE = re.compile(r"(?i)\b(?:i|we|you|he|she|they|one|some|there|which|who|that)\s\w+$")

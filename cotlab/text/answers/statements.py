@@ -91,6 +91,10 @@ _BEFORE_EQUALS_RE = re.compile(
 _PLAIN_NAME_RE = re.compile(r"\\?[A-Za-z](?:_\{?\w\}?|[1-9])?")
 _WORD_RE = re.compile(r"[A-Za-z]{2,}")
 _OPERATION_RE = re.compile(r"[-+*/^√!|°]|sqrt|pi\b|\\[a-zA-Z]|\d\s?[a-zA-Z(]")
+# "n·(n-1)", "(2n)!/n", "8!/5" before "!"
+_FACTORIAL_END_RE = re.compile(
+    r"(?:[\d)*/^!}]|(?<![A-Za-z'’])[A-Za-z])[*/]\s?(?:\d+|[A-Za-z])$|\)$"
+)
 # "- x = 2", "1. (2, 3)" on a line of its own
 _BULLET_RE = re.compile(r"\s{0,8}(?:[-*•]|\(?\d{1,2}[.)])\s{1,4}(\S.{0,79})")
 
@@ -152,9 +156,16 @@ def plain_sentence(sentence: str) -> str:
         return ""
     sentence = _DOLLARS_RE.sub(r"\1", sentence.replace("**", "").replace("`", ""))
     sentence = _DELIMITER_RE.sub("", sentence.replace("\\;", " ").replace("\\,", " "))
-    plain = reading.to_plain_text(sentence).strip(" \t\n.!*_>")
+    plain = _without_end(reading.to_plain_text(sentence))
     plain = re.sub(r"(?<=\d)\s?x\s?(?=10\s?\^)", " * ", plain)
     return _ROUNDED_RE.sub("", _VALID_RE.sub("", plain)).strip(" .,;")
+
+
+def _without_end(plain: str) -> str:
+    """Return a sentence without its closing mark, which the "!" of a factorial is not."""
+    body = plain.strip(" \t\n.!*_>")
+    is_factorial = plain.lstrip(" \t\n.!*_>")[len(body) :][:1] == "!"
+    return f"{body}!" if is_factorial and _FACTORIAL_END_RE.search(body) else body
 
 
 def _end_of(pattern: re.Pattern[str], text: str) -> int:

@@ -19,6 +19,7 @@ from cotlab.text.answers.other_kinds import is_of_other_kind
 from cotlab.text.answers.quantities import read_quantity
 from cotlab.text.answers.question import expects_set
 from cotlab.text.answers.reading import answer_key, tidy_answer, to_plain_text
+from cotlab.text.answers.spelled_counts import counts_numbers, none_as_zero, single_as_number
 
 _BETWEEN_PARTS_RE = re.compile(r"\s*[,;]\s*(?:and\s+)?|\s+and\s+|\s*&\s*")
 """Between the parts of an answer that lists several."""
@@ -301,6 +302,8 @@ def _as_share(text: str, other: str, question: str) -> str:
 def _names_other(text: str, other: str, question: str) -> bool:
     """Return whether a text says what y is where the question asks for x and the other is bare."""
     named = _NAMED_VALUE_RE.fullmatch(to_plain_text(tidy_answer(text)))
+    if named and "=" not in other and named[1] in "xyzt" and counts_numbers(question):
+        return True  # "x = 2" is no number of solutions
     asked = _ASKED_LETTER_RE.findall(question[-600:]) if named and "=" not in other else []
     if named is None or not asked:
         return False
@@ -355,6 +358,8 @@ def same_answer_to(item: Item, first: str | None, second: str | None) -> bool | 
         if first_in_unit is None or second_in_unit is None:
             return False
         first, second = first_in_unit, second_in_unit
+        first, second = none_as_zero(first, question), none_as_zero(second, question)
+        first, second = single_as_number(first), single_as_number(second)
         first, second = _as_empty_set(first, question), _as_empty_set(second, question)
         first, second = _in_order(first, second, item), _in_order(second, first, item)
         first, second = _without_indices(first, second), _without_indices(second, first)

@@ -14,10 +14,10 @@ from cotlab.text.answers.closing_formulas import (
     is_one_expression,
 )
 from cotlab.text.answers.competing import find_main_value
-from cotlab.text.answers.dates import find_values
 from cotlab.text.answers.formulas import MAX_CHARACTERS as MAX_FORMULA_CHARACTERS
 from cotlab.text.answers.formulas import read_formula
 from cotlab.text.answers.notation import WORDED_BOUND_RE, is_remainder
+from cotlab.text.answers.periods import value_before_period
 from cotlab.text.answers.qualifiers import (
     denies_existence,
     is_other_value,
@@ -27,6 +27,7 @@ from cotlab.text.answers.qualifiers import (
 )
 from cotlab.text.answers.quantities import read_quantity
 from cotlab.text.answers.question import named_alternative, read_expected, yes_or_no
+from cotlab.text.answers.spelled_counts import spelled_count, states_unknowns_only
 from cotlab.text.answers.stated_words import (
     closing_day,
     closing_word,
@@ -93,15 +94,6 @@ _WORD_LIST_RE = re.compile(
 )
 # "$" of "10$ units", "\\)" of "25\\) cm"
 _DELIMITER_RE = re.compile(r"(?<=\w)\$(?!\w)|\\[()\[\]]")
-# " over " of "$225 on dry cleaning over 5 weeks", " in " of "34 hours in 4 weeks"
-_PERIOD_RE = re.compile(
-    r"(?i)\s(over|in|for|during|within|across|throughout|after)\s(?:the\s|a total of\s|all\s)?$"
-)
-_PERIOD_UNIT_RE = re.compile(r"(?i)\d\s?-?(?:second|minute|hour|day|week|month|year)s?$")
-# "Therefore, she spends", "a total of"
-_CONCLUSION_RE = re.compile(
-    r"(?i)^\W{0,3}(?:therefore|thus|so|hence|in total|altogether|finally)\b|\btotal\b"
-)
 # "(3, -2)" of "The point is (3, -2)."
 _FINAL_LIST_RE = re.compile(r"([(\[](?:[^()\[\],]{1,40},){1,9}[^()\[\],]{1,40}[)\]])[\s.]{0,3}$")
 # ", attained at x = 3", " when n = 5"
@@ -180,8 +172,10 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
     for sentence in (last_sentence, first_sentence) if len(spans) <= 6 else (last_sentence,):
         if is_refusal(sentence):
             return None
-    if day := closing_day(last_sentence, question):
-        return day
+    if word := closing_day(last_sentence, question) or spelled_count(last_sentence, question):
+        return word
+    if states_unknowns_only(last_sentence, question):
+        return None
     if word := opening_yes_or_no(text, question) or repeated_verb(last_sentence, question):
         return word
     if (
@@ -278,7 +272,7 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
         return bold_text
     if not _AMOUNT_RE.search(question) and (closing := closing_word(last_sentence)):
         return closing
-    if main_value := _value_before_period(last_sentence):
+    if main_value := value_before_period(last_sentence):
         return reading.tidy_answer(main_value)
     if re.fullmatch(r"(?i)not (?:yes|no|true|false)", body):
         return body
@@ -362,24 +356,6 @@ def _bold_value(sentence: str) -> str | None:
     plain = reading.to_plain_text(value)
     is_value = reading.read_answer(plain) is not None or is_one_expression(plain)
     return value if is_value else None
-
-
-def _value_before_period(sentence: str) -> str | None:
-    """Return the value of "Therefore she spends $225 on it over 5 weeks"; None for other text."""
-    spans = find_values(sentence) if len(sentence) <= 400 else []
-    if len(spans) < 2:
-        return None
-    (start, end), (last_start, last_end) = spans[-2:]
-    value, before, tail = sentence[start:end], sentence[:last_start], sentence[last_end:]
-    preposition = _PERIOD_RE.search(before)
-    concludes = _CONCLUSION_RE.search(sentence)
-    if not preposition:
-        return None
-    if _PERIOD_UNIT_RE.search(sentence[last_start:last_end]) and not tail.strip(" .!*"):
-        is_over = preposition[1].lower() in ("over", "during", "throughout")
-        return value if is_over or (concludes and len(spans) == 2) else None
-    is_price = value[0] in "$€£" and preposition[1].lower() == "for" and concludes
-    return value if is_price and re.fullmatch(r"(?:\s[a-z]+){1,2}[\s.!*]*", tail) else None
 
 
 def is_refusal(text: str) -> bool:

@@ -38,6 +38,10 @@ PAIRS_STATED = Path(__file__).with_name("pairs_stated.jsonl")
 """As `PAIRS_FIFTH`: what a last sentence states (sets, lists, expressions, equations, days, names),
 sets of real numbers and solutions with an integer parameter, as many wrong as right. Written with
 sight of the code, so every one of them holds."""
+PAIRS_CLAUSES = Path(__file__).with_name("pairs_clauses.jsonl")
+"""As `PAIRS_STATED`: a question that counts beside a sentence of several clauses ("had 12 apples
+and ate 7"), counts in words ("so there is one solution"), combinations, factorials and mixed
+numbers."""
 PAIRS_STRICT = Path(__file__).with_name("pairs_strict.jsonl")
 """As `PAIRS_STATED`: what looks like an answer and is another (lists and labels, primes, indices,
 denials, bounds, units, bases, ranges, ordinals, dates, options), 5 in 6 of them wrong. Invented to
@@ -166,15 +170,18 @@ def test_a_number_of_another_kind_is_never_the_count(
     assert is_right_answer(same, answer_to(same, kind)) is True
 
 
-def test_what_a_last_sentence_states_and_what_it_does_not() -> None:
-    pairs = [json.loads(line) for line in PAIRS_STATED.read_text("utf-8").splitlines()]
+@pytest.mark.parametrize(
+    ("path", "n", "n_same"), [(PAIRS_STATED, 96, 48), (PAIRS_CLAUSES, 196, 80)]
+)
+def test_what_a_last_sentence_states_and_what_it_does_not(path: Path, n: int, n_same: int) -> None:
+    pairs = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     wrong = []
     for pair in pairs:
         meta = {"choices": pair["choices"]} if pair["choices"] else {}
         item = Item("1", pair["question"], pair["reference"], (), meta=meta)
         is_right = is_right_answer(item, answer_to(item, pair["reply"])) is True
         wrong += [pair] * (is_right != pair["correct"])
-    assert len(pairs) == 96 and sum(pair["correct"] for pair in pairs) == 48
+    assert len(pairs) == n and sum(pair["correct"] for pair in pairs) == n_same
     assert wrong == []
 
 
