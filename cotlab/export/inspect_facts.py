@@ -46,7 +46,9 @@ def left_out_names(items: Iterable[Item], facts: Mapping[str, Any]) -> list[str]
     items = list(items)
     if not any("sample_id" in item.meta for item in items):
         return []
-    n_files = sum(len(item.meta.get("files_given", ())) for item in items)
+    n_files = sum(
+        len(item.meta.get(key, ())) for item in items for key in ("files_given", "files_shown")
+    )
     n_long = sum("message_characters" in item.meta for item in items)
     names = list(_NEVER_STORED)
     if n_files:

@@ -21,6 +21,7 @@ from cotlab.core.text_safety import printable_line
 from cotlab.core.types import (
     DISTRIBUTION_METRICS,
     IN_PROCESS_PROVIDERS,
+    RECORDED_PROVIDER,
     Item,
     ModelRef,
     Plan,
@@ -267,6 +268,7 @@ def plan_cautions(plan: Plan, suite: Suite) -> list[str]:
     unreadable = find_unreadable_items(plan, suite)
     if unreadable is not None:
         cautions.append(unreadable.caution(subject.name))
+    cautions += _file_cautions(plan, suite)
     if family.temperature is None:
         cautions.append(
             f"{subject.name} takes no temperature, so its replies vary: --repeats 3 measures by how"
@@ -299,6 +301,17 @@ def plan_cautions(plan: Plan, suite: Suite) -> list[str]:
             " own."
         )
     return cautions
+
+
+def _file_cautions(plan: Plan, suite: Suite) -> list[str]:
+    """Return a sentence where questions came with files that no request holds."""
+    n_items = sum(bool(item.meta.get("files_given")) for item in suite.items)
+    if not n_items or plan.subject.provider == RECORDED_PROVIDER:
+        return []
+    return [
+        f"{n_items} of {len(suite.items)} questions came with images or other files, of which only"
+        f" the names were kept: {plan.subject.name} is asked without them."
+    ]
 
 
 def _limit_cautions(plan: Plan, suite: Suite) -> list[str]:

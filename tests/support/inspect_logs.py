@@ -15,11 +15,11 @@ from inspect_ai import Task, eval as evaluate
 from inspect_ai.agent import react
 from inspect_ai.dataset import Sample
 from inspect_ai.model import (
-    ChatCompletionChoice, ChatMessageAssistant, ChatMessageUser, ContentImage, ContentReasoning,
-    ContentText, ModelOutput, ModelUsage, get_model,
+    ChatCompletionChoice, ChatMessageAssistant, ChatMessageUser, ContentAudio, ContentDocument,
+    ContentImage, ContentReasoning, ContentText, ModelOutput, ModelUsage, get_model,
 )
 from inspect_ai.scorer import choice, includes, match
-from inspect_ai.solver import generate, multiple_choice, solver
+from inspect_ai.solver import generate, multiple_choice, solver, use_tools
 from inspect_ai.tool import ToolCall, tool
 
 def reply(content, calls=None):
@@ -79,6 +79,22 @@ shown = ContentImage(image="data:image/png;base64,iVBORw0KGgo=")
 picture = [ContentText(text="What is it?"), shown]
 write("picture", [Sample(id="im", input=[ChatMessageUser(content=picture)], target="cat")],
       [reply("It has fur.\\nANSWER: cat")], generate(), includes())
+
+@tool
+def camera():
+    async def execute():
+        '''Take a picture.'''
+        return [ContentText(text="Taken:"), ContentImage(image=shown.image, detail="high")]
+    return execute
+
+large = "data:image/png;base64," + "iVBORw0KGgo" * 5_000 + "="
+given = [ContentText(text="What is it?"), ContentImage(image=large, detail="low"),
+         ContentDocument(document="data:application/pdf;base64,JVBERi0=", filename="notes.pdf"),
+         ContentAudio(audio="data:audio/wav;base64,UklGRg==", format="wav")]
+drawn = [ContentText(text="It has fur."), shown, ContentText(text="ANSWER: cat")]
+write("files", [Sample(id="f", input=[ChatMessageUser(content=given)], target="cat")],
+      [reply("I look.", [ToolCall(id="1", function="camera", arguments={})]), reply(drawn)],
+      [use_tools(camera()), generate()], includes())
 """
 
 

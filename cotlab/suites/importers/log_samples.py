@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -166,6 +167,7 @@ def sample_meta(sample: EvalSample, reply: ModelReply) -> dict[str, Any]:
         "reasoning": reply.reasoning if reply.reasoning in ("summary", "redacted") else None,
         "tools": list(reply.tools) or None,
         "files_given": [name for message in given_messages for name in _file_names(message)],
+        "files_shown": _files_shown(given_messages, sample.messages),
         "inspect_scores": {
             name: score.model_dump(exclude_none=True, exclude_defaults=True)
             | {"value": score.value}
@@ -346,12 +348,33 @@ def _file_names(message: ChatMessage) -> list[str]:
     return [_file_name(part) for part in content if part.type in _FILE_PARTS]
 
 
+def _files_shown(
+    given_messages: Sequence[ChatMessage], messages: Sequence[ChatMessage]
+) -> list[str]:
+    """Return the files of tools and of the model's turns, by name."""
+    given_names = Counter(name for message in given_messages for name in _file_names(message))
+    shown_names = Counter(name for message in messages for name in _file_names(message))
+    return list((shown_names - given_names).elements())
+
+
 def _file_name(part: Any) -> str:
-    """Return the kind of a file, and its address or the type, size and digest of its data."""
+    """Return the kind of a file, and its address or the type, size and digest of its data.
+
+    With the name of a document, and the detail that an image is to be seen in.
+    """
+    details = [getattr(part, "filename", None), _data_name(part), getattr(part, "detail", None)]
+    if details[2] == "auto":
+        details.pop()
+    elif details[2]:
+        details[2] = f"detail {details[2]}"
+    return f"{part.type}: {', '.join(dict.fromkeys(filter(None, details)))}"
+
+
+def _data_name(part: Any) -> str:
     source = getattr(part, part.type, "")
     if not isinstance(source, str):
         source = json.dumps(json_value(source), sort_keys=True)
     if match := _DATA_URL_PATTERN.match(source):
         digest = hashlib.sha256(source.encode("utf-8", "replace")).hexdigest()[:12]
-        return f"{part.type}: {match[1] or 'data'}, {len(match[2]):,} characters, sha256 {digest}"
-    return f"{part.type}: {source[:200]}"
+        return f"{match[1] or 'data'}, {len(match[2]):,} characters, sha256 {digest}"
+    return str(source[:200])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +12,14 @@ import pytest
 from cotlab.analysis.view import run_view
 from cotlab.core.errors import ConfigError, SuiteErrors
 from cotlab.core.types import Item
-from cotlab.export.inspect_facts import log_facts_of, log_part
+from cotlab.export.inspect_facts import left_out_names, log_facts_of, log_part
 from cotlab.export.inspect_log import write_inspect_log
+from cotlab.run.config import read_config
+from cotlab.run.dryrun import plan_cautions
 from cotlab.run.imports.logs import store_inspect_log
 from cotlab.run.imports.pairs import paired_suite
+from cotlab.run.plan import make_plan
+from cotlab.run.roles import models_of
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites import import_inspect, load_suite, write_suite
@@ -63,6 +68,40 @@ def test_what_a_sample_says_of_itself_is_kept(logs: dict[str, Path]) -> None:
     (picture,) = read_log(logs["picture"]).items
     assert picture.question.startswith("What is it?\n[image: image/png, 12 characters, sha256 ")
     assert picture.meta["files_given"] == [picture.question.partition("[")[2][:-1]]
+
+
+def test_every_file_of_a_conversation_is_named_and_its_absence_is_said(
+    logs: dict[str, Path], tmp_path: Path
+) -> None:
+    log = read_log(logs["files"])
+    (item,) = log.items
+    image, document, audio = item.meta["files_given"]
+    assert re.fullmatch(
+        "image: image/png, 55,001 characters, sha256 [0-9a-f]{12}, detail low", image
+    )
+    assert re.fullmatch(
+        "document: notes.pdf, application/pdf, 8 characters, sha256 [0-9a-f]{12}", document
+    )
+    assert re.fullmatch("audio: audio/wav, 8 characters, sha256 [0-9a-f]{12}", audio)
+    assert item.question == f"What is it?\n[{image}]\n[{document}]\n[{audio}]"
+    taken, drawn = item.meta["files_shown"]
+    assert taken == f"{drawn}, detail high"
+    assert item.meta["tools"] == [{"name": "camera", "input": {}, "output": f"Taken:\n[{taken}]"}]
+    contents = [message["content"] for message in item.meta["messages"]]
+    named = [part["text"] for parts in contents if isinstance(parts, list) for part in parts]
+    assert [text[1:-1] for text in named if text.startswith("[")] == [
+        *(image, document, audio),
+        *(taken, drawn),
+    ]
+    assert "the content of 5 files, which the messages name" in left_out_names(log.items, {"a": 1})
+
+    suite = import_inspect(logs["files"], split_steps)
+    config = read_config({"provider": "openai", "model": "gpt-4o", "task_suite": "files"})
+    plan = make_plan(config, suite, models_of(config))
+    said = "1 of 1 questions came with images or other files, of which only the names were kept"
+    assert any(said in caution for caution in plan_cautions(plan, suite))
+    suite = import_inspect(logs["epochs"], split_steps)
+    assert not any("files" in caution for caution in plan_cautions(plan, suite))
 
 
 def test_a_log_in_which_all_failed_is_an_error(logs: dict[str, Path]) -> None:
