@@ -38,9 +38,14 @@ _MORE_OF_THEM_RE = re.compile(
 )
 # "no solutions", "none": a count of 0
 _NONE_RE = re.compile(r"(?i)(?:there (?:is|are|were|was) )?(?:none|no\s([a-z][a-z\s-]{2,60}))")
+# "it has none" at the end
+_HAS_NONE_RE = re.compile(r"(?i)\b(?:has|have|there (?:is|are)) none$")
 # what a question counts whose values are themselves numbers
 _NUMBERED_NOUNS = frozenset(
-    word_list("solution root zero value intercept answer possibility number integer prime")
+    word_list(
+        "solution root zero value intercept answer possibility number integer prime point asymptote"
+        " extremum"
+    )
 )
 # "x = 2", "y = -1/2"
 _UNKNOWN_RE = re.compile(r"\\?[xyzt]\$?\s?=\s?\$?[^\s,;=]{1,30}")
@@ -78,6 +83,8 @@ def spelled_count(sentence: str, question: str) -> str | None:
     if not plain:
         return None
     conclusion = after_conclusion(plain)
+    if _HAS_NONE_RE.search(conclusion):
+        return "none"
     counts = _counts(conclusion, nouns)
     if not counts and not (conclusion != plain and re.search(r"\d", conclusion)):
         conclusion, counts = plain, _counts(plain, nouns)
@@ -136,6 +143,14 @@ def has_spelled_count(sentence: str, nouns: frozenset[str]) -> bool:
         if match[1].lower() not in ("one", "zero") and read_noun(rest)[0] & nouns:
             return True
     return False
+
+
+def spells_number(text: str) -> bool:
+    """Return whether a text spells a number above one: "a dozen"."""
+    return any(
+        match[0].lower() not in ("one", "zero")
+        for match in re.finditer(rf"(?i)\b(?:{_NUMERAL}|dozen)\b", text)
+    )
 
 
 def none_as_zero(text: str, question: str) -> str:
