@@ -12,6 +12,8 @@ _MATRIX_RE = re.compile(
     r"((?:(?!\\begin|\\end).){1,800})\\end\{(?:(?:[pb]|small)?matrix|array)\}\s?[)\]]?",
     re.DOTALL,
 )
+# "3A", "-A", which a matrix may be given for
+_MULTIPLE_RE = re.compile(r"\s*(?:-\s?)?\d*\s?[A-Z]\s*")
 _TIMES_RE = re.compile(r"\s*(?:\*|\\cdot|\\times)?\s*$")
 
 
@@ -23,6 +25,11 @@ def matrices_as_lists(text: str) -> str:
     >>> matrices_as_lists(r"A = 2\begin{pmatrix}1&2\\3&x\end{pmatrix}")
     'A =((2, (2)*(2)), ((2)*(3), (2)*(x)))'
     """
+    name, *sides = text.split("=")
+    if len(sides) > 1 and "\\begin" not in name and "\\begin" in sides[-1]:
+        text = f"{name}={sides[-1]}"  # 3A = 3 (...) = (...)
+    if sides and not name.strip().isalpha() and _MULTIPLE_RE.fullmatch(name):
+        text = text.partition("=")[2]
     matches = list(_MATRIX_RE.finditer(text))
     if len(matches) == 1 and not text[matches[0].end() :].strip(" .,"):
         name, equals, factor = text[: matches[0].start()].rpartition("=")

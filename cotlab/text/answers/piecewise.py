@@ -13,7 +13,8 @@ from cotlab.text.answers.real_sets import read_real_set, same_real_set
 _MAX_CHARACTERS, _MAX_CASES = 1000, 12
 # "f(x) = \\begin{cases} x^2 & x > 1 \\\\ 2x & x \\le 1 \\end{cases}"
 _CASES_RE = re.compile(
-    r"(?:([^=]{1,40})=)?\s*(?:\\left\s?\\?\{)?\s*\\begin\{cases\}(.{1,900}?)\\end\{cases\}[\s.]*",
+    r"(?:([^=]{1,40})=)?\s*(?:\\begin\{cases\}|\{\s*\\begin\{array\}\{[lcr|\s]{1,9}\})"
+    r"(.{1,900}?)\\end\{(?:cases|array)\}[\s.]*",
     re.DOTALL,
 )
 _ROW_END_RE = re.compile(r"\\\\|\\(?![A-Za-z])")

@@ -41,6 +41,11 @@ _FIND_LABEL_RE = re.compile(
     r"(?i)\b(?:find|determine|compute|calculate)\s(?:the|his|her|its|their)\s"
     r"((?:[a-z-]+\s){0,2}?[a-z-]+)(?=\s(?:of|in|for|to|that|between|at|on|from)\b|[?,.])"
 )
+# "angle A" of "Find angle A."
+_NAMED_LABEL_RE = re.compile(
+    r"\b(?:[Ff]ind|[Dd]etermine|[Cc]ompute|[Cc]alculate|[Ww]hat is)\s"
+    r"((?:angle|side|segment|edge|arc)\s[A-Z]{1,3})(?![A-Za-z])"
+)
 _VAGUE_LABELS = frozenset(
     word_list("value number sum solution result answer expression equation point product set")
 )
@@ -134,11 +139,15 @@ def read_expected(question: str) -> ExpectedAnswer:
         dimensions |= _dimensions(match[1])
     if "percent" in dimensions:
         dimensions = {"percent"}
-    labels = _LABEL_RE.findall(end_of_question) or [
-        label
-        for label in _FIND_LABEL_RE.findall(end_of_question)
-        if label.split()[-1].lower().removesuffix("s") not in _VAGUE_LABELS
-    ]
+    labels = (
+        _NAMED_LABEL_RE.findall(end_of_question)
+        or _LABEL_RE.findall(end_of_question)
+        or [
+            label
+            for label in _FIND_LABEL_RE.findall(end_of_question)
+            if label.split()[-1].lower().removesuffix("s") not in _VAGUE_LABELS
+        ]
+    )
     last = last_question(question)
     return ExpectedAnswer(
         nouns,

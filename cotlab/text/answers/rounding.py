@@ -15,15 +15,17 @@ _ROUNDED_QUESTION_RE = re.compile(
     r"|tenth|hundred|hundredth|thousand|thousandth|cent|degree|percent|unit|[a-z]+th))\b"
 )
 _EXACT_RE = re.compile(r"(?i)\b(?:exact(?:ly)?|simplest radical form|in terms of)\b")
-_SIGN = r"(?:≈|\\approx\b|\\simeq\b)"
-_NUMBER_AFTER = r"(?=\s*\$?-?[$€£]?\d)"
-# "x = \\sqrt{2} \\approx " within "$...$", "\\(...\\)", "\\boxed{...}" and at the start of a line
+_SIGN_RE = re.compile(r"\s?(?:≈|\\approx\b|\\simeq\b)\s?")
+_NUMBER_AFTER = r"(?=\s?\$?-?[$€£]?\d)"
+# "x = \\sqrt{2} ≈ " within "$...$", "\\(...\\)", "\\boxed{...}" and at the start of a line
 _WITHIN_RE = re.compile(
-    rf"(?m)(?P<start>\$|\\\(|\\\[|\\boxed\{{|^)(?P<exact>[^$\n]{{1,200}}?){_SIGN}{_NUMBER_AFTER}"
+    rf"(?m)(?P<start>\$|\\\(|\\\[|\\boxed\{{|^)(?P<exact>[^$\n≈]{{1,200}})≈{_NUMBER_AFTER}"
 )
 # "22/7 ≈ " in a sentence
-_TOKEN_RE = re.compile(
-    rf"(?<!\S)(?:\\?[A-Za-z]+\s)?[^\s,;:]+(?:\s?[-+*/=^]\s?[^\s,;:]+){{0,6}}\s?{_SIGN}{_NUMBER_AFTER}"
+_TOKEN = r"[^\s,;:≈]{1,60}+"
+_EXACT_TOKENS_RE = re.compile(
+    rf"(?<!\S)(?:\\?[A-Za-z]{{1,12}}\s)?{_TOKEN}"
+    rf"(?:\s(?:[-+*/=^]|\\cdot|\\times)\s{_TOKEN}){{0,6}}\s≈{_NUMBER_AFTER}"
 )
 _WORDS_RE = re.compile(r"(?<!\\)\b[A-Za-z]{3,}\s[A-Za-z]{2,}")
 
@@ -45,9 +47,10 @@ def without_exact_forms(text: str, question: str) -> str:
     if not asks_rounded(question):
         return text
     head, end = text[:-_MAX_CHARACTERS], text[-_MAX_CHARACTERS:]
+    end = _SIGN_RE.sub(" ≈ ", end)
     for _ in range(3):
         end = _WITHIN_RE.sub(_start_alone, end)
-    return head + re.sub(r"  +", " ", _TOKEN_RE.sub("", end))
+    return head + re.sub(r" {2,9}", " ", _EXACT_TOKENS_RE.sub("", end))
 
 
 def _start_alone(match: re.Match[str]) -> str:

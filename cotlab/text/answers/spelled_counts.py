@@ -34,7 +34,8 @@ _ENDS_RE = re.compile(r"(?i)\s*(?:of them|in total|in all|altogether|left|such)?
 # "no more than three", "one ... and another", "one for each"
 _NO_MORE_RE = re.compile(r"(?i)\s(?:more|fewer|less|longer|other|greater|larger)\b")
 _MORE_OF_THEM_RE = re.compile(
-    r"(?i)\b(?:another|others?|each|every|per|either|or|and (?:one|two|three|a)|such as)\b"
+    r"(?i)\b(?:another|others?|each|every|per|either|or|and (?:one|two|three|a)"
+    r"|such as|other than|except|besides|apart|but)\b"
 )
 # "no solutions", "none": a count of 0
 _NONE_RE = re.compile(r"(?i)(?:there (?:is|are|were|was) )?(?:none|no\s([a-z][a-z\s-]{2,60}))")
@@ -159,6 +160,8 @@ def none_as_zero(text: str, question: str) -> str:
     last = last_question(question)
     if match is None or not counted_phrase(last):
         return text
+    if match[1] and _MORE_OF_THEM_RE.search(match[1]):
+        return text  # "no solutions but one"
     counted = read_noun(match[1])[0] if match[1] else frozenset[str]()
     return "0" if not match[1] or counted & read_expected(last).nouns else text
 

@@ -45,7 +45,7 @@ _CONCLUSION_RE = re.compile(
 _SUBORDINATE_RE = re.compile(r"(?i)\W{0,3}(?:since|as|because|given|with|when|for|in|after|by)\b")
 COPULA_RE = re.compile(
     r"(?i)\b(?:is|are|was|were|be|equals?|becomes?|gives?|includes?|namely|get|obtain|have"
-    r"|simplifies to|factors as|equal to|works for|by)\b|:\s|[=≈→]"
+    r"|simplifies to|(?:written|expressed) as|factors as|equal to|works for|by)\b|:\s|[=≈→]"
 )
 _ADVERB_RE = re.compile(
     r"(?i)\s*(?:(?:exactly|precisely|equal to|given by|simply|just|therefore|thus|then|also|always"

@@ -28,7 +28,7 @@ _PRONOUNS = frozenset(
 )
 _STOPWORDS = frozenset(
     word_list(
-        "the a an is are was were be been do does did has have had of in on at to for by that"
+        "the a an is are was were be been do does did has have had of in on at to for by that it"
     )
 )
 _OTHER_CLAUSE_RE = re.compile(r"(?i)[,;:]|\b(?:and|but|while|whereas|who|which|because|since|or)\b")
@@ -45,8 +45,28 @@ _DEGREE_BY_WORD = {
     for form in (f"{stem}er", f"{stem}est")
 } | {word: word for word in word_list("first last second third fourth fifth best worst")}
 _DEGREE_BY_WORD |= {"more": "more", "most": "more", "less": "less", "least": "less"}
-_DEGREE_BY_WORD |= {"fewer": "less", "fewest": "less", "won": "win", "wins": "win", "win": "win"}
+_DEGREE_BY_WORD |= {
+    "fewer": "less",
+    "fewest": "less",
+    "won": "first",
+    "wins": "first",
+    "win": "first",
+}
 _DEGREE_BY_WORD |= {"lost": "lose", "loses": "lose", "lose": "lose"}
+_ORDINALS = frozenset(word_list("second third fourth fifth last"))
+_DEGREE_TERMS = frozenset(map(verb_base, _DEGREE_BY_WORD)) | frozenset(
+    map(verb_base, word_list("finish come came race get game match arrive contest"))
+)
+_AUXILIARIES = frozenset(word_list("does did is was has do"))
+_VAGUE_SUBJECTS = frozenset(
+    f"the {noun}"
+    for noun in word_list(
+        "answer result other others first second one former latter winner reason total number sum"
+        " difference correct right"
+    )
+)
+# " of the three"
+_OF_ALL_RE = re.compile(r"(?i)\s(?:of|among)\s(?:the|them|all|these|those)\b.*$")
 
 
 def closing_subject(sentence: str, question: str) -> str | None:
@@ -59,25 +79,44 @@ def closing_subject(sentence: str, question: str) -> str | None:
     """
     terms = _predicate_terms(question)
     plain = plain_sentence(sentence)
-    if not terms or not plain:
+    if not terms or not plain or DENIAL_RE.search(last_question(question)):
         return None
     clause = _THAN_RE.sub("", after_conclusion(plain).strip(" ,"))
     match = _SUBJECT_RE.match(clause)
     if match is None or match[1].split()[0] in _PRONOUNS - {"The"}:
         return None
     subject, predicate = match[1], clause[match.end() :]
-    if subject[:4].lower() == "the " and subject.lower() not in question.lower():
+    if subject.lower() in _VAGUE_SUBJECTS:
         return None
     names = set(re.findall(r"\b[A-Z]\w+", predicate)) - set(re.findall(r"\w+", question))
     if DENIAL_RE.search(clause) or _OTHER_CLAUSE_RE.search(predicate) or names:
         return None
-    return subject if terms <= _terms(predicate) else None
+    if predicate in _AUXILIARIES or terms <= _terms(predicate):
+        return subject
+    return subject if _same_degree(clause, after_conclusion(plain), question) else None
+
+
+def _same_degree(clause: str, conclusion: str, question: str) -> bool:
+    """Return whether a clause says who won where it says who was first, and most for more."""
+    last = last_question(question).lower()
+    degrees = _degrees(last)
+    is_compared = _THAN_RE.search(conclusion) and re.search(r"est\b|\bmost\b", last)
+    rest = {term for term in _predicate_terms(question) if term not in _DEGREE_TERMS}
+    is_same = bool(degrees) and degrees == _degrees(clause.lower()) and rest <= _terms(clause)
+    return is_same and not is_compared
+
+
+def _degrees(text: str) -> set[str]:
+    """Return the degrees of a text in lower case: "old" for older and oldest."""
+    return {
+        _DEGREE_BY_WORD[token] for token in re.findall(r"[a-z]+", text) if token in _DEGREE_BY_WORD
+    }
 
 
 def _predicate_terms(question: str) -> frozenset[str]:
     """Return the words that say what the one who is asked for did; empty for other questions."""
     match = _WHO_RE.search(last_question(question))
-    return _terms(match[1]) if match else frozenset()
+    return _terms(_OF_ALL_RE.sub("", match[1])) if match else frozenset()
 
 
 def _terms(text: str) -> frozenset[str]:
@@ -90,12 +129,8 @@ def is_of_other_degree(sentence: str, question: str) -> bool:
     last = last_question(question)
     if not _WHO_RE.search(last):
         return False
-    expected, stated = (
-        {
-            _DEGREE_BY_WORD[token]
-            for token in re.findall(r"[a-z]+", text)
-            if token in _DEGREE_BY_WORD
-        }
-        for text in (last.lower(), after_conclusion(plain_sentence(sentence)).lower())
+    expected = _degrees(last.lower())
+    stated = _degrees(after_conclusion(plain_sentence(sentence)).lower())
+    return bool(stated and (expected - stated) & _ORDINALS) or bool(
+        expected and stated and not expected & stated
     )
-    return bool(expected and stated and not expected & stated)

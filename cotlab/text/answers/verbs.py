@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from cotlab.text.written_numbers import word_list
+from cotlab.text.written_numbers import COUNT_NUMERALS, word_list
 
 _PAST_FORMS = (
     "ate/eaten:eat bought:buy sold:sell gave/given:give spent:spend threw/thrown:throw caught:catch"
@@ -80,6 +80,13 @@ _OPENING_TERMS = frozenset(
 # "not break any"
 _NOT_RE = re.compile(r"(?i)(?:\b(?:not|never)|n['’]t)\s((?:[a-z]+\s?){1,3})")
 _NAME_RE = re.compile(r"\b[A-Z][a-z]{2,}\b")
+# "all", "two", without digits
+_UNNUMBERED_RE = re.compile(
+    rf"(?i)^(?!.*\d).*\b(?:all|none|some|half|most|few|several|{'|'.join(sorted(COUNT_NUMERALS))})\b"
+)
+# " of the 10 cars" after 6
+_OF_TOTAL_RE = re.compile(r"(?i)\sof (?:the|these|those|his|her|their) \d")
+_ARE_THERE_RE = re.compile(r"(?i)\b(?:are|were|is|was) there\b")
 # "How many are left?", "How many does he have now?"
 _REMAINING_RE = re.compile(
     r"(?i)\b(?:left|leftover|remain\w*|still|now|in the end|finally|afterwards?)\b"
@@ -174,6 +181,11 @@ def has_verb(text: str, verb: str) -> bool:
     return any(verb_base(token) == verb for token in re.findall(r"[A-Za-z]{2,}", text))
 
 
+def _holders(sentence: str, clauses: list[_Clause], verb: str) -> list[_Clause]:
+    """Return the clauses of numbers that have a verb."""
+    return [clause for clause in clauses if has_verb(sentence[clause.start : clause.end], verb)]
+
+
 def spans_with_verb(sentence: str, spans: Spans, verb: str, question: str) -> Spans:
     """Return the numbers of the clauses that have the verb of a question.
 
@@ -181,8 +193,10 @@ def spans_with_verb(sentence: str, spans: Spans, verb: str, question: str) -> Sp
     than the question has.
     """
     clauses = _clauses(sentence, spans) if verb else []
-    holders = [clause for clause in clauses if has_verb(sentence[clause.start : clause.end], verb)]
+    holders = _holders(sentence, clauses, verb)
     question_names = _question_names(question)
+    if len(holders) > 1:  # "wanted to buy 9 but bought only 6"
+        holders = [clause for clause in holders if not _supposes(sentence, clause, question)]
     others = [clause for clause in clauses if clause not in holders]
     if any(_names(sentence, clause) & question_names for clause in holders):
         holders = [clause for clause in holders if _names(sentence, clause) & question_names]
@@ -196,9 +210,15 @@ def spans_with_verb(sentence: str, spans: Spans, verb: str, question: str) -> Sp
         if question_names and names - question_names:
             return []
         text = sentence[clause.start : clause.end]
-        if is_denial != _denies(text, verb) or (_DENIAL_RE.search(text) and not is_denial):
+        if is_denial != _denies(text, verb) or _supposes(sentence, clause, question):
             return []
     return [clause.span for clause in holders]
+
+
+def _supposes(sentence: str, clause: _Clause, question: str) -> bool:
+    """Return whether a clause denies or supposes what the question does not."""
+    text = sentence[clause.start : clause.end]
+    return bool(_DENIAL_RE.search(text)) and not _DENIAL_RE.search(question)
 
 
 def _denies(text: str, verb: str) -> bool:
@@ -239,6 +259,19 @@ def stands_at_verb(sentence: str, span: tuple[int, int], verb: str) -> bool:
     return is_elliptical(sentence, span) and any(verb_base(word) == verb for word in tokens)
 
 
+def verb_is_unnumbered(sentence: str, span: tuple[int, int], verb: str) -> bool:
+    """Return whether the verb follows a number with "all" or "two": "sees 9 and buys all but two".
+
+    A number that stands at the verb itself is of it.
+    """
+    if not verb or stands_at_verb(sentence, span, verb):
+        return False
+    return any(
+        has_verb(piece, verb) and _UNNUMBERED_RE.search(piece)
+        for piece in _CLAUSE_END_RE.split(sentence[span[1] :])
+    )
+
+
 def is_of_other_verb(
     sentence: str, spans: Spans, span: tuple[int, int], verb: str, question: str
 ) -> bool:
@@ -247,6 +280,8 @@ def is_of_other_verb(
     That is what someone had at first, and what stands before "and ate 7 of them", where the
     question asks neither for that nor with that verb.
     """
+    if _OF_TOTAL_RE.match(sentence, span[1]) and _ARE_THERE_RE.search(question):
+        return True
     clauses = _clauses(sentence, spans)
     chosen = next((clause for clause in clauses if clause.span == span), None)
     if chosen is None:
@@ -270,5 +305,13 @@ def is_of_other_verb(
     if not verb:
         return False
     if has_verb(text, verb) or _denies(sentence, verb):
-        return _denies(question, verb) != _denies(text, verb) or not has_verb(text, verb)
+        is_denied = _denies(question, verb) != _denies(text, verb)
+        is_supposed = len(holders := _holders(sentence, clauses, verb)) > 1 and chosen in holders
+        return (
+            is_denied
+            or not has_verb(text, verb)
+            or (is_supposed and _supposes(sentence, chosen, question))
+        )
+    if verb_is_unnumbered(sentence, span, verb):
+        return True
     return any(clause.span > span and is_elliptical(sentence, clause.span) for clause in others)
