@@ -27,10 +27,10 @@ _EXACT_TOKENS_RE = re.compile(
     rf"(?<!\S)(?:\\?[A-Za-z]{{1,12}}\s)?{_TOKEN}"
     rf"(?:\s(?:[-+*/=^]|\\cdot|\\times)\s{_TOKEN}){{0,6}}\s≈{_NUMBER_AFTER}"
 )
-_WORDS_RE = re.compile(r"(?<!\\)\b[A-Za-z]{3,}\s[A-Za-z]{2,}")
+_ROUNDING_RE = re.compile(r"(?<!\\)\b[A-Za-z]{3,}\s[A-Za-z]{2,}")
 
 
-def asks_rounded(question: str) -> bool:
+def is_rounding_question(question: str) -> bool:
     """Return whether a question asks for a rounded or approximate number."""
     end = question[-_LAST_CHARACTERS:]
     return bool(_ROUNDED_QUESTION_RE.search(end)) and not _EXACT_RE.search(end)
@@ -44,7 +44,7 @@ def without_exact_forms(text: str, question: str) -> str:
     >>> without_exact_forms("x = 7/3 ≈ 2.3", "Find x to one decimal place.")
     '2.3'
     """
-    if not asks_rounded(question):
+    if not is_rounding_question(question):
         return text
     head, end = text[:-_MAX_CHARACTERS], text[-_MAX_CHARACTERS:]
     end = _SIGN_RE.sub(" ≈ ", end)
@@ -55,4 +55,4 @@ def without_exact_forms(text: str, question: str) -> str:
 
 def _start_alone(match: re.Match[str]) -> str:
     """Return the opening sign of a formula whose exact part is dropped; words stay."""
-    return match[0] if _WORDS_RE.search(match["exact"]) else match["start"]
+    return match[0] if _ROUNDING_RE.search(match["exact"]) else match["start"]
