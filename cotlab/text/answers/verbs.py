@@ -82,7 +82,8 @@ _NOT_RE = re.compile(r"(?i)(?:\b(?:not|never)|n['’]t)\s((?:[a-z]+\s?){1,3})")
 _NAME_RE = re.compile(r"\b[A-Z][a-z]{2,}\b")
 # "all", "two", without digits
 _UNNUMBERED_RE = re.compile(
-    rf"(?i)^(?!.*\d).*\b(?:all|none|some|half|most|few|several|{'|'.join(sorted(COUNT_NUMERALS))})\b"
+    r"(?i)^(?!.*\d).*\b(?:all|none|some|half|most|few|several"
+    rf"|{'|'.join(sorted(COUNT_NUMERALS - {'one'}))})\b"
 )
 # " of the 10 cars" after 6
 _OF_TOTAL_RE = re.compile(r"(?i)\sof (?:the|these|those|his|her|their) \d")
@@ -268,7 +269,7 @@ def verb_is_unnumbered(sentence: str, span: tuple[int, int], verb: str) -> bool:
         return False
     return any(
         has_verb(piece, verb) and _UNNUMBERED_RE.search(piece)
-        for piece in _CLAUSE_END_RE.split(sentence[span[1] :])
+        for piece in _CLAUSE_END_RE.split(sentence[span[1] :])[1:]
     )
 
 
