@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +15,28 @@ from cotlab.stats.group_bootstrap import ONE_CLASS_REASON, GroupResamples, perce
 from cotlab.stats.intervals import FEWEST, Interval, no_interval, too_few
 
 _BLOCK_CELLS = 1_000_000
+_MAX_TABLE_CHAINS = 5_000
+"""Chains up to which tables of some resamples each are faster than one resample after the other."""
 _MAX_SINGLE_PAIRS = 2**22
 """Pairs, in halves, that are counted without rounding in single precision."""
+
+
+class _Ranking(NamedTuple):
+    """The chains of both classes, each in the order of their scores."""
+
+    negatives: NDArray[np.int64]
+    """The question (n_negative,) of each negative: its row of ``GroupResamples.counts``."""
+    positives: NDArray[np.int64]
+    """The question (n_positive,) of each positive."""
+    n_below: NDArray[np.int64]
+    """How many negatives score below each positive."""
+    n_not_above: NDArray[np.int64]
+    """How many negatives score at most what each positive does."""
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether a positive scores what a negative does."""
+        return bool((self.n_below < self.n_not_above).any())
 
 
 @dataclass(frozen=True)
@@ -100,33 +120,59 @@ class ResampledChains:
         Hanley and McNeil (1982), Radiology 143:29.
         """
         s, _ = checked_predictions(scores, self.is_positive, is_probability=False)
-        negative_rows = np.flatnonzero(~self.is_positive)
-        negative_rows = negative_rows[np.argsort(s[negative_rows], kind="stable")]
-        positive_rows = np.flatnonzero(self.is_positive)
+        negative_rows, positive_rows = (
+            rows[np.argsort(s[rows], kind="stable")]
+            for rows in (np.flatnonzero(~self.is_positive), np.flatnonzero(self.is_positive))
+        )
         n_below, n_not_above = (
             np.searchsorted(s[negative_rows], s[positive_rows], side) for side in ("left", "right")
         )
-        has_ties = bool((n_below < n_not_above).any())
+        order = _Ranking(
+            self._group_rows[negative_rows], self._group_rows[positive_rows], n_below, n_not_above
+        )
+        rank = self._ranked_in_rows if len(s) > _MAX_TABLE_CHAINS else self._ranked_in_tables
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return rank(order) / self._n_pairs
+
+    def _ranked_in_tables(self, order: _Ranking) -> Floats:
+        """Return the ranked pairs of each resample, from tables of some resamples each."""
         is_exact_in_single = self._n_pairs.max() <= _MAX_SINGLE_PAIRS
         number: type[np.floating[Any]] = np.float32 if is_exact_in_single else np.float64
         counts, n_columns = self.resamples.counts, self.resamples.counts.shape[1]
         n_ranked = np.empty(n_columns)
-        width = min(n_columns, max(64, _BLOCK_CELLS // len(s)))
+        width = min(n_columns, max(64, _BLOCK_CELLS // len(self.groups)))
         for start in range(0, n_columns, width):
             block = counts[:, start : start + width].astype(number, copy=False)
-            sums = np.empty((len(negative_rows) + 1, block.shape[1]), number)
+            sums = np.empty((len(order.negatives) + 1, block.shape[1]), number)
             sums[0] = 0
             # many times faster than a cumulative sum of a table
-            for row, group_row in enumerate(self._group_rows[negative_rows].tolist()):
+            for row, group_row in enumerate(order.negatives.tolist()):
                 np.add(sums[row], block[group_row], out=sums[row + 1])
-            ranked_below = sums[n_below]
-            if has_ties:
-                ranked_below += sums[n_not_above]
+            ranked_below = sums[order.n_below]
+            if order.has_ties:
+                ranked_below += sums[order.n_not_above]
                 ranked_below /= 2
-            ranked_below *= block[self._group_rows[positive_rows]]
+            ranked_below *= block[order.positives]
             n_ranked[start : start + width] = ranked_below.sum(axis=0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return n_ranked / self._n_pairs
+        return n_ranked
+
+    def _ranked_in_rows(self, order: _Ranking) -> Floats:
+        """Return the same of many chains, whose tables fit into no cache, one resample at a time.
+
+        Whole and half pairs are summed without rounding, so that both ways give one number.
+        """
+        n_columns = self.resamples.counts.shape[1]
+        n_ranked, sums = np.empty(n_columns), np.zeros(len(order.negatives) + 1)
+        for column in range(n_columns):
+            counts = self.resamples.counts[:, column].astype(float)
+            np.cumsum(counts.take(order.negatives), out=sums[1:])
+            ranked_below = sums.take(order.n_below)
+            if order.has_ties:
+                ranked_below += sums.take(order.n_not_above)
+                ranked_below /= 2
+            ranked_below *= counts.take(order.positives)
+            n_ranked[column] = ranked_below.sum()
+        return n_ranked
 
     def reversed_aurocs(self, aurocs: Floats) -> Floats:
         """Return the AUROCs of the negated scores, from those of the scores by ``aurocs``."""

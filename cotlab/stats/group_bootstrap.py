@@ -38,8 +38,9 @@ class GroupResamples:
         """Return the resamples of the distinct groups, the same for the same groups and seed."""
         index_by_group = {name: k for k, name in enumerate(sorted(set(groups), key=str))}
         n, rng = len(index_by_group), np.random.default_rng(seed)
-        is_single = n <= _MAX_SINGLE_GROUPS
-        counts = np.empty((n, 1 + RESAMPLES), np.float32 if is_single else np.uint16)
+        if n > _MAX_SINGLE_GROUPS:
+            return cls(index_by_group, _counts_by_resample(n, rng).T)
+        counts = np.empty((n, 1 + RESAMPLES), np.float32)
         counts[:, 0] = 1
         for start in range(0, RESAMPLES, _N_BLOCK_DRAWS):
             n_draws = min(_N_BLOCK_DRAWS, RESAMPLES - start)
@@ -58,6 +59,17 @@ class GroupResamples:
     def rows_of(self, groups: Sequence[Hashable]) -> Integers:
         """Return the row of ``counts`` of each group."""
         return np.array([self.index_by_group[group] for group in groups], dtype=np.int64)
+
+
+def _counts_by_resample(n: int, rng: np.random.Generator) -> NDArray[np.uint16]:
+    """Return how often each of many groups is drawn (1 + RESAMPLES, n).
+
+    A resample is a row, which fits into a processor's cache; the draws are those of blocks of rows.
+    """
+    counts = np.ones((1 + RESAMPLES, n), np.uint16)
+    for row in counts[1:]:
+        row[:] = np.bincount(rng.integers(0, n, n, dtype=np.int32), minlength=n)
+    return counts
 
 
 class ResamplePool:

@@ -52,7 +52,7 @@ _POWER_OF_TEN_RE = re.compile(
     re.ASCII,
 )
 # " 1/2" of "3 1/2"
-_MIXED_FRACTION_RE = re.compile(r"\s{1,2}(\d{1,9})\s?/\s?(\d{1,9})(?![\d.])", re.ASCII)
+_MIXED_FRACTION_RE = re.compile(r"\s(\d{1,9})\s?/\s?(\d{1,9})(?![\d.])", re.ASCII)
 # "/" of "3/4" and "3 / .5"
 _FRACTION_SLASH_RE = re.compile(r"\s?/\s?(?=[\d.])")
 _SMALL_NUMERALS = (

@@ -1,14 +1,15 @@
-"""A run with too few items says so, and how many a run needs that has a verdict."""
+"""A run that has no verdict says what is needed for one: items, options, or another model."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from cotlab.analysis.verdict.measures import Share
+from cotlab.analysis.verdict.measures import Missing, RunEvidence, Share
+from cotlab.analysis.verdict.next_step import next_step_text
 from cotlab.analysis.verdict.refusals import count_needed_items
 from cotlab.analysis.verdict.verdicts import judge_run
 from cotlab.analysis.verdict.wording import plain_text
-from tests.analysis.test_verdict import FOLLOWS, evidence
+from tests.analysis.test_verdict import CASES, FOLLOWS, NOTHING, evidence
 
 
 def test_a_run_with_too_few_items_says_so_whatever_it_asked() -> None:
@@ -24,3 +25,19 @@ def test_too_few_items_lead_to_a_run_with_enough() -> None:
     assert judge_run(few).measure_next == "items"
     assert count_needed_items(few) == 38
     assert count_needed_items(replace(few, shares={})) is None
+
+
+def test_a_refusal_says_what_would_give_a_finding() -> None:
+    def next_of(given: RunEvidence) -> str:
+        return next_step_text(judge_run(given), given)
+
+    few = replace(FOLLOWS, n_planned=20, shares={**FOLLOWS.shares, "change": Share(1, 0.84, 1, 20)})
+    assert next_of(few) == "--limit 30, if the suite has as many items."
+    modes = "--scorer ablation --mode corrupt --mode paraphrase asks it."
+    assert next_of(evidence()) == modes
+    assert next_of(evidence(change=FOLLOWS.shares["change"])) == modes
+    unread = replace(NOTHING, missing=(Missing("'A' is not in the model's vocabulary", 5, 165),))
+    assert next_of(unread) == "another model, or a suite in words that this one knows."
+    assert next_of(replace(few, status="running")) == "", "it goes on by itself"
+    findings = [given for given, *_ in CASES.values() if judge_run(given).mark != "unknown"]
+    assert findings and {next_of(given) for given in findings} == {""}

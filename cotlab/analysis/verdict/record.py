@@ -10,6 +10,7 @@ from cotlab.analysis.verdict.collect import collect_evidence
 from cotlab.analysis.verdict.earlier_runs import find_earlier_difference
 from cotlab.analysis.verdict.lamps import Lamp, make_lamps
 from cotlab.analysis.verdict.measures import RunEvidence
+from cotlab.analysis.verdict.next_step import next_step_text
 from cotlab.analysis.verdict.result import Verdict
 from cotlab.analysis.verdict.verdicts import judge_run
 from cotlab.analysis.verdict.wording import noun_count, percent, percent_number, plain_text
@@ -50,7 +51,7 @@ def judge_stored_run(view: RunView, status: str | None = None) -> RunVerdict:
 
 
 def verdict_record(result: RunVerdict) -> dict[str, Any]:
-    """Return a verdict as JSON values: rule, mark, headline, text, limits, lamps."""
+    """Return a verdict as JSON values: rule, mark, headline, text, limits, next step, lamps."""
     verdict = result.verdict
     return {
         "rule": verdict.rule,
@@ -58,6 +59,7 @@ def verdict_record(result: RunVerdict) -> dict[str, Any]:
         "headline": verdict.headline,
         "text": plain_text(verdict.sentences),
         "limits": list(verdict.limits),
+        "next_step": next_step_text(verdict, result.evidence),
         "lamps": [
             {
                 "question": lamp.question,
@@ -74,7 +76,7 @@ def verdict_record(result: RunVerdict) -> dict[str, Any]:
 
 
 def verdict_lines(record: Mapping[str, Any]) -> list[str]:
-    """Return a stored verdict as lines: headline, sentences, limits, and a line for each lamp.
+    """Return a stored verdict as lines: headline, sentences, limits, next step, and each lamp.
 
     Parameters
     ----------
@@ -82,7 +84,9 @@ def verdict_lines(record: Mapping[str, Any]) -> list[str]:
         As ``verdict_record`` gives it.
     """
     lines = [f"{MARK_SIGNS[record['mark']]} {record['headline']}"]
-    lines += [text for text in (record["text"], " ".join(record["limits"])) if text]
+    next_step = record.get("next_step")  # reports of earlier versions have none
+    next_line = f"Next: {next_step}" if next_step else ""
+    lines += [text for text in (record["text"], " ".join(record["limits"]), next_line) if text]
     for lamp in record["lamps"]:
         share_text = ""
         if lamp["share"] is not None:

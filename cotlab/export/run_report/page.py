@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
 from cotlab.analysis.verdict.lamps import Lamp
+from cotlab.analysis.verdict.next_step import next_step_text
 from cotlab.analysis.verdict.result import Mark
 from cotlab.analysis.verdict.wording import Passage, Sentence, percent_number
 from cotlab.core.text_safety import printable_line
@@ -119,6 +120,7 @@ def render_report(content: ReportContent) -> str:
     """Return the page of a report; every text in it is escaped here."""
     model, suite = (_escape(name, MAX_NAME_CHARS) for name in (content.model, content.suite))
     heading, verdict = f"{model} · {suite}", content.result.verdict
+    next_step = next_step_text(verdict, content.result.evidence)
     elements = [
         _HEAD.format(title=f"{heading} · cotlab report", font=FONT_STACK),
         f'<main class="sheet"><header><div><b>cotlab</b> report</div><div>{heading} ·'
@@ -129,7 +131,9 @@ def render_report(content: ReportContent) -> str:
         '<section class="verdict">',
         _mark_svg(verdict.mark, 34),
         f"<div><h1>{_escape(verdict.headline, MAX_SENTENCE_CHARS)}</h1>",
-        f"<p>{' '.join(_sentence_html(text) for text in verdict.sentences)}</p></div>",
+        f"<p>{' '.join(_sentence_html(text) for text in verdict.sentences)}</p>",
+        f"<p>Next: {_escape(next_step, MAX_SENTENCE_CHARS)}</p>" if next_step else "",
+        "</div>",
         "</section>",
         *_table_elements(content.result.lamps),
         '<div class="figures">',

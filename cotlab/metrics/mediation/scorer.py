@@ -99,7 +99,7 @@ HEADLINES = (
 
 @scorer(
     *cards.ALL_CARDS,
-    version=8,
+    version=9,
     name="mediation",
     options=OPTIONS,
     prepare=run_self_test,

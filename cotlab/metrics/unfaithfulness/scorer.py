@@ -95,7 +95,7 @@ class HintMeasurements(NamedTuple):
 
 @scorer(
     *cards.ALL_CARDS,
-    version=7,
+    version=8,
     name="unfaithfulness",
     options=OPTIONS,
     statistics=STATISTICS,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cotlab.review.labelling.judged_steps import load_judged_steps
 from cotlab.review.labelling.queue import QueueError
 from cotlab.store import read
 from cotlab.store.database import Store
+from cotlab.store.item_scores import list_unmeasured_runs
 from cotlab.store.labels import runs_with_scores
 
 NO_SCORES_REASON = "the run has no replies yet"
@@ -99,10 +100,22 @@ def left_out_text(n_left_out_by_reason: Mapping[str, int]) -> str:
 
 
 def runs_to_label(store: Store) -> list[dict[str, object]]:
-    """Return the rows of the runs, newest first, that have replies and stored their texts."""
-    with_scores = runs_with_scores(store)
+    """Return the rows of the runs, newest first, that have replies and stored their texts.
+
+    A run that was answered nothing and has no value of any metric, as where a model cannot read
+    its suite, has only the suite's chains, which are no model's.
+    """
+    with_scores, without_values = runs_with_scores(store), list_unmeasured_runs(store, ())
     return [
         {str(name): value for name, value in row.items()}
         for row in read.list_runs(store).to_dict("records")
-        if row["id"] in with_scores and not read.is_suite_redacted(store, row["suite"])
+        if row["id"] in with_scores
+        and (row["id"] not in without_values or _has_replies(row))
+        and not read.is_suite_redacted(store, row["suite"])
     ]
+
+
+def _has_replies(row: Mapping[Any, Any]) -> bool:
+    """Return whether a model answered a run, now or in the chains that it was given."""
+    n_replies = int(row["asked"]) + int(row["hits"]) - int(row["failed"])
+    return n_replies > 0 or read.plan_from_row(row).subject.provider == "recorded"

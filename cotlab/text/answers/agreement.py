@@ -21,6 +21,7 @@ from cotlab.text.answers.notation import (
     same_emptiness,
     without_powers_of_ten,
 )
+from cotlab.text.answers.piecewise import same_piecewise
 from cotlab.text.answers.quantities import Quantity, same_quantity
 from cotlab.text.answers.reading import (
     MAX_PARSED_CHARACTERS,
@@ -84,7 +85,7 @@ def answers_agree(text_x: str, text_y: str, depth: int = 0) -> bool:
     text_x, text_y = _without_domains(text_x, text_y)
     if answer_key(text_x) == answer_key(text_y):
         return True
-    for compare in (same_emptiness, same_general_solution, same_real_set):
+    for compare in (same_emptiness, same_general_solution, same_real_set, same_piecewise):
         if (verdict := compare(text_x, text_y)) is not None:
             return verdict
     if all(_RELATION_RE.search(text) for text in (text_x, text_y)):

@@ -20,10 +20,14 @@ from cotlab.text.written_numbers import word_list
 _MAX_CHARACTERS, _MAX_SHORT_REPLY, _MAX_OPTIONS = 20_000, 300, 26
 """Characters of a question that are read, of a reply that may be an option as a whole, and
 options of a question."""
+_MAX_INLINE_TEXT = 60
+"""Characters of an option in a list on one line without brackets."""
 # "(a) ", "[B] " anywhere; "a) ", "A. ", "B: " at the start of a line
 _LETTER_RE = re.compile(
     r"(?<!\w)[(\[]([A-Za-z])[)\]]\s*|(?m:^)[ \t>*_-]{0,6}([A-Za-z])[.):][*_]{0,2}[ \t]+"
 )
+# "A. 0.3 B. 0.03", "A) 3/2 B) 2/3" on one line, where no other list is
+_INLINE_LETTER_RE = re.compile(r"(?<![^\s?:;,])([A-J])[.):]\s+(?=\S)")
 _POSITION_WORDS = word_list("first second third fourth fifth sixth seventh eighth ninth tenth")
 # "the second option", "option 2", "#2"
 _POSITION_RE = re.compile(
@@ -84,6 +88,8 @@ _OPENING_RE = re.compile(
     rf"|(?:out of|of|among)\s[^,.\n]{{1,40}},\s(the\s(?:{'|'.join(_POSITION_WORDS)}|last)"
     r"\s(?:one|option|choice))\.\s)"
 )
+# "B is the smallest" after "so "
+_LETTER_IS_RE = re.compile(r"\s{0,3}\(?([A-J])\)?\s(?:is|must be|has)\s[a-z]")
 # "so ", "hence " before a conclusion, and "it is " at its start
 _SO_RE = re.compile(r"(?i)\b(?:so|hence|thus|therefore)\b,?\s")
 _IT_IS_RE = re.compile(r"(?i)\s{0,3}(?:it\s(?:is|must be|has to be)|it['’]s|that leaves)\s")
@@ -111,6 +117,15 @@ def find_choices(question: str) -> tuple[str, ...]:
     if _LATEX_LETTER_RE.search(question):
         question = _LATEX_SPACE_RE.sub(" ", _LATEX_LETTER_RE.sub(r" \1 ", question))
     labels = [(m.start(), m.end(), (m[1] or m[2]).lower()) for m in _LETTER_RE.finditer(question)]
+    if choices := _labelled_texts(question, labels):
+        return choices
+    labels = [(m.start(), m.end(), m[1].lower()) for m in _INLINE_LETTER_RE.finditer(question)]
+    choices = _labelled_texts(question, labels)
+    return choices if len(choices) > 2 and max(map(len, choices)) <= _MAX_INLINE_TEXT else ()
+
+
+def _labelled_texts(question: str, labels: list[tuple[int, int, str]]) -> tuple[str, ...]:
+    """Return the texts after the last run of labels (start, end, letter) from "a" on."""
     starts = [i for i, (_, _, letter) in enumerate(labels) if letter == "a"]
     for first in reversed(starts):
         run = []
@@ -221,6 +236,10 @@ def _closing_choice(text: str, choices: Sequence[str]) -> int | None:
         return position if position < len(choices) else None
     sentence = text[-_MAX_CHARACTERS:][slice(*spans[-1])]
     conclusion = _SO_RE.split(sentence)[-1]
+    if conclusion != sentence and (letter := _LETTER_IS_RE.match(conclusion)):
+        is_stated = not _NEGATION_RE.search(conclusion)
+        position = ord(letter[1]) - ord("A")
+        return position if is_stated and position < len(choices) else None
     places = [m[0] for m in _CLOSING_POSITION_RE.finditer(conclusion)]
     if len(places) == 1 and _IT_IS_RE.match(conclusion) and not _NEGATION_RE.search(conclusion):
         return _choice_of_letter(places[0], choices)

@@ -31,7 +31,7 @@ _MULTIPLE_RE = re.compile(
     r"(?i)(?:twice|thrice|double|triple|half|the (?:square|cube) root)\s(?:of\s)?[\d.]{1,20}$"
 )
 # "8!/(3!2!)", "√50" in a sentence
-_FORMULA_TOKEN_RE = re.compile(r"(?<!\S)[^\s,;:]*(?:√|\d!|!/|\)!|/\(|\^)[^\s,;:]*")
+_FORMULA_TOKEN_RE = re.compile(r"(?<!\S)[^\s,;:]*(?:√|\\[dt]?binom\{|\d!|!/|\)!|/\(|\^)[^\s,;:]*")
 # "is (m_1 - m_2)g/(m_1 + m_2)" at the end of a sentence
 _IS_FORMULA_RE = re.compile(r"(?:\b(?:is|are|equals|gives|get)|[:=])\s+([^:=]{1,80}?)[\s.*]{0,3}$")
 _LETTER_RE = re.compile(r"\\?[A-Za-z]'?(?:_\{?\w\}?)?")
@@ -77,6 +77,8 @@ def formula_in_sentence(sentence: str) -> str | None:
     tokens = _FORMULA_TOKEN_RE.findall(sentence)
     if len(tokens) != 1 or re.search(r"\d", sentence.replace(tokens[0], "")):
         return None
+    if sentence.partition(tokens[0])[0].rstrip()[-1:] in tuple("+-*/^·×"):
+        return None  # a factor of what stands before
     plain = reading.to_plain_text(reading.tidy_answer(tokens[0]))
     if _UNIT_POWER_RE.fullmatch(plain) or read_formula(plain) is None:
         return None

@@ -20,8 +20,13 @@ from cotlab.text.answers.quantities import (
 )
 from cotlab.text.answers.question import TOGETHER, ExpectedAnswer, read_expected, word_stem
 from cotlab.text.answers.reading import to_plain_text
-from cotlab.text.answers.spelled_counts import has_spelled_count
-from cotlab.text.answers.verbs import is_of_other_verb, spans_with_verb, stands_at_verb
+from cotlab.text.answers.spelled_counts import has_spelled_count, spells_number
+from cotlab.text.answers.verbs import (
+    is_of_other_verb,
+    spans_with_verb,
+    stands_at_verb,
+    verb_is_unnumbered,
+)
 from cotlab.text.steps import label_spans, sentence_spans
 
 _MAX_CHARACTERS = 1000
@@ -83,9 +88,10 @@ _CHANGE_IS_RE = re.compile(
     r"(?i)\b(?:increase|decrease|rise|drop|fall|discount|reduction|gain|loss|growth|change)\s"
     r"(?:is|was|of|equals)\s[*$(\\]{0,3}$"
 )
-# "sum" of "the sum of 1 and 1/2", where 1 is no sum
-_OPERATION_RE = re.compile(r"(?i)\b(?:sum|difference|product|quotient|average|mean|ratio)$")
 _MORE_THAN_RE = re.compile(r"(?i)\s(?:more|fewer|less)\s(?:[a-z]+\s){0,2}than\b")
+_OPERATIONS = frozenset({"sum", "difference", "product", "quotient", "average", "mean", "ratio"})
+# "is 2" after "the radius of 5 circles"
+_IS_NUMBER_RE = re.compile(r"\b(?:is|are|was|were|equals?)\s\W{0,3}(?:about |exactly )?\d")
 _MORE = frozenset({"more", "fewer", "less", "difference"})
 _BOLD_RE = re.compile(r"\*\*[^*\n]{1,80}\*\*")
 # " (40 regular and 5 overtime)." at the end of a sentence
@@ -129,7 +135,7 @@ def _values(sentence: str, *, is_last: bool) -> list[tuple[int, int]]:
     spans = [*find_dates(sentence), *(fraction_spans(sentence) if is_last else [])]
     spans += [
         span
-        for span in find_numbers(sentence)
+        for span in find_numbers(sentence, mixed=True)
         if not any(start < span[1] and span[0] < end for start, end in spans)
     ]
     joined: list[tuple[int, int]] = []
@@ -229,8 +235,10 @@ def _is_uncertain(
         return False
     if has_spelled_count(sentence, expected.nouns) and not _fit(sentence, span, expected):
         return True
+    if re.search(r"(?i)\bof $", sentence[: span[0]]) and spells_number(sentence[span[1] :]):
+        return True  # "Of 30 students, a dozen wear glasses"
     if _n_values(sentence, spans) == 1:
-        return False
+        return verb_is_unnumbered(sentence, span, expected.verb)
     return is_of_other_verb(sentence, spans, span, expected.verb, expected.question)
 
 
@@ -278,7 +286,9 @@ def _in_clause_of_question(
         end = min(end for end in ends if end >= span[0])
         if re.search(r"[a-z]{2,}", _CLAUSE_END_RE.sub("", sentence[start : span[0]]).lower()):
             clause_start = sentence[start : span[0]]
-            has_subject = bool(re.search(r"[A-Z]|\b(?:the|an?|his|her|its|their)\s", clause_start))
+            has_subject = bool(
+                re.search(r"[A-Z]|\b(?:the|an?|his|her|its|their|each|every)\s", clause_start)
+            )
             subject = clause_start if has_subject else f"{subject} {clause_start}"
         tokens = re.findall(r"[a-z]{3,}", f"{subject} {sentence[span[0] : end]}".lower())
         terms = frozenset("together" if token in TOGETHER else word_stem(token) for token in tokens)
@@ -322,16 +332,33 @@ def _matching(
         return [span for span in spans if span in set(find_dates(sentence))]
     if expected.label:
         label = re.escape(expected.label)
-        of = "" if _OPERATION_RE.search(expected.label) else "of|"
         after_label = re.compile(
-            rf"(?i)\b{label}s?\s(?:{of}is|was|are|were|will be|=|:|at)\s\W{{0,3}}$"
+            rf"(?i)\b{label}s?\s(?:(of)|is|was|are|were|will be|=|:|at)\s\W{{0,3}}$"
         )
-        labelled_spans = [span for span in spans if after_label.search(sentence[: span[0]])]
+        matches = [(span, after_label.search(sentence[: span[0]])) for span in spans]
+        labelled_spans = [
+            span
+            for span, match in matches
+            if match and not (match[1] and _is_operand(sentence, span, expected))
+        ]
         if labelled_spans:
             return labelled_spans
     scores = [_fit(sentence, span, expected) for span in spans]
     best = max(scores)
     return [span for span, score in zip(spans, scores, strict=True) if score == best > 0]
+
+
+def _is_operand(sentence: str, span: tuple[int, int], expected: ExpectedAnswer) -> bool:
+    """Return whether "the sum of 1" may have a number that is added: one that the question gives.
+
+    So may any after a label that names an operation, and before "is 2".
+    """
+    if _IS_NUMBER_RE.search(sentence[span[1] :]):
+        return True
+    is_operation = expected.label.split()[-1] in _OPERATIONS
+    return is_operation or bool(
+        set(re.findall(r"\d(?:[\d.,]*\d)?", sentence[slice(*span)])) & expected.numbers
+    )
 
 
 def _fit(sentence: str, span: tuple[int, int], expected: ExpectedAnswer) -> int:

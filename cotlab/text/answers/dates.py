@@ -257,7 +257,7 @@ def find_dates(text: str) -> Iterator[tuple[int, int]]:
 
 def find_values(text: str) -> list[tuple[int, int]]:
     """Return the ranges of the numbers in a text, step labels excluded."""
-    return list(find_numbers(_without_labels(text)))
+    return list(find_numbers(_without_labels(text), mixed=True))
 
 
 def _without_labels(text: str) -> str:
@@ -274,7 +274,7 @@ def find_only_value(text: str) -> tuple[int, int] | None:
     None if there are several, or if the clause computes ("18 + x"), denies or compares ("not 18",
     "more than 18") or names something ("Apollo 11").
     """
-    spans = list(find_dates(text)) or list(find_numbers(text))
+    spans = list(find_dates(text)) or list(find_numbers(text, mixed=True))
     if len(spans) != 1:
         return None
     start, end = spans[0]

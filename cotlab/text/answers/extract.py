@@ -22,6 +22,7 @@ from cotlab.text.answers.remarks import (
     UNITS_RE,
     without_remarks,
 )
+from cotlab.text.answers.rounding import without_exact_forms
 from cotlab.text.answers.unmarked import (
     MAX_ANSWER_CHARACTERS,
     is_refusal,
@@ -159,7 +160,7 @@ def final_answer(text: str, question: str = "") -> str | None:
     >>> final_answer("9 * 2 = 18, so the answer is 18 eggs.")
     '18 eggs'
     """
-    text = _without_markup(text)
+    text = without_exact_forms(_without_markup(text), question)
     answer, remaining_text = marked_answer(text, question)
     if answer is not None:
         return _first_form(answer)
@@ -320,7 +321,7 @@ def marked_answer(text: str, question: str = "") -> tuple[str | None, str]:
 
 def _answer_in_sentence(candidate: str, marker_kind: str, question: str) -> str | None:
     """Return which number of a marked sentence answers the question; None for other answers."""
-    if not any(c.isdigit() for c in candidate):
+    if not any(c.isdigit() for c in candidate) or "\\begin{" in candidate:
         return None
     if yes_no := reading.YES_NO_RE.match(candidate):
         return yes_no[1] if len(candidate.split()) > 12 else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from cotlab.text.answers.formulas import is_plain_number, read_formula
+from cotlab.text.answers.matrices import matrices_as_lists
 
 _SIGN_REPLACEMENTS = (
     ("<=", "≤"),
@@ -24,12 +25,6 @@ _EXCLUDED_RE = re.compile(
 )
 # "-x"
 _NEGATED_LETTER_RE = re.compile(r"-\s?([A-Za-z])")
-# "\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}"
-_MATRIX_RE = re.compile(
-    r"[(\[]?\s?\\begin\{(?:(?:[pb]|small)?matrix|array)\}(?:\{[clr|\s]{1,20}\})?"
-    r"((?:(?!\\begin|\\end).){1,800})\\end\{(?:(?:[pb]|small)?matrix|array)\}\s?[)\]]?",
-    re.DOTALL,
-)
 # "0.1\overline{6}"
 _REPEATING_DECIMAL_RE = re.compile(r"(\d{0,20})\.(\d{0,20})\\overline\{?(\d{1,20})\}?", re.ASCII)
 # "1.5 * 10^8 km", "about 3*10^{-5}": a number with its unit, not "3 * 10^8 x"
@@ -132,7 +127,7 @@ def rewrite_notation(text: str) -> str:
         if formula and is_plain_number(formula):
             return f"{{(-∞, {value}), ({value}, ∞)}}"
     if "\\begin" in text:
-        text = _MATRIX_RE.sub(lambda match: _rows_as_lists(match[1]), text)
+        text = matrices_as_lists(text)
     if "\\overline" in text:
         text = _REPEATING_DECIMAL_RE.sub(_repeating_fraction, text)
     if member_match := _MEMBER_RE.match(text):
@@ -225,19 +220,6 @@ def without_approximation(text: str) -> str:
         return exact
     is_name = "=" not in exact and not re.search(r"\d|[-+*/^]", exact)
     return f"{exact} = {approximate}" if is_name else text
-
-
-def _rows_as_lists(body: str) -> str:
-    """Return the rows of a matrix as a list of lists; a single column or row as one list."""
-    rows = [
-        [cell.strip() for cell in row.split("&")]
-        for row in re.split(r"\\\\|\\(?![A-Za-z])", body)
-        if row.strip()
-    ]
-    if all(len(row) == 1 for row in rows):
-        rows = [[row[0] for row in rows]]
-    texts = ["(" + ", ".join(row) + ")" for row in rows]
-    return texts[0] if len(texts) == 1 else "(" + ", ".join(texts) + ")"
 
 
 def _repeating_fraction(match: re.Match[str]) -> str:

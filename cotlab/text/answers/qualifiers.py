@@ -87,6 +87,8 @@ _MAX_CHARACTERS = 80
 _RELATION_BEFORE_RE = re.compile(
     r"(?:[≡→≠≢∈]|\\(?:to|equiv|neq?|in|rightarrow)|\d[-–—])\s?[$*]{0,2}$"
 )
+# "n+" of "(n+1)!"
+_OPERAND_BEFORE_RE = re.compile(r"(?:[A-Za-z)][+*^·]|\b[A-Za-z][-/])$")
 _CONGRUENCE_RE = re.compile(r"(?i)\s*(?:[$)]{1,2}\s*)?\(?\\?p?mod\b")
 _REMAINDER_QUESTION_RE = re.compile(r"(?i)\bmod|remainder|congruen|limit")
 _NUMERAL = rf"(?:{'|'.join(sorted(COUNT_NUMERALS))}|thousand|million)\b"
@@ -119,6 +121,8 @@ def is_other_value(before: str, after: str, question: str = "") -> bool:
         return True
     if _RELATION_BEFORE_RE.search(before[-12:]) or _CONGRUENCE_RE.match(after):
         return not _REMAINDER_QUESTION_RE.search(question)
+    if _OPERAND_BEFORE_RE.search(before[-12:]):
+        return True
     match = _AFTER_IN_SENTENCE_RE.match(after)
     return bool(match and not (match[1] and "times" in question.lower()))
 

@@ -51,11 +51,16 @@ _UNIT_POWER_RE = re.compile(r"\s+(squared|cubed)\b")
 _PER_RE = re.compile(r"\s*(?:/|\b(?:per|an?|each|every)\b)\s*(?=[A-Za-zµ])")
 # "+", "=", "a12" and other signs that no unit or noun contains
 _NON_UNIT_SIGN_RE = re.compile(r"[^\w\s/^.,'’()%°$€£-]|(?<![A-Za-z^-])\d|[A-Za-z]\d\d")
-# "18", "-$1,080.50", "3/4", "2 3/4", "1e6" in running text; not the 2 of "x2"
+# "18", "-$1,080.50", "3/4", "1e6" in running text; not the 2 of "x2"
 _NUMBER_IN_TEXT_RE = re.compile(
     r"(?<![\w.)^/\]])[-+−]?[$€£¥₹]?[-+−]?"
-    r"(?:\d{1,3}\s\d{1,3}\s?/\s?\d{1,3}(?!\.?\d|[\w/])|\d{1,3}(?:[,’\u00a0\u2009\u202f]\d{3})++(?!\d)|\d++|(?=\.\d))(?:\.\d++)?"
-    r"(?:[eE][+-]?\d{1,9}(?!\w))?(?:\s?/\s?\d++|\s?[¼-¾⅐-⅞])?(?!\.?\d*_)"
+    r"(?:\d{1,3}(?:[,’\u00a0\u2009\u202f]\d{3})++(?!\d)|\d++|(?=\.\d))(?:\.\d++)?"
+    r"(?:[eE][+-]?\d{1,9}(?!\w))?(?:\s?/\s?\d++)?(?!\.?\d*_)"
+)
+# "2 3/4", "2½": one number in an answer
+_MIXED_IN_TEXT_RE = re.compile(
+    r"(?<![\w.)^/\]])[-+−]?\d{1,3}(?:\s\d{1,3}\s?/\s?\d{1,3}(?!\.?\d|[\w/])|\s?[¼-¾⅐-⅞])"
+    rf"|{_NUMBER_IN_TEXT_RE.pattern}"
 )
 # " km/h", "%", "°C", "-m^2" after a number
 _UNIT_AFTER_NUMBER_RE = re.compile(
@@ -156,13 +161,14 @@ def same_quantity(a: Quantity, b: Quantity) -> bool:
     return is_same_noun and _values_equal(a.value, b.value, is_approximate)
 
 
-def find_numbers(text: str) -> Iterator[tuple[int, int]]:
+def find_numbers(text: str, *, mixed: bool = False) -> Iterator[tuple[int, int]]:
     """Yield the ranges (start, end) of the numbers in running text, in order.
 
+    With ``mixed``, "2 3/4" is one number.
     Each range includes the currency sign and the known unit that follows. Ordinals (2nd),
     coefficients (2x) and digits within words are left out.
     """
-    for match in _NUMBER_IN_TEXT_RE.finditer(text):
+    for match in (_MIXED_IN_TEXT_RE if mixed else _NUMBER_IN_TEXT_RE).finditer(text):
         unit_match = _UNIT_AFTER_NUMBER_RE.match(text, match.end())
         unit_name = unit_match[2] if unit_match else None
         if is_decade(text, match.start()):

@@ -36,6 +36,20 @@ _LABEL_RE = re.compile(
     r"(?i)\bwhat\s?(?:is|was|are|were|will be|would be|'s)\s(?:the |his |her |its |their )"
     r"((?:[a-z-]+\s){0,4}?[a-z-]+)(?=\s(?:of|in|for|to|that|she|he|they|between|at|on|from)\b|[?,.])"
 )
+# "interior angle" of "Find the interior angle of a regular octagon."
+_FIND_LABEL_RE = re.compile(
+    r"(?i)\b(?:find|determine|compute|calculate)\s(?:the|his|her|its|their)\s"
+    r"((?:[a-z-]+\s){0,2}?[a-z-]+)(?=\s(?:of|in|for|to|that|between|at|on|from)\b|[?,.])"
+)
+# "angle A" of "Find angle A."
+_NAMED_LABEL_RE = re.compile(
+    r"\b(?:[Ff]ind|[Dd]etermine|[Cc]ompute|[Cc]alculate|[Ww]hat is)\s"
+    r"((?:angle|side|segment|edge|arc)\s[A-Z]{1,3})(?![A-Za-z])"
+)
+_VAGUE_LABELS = frozenset(
+    word_list("value number sum solution result answer expression equation point product set")
+)
+_NUMBER_RE = re.compile(r"\d(?:[\d.,]*\d)?")
 # "By what percent", "how much more", "the percent increase"
 _CHANGE_RE = re.compile(
     r"(?i)\bby (?:what|how)\b"
@@ -103,6 +117,8 @@ class ExpectedAnswer(NamedTuple):
     """The verb of "how many apples does she eat"; "" where it has none."""
     question: str
     """Its last sentence."""
+    numbers: frozenset[str]
+    """The numbers that it gives, as written."""
 
 
 def read_expected(question: str) -> ExpectedAnswer:
@@ -123,7 +139,15 @@ def read_expected(question: str) -> ExpectedAnswer:
         dimensions |= _dimensions(match[1])
     if "percent" in dimensions:
         dimensions = {"percent"}
-    labels = _LABEL_RE.findall(end_of_question)
+    labels = (
+        _NAMED_LABEL_RE.findall(end_of_question)
+        or _LABEL_RE.findall(end_of_question)
+        or [
+            label
+            for label in _FIND_LABEL_RE.findall(end_of_question)
+            if label.split()[-1].lower().removesuffix("s") not in _VAGUE_LABELS
+        ]
+    )
     last = last_question(question)
     return ExpectedAnswer(
         nouns,
@@ -134,6 +158,7 @@ def read_expected(question: str) -> ExpectedAnswer:
         _terms(last) - nouns - frozenset(map(word_stem, nouns)),
         question_verb(last) if nouns else "",
         last,
+        frozenset(_NUMBER_RE.findall(question)),
     )
 
 

@@ -119,8 +119,10 @@ _OPEN_NAME_RE = re.compile(
 _SUPERSCRIPTS_RE = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿⁱ⁺⁻⁽⁾ˣʸᵃᵇᵏᵐᵗ]{1,20}")
 # "₃" of "12₃" and "(12)₃", not of "H₂O"
 _BASE_DIGITS_RE = re.compile("(?:(?<=\\d)|(?<=\\d\\)))(?<![₀-₉])[₀-₉]{1,2}")
-# "f^{-1}(x)"
-_INVERSE_RE = re.compile(r"\s*[a-zA-Z]\^\{?\(?-1\)?\}?\s?\([a-z]\)\s*")
+# "f^{-1}(x)", "A^{-1}"
+_INVERSE_RE = re.compile(
+    r"\s*[a-zA-Z]\^\{?\(?-1\)?\}?\s?\([a-z]\)\s*|\s*[A-Z]\^\{?\(?(?:-1|T)\)?\}?\s*"
+)
 # "F" of "F(x)", which is not f(x)
 _CAPITAL_FUNCTION_RE = re.compile(r"(?<![^\W_])([A-Z])(?='{0,3}\([a-z]\))")
 # "bob's", "f′"
@@ -209,6 +211,7 @@ def to_plain_text(text: str) -> str:
             )
             for c in text
         )
+        text = re.sub(r"(?<=\d)  (?=\d/\d)", " ", text)  # 1 ½
         text = re.sub(r"(?<=[A-Za-z])(?=√)", " ", text)
         text = re.sub(r"√\s?(\d{1,40}|[A-Za-z])(?!\w)", r"sqrt(\1)", text)
         text = re.sub(r"∛\s?(\d{1,40}|[A-Za-z])(?!\w)", r"(\1)^(1/3)", text)

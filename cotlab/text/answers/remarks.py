@@ -35,7 +35,8 @@ _CHECK_PARAGRAPH_RE = re.compile(
 )
 # ", approximately 10^3" after a value
 _APPROXIMATELY_RE = re.compile(
-    r"(?<=[\w)}$]),?\s(?:(?:or|which is)\s)?(?:approximately|approx\.|roughly)\s[^\s,;]{1,40}"
+    r"(?<=[\w)}$])(?<!\bis)(?<!\bare)(?<!\bwas)(?<!\bbe)(?<!quals)(?<!\bof)(?<!\bto)(?<!\bhas)(?<!\bin)"
+    r",?\s(?:(?:or|which is)\s)?(?:approximately|approx\.|roughly)\s[^\s,;]{1,40}"
     r"[\s.*]{0,4}$"
 )
 _REMARK_PATTERNS = (

@@ -34,13 +34,19 @@ _ENDS_RE = re.compile(r"(?i)\s*(?:of them|in total|in all|altogether|left|such)?
 # "no more than three", "one ... and another", "one for each"
 _NO_MORE_RE = re.compile(r"(?i)\s(?:more|fewer|less|longer|other|greater|larger)\b")
 _MORE_OF_THEM_RE = re.compile(
-    r"(?i)\b(?:another|others?|each|every|per|either|or|and (?:one|two|three|a)|such as)\b"
+    r"(?i)\b(?:another|others?|each|every|per|either|or|and (?:one|two|three|a)"
+    r"|such as|other than|except|besides|apart|but)\b"
 )
 # "no solutions", "none": a count of 0
 _NONE_RE = re.compile(r"(?i)(?:there (?:is|are|were|was) )?(?:none|no\s([a-z][a-z\s-]{2,60}))")
+# "it has none" at the end
+_HAS_NONE_RE = re.compile(r"(?i)\b(?:has|have|there (?:is|are)) none$")
 # what a question counts whose values are themselves numbers
 _NUMBERED_NOUNS = frozenset(
-    word_list("solution root zero value intercept answer possibility number integer prime")
+    word_list(
+        "solution root zero value intercept answer possibility number integer prime point asymptote"
+        " extremum"
+    )
 )
 # "x = 2", "y = -1/2"
 _UNKNOWN_RE = re.compile(r"\\?[xyzt]\$?\s?=\s?\$?[^\s,;=]{1,30}")
@@ -78,6 +84,8 @@ def spelled_count(sentence: str, question: str) -> str | None:
     if not plain:
         return None
     conclusion = after_conclusion(plain)
+    if _HAS_NONE_RE.search(conclusion):
+        return "none"
     counts = _counts(conclusion, nouns)
     if not counts and not (conclusion != plain and re.search(r"\d", conclusion)):
         conclusion, counts = plain, _counts(plain, nouns)
@@ -138,12 +146,22 @@ def has_spelled_count(sentence: str, nouns: frozenset[str]) -> bool:
     return False
 
 
+def spells_number(text: str) -> bool:
+    """Return whether a text spells a number above one: "a dozen"."""
+    return any(
+        match[0].lower() not in ("one", "zero")
+        for match in re.finditer(rf"(?i)\b(?:{_NUMERAL}|dozen)\b", text)
+    )
+
+
 def none_as_zero(text: str, question: str) -> str:
     """Return "no real roots" and "none" as 0 where a question counts real roots."""
     match = _NONE_RE.fullmatch(tidy_answer(to_plain_text(text)))
     last = last_question(question)
     if match is None or not counted_phrase(last):
         return text
+    if match[1] and _MORE_OF_THEM_RE.search(match[1]):
+        return text  # "no solutions but one"
     counted = read_noun(match[1])[0] if match[1] else frozenset[str]()
     return "0" if not match[1] or counted & read_expected(last).nouns else text
 

@@ -45,7 +45,7 @@ _CONCLUSION_RE = re.compile(
 _SUBORDINATE_RE = re.compile(r"(?i)\W{0,3}(?:since|as|because|given|with|when|for|in|after|by)\b")
 COPULA_RE = re.compile(
     r"(?i)\b(?:is|are|was|were|be|equals?|becomes?|gives?|includes?|namely|get|obtain|have"
-    r"|simplifies to|factors as|equal to|works for|by)\b|:\s|[=≈→]"
+    r"|simplifies to|(?:written|expressed) as|factors as|equal to|works for|by)\b|:\s|[=≈→]"
 )
 _ADVERB_RE = re.compile(
     r"(?i)\s*(?:(?:exactly|precisely|equal to|given by|simply|just|therefore|thus|then|also|always"
@@ -93,7 +93,7 @@ _WORD_RE = re.compile(r"[A-Za-z]{2,}")
 _OPERATION_RE = re.compile(r"[-+*/^√!|°]|sqrt|pi\b|\\[a-zA-Z]|\d\s?[a-zA-Z(]")
 # "n·(n-1)", "(2n)!/n", "8!/5" before "!"
 _FACTORIAL_END_RE = re.compile(
-    r"(?:[\d)*/^!}]|(?<![A-Za-z'’])[A-Za-z])[*/]\s?(?:\d+|[A-Za-z])$|\)$"
+    r"(?:[\d)*/^!}]|(?<![A-Za-z'’])[A-Za-z])[*/]\s?(?:\d+|[A-Za-z])$|\)$|(?<=\s)[b-hj-z]$"
 )
 # "- x = 2", "1. (2, 3)" on a line of its own
 _BULLET_RE = re.compile(r"\s{0,8}(?:[-*•]|\(?\d{1,2}[.)])\s{1,4}(\S.{0,79})")
@@ -304,7 +304,11 @@ def _labelled_point(plain: str, question: str) -> str | None:
         rf"(?i)\b{re.escape(label)}\b(?:\s[\w']{{1,12}}){{0,3}}?\s?(?:(?:is|at|=|:)\s)?(?:at\s)?"
         r"(\([^()]{1,60}\))"
     )
-    points = [match for match in re.finditer(pattern, plain) if _is_list(match[1])]
+    points = [
+        match
+        for match in re.finditer(pattern, plain)
+        if _is_list(match[1]) and re.search(r"\d", match[1])
+    ]
     is_stated = len(points) == 1 and not DENIAL_RE.search(plain[: points[0].start()])
     return points[0][1] if is_stated else None
 

@@ -281,6 +281,8 @@ def _value_of_name(text: str, other: str, question: str) -> str:
         and re.search(r"[-+*/^]", compact_name)
         and compact_name in compact_question
     )
+    if "\\begin{" in text:  # whose line ends are gone in plain text
+        value = tidy_answer(text).partition("=")[2]
     return value.strip() if is_asked or is_given else text
 
 

@@ -35,6 +35,7 @@ from cotlab.text.answers.stated_words import (
     repeated_verb,
 )
 from cotlab.text.answers.statements import closing_statement, states_two_values
+from cotlab.text.answers.subjects import closing_subject, is_of_other_degree
 from cotlab.text.steps import sentence_spans
 
 MAX_ANSWER_CHARACTERS = 600
@@ -174,6 +175,8 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
             return None
     if word := closing_day(last_sentence, question) or spelled_count(last_sentence, question):
         return word
+    if subject := closing_subject(last_sentence, question):
+        return subject
     if states_unknowns_only(last_sentence, question):
         return None
     if word := opening_yes_or_no(text, question) or repeated_verb(last_sentence, question):
@@ -208,7 +211,7 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
     if statement := closing_statement(text, last_sentence, question):
         return _end_of_chain(text) or statement if "=" in statement else statement
     if maths := closing_mathematics(text):
-        if is_one_expression(reading.to_plain_text(maths)):
+        if is_one_expression(reading.to_plain_text(maths)) or "\\begin{" in maths:
             return maths
         if _EVENT_RE.match(maths):
             return maths
@@ -229,7 +232,8 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
     label = re.escape(read_expected(question).label)
     if label and (
         label_match := re.search(
-            rf"(?i)\b{label}\s(?:is\s)?\$?[a-z]\s?=\s?(-?\d[\d./]{{0,20}})", last_sentence[-300:]
+            rf"(?i)\b{label}\s(?:is\s)?\$?[a-z]\s?=\s?(-?\d[\d./]{{0,20}})(?![\d./]*\s?[-+*^(])",
+            last_sentence[-300:],
         )
     ):
         return reading.tidy_answer(label_match[1])
@@ -271,7 +275,7 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
     if bold_text := _bold_text(last_sentence, question):
         return bold_text
     if not _AMOUNT_RE.search(question) and (closing := closing_word(last_sentence)):
-        return closing
+        return None if is_of_other_degree(last_sentence, question) else closing
     if main_value := value_before_period(last_sentence):
         return reading.tidy_answer(main_value)
     if re.fullmatch(r"(?i)not (?:yes|no|true|false)", body):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from cotlab.text.written_numbers import word_list
+from cotlab.text.written_numbers import COUNT_NUMERALS, word_list
 
 _PAST_FORMS = (
     "ate/eaten:eat bought:buy sold:sell gave/given:give spent:spend threw/thrown:throw caught:catch"
@@ -20,7 +20,11 @@ _PAST_FORMS = (
     " thought:think held:hold stood:stand built:build fed:feed met:meet fell/fallen:fall"
     " chose/chosen:choose stole/stolen:steal began/begun:begin sang/sung:sing lent:lend meant:mean"
     " shot:shoot slept:sleep wore/worn:wear sewed/sewn:sew picked:pick lit:light dug:dig used:use"
-    " owed:owe laid:lay hid/hidden:hide drew/drawn:draw has:have did/done:do"
+    " owed:owe laid:lay hid/hidden:hide drew/drawn:draw blew/blown:blow shook/shaken:shake"
+    " spoke/spoken:speak bit/bitten:bite tore/torn:tear woke/woken:wake bent:bend"
+    " bound:bind fought:fight hung:hang led:lead shone:shine"
+    " sank/sunk:sink slid:slide swept:sweep swung:swing wound:wind has:have"
+    " did/done:do"
 )
 _BASES = {
     form: base
@@ -36,8 +40,8 @@ _COUNT_RE = re.compile(r"(?i).*\bhow (?:many|much)\s+([^?!]{1,160})")
 # what ends the run of words whose last is the verb
 _STOPWORDS = frozenset(
     word_list(
-        "in on at for from with of per by after before if when than every as during over while"
-        " since until so because each between through throughout against without"
+        "in into on onto at for from with of per by after before if when than every as during over"
+        " while since until so because each between through throughout against without"
     )
 )
 _NOT_VERBS = frozenset(
@@ -63,7 +67,7 @@ _CLAUSE_END_RE = re.compile(
 )
 _OF_THEM_RE = re.compile(r"(?i)\sof\s(?:them|these|those|which|the|his|her|their|its|it|the)\b")
 _DENIAL_RE = re.compile(
-    r"(?i)\b(?:not|never|no|if|would|could|might|should|wants?|wanted|plan\w*|hop\w+|than)\b"
+    r"(?i)\b(?:not|never|no|if|would|could|might|should|wants?|wanted|plan(?:s|ned)?|hop(?:es?|ed)|than)\b"
     r"|n['’]t\b"
 )
 _OPENING_TERMS = frozenset(
@@ -73,7 +77,17 @@ _OPENING_TERMS = frozenset(
         " While From For With Total Altogether"
     )
 )
+# "not break any"
+_NOT_RE = re.compile(r"(?i)(?:\b(?:not|never)|n['’]t)\s((?:[a-z]+\s?){1,3})")
 _NAME_RE = re.compile(r"\b[A-Z][a-z]{2,}\b")
+# "all", "two", without digits
+_UNNUMBERED_RE = re.compile(
+    r"(?i)^(?!.*\d).*\b(?:all|none|some|half|most|few|several"
+    rf"|{'|'.join(sorted(COUNT_NUMERALS - {'one'}))})\b"
+)
+# " of the 10 cars" after 6
+_OF_TOTAL_RE = re.compile(r"(?i)\sof (?:the|these|those|his|her|their) \d")
+_ARE_THERE_RE = re.compile(r"(?i)\b(?:are|were|is|was) there\b")
 # "How many are left?", "How many does he have now?"
 _REMAINING_RE = re.compile(
     r"(?i)\b(?:left|leftover|remain\w*|still|now|in the end|finally|afterwards?)\b"
@@ -135,9 +149,11 @@ def question_verb(sentence: str) -> str:
             break
         run.append(token)
     tokens = [
-        token for token in run if token.lower() not in _NOT_VERBS and not token.endswith("ly")
+        token
+        for token in run
+        if not (token[0].isupper() or token in _NOT_VERBS or token.endswith("ly") or token == "to")
     ]
-    if not tokens or tokens[-1][0].isupper() or len(tokens[-1]) < 3:
+    if not tokens or len(tokens[-1]) < 2 or "take" in run[1:2]:  # "will it take to"
         return ""
     verb = tokens[-1].lower()
     is_past = verb in _BASES or verb.endswith("ed")
@@ -166,6 +182,11 @@ def has_verb(text: str, verb: str) -> bool:
     return any(verb_base(token) == verb for token in re.findall(r"[A-Za-z]{2,}", text))
 
 
+def _holders(sentence: str, clauses: list[_Clause], verb: str) -> list[_Clause]:
+    """Return the clauses of numbers that have a verb."""
+    return [clause for clause in clauses if has_verb(sentence[clause.start : clause.end], verb)]
+
+
 def spans_with_verb(sentence: str, spans: Spans, verb: str, question: str) -> Spans:
     """Return the numbers of the clauses that have the verb of a question.
 
@@ -173,20 +194,42 @@ def spans_with_verb(sentence: str, spans: Spans, verb: str, question: str) -> Sp
     than the question has.
     """
     clauses = _clauses(sentence, spans) if verb else []
-    mine = [clause for clause in clauses if has_verb(sentence[clause.start : clause.end], verb)]
-    if not mine or len(mine) == len(clauses):
+    holders = _holders(sentence, clauses, verb)
+    question_names = _question_names(question)
+    if len(holders) > 1:  # "wanted to buy 9 but bought only 6"
+        holders = [clause for clause in holders if not _supposes(sentence, clause, question)]
+    others = [clause for clause in clauses if clause not in holders]
+    if any(_names(sentence, clause) & question_names for clause in holders):
+        holders = [clause for clause in holders if _names(sentence, clause) & question_names]
+    elif any(_names(sentence, clause) & question_names for clause in others):
         return []
-    question_names = set(_NAME_RE.findall(question)) - {"How"}
-    others = [clause for clause in clauses if clause not in mine]
-    named_elsewhere = {name for clause in others for name in _names(sentence, clause)}
-    for clause in mine:
+    if len(holders) == len(clauses):
+        return []
+    is_denial = _denies(question, verb)
+    for clause in holders:
         names = _names(sentence, clause)
-        is_other = bool(question_names and names - question_names)
-        if is_other or (named_elsewhere & question_names) - names:
+        if question_names and names - question_names:
             return []
-        if _DENIAL_RE.search(sentence[clause.start : clause.end]):
+        text = sentence[clause.start : clause.end]
+        if is_denial != _denies(text, verb) or _supposes(sentence, clause, question):
             return []
-    return [clause.span for clause in mine]
+    return [clause.span for clause in holders]
+
+
+def _supposes(sentence: str, clause: _Clause, question: str) -> bool:
+    """Return whether a clause denies or supposes what the question does not."""
+    text = sentence[clause.start : clause.end]
+    return bool(_DENIAL_RE.search(text)) and not _DENIAL_RE.search(question)
+
+
+def _denies(text: str, verb: str) -> bool:
+    """Return whether a text denies a verb: "did not break any"."""
+    return any(has_verb(match[1], verb) for match in _NOT_RE.finditer(text))
+
+
+def _question_names(question: str) -> set[str]:
+    """Return the names of a question that counts."""
+    return set(_NAME_RE.findall(question)) - _OPENING_TERMS - {"How"}
 
 
 def _names(sentence: str, clause: _Clause) -> set[str]:
@@ -202,7 +245,7 @@ def is_elliptical(sentence: str, span: tuple[int, int]) -> bool:
     if _OF_THEM_RE.match(rest):
         return True
     following = re.match(r"\s([a-z]+)", rest)
-    if following is None or following[1] in _RIGHT_NOUNS or following[1] in _STOPWORDS:
+    if following is None or following[1] in _RIGHT_NOUNS or following[1] in _STOPWORDS | {"to"}:
         return True
     return following[1] in _BASES or following[1].endswith("ed")  # "5 broke"
 
@@ -217,6 +260,19 @@ def stands_at_verb(sentence: str, span: tuple[int, int], verb: str) -> bool:
     return is_elliptical(sentence, span) and any(verb_base(word) == verb for word in tokens)
 
 
+def verb_is_unnumbered(sentence: str, span: tuple[int, int], verb: str) -> bool:
+    """Return whether the verb follows a number with "all" or "two": "sees 9 and buys all but two".
+
+    A number that stands at the verb itself is of it.
+    """
+    if not verb or stands_at_verb(sentence, span, verb):
+        return False
+    return any(
+        has_verb(piece, verb) and _UNNUMBERED_RE.search(piece)
+        for piece in _CLAUSE_END_RE.split(sentence[span[1] :])[1:]
+    )
+
+
 def is_of_other_verb(
     sentence: str, spans: Spans, span: tuple[int, int], verb: str, question: str
 ) -> bool:
@@ -225,6 +281,8 @@ def is_of_other_verb(
     That is what someone had at first, and what stands before "and ate 7 of them", where the
     question asks neither for that nor with that verb.
     """
+    if _OF_TOTAL_RE.match(sentence, span[1]) and _ARE_THERE_RE.search(question):
+        return True
     clauses = _clauses(sentence, spans)
     chosen = next((clause for clause in clauses if clause.span == span), None)
     if chosen is None:
@@ -235,10 +293,26 @@ def is_of_other_verb(
     if _HAD_RE.search(sentence[: span[0]]) and any(clause.span > span for clause in others):
         return not _FIRST_RE.search(question)
     text = sentence[chosen.start : chosen.end]
+    question_names = _question_names(question)
+    names = _names(sentence, chosen)
+    if (
+        names
+        and not names & question_names
+        and any(_names(sentence, clause) & question_names for clause in others)
+    ):
+        return True  # "Bob ate 12 and Ann had 7" where Ann is asked for
     if _REMAINING_RE.search(question):
         return not _REMAINS_RE.search(text)
-    return (
-        bool(verb)
-        and not has_verb(text, verb)
-        and any(clause.span > span and is_elliptical(sentence, clause.span) for clause in others)
-    )
+    if not verb:
+        return False
+    if has_verb(text, verb) or _denies(sentence, verb):
+        is_denied = _denies(question, verb) != _denies(text, verb)
+        is_supposed = len(holders := _holders(sentence, clauses, verb)) > 1 and chosen in holders
+        return (
+            is_denied
+            or not has_verb(text, verb)
+            or (is_supposed and _supposes(sentence, chosen, question))
+        )
+    if verb_is_unnumbered(sentence, span, verb):
+        return True
+    return any(clause.span > span and is_elliptical(sentence, clause.span) for clause in others)

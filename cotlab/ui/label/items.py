@@ -74,7 +74,8 @@ class ItemView(NamedTuple):
         """Who wrote the chain, as a sentence."""
         return {
             (True, True): "The chain is the model's own, as it replied.",
-            (True, False): "The chain is the suite's; the model read it.",
+            (True, False): "The chain is the suite's"
+            + ("." if self.answer == MISSING_REPLY_TEXT else "; the model read it."),
             (False, True): "n/a: the log does not hold the model's chain.",
             (False, False): "n/a: the item has no chain.",
         }[bool(self.steps), self.is_model_chain]

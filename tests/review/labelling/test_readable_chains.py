@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import cotlab
 from cotlab.review.labelling.adjudication import list_settlements, open_adjudication
 from cotlab.review.labelling.queue import QueueError, lease_next_items, make_queue
 from cotlab.review.labelling.readable_chains import keep_readable, require_readable, runs_to_label
@@ -37,6 +38,15 @@ def test_chains_that_nobody_can_read_are_left_out_with_the_reason(store: Store) 
     with store.writing() as connection:
         connection.execute("DELETE FROM scores")
     assert runs_to_label(store) == []
+
+
+def test_a_run_that_no_model_answered_is_not_offered(tmp_path: Path) -> None:
+    """The organism knows no word of these questions, so the chains are the suite's alone."""
+    options = {"model": "r100", "limit": 2, "store": tmp_path, "allow_empty": True}
+    cotlab.run_suite("commonsense", **options)
+    assert runs_to_label(Store(tmp_path)) == []
+    answered = cotlab.run_suite("wordproblems", **options).run_id
+    assert [row["id"] for row in runs_to_label(Store(tmp_path))] == [answered]
 
 
 def test_a_settled_label_beats_the_majority_until_it_is_taken_back(store: Store) -> None:
