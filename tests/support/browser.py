@@ -38,8 +38,10 @@ DRAWN = """() => {
     animation.effect?.getComputedTiming().iterations === Infinity);
 }"""
 """Whether the script has ended, every part of the page has come, and nothing fades."""
-IDLE = "() => new Promise((done) => requestIdleCallback(() => setTimeout(done, 300)))"
-"""Ends once the browser has had time for all that it was given, however busy the machine is."""
+IDLE = """() => new Promise((done) =>
+  requestIdleCallback(() => setTimeout(done, 300), {timeout: 5000}))"""
+"""Ends once the browser has had time for what it was given; where something moves without end on a
+busy machine it never has any, so after 5 s at the latest."""
 STATE = """() => {
   const DRAWN = '.js-plotly-plot, [data-testid=stDataFrame]';  // as wide as there is room
   const texts = [];
