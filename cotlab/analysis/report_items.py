@@ -11,13 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from cotlab.analysis.view import RunView
 from cotlab.core.keys import digest
 from cotlab.core.types import CCS_METRICS
 from cotlab.metrics.ablation.redundancy import step_means
 from cotlab.store import read
+from cotlab.store.feature_scores import ScoreGroup
 from cotlab.store.responses import ResponseLog
+from cotlab.store.step_scores import read_group_scores
 
 ITEM_SECTIONS = ("items", "further_scores")
 """Sections of a report that grow with the number of items."""
@@ -136,6 +139,13 @@ def _ablation_params(view: RunView) -> Mapping[str, Any]:
 
 def _first_draws(view: RunView, mode: str, metric: str, *, with_evidence: bool) -> StepTable:
     """Return the first draw of each step of a metric, each score the mean over its draws."""
+    groups = view.score_groups
+    groups = groups[(groups["mode"] == mode) & (groups["metric"] == metric)]
+    if len(groups) == 1:
+        group = ScoreGroup(*groups[["scorer", "metric", "facet"]].iloc[0])
+        draws = read_group_scores(view.store, view.id, group, with_evidence=with_evidence)
+        if (table := _only_draws(metric, draws)) is not None:
+            return table
     scores = read.select_scores(
         view.store, view.id, metrics=[metric], facet={"mode": mode}, with_evidence=with_evidence
     )
@@ -165,6 +175,28 @@ def _first_draws(view: RunView, mode: str, metric: str, *, with_evidence: bool) 
         first_draws["status"].tolist(),
         first_draws["reason"].astype(object).where(first_draws["reason"].notna(), None).tolist(),
         first_draws["evidence"].tolist() if with_evidence else [()] * len(means),
+    )
+
+
+def _only_draws(metric: str, draws: pa.Table) -> StepTable | None:
+    """Return the scores of one group where each step has one draw; None where it has several."""
+    columns = {name: draws[name].to_numpy() for name in draws.column_names if name != "evidence"}
+    items, steps = columns["item_id"], columns["step"]
+    has_no_step = np.isnan(steps.astype(float))
+    is_same_step = (steps[1:] == steps[:-1]) | (has_no_step[1:] & has_no_step[:-1])
+    if (columns["sample"] != 0).any() or (is_same_step & (items[1:] == items[:-1])).any():
+        return None
+    means = columns["value"].astype(float) + 0.0  # the sum of one number, which is never -0.0
+    scores = means.astype(object)
+    scores[np.isnan(means) | has_no_step] = None
+    return StepTable(
+        metric,
+        items.tolist(),
+        draws["step"].to_pylist() if has_no_step.any() else steps.tolist(),
+        scores.tolist(),
+        columns["status"].tolist(),
+        columns["reason"].tolist(),
+        draws["evidence"].to_pylist() if "evidence" in draws.column_names else [()] * len(items),
     )
 
 

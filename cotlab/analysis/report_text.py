@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 from json.encoder import encode_basestring
 from typing import Any, TextIO
 
@@ -93,7 +94,7 @@ def _item_text(item: Mapping[str, Any], indent: int) -> str:
     entries = []
     for name, value in item.items():
         if name == "step_scores":
-            texts = [_step_text(record, indent + 2) for record in value]
+            texts = [_record_text(record, indent + 2) for record in value]
             text = f"[{space} {f',{space} '.join(texts)}{space}]" if texts else "[]"
         elif isinstance(value, dict):
             texts = [f"{_json_text(key)}: {_json_text(text)}" for key, text in value.items()]
@@ -110,41 +111,53 @@ def _scored_item_texts(table: StepTable, indent: int) -> Iterator[str]:
     Millions of steps have few texts: each is made once, as long as there is room.
     """
     space, end = "\n" + " " * (indent + 1), "\n" + " " * indent
-    texts: dict[tuple[Any, ...], str] = {}
+    texts = _StepTexts(table.metric, indent + 2)
+    steps = zip(table.steps, table.scores, table.statuses, table.reasons, strict=True)
+    step_texts = map(texts.__getitem__, steps)
     for item_id, entries in table.item_slices():
-        keys = zip(
-            table.steps[entries],
-            table.scores[entries],
-            table.statuses[entries],
-            table.reasons[entries],
-            strict=True,
-        )
-        if len(texts) > _MAX_TEXTS:
-            texts.clear()
-        step_texts = []
-        for key in keys:
-            text = texts.get(key)
-            if text is None:
-                step, score, status, reason = key
-                record = {"step_index": step, "score": score, "metric": table.metric}
-                record |= {"status": status} | ({"reason": reason} if score is None else {})
-                text = texts[key] = _step_text(record, indent + 2)
-            step_texts.append(text)
-        steps_text = f"[{space} {f',{space} '.join(step_texts)}{space}]"
+        own_texts = islice(step_texts, entries.stop - entries.start)
+        steps_text = f"[{space} {f',{space} '.join(own_texts)}{space}]"
         item_text = f'{space}"item_id": {encode_basestring(item_id)}'
         yield f'{{{item_text},{space}"step_scores": {steps_text}{end}}}'
 
 
-def _step_text(record: Mapping[str, Any], indent: int) -> str:
+class _StepTexts(dict[tuple[Any, ...], str]):
+    """The texts of steps of one metric by (step, score, status, reason), made where missing."""
+
+    def __init__(self, metric: str, indent: int) -> None:
+        super().__init__()
+        self._metric, self._indent = metric, indent
+
+    def __missing__(self, key: tuple[Any, ...]) -> str:
+        if len(self) > _MAX_TEXTS:
+            self.clear()
+        step, score, status, reason = key
+        known_reason = reason if score is None else _NO_REASON
+        self[key] = text = _step_text(step, score, self._metric, status, known_reason, self._indent)
+        return text
+
+
+def _record_text(record: Mapping[str, Any], indent: int) -> str:
     """Return the score of a step, a flat object of numbers and texts."""
-    before, after = _around_score(
+    return _step_text(
         record["step_index"],
+        record["score"],
         record["metric"],
         record["status"],
         record.get("reason", _NO_REASON),
         indent,
     )
-    score = record["score"]
+
+
+def _step_text(
+    step: int | None,
+    score: float | None,
+    metric: str,
+    status: str,
+    reason: str | None | object,
+    indent: int,
+) -> str:
+    before, after = _around_score(step, metric, status, reason, indent)
     if score is None:
         return f"{before}null{after}"
     if not math.isfinite(score):

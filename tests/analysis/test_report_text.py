@@ -23,6 +23,9 @@ from cotlab.metrics.ablation.redundancy import step_means
 from cotlab.run.output import atomic_file
 from cotlab.store.cut_replies import CutReplies, add_cut_replies
 from cotlab.store.database import Store
+from cotlab.store.feature_scores import ScoreGroup
+from cotlab.store.read import select_scores
+from cotlab.store.step_scores import read_group_scores
 from tests.support.whole_report import build_whole_report, item_sections
 
 ECHO = {"provider": "echo", "model": "echo"}
@@ -94,6 +97,30 @@ def test_each_step_has_the_mean_of_its_draws(stored: RunView) -> None:
         }
         assert reported == {(item, int(step)): mean for (item, step), mean in means.items()}
         n_compared += len(reported)
+    assert n_compared >= 3
+
+
+def test_a_group_that_is_read_alone_has_the_scores_that_filters_select(stored: RunView) -> None:
+    columns = ["item_id", "step", "sample", "value", "status", "reason", "evidence"]
+    n_compared = 0
+    for _, row in stored.score_groups.iterrows():
+        group = ScoreGroup(row["scorer"], row["metric"], row["facet"])
+        found = read_group_scores(stored.store, stored.id, group, with_evidence=True)
+        selected = select_scores(
+            stored.store,
+            stored.id,
+            scorers=[group.scorer],
+            metrics=[group.metric],
+            facet_texts=[group.facet],
+        )[columns]
+        plain = selected.astype(object).where(selected.notna(), None)
+        assert found.column_names == columns
+        for name in columns[:-1]:
+            assert found[name].to_pylist() == plain[name].tolist()
+        assert found["evidence"].to_pylist() == [list(keys) for keys in selected["evidence"]]
+        without = read_group_scores(stored.store, stored.id, group, with_evidence=False)
+        assert without.equals(found.drop_columns("evidence"))
+        n_compared += found.num_rows
     assert n_compared >= 3
 
 
