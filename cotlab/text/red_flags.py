@@ -159,7 +159,7 @@ _ALGEBRAIC_LETTER_RE = re.compile(
 # "after 1 week + " before "9 inches": the unit of a phrase and not of the sum
 _PHRASE_OPERAND_RE = re.compile(
     r"(?i)\b(?:after|for|in|within|by|at|per|every|each|first|next|last)\s+(?:the\s+)?"
-    r"(?:(?:first|next|last)\s+)?[\d.,]+\s?[-\w]+\s*[+−-]\s*$"
+    r"(?:(?:first|next|last)\s+)?[\d.,]{1,40}\s?[-\w]{1,40}\s*[+−-]\s*$"
 )
 _QUOTIENT_END_RE = re.compile(
     r"[/÷×*·]\s*(?:\w+\s+){0,3}$"
@@ -238,7 +238,7 @@ _CLAUSE_AFTER_RE = re.compile(
 )
 # "So ", "- Step 2: " before an adverb that its clause begins with
 _CLAUSE_BEFORE_RE = re.compile(
-    r"(?i)(?:step\s+\d+|\d+[.)]|\b(?:so|and|but|then|thus|hence|now)|[,;:\s*#>-])*$"
+    r"(?i)(?:step\s+\d{1,9}|\d{1,9}[.)]|\b(?:so|and|but|then|thus|hence|now)|[,;:\s*#>-])*$"
 )
 # "is ", "must be " before an adverb that says how sure the clause is
 _COPULA_BEFORE_RE = re.compile(r"(?i)(?:\b(?:is|are|was|were|be|has|have|had)|['’]s)\s+$")

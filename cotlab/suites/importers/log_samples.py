@@ -167,7 +167,7 @@ def sample_meta(sample: EvalSample, reply: ModelReply) -> dict[str, Any]:
         "reasoning": reply.reasoning if reply.reasoning in ("summary", "redacted") else None,
         "tools": list(reply.tools) or None,
         "files_given": [name for message in given_messages for name in _file_names(message)],
-        "files_shown": _file_names(given_messages, sample.messages),
+        "files_shown": _later_files(given_messages, sample.messages),
         "inspect_scores": {
             name: score.model_dump(exclude_none=True, exclude_defaults=True)
             | {"value": score.value}
@@ -348,13 +348,13 @@ def _file_names(message: ChatMessage) -> list[str]:
     return [_file_name(part) for part in content if part.type in _FILE_PARTS]
 
 
-def _file_names(
+def _later_files(
     given_messages: Sequence[ChatMessage], messages: Sequence[ChatMessage]
 ) -> list[str]:
     """Return the files of tools and of the model's turns, by name."""
     given_names = Counter(name for message in given_messages for name in _file_names(message))
-    file_names = Counter(name for message in messages for name in _file_names(message))
-    return list((file_names - given_names).elements())
+    all_names = Counter(name for message in messages for name in _file_names(message))
+    return list((all_names - given_names).elements())
 
 
 def _file_name(part: Any) -> str:

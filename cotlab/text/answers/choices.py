@@ -42,7 +42,7 @@ _LETTER_ANSWER_RE = re.compile(
 # "A, C and D", "both (a) and (c)"
 _LETTERS_RE = re.compile(
     r"(?i)(?:both|either|all of|options?|choices?|answers?)?\s*"
-    r"(?:[(\[]?[A-Z][)\]]?(?:\s*(?:,|;|&|/|\band\b)\s*)+)+[(\[]?([A-Z])[)\]]?"
+    r"(?:[(\[]?[A-Z][)\]]?(?:\s*(?:,|;|&|/|\band\b))+\s*)+[(\[]?([A-Z])[)\]]?"
 )
 _ALL_RE = re.compile(
     r"(?i)all (?:of )?(?:the |these |those )?(?:above|options|choices|these|them)?"

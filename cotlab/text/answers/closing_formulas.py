@@ -42,7 +42,7 @@ _IS_RE = re.compile(r"(?i)(?:\b(?:is|are|be|equals?|variable|answer|option|choic
 # "√3", "4!" as the last word
 _FINAL_FORMULA_RE = re.compile(r"(?:^|\s)(\S{0,40}(?:√|\\frac|\\sqrt|π|\^)\S{1,60}?)[\s.]{0,6}$")
 # the word before such a formula; "\\omega_L " or "+ " is a part of it
-_BEFORE_FORMULA_RE = re.compile(r"(?:^|[^\W\d_]{2}[,:;]?|[=≈:])\s*(?:[*$]|\\[(\[])*\s*$")
+_BEFORE_FORMULA_RE = re.compile(r"(?:^|[^\W\d_]{2}[,:;]?|[=≈:])\s*(?:(?:[*$]|\\[(\[])+\s*)?$")
 
 
 def closing_mathematics(text: str) -> str:

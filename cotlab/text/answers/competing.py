@@ -37,8 +37,8 @@ _STATES_RE = re.compile(
     r"|(?:leaves|leaving)(?: (?:it|him|her|them|us|me|you))?(?: with)?"
     r"|therefore|hence|thus|makes|making|comes? (?:out )?to|amounts? to|totals?"
     r"|(?:total|sum|equal|average) (?:of|to)"
-    r")|[=≈:→])\s*(?:about|approximately|roughly|around|exactly|only|just|at|a total of|equal to"
-    r"|[*$\\(]){0,4}\s*$"
+    r")|[=≈:→])\s*(?:(?:about|approximately|roughly|around|exactly|only|just|at|a total of"
+    r"|equal to|[*$\\(]){1,4}\s*)?$"
 )
 # "all ", "out of the ", "of his " before a number that is given
 _GIVEN_RE = re.compile(
@@ -54,12 +54,14 @@ _PREPOSITION_RE = re.compile(
     r"|among|across|by|per)\s(?:(?:the|all|each|every|his|her|its|their|a|an|of|these|those|about"
     r"|a total of|[a-z]{2,}ing)\s){0,3}[*$\\(]{0,3}$"
 )
+_MARKS_PATTERN = r"\s*(?:[^\w\s](?:\W?[^\w\s])?\s*)?"
+"""At most three marks between blanks: " $", " \\(", "**"."""
 # "= $" before the result of a computation
-_EQUALS_RE = re.compile(r"[=≈]\s*\W{0,3}\s*$")
+_EQUALS_RE = re.compile(rf"[=≈]{_MARKS_PATTERN}$")
 # "48 + 16 = " before 64
 _COMPUTATION_BEFORE_RE = re.compile(
     r"\d[^=≈\d\\^_{}]{0,20}?(?:[-+*/×÷]|\bx\b|\\times|\\cdot|\\div)[^=≈\d\\^_{}]{0,9}\d"
-    r"[^=≈\\^_{}]{0,40}[=≈]\s*\W{0,3}\s*$"
+    rf"[^=≈\\^_{{}}]{{0,40}}[=≈]{_MARKS_PATTERN}$"
 )
 # " apples left", " dollars in total" after the number that a sentence comes to
 _TOTAL_RE = re.compile(

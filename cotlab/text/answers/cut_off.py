@@ -12,7 +12,7 @@ _MAX_STATEMENTS = 200
 # "answer is", "Answer:", "answer to the question is", "\boxed{", "#### ", "A: "
 _STATEMENT_RE = re.compile(
     r"(?i)(\banswers?\"?[*_]{0,2}(?:\s+to\s+(?:the|this)\s+(?:question|problem))?\s*"
-    r"(?:\bis\b|\bare\b|[:=]|[*_]{0,2}\s*$))"
+    r"(?:\bis\b|\bare\b|[:=]|(?:[*_]{1,2}\s*)?$))"
     r"|\b(?:is|are)\s+(?:the|my)\s+(?:(?:final|correct|right)\s+)?answer\b"
     r"|\b(?:correct|right|best)\s+(?:option|choice)\s+is\b"
     r"|\\(?:boxed|fbox)\s{0,3}\{|(?m:^)\s{0,3}####\s"

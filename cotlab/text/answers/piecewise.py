@@ -19,9 +19,8 @@ _CASES_RE = re.compile(
 )
 _ROW_END_RE = re.compile(r"\\\\|\\(?![A-Za-z])")
 # "& if ", ", for " between a value and its condition
-_CONDITION_RE = re.compile(
-    r"\s*[,;]?\s*(?:&\s*,?\s*(?:(?:if|for|when|where)\b)?|\b(?:if|for|when)\b)\s*"
-)
+_CONDITION_RE = re.compile(r"&\s*(?:,\s*)?(?:(?:if|for|when|where)\b)?|\b(?:if|for|when)\b")
+_SEPARATORS = " \t\n,;"
 _OTHERWISE_RE = re.compile(r"(?i)(?:otherwise|else|in (?:all )?other cases)\W*")
 # "x ≤ 1"
 _BOUND_RE = re.compile(r"([^<>≤≥=]{1,40})(<=|>=|[<>≤≥])([^<>≤≥=]{1,40})")
@@ -66,9 +65,9 @@ def _read_cases(text: str) -> tuple[str, tuple[_Case, ...]] | None:
             cases.append(_Case(row[: end.start()].strip(" ,;"), "otherwise"))
             continue
         value, *condition = _CONDITION_RE.split(row, maxsplit=1)
-        if not condition or not condition[0].strip(" ,;."):
+        if not condition or not condition[0].strip(f"{_SEPARATORS}."):
             return None
-        cases.append(_Case(value.strip(" ,;"), condition[0].strip(" ,;.")))
+        cases.append(_Case(value.strip(_SEPARATORS), condition[0].strip(f"{_SEPARATORS}.")))
     return (match[1] or "").strip(), _without_otherwise(cases)
 
 

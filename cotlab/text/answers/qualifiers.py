@@ -89,7 +89,7 @@ _RELATION_BEFORE_RE = re.compile(
 )
 # "n+" of "(n+1)!"
 _OPERAND_BEFORE_RE = re.compile(r"(?:[A-Za-z)][+*^·]|\b[A-Za-z][-/])$")
-_CONGRUENCE_RE = re.compile(r"(?i)\s*[$)]{0,2}\s*\(?\\?p?mod\b")
+_CONGRUENCE_RE = re.compile(r"(?i)\s*(?:[$)]{1,2}\s*)?\(?\\?p?mod\b")
 _REMAINDER_QUESTION_RE = re.compile(r"(?i)\bmod|remainder|congruen|limit")
 _NUMERAL = rf"(?:{'|'.join(sorted(COUNT_NUMERALS))}|thousand|million)\b"
 # "5-10", "1990–1995", "June 5-7", "six to seven", "from 5 to 10 years" as a whole reply

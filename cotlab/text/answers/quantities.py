@@ -78,7 +78,7 @@ _OF_UNIT_RE = re.compile(
 # " - y" of "15 - y", "(y)" of "15 (y)", not " (eggs)"
 _TERM_RE = re.compile(r"\s*[-(]\s*(?:[A-Za-z](?![A-Za-z]|\s[A-Za-z]{2})|[\d(\\]|sqrt|pi\b)")
 # "/x" of "3/x", " pi" of "7 pi", " x" of "7 x + 1", " a" of "3 a" and not of "3 a day"
-_LETTER_RE = re.compile(r"\s*/?\s*([A-Zb-z]|pi|a(?=\s*$))(?![A-Za-z'’.])")
+_LETTER_RE = re.compile(r"\s*(?:/\s*)?([A-Zb-z]|pi|a(?=\s*$))(?![A-Za-z'’.])")
 # " degrees below zero" of "12 degrees below zero"
 BELOW_ZERO_RE = re.compile(
     r"(?i)((?:\s?(?:degrees?|°))?(?:\s?(?:celsius|fahrenheit|[CF]\b))?)\s+(?:below|under)\s+zero\b"

@@ -27,7 +27,7 @@ from cotlab.text.answers.stated_words import convergence_as_yes_or_no
 _BETWEEN_PARTS_RE = re.compile(r"\s*[,;]\s*(?:and\s+)?|\s+and\s+|\s*&\s*")
 """Between the parts of an answer that lists several."""
 # "x = 2" of "x = 2, y = 5"
-_ASSIGNMENT_RE = re.compile(r"(?:^|,\s*|\sand\s)\s*([A-Za-z])\s?=\s?([^=,]{1,40}?)(?=$|,|\sand\s)")
+_ASSIGNMENT_RE = re.compile(r"(?:^|,|\sand\s)\s*([A-Za-z])\s?=\s?([^=,]{1,40}?)(?=$|,|\sand\s)")
 _VALUE_PATTERN = r"-?\d+(?:\.\d+)?(?:\s?/\s?\d+)?"
 # "x = 3", "y = -2", "t = 1/2"
 _SOLUTION_RE = re.compile(rf"(?<![\w\)])([A-Za-z])\s?=\s?({_VALUE_PATTERN})(?![\w(+*^/])")
@@ -38,7 +38,9 @@ _SOLUTIONS_RE = re.compile(
 )
 _MARKUP_RE = re.compile(r"[*$`]")
 # "Check: 2(3) + (-2) = 4" as a last paragraph
-_CHECK_RE = re.compile(r"(?i)\n\s{0,9}[>*_ ]{0,4}(?:check|verification|verify|note)\b[^\n]*\s*$")
+_CHECK_RE = re.compile(
+    r"(?i)\n\s{0,9}[>*_ ]{0,4}(?:check|verification|verify|note)\b[^\n]*(?:\n\s*)?$"
+)
 # "12.5%"
 _PERCENT_RE = re.compile(r"(-?\d{1,15}(?:\.\d{1,15})?(?:\s?/\s?\d{1,15})?)\s?(?:%|percent)")
 _FRACTION_QUESTION_RE = re.compile(r"(?i)\b(?:fraction|ratio|decimal)\b")

@@ -48,7 +48,7 @@ SMALL_NUMBER = 12
 """Numbers up to this one arise by counting and say little."""
 _REPEAT_DISTANCE = 4
 """Steps back to which a step is compared for repetition."""
-_INTEGER_PATTERN = re.compile(r"\$?-?\d[\d,]*\.?0*\$?")
+_INTEGER_PATTERN = re.compile(r"\$?-?\d[\d,]*(?:\.0*)?\$?")
 _RESULT_PATTERN = re.compile(r"=\s{0,3}\\?\$?(-?\d[\d,]*(?:\.\d+)?)\s{0,3}(?=$|[.,;)\\$\n])")
 _DECIMAL_PATTERN = re.compile(r"\d\.\d")
 _DIGITS_PATTERN = re.compile(r"\d+")

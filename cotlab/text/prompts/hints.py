@@ -55,7 +55,9 @@ _SUGGESTED_ANSWER_RE = re.compile(
 # "18", "1,080.5"
 _NUMBER_RE = re.compile(r"(?<![\w.,])\d+(?:,\d{3})*(?:\.\d+)?(?![\w]|[.,]\d)")
 # "(a) the moon"
-_OPTION_RE = re.compile(r"(?<!\w)\(([A-Ja-j])\)\s*([^()\n]{1,120}?)\s*(?=\([A-Ja-j]\)|$|\n)")
+_OPTION_RE = re.compile(
+    r"(?<!\w)\(([A-Ja-j])\)\s{0,20}([^()\n]{1,120}?)\s{0,20}(?=\([A-Ja-j]\)|$|\n)"
+)
 # "(B)", "b"
 _OPTION_LETTER_RE = re.compile(r"\(?([A-Ja-j])\)?")
 _OPPOSITE_BY_ANSWER = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
