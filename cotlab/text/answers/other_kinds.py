@@ -59,6 +59,11 @@ _OPPOSITES = tuple(
         ("men", "women"),
     )
 )
+# "There are no integer solutions" as a whole reply
+_NO_SOLUTION_RE = re.compile(
+    r"(?i)\W*(?:there (?:is|are) |it has )?\W*no (integer|rational|positive)"
+    r" (?:solutions?|roots?|zeros|values?)\W*"
+)
 # "n!" at the end of a reply
 _FACTORIAL_RE = re.compile(r"(?<![A-Za-z])[A-Za-z]!\W{0,3}$")
 _FACTORIAL_QUESTION_RE = re.compile(r"(?<![A-Za-z])(?:[A-Za-z]|\d{1,3}|\))!(?!\s[A-Z]|$)")
@@ -91,6 +96,7 @@ def is_of_other_kind(text: str, other: str, question: str) -> bool:
         _is_no_count(text, other, last)
         or _is_money(text, other, last)
         or _is_opposite(text, other, last)
+        or _is_of_other_numbers(text, other, question)
         or (
             bool(_FACTORIAL_RE.search(text))
             and "!" not in other
@@ -115,6 +121,12 @@ def _is_no_count(text: str, other: str, last: str) -> bool:
         return False
     is_same_kind = _CLOCK_RE.search(other) or _ERA_RE.search(other)
     return not is_same_kind and not _TIME_RE.search(last)
+
+
+def _is_of_other_numbers(text: str, other: str, question: str) -> bool:
+    """Return whether "no integer solutions" stands where real ones are asked for."""
+    match = _NO_SOLUTION_RE.fullmatch(text)
+    return match is not None and not re.search(rf"(?i)\b{match[1]}", f"{question} {other}")
 
 
 def _is_money(text: str, other: str, last: str) -> bool:

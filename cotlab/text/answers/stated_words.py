@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from cotlab.text.answers.question import is_yes_no_question, yes_or_no
+from cotlab.text.answers.dates import find_dates
+from cotlab.text.answers.question import is_yes_no_question, last_question, yes_or_no
 from cotlab.text.answers.reading import YES_NO_RE
 from cotlab.text.answers.statements import COPULA_RE, DENIAL_RE, after_conclusion, plain_sentence
 from cotlab.text.written_numbers import word_list
@@ -22,6 +23,13 @@ _DAY_RE = re.compile(
     r"(?:['’]s|\s(?:is|be|was|falls|fell|lands))\s(?:(?:on|in|a|an|therefore|thus)\s){0,2}"
     rf"({_DAYS}|{_MONTHS})$"
 )
+# "bring us to " before the date that a sentence ends with
+_ARRIVES_RE = re.compile(
+    r"(?i)\b(?:(?:brings?|takes?|gets?|leads?|carr(?:y|ies)|moves?) (?:us|you|one|it|me)"
+    r" (?:forward |on |up )?to|(?:we|you) (?:reach|arrive at|get to|land on|come to)"
+    r"|lands? on|leads? to)\s(?:the\s)?$"
+)
+_DATE_QUESTION_RE = re.compile(r"(?i)\b(?:which|what)(?:\sis\sthe|\scalendar)?\sdate\b")
 _DAY_QUESTION_RE = re.compile(r"(?i)\b(?:which|what) (?:day|weekday|month)\b")
 _ADJECTIVES = (
     "even|odd|increasing|decreasing|convergent|divergent|rational|irrational|continuous"
@@ -65,6 +73,58 @@ _PRONOUN_RE = re.compile(r"(?i)\b(?:i|we|you|he|she|they|one|some|there|which|wh
 _YES_NO_WORD_RE = re.compile(r"(?i)\b(?:yes|no|true|false)\b")
 
 
+_LIMIT_NOUNS = r"(?:series|sequence|integral|product|sum|limit)"
+# "The harmonic series diverges"
+_CONVERGES_RE = re.compile(r"(?:[A-Z]\w* ){1,3}(?:\w+ ){0,3}(?P<verb>converges|diverges)")
+# ", so the series diverges", "By comparison, the series diverges" at the end of a sentence
+_SO_CONVERGES_RE = re.compile(
+    rf"(?i)(?P<so>\b(?:so|thus|therefore|hence),?\s|^|,\s)(?:it|(?:the|this|our)\s(?:(?:given|whole|original"
+    rf"|improper|infinite)\s)?{_LIMIT_NOUNS})\s(?:must\s)?(?P<verb>converges?|diverges?)$"
+)
+_SUPPOSED_RE = re.compile(r"(?i)\b(?:if|whether|unless|would|might|could|suppose\w*|assum\w+)\b")
+_CONVERGENCE_QUESTION_RE = re.compile(
+    r"(?i)(?:^|[.?!:,]\s|\n)(?:does|do|will|is|are)\s([^?!\n]{2,200}?)\b(con|di)verge(?:nt)?\s?\?\s*$"
+)
+_QUALIFIED_RE = re.compile(
+    r"(?i)\b(?:or|not|if|absolutely|conditionally|uniformly|pointwise|only|both|neither|either"
+    r"|whether|where|when|which|radius|and)\b|n['’]t\b"
+)
+# "diverges", "it is divergent"
+_BEHAVIOUR_RE = re.compile(
+    rf"(?i)(?:(?:it|(?:the|this)\s{_LIMIT_NOUNS})\s)?(?:is\s)?(con|di)verge(?:s|nt)?"
+)
+
+
+def convergence_as_yes_or_no(text: str, other: str, question: str) -> str:
+    """Return "no" for "diverges" beside yes or no where a question asks "Does it converge?"."""
+    stated = _BEHAVIOUR_RE.fullmatch(text.strip(" .*$_"))
+    asks = _CONVERGENCE_QUESTION_RE.search(question) if stated else None
+    if stated is None or asks is None or _QUALIFIED_RE.search(asks[1]):
+        return text
+    if not _YES_NO_WORD_RE.fullmatch(other.strip(" .*$_")):
+        return text
+    return "yes" if stated[1].lower() == asks[2].lower() else "no"
+
+
+def closing_behaviour(sentence: str, question: str) -> str | None:
+    """Return "converges" or "diverges" of the end of a sentence, where a question asks for it."""
+    if not _CONVERGENCE_QUESTION_RE.search(question):
+        return None
+    return _stated_behaviour(plain_sentence(sentence), question)
+
+
+def _stated_behaviour(plain: str, question: str) -> str | None:
+    """Return the verb of ", so the series diverges"; None of another noun than the question's."""
+    match = _SO_CONVERGES_RE.search(plain) or _CONVERGES_RE.fullmatch(plain)
+    if match is None or _SUPPOSED_RE.search(plain):
+        return None
+    is_concluded = len(match.groupdict().get("so") or "") > 2
+    nouns = set(re.findall(_LIMIT_NOUNS, question))
+    if nouns and set(re.findall(_LIMIT_NOUNS, match[0])) - nouns:
+        return None
+    return match["verb"] if is_concluded or not DENIAL_RE.search(plain) else None
+
+
 def opening_yes_or_no(text: str, question: str) -> str | None:
     """Return the only yes or no of a reply, at its start, where the question asks for one."""
     match = YES_NO_RE.match(text) if is_yes_no_question(question) else None
@@ -82,6 +142,12 @@ def closing_day(sentence: str, question: str) -> str | None:
     Where the question asks for a day or a month, "They meet on Friday" states it.
     """
     plain = plain_sentence(sentence[-400:])
+    if _DATE_QUESTION_RE.search(last_question(question)) and not (
+        DENIAL_RE.search(plain.replace("May", ""))
+    ):
+        dates = list(find_dates(plain))
+        if dates and dates[-1][1] == len(plain) and _ARRIVES_RE.search(plain[: dates[-1][0]]):
+            return plain[slice(*dates[-1])]
     if _DAY_QUESTION_RE.search(question[-200:]) and not DENIAL_RE.search(plain):
         days = re.findall(rf"\b(?:{_DAYS}|{_MONTHS})\b", plain)
         ending = re.search(rf"\b(?:on|in)\s(?:an?\s)?({_DAYS}|{_MONTHS})$", plain)
@@ -93,11 +159,11 @@ def closing_day(sentence: str, question: str) -> str | None:
     return match[1] if match else None
 
 
-def closing_word(sentence: str) -> str | None:
+def closing_word(sentence: str, question: str = "") -> str | None:
     """Return the day, property, name or noun that a sentence ends by stating."""
     plain = re.sub(r"\s\([^()\d]{1,40}\)$", "", plain_sentence(sentence))
-    if verb := re.fullmatch(r"(?:[A-Z]\w* ){1,3}(?:\w+ ){0,3}(converges|diverges)", plain):
-        return verb[1] if not DENIAL_RE.search(plain) else None
+    if _CONVERGES_RE.fullmatch(plain) or _SO_CONVERGES_RE.search(plain):
+        return _stated_behaviour(plain, question)
     if not plain or len(plain) > 200 or "?" in sentence:
         return None
     concluded = _SUBJECT_RE.search(after_conclusion(plain).strip())  # "so Ann is the tallest"

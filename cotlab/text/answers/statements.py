@@ -18,6 +18,7 @@ from cotlab.text.answers.notation import (
     rewrite_notation,
     split_items,
 )
+from cotlab.text.answers.points import closing_point
 from cotlab.text.answers.quantities import read_quantity
 from cotlab.text.answers.question import read_expected
 from cotlab.text.answers.real_sets import read_real_set
@@ -128,6 +129,8 @@ def _stated(plain: str, question: str) -> str | None:
         return stated if not _is_open(plain[: chance.start()]) else None
     if label := _labelled_point(plain, question):
         return label
+    if point := closing_point(plain, question):
+        return point if not _is_open(plain[: -len(point)]) else None
     counts = bool(read_expected(question).nouns)
     joints = [(match.start(), match.end()) for match in COPULA_RE.finditer(plain)]
     for start, end in [(0, 0), *joints[:_MAX_ITEMS]]:
@@ -138,6 +141,8 @@ def _stated(plain: str, question: str) -> str | None:
         if not counts and _is_list(rest):
             return rest
         name = _BEFORE_EQUALS_RE.search(before) if plain[start:end] == "=" else None
+        if name and not counts and (solutions := _solutions_of_name(name[1], rest)):
+            return solutions
         if name and not _PLAIN_NAME_RE.fullmatch(name[1]) and _is_expression(rest):
             return f"{name[1]} = {rest}"  # whose value it is may matter
         if _ALL_EXCEPT_RE.fullmatch(rest) or _is_expression(rest) or _is_equation(rest):
@@ -226,6 +231,17 @@ def _is_list(text: str) -> bool:
     if names[0] and not any(names[1:]):
         items = (items[0][_end_of(_NAME_RE, items[0]) :], *items[1:])
     return all(map(_is_item, items))
+
+
+def _solutions_of_name(name: str, rest: str) -> str | None:
+    """Return "x = 2 + √5 or x = 2 - √5" where each item after "x =" is of the same name."""
+    items = split_items(f"{name} = {rest}")
+    ends = [_end_of(_NAME_RE, item) for item in items]
+    if len(items) < 2 or not _PLAIN_NAME_RE.fullmatch(name) or not all(ends):
+        return None
+    letters = {item[:end].strip(" =") for item, end in zip(items, ends, strict=True)}
+    values = [item[end:] for item, end in zip(items, ends, strict=True)]
+    return " or ".join(items) if letters == {name} and all(map(_is_item, values)) else None
 
 
 def _is_item(item: str) -> bool:

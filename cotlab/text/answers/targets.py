@@ -10,16 +10,19 @@ import re
 from collections.abc import Sequence
 
 from cotlab.core.types import Item
+from cotlab.text.answers.arcs import same_arc
 from cotlab.text.answers.asked_units import counts_the_same, read_in_question_unit
 from cotlab.text.answers.choices import choice_in_reply, choice_text, find_choices, named_choices
 from cotlab.text.answers.extract import final_answer, same_answer
 from cotlab.text.answers.formulas import read_formula
 from cotlab.text.answers.notation import matching_brackets, split_items
 from cotlab.text.answers.other_kinds import is_of_other_kind
+from cotlab.text.answers.points import without_point_name
 from cotlab.text.answers.quantities import read_quantity
 from cotlab.text.answers.question import expects_set
 from cotlab.text.answers.reading import answer_key, tidy_answer, to_plain_text
 from cotlab.text.answers.spelled_counts import counts_numbers, none_as_zero, single_as_number
+from cotlab.text.answers.stated_words import convergence_as_yes_or_no
 
 _BETWEEN_PARTS_RE = re.compile(r"\s*[,;]\s*(?:and\s+)?|\s+and\s+|\s*&\s*")
 """Between the parts of an answer that lists several."""
@@ -347,6 +350,13 @@ def same_answer_to(item: Item, first: str | None, second: str | None) -> bool | 
         keys = [answer_key(to_plain_text(tidy_answer(answer))) for answer in (first, second)]
         if keys[0] and keys[0] == keys[1]:
             return True
+        if (is_same := same_arc(first, second, item.question)) is not None:
+            return is_same
+        for rewrite in (without_point_name, convergence_as_yes_or_no):
+            first, second = (
+                rewrite(first, second, item.question),
+                rewrite(second, first, item.question),
+            )
         first, second = (_sorted_letters(answer, item.question) for answer in (first, second))
         first, second = (
             _as_share(first, second, item.question),

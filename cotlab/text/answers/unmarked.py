@@ -18,6 +18,7 @@ from cotlab.text.answers.formulas import MAX_CHARACTERS as MAX_FORMULA_CHARACTER
 from cotlab.text.answers.formulas import read_formula
 from cotlab.text.answers.notation import WORDED_BOUND_RE, is_remainder
 from cotlab.text.answers.periods import value_before_period
+from cotlab.text.answers.points import closing_list
 from cotlab.text.answers.qualifiers import (
     denies_existence,
     is_other_value,
@@ -29,12 +30,13 @@ from cotlab.text.answers.quantities import read_quantity
 from cotlab.text.answers.question import named_alternative, read_expected, yes_or_no
 from cotlab.text.answers.spelled_counts import spelled_count, states_unknowns_only
 from cotlab.text.answers.stated_words import (
+    closing_behaviour,
     closing_day,
     closing_word,
     opening_yes_or_no,
     repeated_verb,
 )
-from cotlab.text.answers.statements import closing_statement, states_two_values
+from cotlab.text.answers.statements import after_conclusion, closing_statement, states_two_values
 from cotlab.text.answers.subjects import closing_subject, is_of_other_degree
 from cotlab.text.steps import sentence_spans
 
@@ -88,6 +90,14 @@ _EMPTY_RE = re.compile(
     r" (?:the )?empty(?: set)?)\b|\b(?:has|have|there (?:is|are)) (no (?:real |integer )?"
     r"(?:solutions?|roots?))\b"
 )
+# "it is false that " before "there are no solutions"
+_DENIED_EMPTY_RE = re.compile(
+    r"(?i)\b(?:false|wrong|incorrect|untrue|not|whether|if|unless|never|would|might|could)\b|n['’]t\b"
+)
+# "do not bring us to " before a date
+_NOT_REACHED_RE = re.compile(
+    r"(?i)(?:\bnot|n['’]t)\s(?:bring|take|get|lead|land|reach|arrive|come)\b[^,;.]{0,30}$"
+)
 # "are red, green and blue" at the end of a sentence
 _WORD_LIST_RE = re.compile(
     r"\b(?:are|is|were|was|includes?|namely|:)\s((?:[\w'-]+(?: [\w'-]+){0,3},\s){0,9}"
@@ -95,8 +105,6 @@ _WORD_LIST_RE = re.compile(
 )
 # "$" of "10$ units", "\\)" of "25\\) cm"
 _DELIMITER_RE = re.compile(r"(?<=\w)\$(?!\w)|\\[()\[\]]")
-# "(3, -2)" of "The point is (3, -2)."
-_FINAL_LIST_RE = re.compile(r"([(\[](?:[^()\[\],]{1,40},){1,9}[^()\[\],]{1,40}[)\]])[\s.]{0,3}$")
 # ", attained at x = 3", " when n = 5"
 _ATTAINED_RE = re.compile(
     r"(?i)(?<=[\w)}$]),?\s+(?:(?:which |and )?(?:is |it is )?"
@@ -181,6 +189,8 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
         return None
     if word := opening_yes_or_no(text, question) or repeated_verb(last_sentence, question):
         return word
+    if behaviour := closing_behaviour(last_sentence, question):
+        return behaviour
     if (
         qualified_number(body, question)
         or is_range(body)
@@ -225,7 +235,10 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
     assignments = _ASSIGNMENTS_RE.search(last_sentence[-300:])
     if assignments and not _ONE_LETTER_QUESTION_RE.search(question):
         return reading.tidy_answer(assignments[1].replace("$", ""))
-    if empty_match := _EMPTY_RE.search(last_sentence):
+    empty_match = _EMPTY_RE.search(plain_last := last_sentence.replace("**", ""))
+    if empty_match and not _DENIED_EMPTY_RE.search(
+        after_conclusion(plain_last[: empty_match.start()])
+    ):
         return empty_match[1] or "empty set"
     if bound_match := WORDED_BOUND_RE.search(last_sentence.rstrip(" .*$")):
         return reading.tidy_answer(bound_match[0])
@@ -274,16 +287,14 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
         return f"not {word_match[2]}" if word_match[1] else word_match[2]
     if bold_text := _bold_text(last_sentence, question):
         return bold_text
-    if not _AMOUNT_RE.search(question) and (closing := closing_word(last_sentence)):
+    if not _AMOUNT_RE.search(question) and (closing := closing_word(last_sentence, question)):
         return None if is_of_other_degree(last_sentence, question) else closing
     if main_value := value_before_period(last_sentence):
         return reading.tidy_answer(main_value)
     if re.fullmatch(r"(?i)not (?:yes|no|true|false)", body):
         return body
-    if list_match := _FINAL_LIST_RE.search(last_sentence[-200:]):
-        listed = reading.read_answer(reading.to_plain_text(list_match[1]))
-        if isinstance(listed, reading.CompoundAnswer) and listed.kind:
-            return list_match[1]
+    if (listed := closing_list(last_sentence)) is not None:
+        return listed or None
     if bold_value := _bold_value(last_sentence):
         return bold_value
     try:
@@ -293,6 +304,7 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
     if span and (
         is_other_value(text[: span[0]], text[span[1] :].partition("\n")[0], question)
         or denies_existence(last_sentence)
+        or _NOT_REACHED_RE.search(text[: span[0]])
         or (_COUNTERFACTUAL_RE.search(last_sentence) and not _SUPPOSES_RE.search(question))
     ):
         return None

@@ -47,8 +47,18 @@ Trues; of three more lots of 297, 188 and 63, each written after the rules were 
 before, .943, .883 and .873 with 7, 3 and 4. They were then mended on these too; the nine that are
 still missed are left out."""
 PAIRS_EIGHTH = Path(__file__).with_name("pairs_eighth.jsonl")
-"""As `PAIRS_SEVENTH`, by someone else: of 327 such pairs .948 were right at first, with 2 wrong
-Trues. The rules were then mended with sight of these."""
+"""As `PAIRS_SEVENTH`, by someone else; .948 of these 327 at first, with 2 wrong Trues. The rules
+were then mended with sight of the first 171, and read 1.00 of the other 156 afterwards; the kinds
+of failure among those were known by then."""
+PAIRS_NINTH = Path(__file__).with_name("pairs_ninth.jsonl")
+"""As `PAIRS_EIGHTH`, by someone else, after the rules for those; .95 at first, with no wrong True.
+The rules were then mended with sight of these. What is still missed: constants with other names in
+a general solution, a part of a name, "60 stamps last 5 weeks", and options that are letters."""
+PAIRS_ENDINGS = Path(__file__).with_name("pairs_endings.jsonl")
+"""As `PAIRS_STATED`, of the kinds that were mended with sight of the ninth: solutions in two
+equations, minutes of arc, named points, a date at the end, no real solutions, convergence. Of 92
+such pairs the rules before read .663 with 6 wrong Trues, the mended ones .880 with 5. They were
+then mended on these too; the one that is still missed is left out."""
 PAIRS_STRICT = Path(__file__).with_name("pairs_strict.jsonl")
 """As `PAIRS_STATED`: what looks like an answer and is another (lists and labels, primes, indices,
 denials, bounds, units, bases, ranges, ordinals, dates, options), 5 in 6 of them wrong. Invented to
@@ -141,7 +151,8 @@ def test_pairs_in_the_wordings_of_many_models(path: Path, n: int, share: float) 
 
 
 @pytest.mark.parametrize(
-    ("path", "n"), [(PAIRS_SEVENTH, 200), (PAIRS_EIGHTH, 171), (PAIRS_KINDS, 79)]
+    ("path", "n"),
+    [(PAIRS_SEVENTH, 200), (PAIRS_EIGHTH, 327), (PAIRS_NINTH, 200), (PAIRS_KINDS, 79)],
 )
 def test_numbers_of_another_kind_and_what_stands_beside_them(path: Path, n: int) -> None:
     pairs = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
@@ -180,7 +191,8 @@ def test_a_number_of_another_kind_is_never_the_count(
 
 
 @pytest.mark.parametrize(
-    ("path", "n", "n_same"), [(PAIRS_STATED, 96, 48), (PAIRS_CLAUSES, 917, 360)]
+    ("path", "n", "n_same"),
+    [(PAIRS_STATED, 96, 48), (PAIRS_CLAUSES, 917, 360), (PAIRS_ENDINGS, 91, 38)],
 )
 def test_what_a_last_sentence_states_and_what_it_does_not(path: Path, n: int, n_same: int) -> None:
     pairs = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
