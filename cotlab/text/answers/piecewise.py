@@ -20,7 +20,7 @@ _CASES_RE = re.compile(
 _ROW_END_RE = re.compile(r"\\\\|\\(?![A-Za-z])")
 # "& if ", ", for " between a value and its condition
 _CONDITION_RE = re.compile(
-    r"\s*[,;]?\s*(?:&\s*,?\s*(?:(?:if|for|when|where)\b)?|\b(?:if|for|when)\b)\s*"
+    r"\s*(?:[,;]\s*)?(?:&\s*(?:,\s*)?(?:(?:if|for|when|where)\b\s*)?|\b(?:if|for|when)\b\s*)"
 )
 _OTHERWISE_RE = re.compile(r"(?i)(?:otherwise|else|in (?:all )?other cases)\W*")
 # "x ≤ 1"
