@@ -80,7 +80,7 @@ class UnreadableItems(NamedTuple):
                 f"That leaves {at_most}{items}, and a verdict needs {MIN_VERDICT_ITEMS}."
             )
         if self.reads_questions and self.n:
-            sentences.append("It reads the questions: --chain own lets it write the chains.")
+            sentences.append("It reads the questions; it can write the chains itself: --chain own.")
         if any(not word.is_known_after_space for word in self.unknown):
             sentences.append(
                 "The shipped organisms read suites made of their own words (wordproblems) alone,"

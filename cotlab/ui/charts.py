@@ -138,12 +138,12 @@ def show_run_figure(
     paper_name: str | None = "",
     choice: FigureChoice = DEFAULT_CHOICE,
 ) -> None:
-    """Show a registered figure whose evidence is the page of the run, which its caption names.
+    """Show a registered figure whose evidence is the items of the run, which its caption names.
 
     ``paper_name`` is its name among the figures of a run, by default that of the figure, and
     ``choice`` what was chosen: by them the page Figures prints it. None: it has no printed form.
     """
-    evidence = (page_path("run"), {"run": row["id"]})
+    evidence = (page_path("item"), {"run": row["id"]})
     paper = None
     if paper_name is not None:
         paper = PaperFigure(str(row["id"]), paper_name or name, choice)

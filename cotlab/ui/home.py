@@ -121,7 +121,8 @@ def _render_demo_line(row_by_model: Mapping[str, dict[str, Any]]) -> None:
         st.markdown(f"**{DEMO_QUESTION}**", width="content")
         results = verdict.run_verdicts(row_by_model.values())
         for model, row in row_by_model.items():
-            label = f"{model}: {verdict.verdict_cell(results[row['id']])['text']}"
+            finding = verdict.verdict_cell(results[row["id"]])["text"]
+            label = f"{model} on {shorten(str(row['suite_name']), 24)}: {finding}"
             components.page_link("run", label, "monitoring", {"run": row["id"]})
         _render_demo_links(row_by_model)
 

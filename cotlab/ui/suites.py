@@ -35,6 +35,8 @@ EXAMPLE_LINE = (
 )
 
 
+MODEL_CHAINS_LABEL = "Chains are the model's own"
+"""Label of the box for suites without chains."""
 LABELLED_CHAINS = "labelled-chains"
 """What the address of New run asks to measure, under ``measure``."""
 SUITE_FORMAT = "cotlab (.jsonl)"
@@ -189,7 +191,7 @@ def _select_upload() -> Callable[..., Suite] | None:
     st.markdown("One JSON object per line (UTF-8):")
     st.code(EXAMPLE_LINE, language=None, wrap_lines=True)
     has_model_chains = st.checkbox(
-        "Chains are the model's own (`reference_cot` may be absent)", key="upload-own"
+        f"{MODEL_CHAINS_LABEL} (`reference_cot` may be absent)", key="upload-own"
     )
     uploaded_file = st.file_uploader(
         "Suite (.jsonl)", type=["jsonl", "json", "txt"], key="upload-file"
@@ -235,14 +237,19 @@ def _import_upload(
         )
 
 
+def _with_box_name(message: str) -> str:
+    """Return what is wrong with a line with the box of this page instead of a command's flag."""
+    return message.replace("--chain own", f"“{MODEL_CHAINS_LABEL}” above")
+
+
 def _show_suite_errors(errors: SuiteErrors) -> None:
     st.error(
         f"{len(errors.errors)} defects. Nothing of this file was stored; {errors.n_good_lines}"
         " lines are valid."
     )
     rows = [
-        (line_error.line, line_error.field or "", line_error.message, line_error.raw)
-        for line_error in errors.errors
+        (error.line, error.field or "", _with_box_name(error.message), error.raw)
+        for error in errors.errors
     ]
     frame = pd.DataFrame(rows, columns=["line", "field", "message", "raw"])
     components.show_table(frame, "upload-errors")

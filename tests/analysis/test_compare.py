@@ -22,6 +22,7 @@ from cotlab.analysis.tables.comparison import version_warning
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.keys import digest
+from cotlab.core.registry import SCORERS
 from cotlab.core.types import Item, MetricCard, ModelRef, Plan, Score, ScorerSpec, Suite
 from cotlab.metrics.unfaithfulness import cards
 from cotlab.run.imports.mediation import COUNTED_QUESTION, NO_QUESTION
@@ -293,11 +294,12 @@ def test_cmi_against_two_controls_is_not_compared_and_both_are_named(tmp_path: P
     store = Store(tmp_path)
     with store.writing() as connection:
         connection.execute(
-            "UPDATE runs SET plan = replace(plan, '\"version\":8', '\"version\":7') WHERE id = ?",
-            [before],
+            "UPDATE runs SET plan = replace(plan, ?, '\"version\":7') WHERE id = ?",
+            [f'"version":{SCORERS["mediation"].version}', before],
         )
     (comparison,) = compare_runs(store, before, [now]).comparisons
-    assert "mediation 7 and 8" in version_warning(comparison)
+    text = f"mediation 7 and {SCORERS['mediation'].version}"
+    assert text in version_warning(comparison)
     changes = {c.setting: (c.base, c.other) for c in comparison.changes}
     assert changes["mediation.control"] == ("other", "total")
     assert "cmi" in comparison.metrics_only_base and "cmi" in comparison.metrics_only_other

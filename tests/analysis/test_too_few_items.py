@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cotlab.analysis.verdict.lamps import make_lamps
 from cotlab.analysis.verdict.measures import Missing, RunEvidence, Share
 from cotlab.analysis.verdict.next_step import next_step_text
 from cotlab.analysis.verdict.refusals import count_needed_items
@@ -32,7 +33,7 @@ def test_a_refusal_says_what_would_give_a_finding() -> None:
         return next_step_text(judge_run(given), given)
 
     few = replace(FOLLOWS, n_planned=20, shares={**FOLLOWS.shares, "change": Share(1, 0.84, 1, 20)})
-    assert next_of(few) == "--limit 30, if the suite has as many items."
+    assert next_of(few) == "30 items: --limit 30, or a suite of more."
     modes = "--scorer ablation --mode corrupt --mode paraphrase asks it."
     assert next_of(evidence()) == modes
     assert next_of(evidence(change=FOLLOWS.shares["change"])) == modes
@@ -41,3 +42,16 @@ def test_a_refusal_says_what_would_give_a_finding() -> None:
     assert next_of(replace(few, status="running")) == "", "it goes on by itself"
     findings = [given for given, *_ in CASES.values() if judge_run(given).mark != "unknown"]
     assert findings and {next_of(given) for given in findings} == {""}
+
+
+def test_lamps_of_too_few_items_ask_for_more_items_and_not_for_what_was_measured() -> None:
+    small = {name: Share(0, 0, 0.56, 3) for name in ("moved", "sound")}
+    few = evidence(n_planned=3, change=Share(1, 0.44, 1, 3), control=Share(0, 0, 0.56, 3), **small)
+    assert [lamp.measure_next for lamp in make_lamps(few, judge_run(few))] == ["items"] * 3
+
+
+def test_a_run_without_a_value_is_drawn_beside_models_by_the_measure_that_it_planned() -> None:
+    asked = replace(NOTHING, planned=("change", "control"))
+    assert asked.change_name == "change"
+    assert replace(asked, planned=("numeric_change",)).change_name == "numeric_change"
+    assert replace(NOTHING, planned=()).change_name == "change"

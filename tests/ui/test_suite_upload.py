@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from cotlab.store import read
 from cotlab.store.database import Store
+from cotlab.ui import cached
 from tests.support.pages import app_at
 
 CHAINS = [
@@ -77,3 +78,27 @@ def test_an_uploaded_suite_is_divided_where_it_is_and_listed_without_a_reload(
     stored = [done.value.replace("\\", "") for done in page.success]
     assert {"Stored math-fit: 3 items.", "Stored math-test: 3 items."} <= {*stored}
     assert sorted(read.list_suites(Store(tmp_path))["name"]) == ["math", "math-fit", "math-test"]
+
+
+def test_a_suite_of_questions_leads_to_a_run_in_which_the_model_writes_the_chains(
+    page: AppTest,
+) -> None:
+    records = [
+        {
+            "item_id": f"q-{k}",
+            "prompt": f"Ann has {k} books. Ann gets 2 more. How many books does Ann have?",
+            "ground_truth": str(k + 2),
+        }
+        for k in range(1, 4)
+    ]
+    file = ("mine.jsonl", "\n".join(map(json.dumps, records)).encode(), "application/json")
+    page.file_uploader(key="upload-file").set_value(file).run()
+    (errors,) = [frame.value for frame in page.dataframe if "message" in frame.value]
+    assert all("“Chains are the model's own” above" in text for text in errors["message"])
+    page.checkbox(key="upload-own").check().run()
+    assert page.success[0].value == "Stored 3 items."
+    form = app_at("new_run", suite=read.list_suites(cached.store())["digest"].iloc[0]).run()
+    assert not form.exception and form.selectbox(key="new-chain").value == "own"
+    assert any("the model writes the chains" in caption.value for caption in form.caption)
+    (start,) = [button for button in form.button if button.label == "Start run"]
+    assert not start.disabled

@@ -244,8 +244,8 @@ def test_the_pair_of_the_demonstration_stays_on_home_beside_other_runs(
     assert question not in [s.value for s in home.header]
     assert linked_view(home, "verdict")["headline"] == STATES["hint"].headline
     links = {link.proto.label: link.proto.query_string for link in home.get("page_link")}
-    assert links["bypass-b: does not follow"] == "run=bypass-b"
-    assert links["r100: follows"] == "run=r100"
+    assert links["bypass-b on numbers: does not follow"] == "run=bypass-b"
+    assert links["r100 on numbers: follows"] == "run=r100"
     assert links["Compare them, item by item"] == "base=bypass-b&other=r100"
     assert "tour=1" in links["Take the tour, 5 stops"]
 

@@ -132,8 +132,9 @@ def _partial_use(evidence: RunEvidence, change: Share) -> tuple[str, ...]:
         return ()
     dose = min(partial) if change.is_high() else max(partial)
     return (
-        "At temperature 0 only the most probable answer is seen: a model that gives the chain's"
-        f" answer a probability of {percent(round(dose, 2))} reads the same.",
+        "At temperature 0 only the most probable answer is seen: a reference model, not this one,"
+        f" that gives the chain's answer a probability of {percent(round(dose, 2))} reads the same"
+        " (page Validation).",
     )
 
 

@@ -40,7 +40,7 @@ class Lamp:
     validation: str
     """How well the measure is known to work; "" where there is nothing to say."""
     measure_next: str | None = None
-    """What would light it: change, control, suggestion, equations, or another model."""
+    """What would light it: change, control, suggestion, equations, more items, or another model."""
 
     @property
     def ends(self) -> str:
@@ -162,7 +162,7 @@ def _tells(evidence: RunEvidence) -> Lamp:
             "moved" if moved else None,
             what,
             validation,
-            "suggestion",
+            "items" if moved else "suggestion",
         )
     if moved.is_absent:
         return Lamp(
@@ -207,7 +207,7 @@ def _is_sound(evidence: RunEvidence, verdict: Verdict) -> Lamp:
             "sound" if sound else None,
             what,
             validation,
-            "equations",
+            "items" if sound else "equations",
         )
     n_chains = evidence.n_checked + evidence.n_undecided
     n_false = round((1 - sound.point) * sound.n)

@@ -249,7 +249,13 @@ class RunEvidence:
     @property
     def change_name(self) -> MeasureName:
         """Return the measure of ``text_change``."""
-        return "change" if self.share("change") is not None else "numeric_change"
+        if self.share("change") is not None:
+            return "change"
+        is_numeric = self.share("numeric_change") is not None
+        is_numeric = is_numeric or {"change", "numeric_change"} & {*self.planned} == {
+            "numeric_change"
+        }
+        return "numeric_change" if is_numeric else "change"
 
     @property
     def text_control(self) -> Share | None:

@@ -25,6 +25,6 @@ def next_step_text(verdict: Verdict, evidence: RunEvidence) -> str:
         return ""
     if verdict.measure_next == "items":
         n_needed = count_needed_items(evidence)
-        return "" if n_needed is None else f"--limit {n_needed}, if the suite has as many items."
+        return f"{n_needed} items: --limit {n_needed}, or a suite of more." if n_needed else ""
     options = _OPTIONS_BY_MEASURE.get(verdict.measure_next or "")
     return f"{options} asks it." if options else ""

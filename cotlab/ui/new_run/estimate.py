@@ -18,6 +18,9 @@ from cotlab.store.server_checks import find_latest_check
 from cotlab.ui import access, cached, components, suites
 from cotlab.ui.text import escape_markdown
 
+MODEL_CHAIN_TEXT = "“Whose chain”: own, under Sampling and chain"
+"""How a person chooses on this page what the flag ``--chain own`` chooses."""
+
 
 def _use_form_labels(message: str) -> str:
     """Return a message about judged runs with the labels of the form instead of the flags."""
@@ -32,6 +35,7 @@ def _use_form_labels(message: str) -> str:
 def _with_labels(message: str) -> str:
     """Return a message with the labels of the form instead of the flags of the command."""
     fields = [field for field in run_fields().values() if field.flag and field.setting.label]
+    message = message.replace("--chain own", MODEL_CHAIN_TEXT)
     for field in sorted(fields, key=lambda entry: -len(entry.flag)):
         message = message.replace(field.flag, field.setting.label.partition(" (")[0])
     return message
@@ -75,7 +79,12 @@ def render_estimate(suite_choice: str, config: dict[str, Any]) -> bool:
         st.warning(escape_markdown(_with_labels(caution)))
     for note in estimate.form_notes:
         st.info(escape_markdown(note))
-    if estimate.is_unreadable:
+    if estimate.reads_questions:
+        st.error(
+            "The model can read no item of this suite with its chain, only questions: choose"
+            f" {MODEL_CHAIN_TEXT}, or another model or suite."
+        )
+    elif estimate.is_unreadable:
         st.error("The model can read no item of this suite: choose another model or suite.")
     return not estimate.is_unreadable
 
@@ -92,7 +101,9 @@ class _RunEstimate(NamedTuple):
     form_notes: list[str]
     """How the server would be asked, where its check decides that."""
     is_unreadable: bool
-    """Whether the model can read no item of the suite."""
+    """Whether the model can read no item of the suite as these settings give it."""
+    reads_questions: bool
+    """Whether it could read the questions of such a suite."""
 
 
 @st.cache_data(show_spinner="Counting requests", max_entries=64)
@@ -112,6 +123,7 @@ def _cached_estimate(
         plan_cautions(plan, suite),
         form_notes(run_config, plan, suite, store),
         unreadable is not None and unreadable.is_all,
+        unreadable is not None and unreadable.is_all and unreadable.reads_questions,
     )
 
 

@@ -26,6 +26,9 @@ from cotlab.ui.text import escape_markdown
 N_PILOT_ITEMS = 5
 EXPANDER_SECTIONS = ("sampling", "mediation", "judge", "limits", "gate")
 """Sections of the configuration that stand in an expander each."""
+AGAIN_PARAM = "again"
+"""Parameter of the address that asks for the settings that were started last."""
+_LAST_SETTINGS = "new-run-kept"
 _MODEL_FIELDS = ("provider", "model", "base_url")
 """Fields whose widgets depend on each other."""
 
@@ -50,7 +53,10 @@ def render_run_form(cloned_run_id: str | None) -> tuple[str | None, dict[str, An
         suite_choice = select_option(
             "Suite", suite_labels, "suite", initial_values.get("_suite", "wordproblems")
         )
-        recorded.render_offline_proposal(suites.load_chosen_suite(suite_choice))
+        suite = suites.load_chosen_suite(suite_choice)
+        recorded.render_offline_proposal(suite)
+        if not any(item.steps for item in suite.items):
+            _choose_model_chains()
         config = _render_model_fields(initial_values) | _render_section("model", initial_values, 1)
     with right_column:
         st.header(SECTION_HEADINGS["measure"])
@@ -60,6 +66,12 @@ def render_run_form(cloned_run_id: str | None) -> tuple[str | None, dict[str, An
             config |= _render_section(section, initial_values, 3)
     config["source"] = config["source"] or run_fields()["source"].default
     return suite_choice, config
+
+
+def _choose_model_chains() -> None:
+    """Let the model write the chains of a suite that has none, and say so."""
+    st.session_state["new-chain"] = "own"
+    st.caption("The suite has questions alone: the model writes the chains.")
 
 
 def _render_section(section: str, initial_values: dict[str, Any], n_columns: int) -> dict[str, Any]:
@@ -243,6 +255,7 @@ def render_start_buttons(
 
 def _start_run(suite_choice: str, config: dict[str, Any]) -> None:
     access.require_role("admin")
+    st.session_state[_LAST_SETTINGS] = {**config, "_suite": suite_choice}
     try:
         check_server(config["provider"], config["base_url"], file_naming_server(config["base_url"]))
     except CotlabError as error:
@@ -260,6 +273,8 @@ def _start_run(suite_choice: str, config: dict[str, Any]) -> None:
 
 def _load_initial_values(cloned_run_id: str | None) -> dict[str, Any]:
     """Return the settings of the run that is cloned; else those of the environment."""
+    if AGAIN_PARAM in st.query_params and (last := st.session_state.get(_LAST_SETTINGS)):
+        return dict(last)
     if not cloned_run_id:
         default_settings = read_config({}).model_dump(mode="json")
         if st.query_params.get("measure") == suites.LABELLED_CHAINS:

@@ -25,6 +25,7 @@ from cotlab.store.run_status import is_process_going_on
 from cotlab.ui import access, cached, components
 from cotlab.ui.item import evidence
 from cotlab.ui.new_run import processes
+from cotlab.ui.new_run.form import AGAIN_PARAM
 from cotlab.ui.text import escape_markdown, shorten
 
 LOADING_POLL_S = 1.0
@@ -49,7 +50,7 @@ def load_run_row(run_id: str) -> dict[str, Any] | None:
     output = processes.process_output(cached.store(), run_id)
     if "error:" in output or processes.has_ended(run_id):
         st.error(escape_markdown(output))
-        components.page_link("new_run", "Back to New run", "arrow_back")
+        components.page_link("new_run", "Back to New run", "arrow_back", {AGAIN_PARAM: "true"})
     else:
         _render_loading(run_id)
     return None
