@@ -36,6 +36,7 @@ def test_a_refusal_says_what_would_give_a_finding() -> None:
     assert next_of(few) == "30 items: --limit 30, or a suite of more."
     modes = "--scorer ablation --mode corrupt --mode paraphrase asks it."
     assert next_of(evidence()) == modes
+    assert next_of(replace(evidence(), n_planned=12)) == modes.replace(" asks", " --limit 30 asks")
     assert next_of(evidence(change=FOLLOWS.shares["change"])) == modes
     unread = replace(NOTHING, missing=(Missing("'A' is not in the model's vocabulary", 5, 165),))
     assert next_of(unread) == "another model, or a suite in words that this one knows."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cotlab.analysis.verdict.measures import RunEvidence
+from cotlab.analysis.verdict.measures import MIN_ITEMS, RunEvidence
 from cotlab.analysis.verdict.refusals import count_needed_items
 from cotlab.analysis.verdict.result import NOTHING_RULE, Verdict
 
@@ -27,4 +27,6 @@ def next_step_text(verdict: Verdict, evidence: RunEvidence) -> str:
         n_needed = count_needed_items(evidence)
         return f"{n_needed} items: --limit {n_needed}, or a suite of more." if n_needed else ""
     options = _OPTIONS_BY_MEASURE.get(verdict.measure_next or "")
+    if options and 0 < evidence.n_planned < MIN_ITEMS:
+        options += f" --limit {MIN_ITEMS}"
     return f"{options} asks it." if options else ""

@@ -61,7 +61,7 @@ _OPPOSITES = tuple(
 )
 # "There are no integer solutions" as a whole reply
 _NO_SOLUTION_RE = re.compile(
-    r"(?i)\W*(?:there (?:is|are) |it has )?\W*no (integer|rational|positive)"
+    r"(?i)\W*(?:(?:there (?:is|are)|it has) \W*)?no (integer|rational|positive)"
     r" (?:solutions?|roots?|zeros|values?)\W*"
 )
 # "n!" at the end of a reply

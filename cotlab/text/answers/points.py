@@ -32,7 +32,7 @@ _POINT_QUESTION_RE = re.compile(
 )
 # "P'" of "Find P' where P is (3, -4)", not "A" of "A point is reflected"
 _NAME_RE = re.compile(r"(?<![A-Za-z'])(?!A\s[a-z])([A-Z])['′]{0,2}(?![A-Za-z])")
-_WANTED_RE = re.compile(
+_QUESTION_POINT_RE = re.compile(
     r"(?i:\b(?:of|find|is|are|locate|determine)\s(?:the\s)?(?:(?:point|image|vertex|midpoint)\s)?)"
     r"\$?([A-Z])['′]{0,2}(?![A-Za-z])"
 )
@@ -41,7 +41,7 @@ _WANTED_RE = re.compile(
 def closing_point(plain: str, question: str) -> str | None:
     """Return the named point that ends a plain sentence, where a question asks for a point."""
     match = _CLOSING_POINT_RE.search(plain) if _POINT_QUESTION_RE.search(question) else None
-    return match[1] if match and _has_coordinates(match[3]) else None
+    return _as_point(match[1]) if match and _has_coordinates(match[3]) else None
 
 
 def closing_list(sentence: str) -> str | None:
@@ -52,7 +52,7 @@ def closing_list(sentence: str) -> str | None:
     items = read_answer(to_plain_text(match[1].lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ' ")))
     if not isinstance(items, CompoundAnswer) or not items.kind:
         return None
-    return "" if _UNCERTAIN_RE.search(match.string[: match.start()]) else match[1]
+    return "" if _UNCERTAIN_RE.search(match.string[: match.start()]) else _as_point(match[1])
 
 
 def without_point_name(text: str, other: str, question: str) -> str:
@@ -67,9 +67,14 @@ def without_point_name(text: str, other: str, question: str) -> str:
         return text
     letter, letters = match[1][0], set(_NAME_RE.findall(question))
     if letter in letters and len(letters) > 1:
-        wanted = set(_WANTED_RE.findall(last_question(question)))
-        return match[2] if wanted == {letter} else text
+        letters = set(_QUESTION_POINT_RE.findall(last_question(question)))
+        return match[2] if letters == {letter} else text
     return match[2]
+
+
+def _as_point(text: str) -> str:
+    """Return "(6, 3)" for "C(6, 3)", which would be a number of combinations; P likewise."""
+    return text[1:].lstrip() if re.match(r"[CP]\s?\(", text) else text
 
 
 def _has_coordinates(text: str) -> bool:

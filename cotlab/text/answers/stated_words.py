@@ -98,12 +98,12 @@ _BEHAVIOUR_RE = re.compile(
 def convergence_as_yes_or_no(text: str, other: str, question: str) -> str:
     """Return "no" for "diverges" beside yes or no where a question asks "Does it converge?"."""
     stated = _BEHAVIOUR_RE.fullmatch(text.strip(" .*$_"))
-    asks = _CONVERGENCE_QUESTION_RE.search(question) if stated else None
-    if stated is None or asks is None or _QUALIFIED_RE.search(asks[1]):
+    question_match = _CONVERGENCE_QUESTION_RE.search(question) if stated else None
+    if stated is None or question_match is None or _QUALIFIED_RE.search(question_match[1]):
         return text
     if not _YES_NO_WORD_RE.fullmatch(other.strip(" .*$_")):
         return text
-    return "yes" if stated[1].lower() == asks[2].lower() else "no"
+    return "yes" if stated[1].lower() == question_match[2].lower() else "no"
 
 
 def closing_behaviour(sentence: str, question: str) -> str | None:

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
+from cotlab.analysis.verdict.measures import MIN_ITEMS
+from cotlab.analysis.verdict.wording import noun_count
 from cotlab.core.errors import CotlabError
 from cotlab.core.types import ModelRef
 from cotlab.run.config import read_config, run_fields
@@ -75,6 +77,8 @@ def render_estimate(suite_choice: str, config: dict[str, Any]) -> bool:
     components.show_numbers(labelled_numbers)
     if request_count.n_sampled_items is not None:
         st.caption(sampled_count_text(request_count))
+    if 0 < estimate.n_items < MIN_ITEMS and not any("a verdict" in c for c in estimate.cautions):
+        st.info(f"{noun_count(estimate.n_items, 'item')}: a verdict needs {MIN_ITEMS}.")
     for caution in estimate.cautions:
         st.warning(escape_markdown(_with_labels(caution)))
     for note in estimate.form_notes:
