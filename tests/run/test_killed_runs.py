@@ -18,7 +18,7 @@ from cotlab.store.database import Store
 from cotlab.store.live import LiveRunStore, RunProgress
 from tests.support.running import finish, replies, row, scores, start
 
-ITEMS = 40
+ITEMS = 41
 SHARED = {"task_suite": "wordproblems", "limit": ITEMS, "provider": "organism", "model": "r100"}
 KNOWN = {"robustness.perturbations": "paraphrase,numeric,order"}
 """Perturbations in words that the model knows: a text with another is turned away without a reply.

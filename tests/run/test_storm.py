@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.run.test_attack import PROVIDERS, small_suite
+from tests.support.command import override
 from tests.support.forked import Forking, printed
 from tests.support.loopback import Loopback
 from tests.support.running import assert_same_scores, planned, report, scores, step_scores
@@ -73,9 +74,8 @@ def weather(
     )
     needed = server.count()
     server.script(answers=ANSWERS, storm={**STORM, "seed": items}, remember=False)
-    assert runs.run(folder / "storm", *words_for(provider, server, suite), *more) == 0, printed(
-        folder / "storm"
-    )
+    words = override(words_for(provider, server, suite), *more)
+    assert runs.run(folder / "storm", *words) == 0, printed(folder / "storm")
     assert server.count() > needed
     assert server.asked_most() <= TRIES + MOST_429
     told = report(folder / "storm", "r")

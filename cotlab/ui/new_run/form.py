@@ -273,7 +273,7 @@ def _start_run(suite_choice: str, config: dict[str, Any]) -> None:
 
 def _load_initial_values(cloned_run_id: str | None) -> dict[str, Any]:
     """Return the settings of the run that is cloned; else those of the environment."""
-    if AGAIN_PARAM in st.query_params and (last := st.session_state.get(_LAST_SETTINGS)):
+    if known_param(AGAIN_PARAM, ("true",)) and (last := st.session_state.get(_LAST_SETTINGS)):
         return dict(last)
     if not cloned_run_id:
         default_settings = read_config({}).model_dump(mode="json")
