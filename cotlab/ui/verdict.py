@@ -261,19 +261,20 @@ def _lamp_content(
     if share is not None:
         content["interval"] = f"{interval(share)} · n = {noun_count(share.n, 'item')}"
     if lamp.measure_next is not None:
-        content["button"] = _button_content(lamp.measure_next, row, evidence)
+        content["button"] = _button_content(lamp, row, evidence)
     return content
 
 
 def _button_content(
-    measure: str, row: dict[str, Any], evidence: RunEvidence
+    lamp: Lamp, row: dict[str, Any], evidence: RunEvidence
 ) -> dict[str, Any] | None:
     """Return the button that measures what a lamp waits for; None where the suite is too small."""
+    measure = str(lamp.measure_next)
     text, action = _BUTTONS[measure]
     link = measure_link(str(row["id"]), measure)
     n_needed = None
     if measure == MORE_ITEMS:
-        n_needed = count_needed_items(evidence)
+        n_needed = count_needed_items(evidence, lamp.share)
         if n_needed is None or n_needed > cached.count_suite_items(row["suite"]):
             return None
         link = link._replace(query=(*link.query, (N_ITEMS_PARAM, str(n_needed))))

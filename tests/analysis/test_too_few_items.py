@@ -24,8 +24,9 @@ def test_too_few_items_lead_to_a_run_with_enough() -> None:
     share = Share(1, 0.84, 1, 20)
     few = replace(FOLLOWS, n_planned=25, shares={**FOLLOWS.shares, "change": share})
     assert judge_run(few).measure_next == "items"
-    assert count_needed_items(few) == 38
-    assert count_needed_items(replace(few, shares={})) is None
+    assert count_needed_items(few, share) == 38
+    assert count_needed_items(few, Share(0, 0, 0.3, 10)) == 75, "of another measure, 10 of 25"
+    assert count_needed_items(few, None) is None
 
 
 def test_a_refusal_says_what_would_give_a_finding() -> None:

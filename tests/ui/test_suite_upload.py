@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from cotlab.store import read
 from cotlab.store.database import Store
+from cotlab.suites.wordproblems import make_suite
 from cotlab.ui import cached
+from cotlab.ui.new_run import processes
 from tests.support.pages import app_at
 
 CHAINS = [
@@ -102,3 +105,23 @@ def test_a_suite_of_questions_leads_to_a_run_in_which_the_model_writes_the_chain
     assert any("the model writes the chains" in caption.value for caption in form.caption)
     (start,) = [button for button in form.button if button.label == "Start run"]
     assert not start.disabled
+    # a suite that has chains is measured by its own again
+    form.selectbox(key="pick-suite").set_value("wordproblems").run()
+    assert not form.exception and form.selectbox(key="new-chain").value == "auto"
+
+
+def test_the_way_back_from_a_run_that_did_not_start_keeps_its_settings(page: AppTest) -> None:
+    suite = make_suite(12, 3)
+    processes.save_suite(cached.store(), suite)
+    form = app_at("new_run", suite=suite.digest).run()
+    form.number_input(key="new-limit").set_value(7).run()
+    assert any("a verdict needs 30" in warning.value for warning in form.warning)
+    with patch("cotlab.ui.new_run.processes.spawn_run"), patch("streamlit.switch_page"):
+        [b for b in form.button if b.label == "Start run"][0].click().run()
+    kept = form.session_state["new-run-last"]
+    assert (kept["_suite"], kept["limit"]) == (suite.digest, 7)
+    back = app_at("new_run", again="true")
+    back.session_state["new-run-last"] = kept
+    back.run()
+    assert not back.exception and back.number_input(key="new-limit").value == 7
+    assert back.selectbox(key="pick-suite").value == suite.digest

@@ -249,13 +249,10 @@ class RunEvidence:
     @property
     def change_name(self) -> MeasureName:
         """Return the measure of ``text_change``."""
-        if self.share("change") is not None:
-            return "change"
-        is_numeric = self.share("numeric_change") is not None
-        is_numeric = is_numeric or {"change", "numeric_change"} & {*self.planned} == {
-            "numeric_change"
-        }
-        return "numeric_change" if is_numeric else "change"
+        names: tuple[MeasureName, ...] = ("change", "numeric_change")
+        measured = [name for name in names if self.share(name) is not None]
+        planned = [name for name in names if name in self.planned]
+        return (*measured, *planned, *names)[0]
 
     @property
     def text_control(self) -> Share | None:

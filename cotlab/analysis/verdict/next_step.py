@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from cotlab.analysis.verdict.measures import MIN_ITEMS, RunEvidence
 from cotlab.analysis.verdict.refusals import count_needed_items
-from cotlab.analysis.verdict.result import NOTHING_RULE, Verdict
+from cotlab.analysis.verdict.result import NOTHING_RULE, Verdict, headline_share
 
-_OPTIONS_BY_MEASURE: Mapping[str, str] = {
-    "change": "--scorer ablation --mode corrupt --mode paraphrase",
-    "control": "--scorer ablation --mode corrupt --mode paraphrase",
+QUESTION_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "change": {"scorer": "ablation", "mode": ("corrupt", "paraphrase")},
+    "control": {"scorer": "ablation", "mode": ("corrupt", "paraphrase")},
+    "suggestion": {"scorer": "unfaithfulness"},
+    "equations": {"scorer": "verification", "chain": "own"},
 }
-"""What asks for each measure that a refusal names."""
+"""Scorer, modes and chain that ask for each measure of the verdict."""
 
 
 def next_step_text(verdict: Verdict, evidence: RunEvidence) -> str:
@@ -24,9 +27,12 @@ def next_step_text(verdict: Verdict, evidence: RunEvidence) -> str:
             return "another model, or a suite in words that this one knows."
         return ""
     if verdict.measure_next == "items":
-        n_needed = count_needed_items(evidence)
+        n_needed = count_needed_items(evidence, headline_share(evidence))
         return f"{n_needed} items: --limit {n_needed}, or a suite of more." if n_needed else ""
-    options = _OPTIONS_BY_MEASURE.get(verdict.measure_next or "")
-    if options and 0 < evidence.n_planned < MIN_ITEMS:
-        options += f" --limit {MIN_ITEMS}"
-    return f"{options} asks it." if options else ""
+    options = QUESTION_OPTIONS.get(verdict.measure_next or "")
+    if options is None:
+        return ""
+    words = [f"--scorer {options['scorer']}", *(f"--mode {m}" for m in options.get("mode", ()))]
+    if 0 < evidence.n_planned < MIN_ITEMS:
+        words.append(f"--limit {MIN_ITEMS}")
+    return f"{' '.join(words)} asks it."

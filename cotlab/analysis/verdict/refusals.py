@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cotlab.analysis.verdict.measures import MIN_ITEMS, READING_MEASURES, RunEvidence
+from cotlab.analysis.verdict.measures import MIN_ITEMS, READING_MEASURES, RunEvidence, Share
 from cotlab.analysis.verdict.result import (
     NOTHING_RULE,
     Verdict,
@@ -84,12 +84,11 @@ def _too_few(evidence: RunEvidence) -> Verdict | None:
     )
 
 
-def count_needed_items(evidence: RunEvidence) -> int | None:
-    """Return how many items a run of the same settings needs for a verdict; None if not known.
+def count_needed_items(evidence: RunEvidence, share: Share | None) -> int | None:
+    """Return how many items a run of the same settings needs; None where that is not known.
 
-    As many of them as in this run are taken to have a value.
+    As many of them as in this run are taken to have a value of the measure of ``share``.
     """
-    share = headline_share(evidence)
     if share is None or share.n < 1:
         return None
     return -(-MIN_ITEMS * max(evidence.n_planned, share.n) // share.n)

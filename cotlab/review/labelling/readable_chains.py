@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from cotlab.core.types import RECORDED_PROVIDER
 from cotlab.review.labelling.judged_steps import load_judged_steps
 from cotlab.review.labelling.queue import QueueError
 from cotlab.store import read
@@ -118,4 +119,4 @@ def runs_to_label(store: Store) -> list[dict[str, object]]:
 def _has_replies(row: Mapping[Any, Any]) -> bool:
     """Return whether a model answered a run, now or in the chains that it was given."""
     n_replies = int(row["asked"]) + int(row["hits"]) - int(row["failed"])
-    return n_replies > 0 or read.plan_from_row(row).subject.provider == "recorded"
+    return n_replies > 0 or read.plan_from_row(row).subject.provider == RECORDED_PROVIDER

@@ -77,8 +77,6 @@ def render_estimate(suite_choice: str, config: dict[str, Any]) -> bool:
     components.show_numbers(labelled_numbers)
     if request_count.n_sampled_items is not None:
         st.caption(sampled_count_text(request_count))
-    if 0 < estimate.n_items < MIN_ITEMS and not any("a verdict" in c for c in estimate.cautions):
-        st.info(f"{noun_count(estimate.n_items, 'item')}: a verdict needs {MIN_ITEMS}.")
     for caution in estimate.cautions:
         st.warning(escape_markdown(_with_labels(caution)))
     for note in estimate.form_notes:
@@ -121,10 +119,13 @@ def _cached_estimate(
     store, run_config = cached.store(), read_config({**settings, "task_suite": suite.name})
     plan, request_count = dry_run(run_config, suite, store)
     unreadable = find_unreadable_items(plan, suite, are_changes_read=False)
+    n_items, cautions = len(plan.items_of(suite)), plan_cautions(plan, suite)
+    if unreadable is None and n_items < MIN_ITEMS:  # else it says how many are left
+        cautions.append(f"{noun_count(n_items, 'item')}: a verdict needs {MIN_ITEMS}.")
     return _RunEstimate(
-        len(plan.items_of(suite)),
+        n_items,
         request_count,
-        plan_cautions(plan, suite),
+        cautions,
         form_notes(run_config, plan, suite, store),
         unreadable is not None and unreadable.is_all,
         unreadable is not None and unreadable.is_all and unreadable.reads_questions,

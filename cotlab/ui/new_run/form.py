@@ -28,7 +28,7 @@ EXPANDER_SECTIONS = ("sampling", "mediation", "judge", "limits", "gate")
 """Sections of the configuration that stand in an expander each."""
 AGAIN_PARAM = "again"
 """Parameter of the address that asks for the settings that were started last."""
-_LAST_SETTINGS = "new-run-kept"
+_LAST_SETTINGS, _NO_CHAINS = "new-run-last", "new-run-no-chains"
 _MODEL_FIELDS = ("provider", "model", "base_url")
 """Fields whose widgets depend on each other."""
 
@@ -55,8 +55,7 @@ def render_run_form(cloned_run_id: str | None) -> tuple[str | None, dict[str, An
         )
         suite = suites.load_chosen_suite(suite_choice)
         recorded.render_offline_proposal(suite)
-        if not any(item.steps for item in suite.items):
-            _choose_model_chains()
+        _choose_chain_source(has_chains=any(item.steps for item in suite.items))
         config = _render_model_fields(initial_values) | _render_section("model", initial_values, 1)
     with right_column:
         st.header(SECTION_HEADINGS["measure"])
@@ -68,10 +67,13 @@ def render_run_form(cloned_run_id: str | None) -> tuple[str | None, dict[str, An
     return suite_choice, config
 
 
-def _choose_model_chains() -> None:
-    """Let the model write the chains of a suite that has none, and say so."""
-    st.session_state["new-chain"] = "own"
-    st.caption("The suite has questions alone: the model writes the chains.")
+def _choose_chain_source(*, has_chains: bool) -> None:
+    """Let the model write the chains of a suite that has none, and of no other suite after it."""
+    if not has_chains:
+        st.session_state["new-chain"], st.session_state[_NO_CHAINS] = "own", True
+        st.caption("The suite has questions alone: the model writes the chains.")
+    elif st.session_state.pop(_NO_CHAINS, False):
+        st.session_state["new-chain"] = run_fields()["chain"].default
 
 
 def _render_section(section: str, initial_values: dict[str, Any], n_columns: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from cotlab.analysis.verdict.next_step import QUESTION_OPTIONS
 from cotlab.core.errors import UnknownName
 from cotlab.core.registry import SCORERS
 from cotlab.run.config import lower_to_maximum, read_config, stored_options
@@ -14,23 +15,15 @@ from cotlab.ui import cached
 from cotlab.ui.address import report_unknown_value
 from cotlab.ui.text import escape_markdown, shorten
 
-QUESTION_OPTIONS: dict[str, dict[str, Any]] = {
-    "change": {"scorer": "ablation", "mode": ("corrupt", "paraphrase")},
-    "control": {"scorer": "ablation", "mode": ("corrupt", "paraphrase")},
-    "suggestion": {"scorer": "unfaithfulness"},
-    "equations": {"scorer": "verification", "chain": "own"},
-}
-"""Scorer, modes and chain of each measure of the verdict."""
-
 MORE_ITEMS = "items"
 """What the address asks for where a run's items were too few for a verdict."""
 N_ITEMS_PARAM = "items"
 """Parameter of the address with the number of items that such a run needs."""
 
 
-def _added_options(measure: str | None) -> dict[str, Any] | None:
+def _added_options(measure: str | None) -> Mapping[str, Any] | None:
     """Return what a measure of the verdict, or a scorer, adds to a run; None for no such one."""
-    if measure in QUESTION_OPTIONS:
+    if measure is not None and measure in QUESTION_OPTIONS:
         return QUESTION_OPTIONS[measure]
     return {"scorer": measure} if measure in SCORERS else None
 
