@@ -223,13 +223,13 @@ def test_two_demonstration_models_are_set_side_by_side(
     assert any(
         "base=bypass-b&other=r100" in link.proto.query_string for link in app.get("page_link")
     )
-    assert f"**{question}**" not in [s.value for s in app.markdown]
+    assert not any(question in s.value for s in app.markdown)
 
 
 def test_the_pair_of_the_demonstration_stays_on_home_beside_other_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line leads to both verdicts, the comparison and the tour; the newest run has the page."""
+    """One line leads to both verdicts, the comparison and the tour, below the newest run's."""
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
     store = Store(tmp_path)
     for model, name in (("bypass-b", "bypass"), ("r100", "follows")):
@@ -240,12 +240,12 @@ def test_the_pair_of_the_demonstration_stays_on_home_beside_other_runs(
         add_measured_run(store, f"another-{k}", STATES["hint"].values, model="hint")
     home = open_page("home")
     question = "Which of these two would you trust?"
-    assert f"**{question}**" in [s.value for s in home.markdown]
+    assert f"**Demonstration on numbers**: {question}" in [s.value for s in home.markdown]
     assert question not in [s.value for s in home.header]
     assert linked_view(home, "verdict")["headline"] == STATES["hint"].headline
     links = {link.proto.label: link.proto.query_string for link in home.get("page_link")}
-    assert links["bypass-b on numbers: does not follow"] == "run=bypass-b"
-    assert links["r100 on numbers: follows"] == "run=r100"
+    assert links["bypass-b: does not follow"] == "run=bypass-b"
+    assert links["r100: follows"] == "run=r100"
     assert links["Compare them, item by item"] == "base=bypass-b&other=r100"
     assert "tour=1" in links["Take the tour, 5 stops"]
 
