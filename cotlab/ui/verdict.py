@@ -28,6 +28,7 @@ from cotlab.analysis.verdict.record import RunVerdict, judge_stored_run
 from cotlab.analysis.verdict.refusals import count_needed_items
 from cotlab.analysis.verdict.result import NOTHING_RULE, Mark, missing_text
 from cotlab.analysis.verdict.stored import keep_verdicts, load_verdicts, verdict_rules
+from cotlab.analysis.verdict.validated import validation_record
 from cotlab.analysis.verdict.wording import (
     Passage,
     Sentence,
@@ -141,6 +142,16 @@ def evidence_link(run_id: str, measure: MeasureName) -> PageLink:
 def measure_link(run_id: str, measure: str) -> PageLink:
     """Return the page New run with what measures this preselected."""
     return PageLink("new_run", (("from", run_id), ("measure", measure)))
+
+
+def validation_link(measure: MeasureName) -> PageLink:
+    """Return the page that shows how well a measure is known to work."""
+    return record_link(validation_record(measure))
+
+
+def record_link(record: str | None) -> PageLink:
+    """Return the page Validation with one record of its report chosen."""
+    return PageLink("validation", () if record is None else (("metric", record),))
 
 
 def render_context(row: dict[str, Any], label: str) -> None:
@@ -268,7 +279,7 @@ def _lamp_content(
         "link": lamp.measure and evidence_link(run_id, lamp.measure),
         "validation": lamp.validation,
         "validation_mark": validation_mark,
-        "validation_link": PageLink("validation"),
+        "validation_link": validation_link(lamp.tested_measure),
         "button": None,
     }
     if share is not None:

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -20,6 +21,7 @@ from cotlab.store.server_checks import ServerCheck, add_server_check
 from cotlab.ui import cached
 from cotlab.ui.linked import PageLink
 from cotlab.ui.new_run.measures import add_measure
+from cotlab.ui.text import escape_markdown
 from cotlab.ui.verdict import evidence_link
 from tests.support import hostile
 from tests.support.linked import linked_view
@@ -142,6 +144,27 @@ def test_a_run_without_any_value_is_never_done(
     assert text == "Words unknown to the model: 40 scores of 40 items."  # those of the change
     monkeypatch.setenv("COTLAB_STORE", str(stores["follows"]))
     assert listed_statuses() == ["done"]
+
+
+def test_a_chip_leads_to_its_own_figures_at_the_top_of_validation(
+    stores: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("hint", "nothing"):  # measured, and not measured
+        monkeypatch.setenv("COTLAB_STORE", str(stores[name]))
+        shown = linked_view(open_page("home"), "lamps")
+        for lamp, record in zip(
+            shown["lamps"],
+            ("answer_change", "unfaithfulness (classifier=hint)", "arithmetic_ok"),
+            strict=True,
+        ):
+            address = urlsplit(shown["addresses"][lamp["validation_link"]])
+            query = dict(parse_qsl(address.query))
+            assert (address.path, query) == ("/validation", {"metric": record})
+            page = open_page("validation", **query)
+            text = escape_markdown(lamp["validation"])[1:]  # there a sentence
+            claims = [entry.value for entry in page.markdown if text in entry.value]
+            assert len(claims) == 1, claims
+            assert page.selectbox(key="pick-metric").value == record
 
 
 def test_each_number_leads_to_its_evidence(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from cotlab.analysis.verdict.measures import (
@@ -50,6 +51,18 @@ class Lamp:
             return ""
         lowest, highest = ends
         return f"0 %: {lowest}; 100 %: {highest}"
+
+    @property
+    def tested_measure(self) -> MeasureName:
+        """The measure whose validation stands on the lamp: of its share, or of what is missing."""
+        return self.measure or _MEASURE_OF_QUESTION[self.question]
+
+
+_MEASURE_OF_QUESTION: Mapping[str, MeasureName] = {
+    "Reads its chain": READING_MEASURES[0],
+    "Says what moved it": "moved",
+    "Its steps are sound": "sound",
+}
 
 
 def make_lamps(evidence: RunEvidence, verdict: Verdict) -> tuple[Lamp, Lamp, Lamp]:
