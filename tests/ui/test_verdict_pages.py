@@ -141,7 +141,7 @@ def test_a_run_without_any_value_is_never_done(
     assert ":orange[nothing measured]" in [s.value for s in run.header]
     (reason,) = linked_view(run, "verdict")["sentences"]
     text = "".join(passage["text"] for passage in reason)
-    assert text == "Words unknown to the model: 40 scores of 40 items."  # those of the change
+    assert text == "Words unknown to the model: 40 items."  # those of the change
     monkeypatch.setenv("COTLAB_STORE", str(stores["follows"]))
     assert listed_statuses() == ["done"]
 

@@ -59,7 +59,7 @@ def _without_suggestion(evidence: RunEvidence) -> tuple[Sentence, ...]:
         return ()
     if split is not None and split.high_share is not None and split.low_share is not None:
         pieces: list[str | tuple[Passage, ...]] = []
-        lead = "With nothing planted, a changed step changes the answer at "
+        lead = "In the questions as the suite has them, a changed step changes the answer at "
         for categories, share in ((split.high, split.high_share), (split.low, split.low_share)):
             pieces += [
                 ", at " if pieces else lead,
