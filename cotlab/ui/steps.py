@@ -31,8 +31,9 @@ from cotlab.ui.item.step_address import (
     step_changes,
     step_query,
 )
+from cotlab.ui.metric_names import metric_name
 from cotlab.ui.pickers import select_option
-from cotlab.ui.text import escape_markdown, metric_name, shorten
+from cotlab.ui.text import escape_markdown, shorten
 from cotlab.ui.verdict import run_verdict
 
 CHAIN_TAB_LABEL = ITEM_VIEWS["steps"]

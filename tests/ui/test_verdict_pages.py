@@ -20,6 +20,7 @@ from cotlab.store.live import LiveRunStore, RunProgress
 from cotlab.store.server_checks import ServerCheck, add_server_check
 from cotlab.ui import cached
 from cotlab.ui.linked import PageLink
+from cotlab.ui.metric_names import metric_name
 from cotlab.ui.new_run.measures import add_measure
 from cotlab.ui.text import escape_markdown
 from cotlab.ui.verdict import evidence_link
@@ -376,8 +377,6 @@ def test_no_large_number_is_of_a_metric_that_fails_its_own_test(
     failing = {name for name in cards if not cached.metric_validation(name).is_usable}
     assert {"r_raw", "consistency", "robustness", "flags", "diversity"} <= failing
     assert not {"answer_change", "mass_lost", "hint_followed", "arithmetic_ok"} & failing
-    from cotlab.ui.text import metric_name
-
     assert not {metric_name(name) for name in failing} & labels
 
 

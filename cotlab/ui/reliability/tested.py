@@ -10,8 +10,8 @@ from cotlab.analysis.verdict.measures import MEASURE_TEXTS, MIN_AUROC, MeasureNa
 from cotlab.analysis.verdict.wording import interval, noun_count, percent
 from cotlab.ui import cached
 from cotlab.ui.linked import PageLink, show_linked
+from cotlab.ui.metric_names import metric_name
 from cotlab.ui.reliability import suite
-from cotlab.ui.text import metric_name
 from cotlab.ui.verdict import evidence_link, record_link, run_verdict, validation_link
 
 _TESTED_TITLE = "Tested on models of known behaviour"
