@@ -19,6 +19,8 @@ _UNIT_VECTOR_RE = re.compile(
     r"\\(?:hat|vec|widehat|bar|boldsymbol|bm|mathbf)\s?\{?\s?\\?([ijk])(?:math)?\s?\}?"
     r"|\\([ij])math(?![A-Za-z])"
 )
+# "<1, -4>"
+_ANGLES_RE = re.compile(r"(?:<|⟨|\\langle)([^<>]{3,80})(?:>|⟩|\\rangle)")
 # "- 3*k" of "2i - 3*k"
 _VECTOR_TERM_RE = re.compile(r"([+-]?)([^-+ijk]{0,40}?)\*?([ijk])")
 _VECTOR_QUESTION_RE = re.compile(
@@ -36,10 +38,10 @@ _BASE_NAMES = r"(decimal|denary|binary|ternary|octal|hex\w*|base[- ]?(?:[a-z]{3,
 _TO_BASE_RE = re.compile(rf"(?i)\b(?:to|into|as)\s(?:an?\s|its\s|the\s)?{_BASE_NAMES}")
 _IN_BASE_RE = re.compile(rf"(?i)\bin\s{_BASE_NAMES}")
 _DECIMAL_RE = re.compile(r"(?i)decimal|denary|base[- ]?(?:ten|\$?10)$")
-# "7^100 ≡ 1 (mod 5)", "1 mod 5"
+# "≡ 1 (mod 5)", "1 mod 5" at the end
 _MODULO_RE = re.compile(
-    r"(?:[^≡=]{0,60}(?:≡|\\equiv)\s?){0,4}(-?\d{1,30})\s?"
-    r"(?:\(\s?mod\s?|\\pmod\s?\{?|\\bmod\s?\{?|,?\s?mod\s)(\d{1,9})\s?[)}]?"
+    r"(?:≡|\\equiv|^)\s?(-?\d{1,30})\s?"
+    r"(?:\(\s?mod\s?|\\pmod\s?\{?|\\bmod\s?\{?|,?\s?mod\s)(\d{1,9})\s?[)}]?$"
 )
 _REMAINDER_QUESTION_RE = re.compile(
     r"(?is)\bremainder\b.{0,200}\b(?:divided by|divide by|dividing by|division by|modulo|mod)\s?\$?"
@@ -52,32 +54,49 @@ _FORM_RE = re.compile(
     r"(?i:\bin (?:the )?(?:standard )?form)\s(?:of\s)?\$?([^$.?,;]{3,40}?)\$?[.?]?$"
 )
 # "λ_1 = 2" of "λ_1 = 2, λ_2 = 5"
-_EIGENVALUE_RE = re.compile(r"(?:\\lambda|λ)\s?(?:_?\{?[1-9]\}?)?\s?=\s?([^=]{1,60})")
+_EIGENVALUE_RE = re.compile(r"(?:\\lambda|λ)\s?(?:_?\{?([1-9])\}?)?\s?=\s?([^=]{1,60})")
 _EIGENVALUE_QUESTION_RE = re.compile(r"(?i)\beigenvalues\b")
 
 
 def as_vector(text: str, other: str, question: str) -> str:
-    """Return "2i - j + 3k" as "(2, -1, 3)" beside a list of two or three; other text as it is."""
+    """Return "2i - j + 3k" as "(2, -1, 3)" beside a list of two or three; other text as it is.
+
+    So is "<2, -1, 3>" where the question is one of vectors.
+    """
+    angles = (
+        _ANGLES_RE.fullmatch(text.strip(" $")) if _VECTOR_QUESTION_RE.search(question) else None
+    )
+    if angles and _list_length(f"({angles[1]})"):
+        return f"({angles[1]})"
     if len(text) > _MAX_CHARACTERS or not (n := _list_length(other)) or "=" in other:
         return text
-    named = _UNIT_VECTOR_RE.sub(lambda match: match[1] or match[2], text)
-    plain = to_plain_text(tidy_answer(named)).rpartition("=")[2].replace(" ", "")
-    terms = list(_VECTOR_TERM_RE.finditer(plain))
-    letters = [match[3] for match in terms]
-    if (
-        not terms
-        or "".join(match[0] for match in terms) != plain
-        or "" in [match[1] for match in terms[1:]]
-    ):
-        return text
-    is_vector = _VECTOR_QUESTION_RE.search(question) or named != text or "k" in letters
-    if len(set(letters)) < len(letters) or (n == 2 and "k" in letters) or not is_vector:
-        return text
-    coefficients = {m[3]: f"{m[1].strip('+')}{m[2] or '1'}" for m in terms}
-    formulas = [read_formula(value) for value in coefficients.values()]
-    if not all(formula and is_plain_number(formula) for formula in formulas):
+    coefficients = _vector_coefficients(text)
+    is_vector = (
+        _VECTOR_QUESTION_RE.search(question) or _UNIT_VECTOR_RE.search(text) or "k" in coefficients
+    )
+    if not coefficients or not is_vector or (n == 2 and "k" in coefficients):
         return text
     return "(" + ", ".join(coefficients.get(letter, "0") for letter in "ijk"[:n]) + ")"
+
+
+def is_unit_vector_sum(text: str) -> bool:
+    """Return whether a text is a sum of unit vectors that are written as such."""
+    return bool(_UNIT_VECTOR_RE.search(text)) and bool(_vector_coefficients(text))
+
+
+def _vector_coefficients(text: str) -> dict[str, str]:
+    """Return the coefficients of i, j and k in a sum; nothing for other text."""
+    if len(text) > _MAX_CHARACTERS:
+        return {}
+    text = _UNIT_VECTOR_RE.sub(lambda match: match[1] or match[2], text)
+    plain = to_plain_text(tidy_answer(text)).rpartition("=")[2].replace(" ", "")
+    terms = list(_VECTOR_TERM_RE.finditer(plain))
+    coefficients = {m[3]: f"{m[1].strip('+')}{m[2] or '1'}" for m in terms}
+    is_sum = all(match[1] for match in terms[1:]) and len(coefficients) == len(terms)
+    formulas = [read_formula(value) for value in coefficients.values()]
+    is_read = all(formula and is_plain_number(formula) for formula in formulas)
+    is_complete = "".join(match[0] for match in terms) == plain
+    return coefficients if is_sum and is_read and is_complete else {}
 
 
 def _list_length(text: str) -> int:
@@ -109,22 +128,41 @@ def with_constant(text: str, other: str, question: str) -> str:
 def in_base_ten(text: str, _other: str, question: str) -> str:
     """Return "13_{10}" as "13" where the question wants a decimal number."""
     match = _BASE_TEN_RE.fullmatch(to_plain_text(tidy_answer(text))) if "_" in text else None
-    if match is None:
-        return text
+    return match[1] if match and expects_decimal(question) else text
+
+
+def expects_decimal(question: str) -> bool:
+    """Return whether a question asks for a number in base ten, by name."""
     bases = _TO_BASE_RE.findall(question) or _IN_BASE_RE.findall(question)
-    return match[1] if bases and all(map(_DECIMAL_RE.match, bases)) else text
+    return bool(bases) and all(map(_DECIMAL_RE.match, bases))
 
 
 def without_modulus(text: str, _other: str, question: str) -> str:
-    """Return "1" for "7^100 ≡ 1 (mod 5)" where the remainder of a division by 5 is wanted.
+    """Return "1" for "7^100 ≡ 1 (mod 5)" where the remainder of 7^100 by 5 is wanted."""
+    if len(text) > _MAX_CHARACTERS or "mod" not in text:
+        return text
+    return remainder_of_congruence(to_plain_text(tidy_answer(text)), question) or text
 
-    A number that is no remainder (6, or -4) stays as it is.
+
+def remainder_of_congruence(plain: str, question: str) -> str | None:
+    """Return "1" where a text ends "7^100 ≡ 1 (mod 5)" and a question asks for that remainder.
+
+    Only for the modulus and the number of the question; what is no remainder (6, -4) is None.
     """
-    match = _MODULO_RE.fullmatch(to_plain_text(tidy_answer(text))) if "mod" in text else None
+    match = _MODULO_RE.search(plain[-_MAX_CHARACTERS:])
     moduli = _REMAINDER_QUESTION_RE.findall(question[-1000:]) if match else []
     if match is None or set(moduli) != {match[2]} or not 0 <= int(match[1]) < int(match[2]):
-        return text
-    return match[1]
+        return None
+    before = re.split(r"≡|\\equiv", plain[-_MAX_CHARACTERS:][: match.start()].rstrip())
+    number = re.split(r"[,;:]\s|\b(?:so|thus|hence|therefore|and|that)\b", before[0])
+    for side in before[1:]:
+        clauses = re.split(r"[,;:]\s|\b(?:so|thus|hence|therefore|and|that)\b", side)
+        number = clauses if len(clauses) > 1 else number
+    signs = [c for c in number[-1] if c not in " $*\\(){}"]
+    plain_question = re.sub(r"[$*\\(){}]", "", to_plain_text(question))
+    pattern = r"\s?".join(map(re.escape, signs))
+    is_same = not signs or re.search(rf"(?<![\w^]){pattern}(?![\d^!])", plain_question)
+    return match[1] if is_same else None
 
 
 def in_form_of_question(text: str, other: str, question: str) -> str:
@@ -175,7 +213,12 @@ def _eigenvalues(text: str) -> tuple[str, ...]:
     items = split_items(plain)
     named = [_EIGENVALUE_RE.fullmatch(item) for item in items]
     if all(named):
-        items = tuple(match[1] for match in named if match)
+        items = tuple(match[2] for match in named if match)
+        indices = [match[1] for match in named if match and match[1]]
+        if indices and sorted(indices) != [str(i + 1) for i in range(len(items))]:
+            return ()
+    elif named and named[0] and not any(named[1:]) and "_" not in items[0]:
+        items = (named[0][2], *items[1:])  # λ = 2, 5
     formulas = [read_formula(item) for item in items]
     return items if all(formula and is_plain_number(formula) for formula in formulas) else ()
 

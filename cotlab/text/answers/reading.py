@@ -41,7 +41,7 @@ _OPTION_RE = re.compile(
 # "\text{18 eggs}", "\boxed{5}"
 _LATEX_WRAPPER_RE = re.compile(
     r"\\(?:text(?:bf|it|rm|sf|normal)?|math(?:rm|bf|it|sf)|operatorname|boxed|fbox|mbox)\s?"
-    r"\{([^{}]{0,400})\}"
+    r"\{((?:[^{}]|[\^_]\{[^{}]{1,12}\}){0,400})\}"
 )
 # "$x$", "$$x$$", "\(x\)", "\[x\]"
 _MATHS_DELIMITER_RE = re.compile(

@@ -12,7 +12,7 @@ from cotlab.text.answers.reading import tidy_answer, to_plain_text
 from cotlab.text.written_numbers import read_ordinal
 
 _MAX_CHARACTERS = 100
-_COMPASS_WORDS = {"N": "north", "S": "south", "E": "east", "W": "west"}
+_COMPASS_NAMES = {"N": "north", "S": "south", "E": "east", "W": "west"}
 # "SW", "N.E."
 _COMPASS_RE = re.compile(r"([NS])\.?([EW])\.?|([NSEW])\.?")
 _DIRECTION_QUESTION_RE = re.compile(r"(?i)\b(?:direction|compass|which way|facing)\b")
@@ -25,11 +25,18 @@ _CHEMICAL_RE = re.compile(r"(?:[A-Z][a-z]?\d{0,3}|[()\[\]]\d{0,3})+(?:\^\{?\d?[+
 _CHEMISTRY_QUESTION_RE = re.compile(
     r"(?i)\b(?:chemical|molecular|empirical|compounds?|molecules?|ions?|acid|oxide)\b"
 )
-_KINDS = "river|ocean|sea|lake|desert|language|century|planet|continent|day|month|currency|gas"
-"""Nouns that add nothing to a name beside a question that asks for one: the Amazon river. Not city
-and country, which tell names apart (Kansas City)."""
+_KINDS = "river|ocean|sea|lake|desert|language|continent|century|day"
+"""Nouns that add nothing to a name, or to an ordinal, beside a question that asks for one: the
+Amazon river. Not city and country, which tell names apart (Kansas City)."""
+_COUNTED_KINDS = frozenset({"century", "day"})
 _KIND_QUESTION_RE = re.compile(
     rf"(?i)\b(?:which|what)(?:['’]s|\s(?:is|was|are)\sthe)?\s(?:[a-z-]+\s){{0,3}}?({_KINDS})\b"
+)
+_CURRENCY_OR_LANGUAGE_RE = re.compile(r"(?i)\b(?:which|what) (?:is the )?(?:currency|language)\b")
+# "the Japanese Yen (¥)": an adjective of the country that the question names
+_OF_COUNTRY_RE = re.compile(
+    r"(?:[Tt]he )?(?P<adjective>[A-Z][a-z]{3,14}(?:an|ese|ish|ic|i|se|ch)) (?P<name>[A-Za-z]{3,15})"
+    r"(?: \([^\w()\s]{1,2}\))?"
 )
 _ORDINAL_WORD_RE = re.compile(
     r"(?i)\b(?:(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[- ])?"
@@ -46,7 +53,14 @@ def in_other_form(text: str, other: str, question: str) -> str:
     text = in_mathematical_form(text, other, question)
     if max(len(text), len(other)) > _MAX_CHARACTERS:
         return text
-    for rewrite in (_without_kind, _with_digits, _as_direction, _as_word, _as_chemical):
+    for rewrite in (
+        _without_kind,
+        _without_country,
+        _with_digits,
+        _as_direction,
+        _as_word,
+        _as_chemical,
+    ):
         text = rewrite(text, other, question)
     return text
 
@@ -62,7 +76,24 @@ def _without_kind(text: str, other: str, question: str) -> str:
     is_kind = len(kinds) == 1 and last.lower() in kinds and re.search(r"[A-Za-z]{2}", head)
     if not is_kind or last.lower() in other.lower() or re.fullmatch(r"(?i)(?:the|an?)", head):
         return text
+    if last.lower() in _COUNTED_KINDS and read_ordinal(head) is None:
+        return text  # Boxing Day
     return head
+
+
+def _without_country(text: str, other: str, question: str) -> str:
+    """Return "Yen" for "the Japanese Yen (¥)" where a question asks for the currency of Japan.
+
+    Beside another adjective, or a country that the question does not name, nothing is left out.
+    """
+    match = _OF_COUNTRY_RE.fullmatch(tidy_answer(text))
+    if match is None or not _CURRENCY_OR_LANGUAGE_RE.search(question):
+        return text
+    if " " in tidy_answer(other).removeprefix("the ").removeprefix("The "):
+        return text
+    stem = match["adjective"][:4]
+    is_named = re.search(rf"(?<![A-Za-z]){stem}[a-z]*", question)
+    return match["name"] if is_named else text
 
 
 def _with_digits(text: str, other: str, _question: str) -> str:
@@ -86,7 +117,7 @@ def _as_direction(text: str, other: str, question: str) -> str:
         return text
     if not _DIRECTION_RE.fullmatch(tidy_answer(other)):
         return text
-    return "".join(_COMPASS_WORDS[letter] for letter in match.groups() if letter)
+    return "".join(_COMPASS_NAMES[letter] for letter in match.groups() if letter)
 
 
 def _as_word(text: str, other: str, question: str) -> str:
