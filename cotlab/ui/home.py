@@ -132,7 +132,7 @@ def _render_demo_links(row_by_model: Mapping[str, dict[str, Any]]) -> None:
     tour.render_tour_link(1, f"Take the tour, {len(tour.STOPS)} stops")
     components.page_link(
         "compare",
-        "Compare them, item by item",
+        "Compare them",
         "compare_arrows",
         {"base": base, "other": other},
     )
