@@ -16,7 +16,8 @@ ASIDE_RE = re.compile(
 _CONDITION_RE = re.compile(
     r"(?<=[\w*%$])\s+\((?:before|after|excluding|including|ignoring|assuming|without|not counting)"
     r"\b[^()\n]{1,200}\)[\s.*]{0,4}$"
-    r"|,?\s+(?:valid\s+)?(?:for|where|when|provided)\s+\$?[^\s$.]{1,20}\s?(?:≠|\\neq?\b)[^$.\n]{1,40}\$?[\s.]{0,4}$"
+    r"|,?(?<!\s)\s+(?:valid\s+)?(?:for|where|when|provided)\s+\$?[^\s$.]{1,20}\s?(?:≠|\\neq?\b)"
+    r"[^$.\n]{1,40}\$?[\s.]{0,4}$"
 )
 # "Note that this is smaller" after a formula
 _REMARK_RE = re.compile(r"(?<=[$)\].])\s+Note that\s[^\d$\\=\n]{1,200}$")
