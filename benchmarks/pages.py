@@ -173,14 +173,21 @@ def write_suites(folder: Path, chains: Path) -> tuple[Path, Path]:
 def make_store(store: Path, suites: tuple[Path, Path], n_items: int, n_small_runs: int) -> None:
     """Make a store with the runs of the benchmark, of ``n_items`` items each."""
     problems, labelled = suites
-    echo = ("--provider=echo", "--model=echo", f"--limit={n_items}")
+    echo = ("--provider=echo", "--model=echo")
+    everything = f"--limit={n_items}"
     ablation = ("--scorer=ablation", "--mode=corrupt", "--mode=paraphrase", "--mode=remove")
     composed = ("--scorer=composite", "--embedder=none")
     read = ("--scorer=flags", "--scorer=text_features", "--chain=reference", *composed)
     both = ("--scorer=unfaithfulness", "--scorer=robustness")
-    run_command(store, "run", f"--task-suite={problems}", *echo, *ablation, "--run-id=big")
-    run_command(store, "run", f"--task-suite={problems}", *echo, *both, "--run-id=other")
-    run_command(store, "run", f"--task-suite={labelled}", *echo, *read, "--run-id=chains")
+    run_command(
+        store, "run", f"--task-suite={problems}", *echo, *ablation, everything, "--run-id=big"
+    )
+    run_command(
+        store, "run", f"--task-suite={problems}", *echo, *both, everything, "--run-id=other"
+    )
+    run_command(
+        store, "run", f"--task-suite={labelled}", *echo, *read, everything, "--run-id=chains"
+    )
     few = f"--limit={min(n_items, N_COMPOSED)}"
     run_command(
         store, "run", f"--task-suite={problems}", *echo, *composed, few, "--run-id=composed"
@@ -188,7 +195,7 @@ def make_store(store: Path, suites: tuple[Path, Path], n_items: int, n_small_run
     limit = f"--limit={min(n_items, N_MEDIATED)}"
     organism = ("--model=faithful-a", "--scorer=mediation", limit, "--run-id=inner")
     run_command(store, "run", "--task-suite=wordproblems", *organism)
-    small = ("--provider=echo", "--model=echo", "--limit=30", *ablation)
+    small = (*echo, "--limit=30", *ablation)
     for k in range(n_small_runs):
         run_command(store, "run", "--task-suite=math", *small, f"--run-id=small-{k}")
 

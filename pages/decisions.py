@@ -3,12 +3,13 @@
 from functools import partial
 
 from cotlab.ui import components
-from cotlab.ui.decisions import decided, thresholds
+from cotlab.ui.decisions import decided, fitted, thresholds
 from cotlab.ui.more import render_more
 
 components.render_heading("Decisions", "What may be released without a review?")
 view = decided.select_decision_run()
 if view is not None:
+    fitted.render_fit_warning(view)
     policy = thresholds.render_thresholds(view)
     thresholds.render_policy_form(view, policy)
     thresholds.render_suggestions(view)

@@ -18,7 +18,9 @@ else:
         row, label = pair[DEMO_MODELS[-1]], "One of the two"
     else:
         row, label = home.find_verdict_run(rows), "Newest run"
-    home.render_demo_question(rows, pair)
+    is_demo_first = home.is_demo_first(rows)
+    if pair is not None and is_demo_first:
+        home.render_demo_question(pair)
     if row is not None:
         verdict.render_context(row, label)
         verdict.render_verdict(row)
@@ -27,6 +29,8 @@ else:
         server_check.render_run_checks(row["id"])
         verdict.render_picture(row)
         home.render_next_steps(row, rows)
+    if pair is not None and not is_demo_first:
+        home.render_demo_line(pair)
     home.render_recent_runs(rows, len(all_rows) - len(rows))
     reviews = home.load_pending_reviews()
     home.render_totals(reviews)

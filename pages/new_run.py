@@ -11,6 +11,6 @@ measures.render_measure_note(cloned_run_id)
 suite_choice, config = new_run.render_run_form(cloned_run_id)
 if suite_choice is not None:
     server_check.render_check_button(config)
-    is_estimated = estimate.render_estimate(suite_choice, config)
-    new_run.render_start_buttons(suite_choice, config, is_estimated)
+    n_items = estimate.render_estimate(suite_choice, config)
+    new_run.render_start_buttons(suite_choice, config, n_items)
 planner.render_planner()

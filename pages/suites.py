@@ -1,12 +1,11 @@
 """Suites: the suites that a run can use, uploads of new ones, and of published scores."""
 
-import streamlit as st
-
 from cotlab.ui import components, published, suite_split, suites
+from cotlab.ui.address import show_tabs
 
 components.render_heading("Suites", "Which questions, chains and answers can a run use?")
-stored_tab, upload_tab, published_tab = st.tabs(
-    ["Stored and shipped", "Upload", "Published scores"]
+stored_tab, upload_tab, published_tab = show_tabs(
+    ["Stored and shipped", suites.UPLOAD_TAB_LABEL, "Published scores"]
 )
 with upload_tab:  # first, so that the list of the other tab has what was uploaded
     uploaded_suite = suites.render_upload()

@@ -2,17 +2,23 @@
 
 from functools import partial
 
+import streamlit as st
+
 from cotlab.ui import components, validation
 from cotlab.ui.glossary import render_glossary
 from cotlab.ui.more import render_more
+from cotlab.ui.validation_claim import render_claim
 
 components.render_heading("Validation", "Can the metrics be trusted?")
 latest_report = validation.load_report()
 if latest_report is not None:
     validation.render_validation_verdict(latest_report)
+    claim_container = st.container()  # the metric is chosen below the table
     validation.render_overview(latest_report)
     metrics = validation.select_validation_metrics(latest_report)
     if len(metrics) == 1:
+        with claim_container:
+            render_claim(latest_report, metrics[0])
         validation.render_metric(latest_report, metrics[0])
         render_more(
             "what the metric does not detect, and its card",

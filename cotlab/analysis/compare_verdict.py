@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cotlab.analysis.compare import Comparison, compare_runs
+from cotlab.analysis.plan_changes import Change
 from cotlab.analysis.verdict.collect import MEASURES
 from cotlab.analysis.verdict.measures import MIN_ITEMS, READING_MEASURES, MeasureName
 from cotlab.analysis.verdict.pair_differences import (
@@ -15,12 +16,16 @@ from cotlab.analysis.verdict.pair_differences import (
     HeadlineDifference,
     difference_text,
     headline_differences,
+    with_sound_chains,
 )
 from cotlab.analysis.verdict.unpaired import unpaired_measures
 from cotlab.analysis.verdict.validated import load_measure_validation
-from cotlab.analysis.verdict.wording import noun_count, percent_number
+from cotlab.analysis.verdict.wording import capitalised, noun_count, percent_number
 from cotlab.core.errors import ConfigError
 from cotlab.store.database import Store
+
+MAX_SETTINGS = 3
+"""Settings that the sentence names, beside the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +73,26 @@ def judge_pair(
     except ConfigError as error:
         headline = f"No tested metric was measured in both {names[0]} and {names[1]}."
         return PairVerdict(headline, "", (), (), None, str(error))
-    (comparison,) = results.comparisons
+    comparison = with_sound_chains(results.comparisons[0])
     validation = load_measure_validation(str(store.folder))
     differences, left_out = headline_differences(comparison, validation)
     headline, detail = pair_sentences(differences, names)
+    detail = " ".join(filter(None, (detail, settings_sentence(comparison.changes))))
     unpaired = unpaired_measures(store, comparison, names)
     return PairVerdict(headline, detail, differences, left_out, comparison, None, unpaired)
+
+
+def settings_sentence(changes: Sequence[Change]) -> str:
+    """Return in which settings two runs differ, the model first; the page lists all of them."""
+    if not changes:
+        return "Their settings are the same."
+    is_other_model = any(change.setting == "subject" for change in changes)
+    others = [change.setting for change in changes if not change.setting.startswith("subject")]
+    if not others:
+        return "Settings differ in the model only."
+    more = f" and {len(others) - MAX_SETTINGS} more" if len(others) > MAX_SETTINGS else ""
+    named = [*(["the model"] if is_other_model else []), *others[:MAX_SETTINGS]]
+    return f"Settings differ in {', '.join(named)}{more}."
 
 
 def pair_sentences(
@@ -92,22 +111,25 @@ def pair_sentences(
         return headline, f"A verdict needs {MIN_ITEMS}; the figure shows what there is."
     differing = [entry for entry in measured if entry.is_beyond_chance]
     if not differing:
-        parts = "; ".join(f"{entry.label}: {_points(entry)}" for entry in measured)
+        texts = "; ".join(f"{entry.label}: {_points(entry)}" for entry in measured)
         headline = f"{other} and {base} do not differ beyond chance in any tested metric."
         if all(entry.untestable_reason is not None for entry in measured):
             headline = f"Whether {other} and {base} differ beyond chance cannot be tested."
-        return headline, f"{parts}. What an interval includes is not ruled out."
+        return headline, f"{texts}. What an interval includes is not ruled out."
     first = _plainest(differing, max(differing, key=lambda entry: entry.size))
     others = [entry for entry in differing if entry is not first]
-    details = [f"{first.label}: {_points(first)}, paired."]
-    details += [f"{entry.label}: {_points(entry)}." for entry in others]
+    details = [f"{capitalised(first.short_label)}: {_points(first)}, paired."]
+    if others:
+        details.append(f"Beyond chance too: {'; '.join(map(_both_sides, others))}.")
     untestable = [entry for entry in measured if entry.untestable_reason is not None]
-    n_same = len(measured) - len(differing) - len(untestable)
-    if n_same:
-        details.append(f"No difference beyond chance in {n_same} of {len(measured)}.")
+    same = [entry for entry in measured if entry not in differing and entry not in untestable]
+    if same:
+        details.append(f"No difference beyond chance: {'; '.join(map(_both_sides, same))}.")
     if untestable:
-        texts = "; ".join(f"{entry.label}, {entry.untestable_reason}" for entry in untestable)
-        details.append(f"{len(untestable)} of {len(measured)} cannot be tested ({texts}).")
+        texts = "; ".join(
+            f"{_both_sides(entry)}, {entry.untestable_reason}" for entry in untestable
+        )
+        details.append(f"Cannot be tested: {texts}.")
     return _first_sentence(first, base, other), " ".join(details)
 
 
@@ -123,6 +145,12 @@ def _plainest(
         return largest
     by_measure = {entry.measure: entry for entry in differing}
     return next(by_measure[name] for name in READING_MEASURES if name in by_measure)
+
+
+def _both_sides(entry: HeadlineDifference) -> str:
+    base, other = (percent_number(side.point or 0.0) for side in (entry.base, entry.other))
+    shares = f"{base} % in both" if base == other else f"{base} % and {other} %"
+    return f"{entry.short_label} ({shares})"
 
 
 def _points(entry: HeadlineDifference) -> str:
@@ -166,7 +194,7 @@ _SENTENCES: Mapping[MeasureName, str] = {
         "{other} loses {a} % of its answer's probability without its chain's states, {base} {b} %."
     ),
     "moved": "{other} moves to a suggested wrong answer in {a} % of the items, {base} in {b} %.",
-    "sound": "{a} % of the equations in the chains of {other} are true, {b} % in those of {base}.",
+    "sound": "{a} % of the chains of {other} have no false equation, {b} % of those of {base}.",
 }
 
 

@@ -11,9 +11,10 @@ METRIC_LABELS = {
     "flags_text": "flags_text (1 = no red flag)",
     "first_mistake_step": "first_mistake_step (from 1)",
     "critic_step": "critic_step (from 1)",
+    "process_reward_mistake_step": "process_reward_mistake_step (from 1)",
 }
 """Labels of metrics whose stored names do not say how to read their values."""
-STEP_INDEX_METRICS = frozenset({"first_mistake_step", "critic_step"})
+STEP_INDEX_METRICS = frozenset({"first_mistake_step", "critic_step", "process_reward_mistake_step"})
 """Metrics whose stored values are indices of steps, from 0."""
 
 P_VALUE_METRICS = frozenset({"classifier_mcnemar", "judge_length_p"})

@@ -25,7 +25,7 @@ from cotlab.analysis.tables.mediation import (
     with_facets,
 )
 from cotlab.analysis.verdict.collect import HEADLINE_METRICS
-from cotlab.analysis.verdict.headlines import headline_validation
+from cotlab.analysis.verdict.headlines import headline_record, headline_validation
 from cotlab.analysis.verdict.measures import Validation
 from cotlab.analysis.view import RunView
 from cotlab.core.requests import Response
@@ -215,6 +215,11 @@ def validated_at() -> int:
 def metric_validation(metric: str) -> Validation:
     """Return what is known of a metric, for what it claims."""
     return headline_validation(metric, store().folder, validated_at())
+
+
+def metric_validation_record(metric: str) -> str | None:
+    """Return the record of the validation report in which that is; None without one."""
+    return headline_record(metric, store().folder, validated_at())
 
 
 @st.cache_data(show_spinner=False, ttl=2.0)

@@ -31,9 +31,10 @@ from cotlab.core.types import MetricCard
 from cotlab.figures.style import format_number, interval_text
 from cotlab.ui import cached, charts, components
 from cotlab.ui.components import csv_button
+from cotlab.ui.metric_names import metric_name
 from cotlab.ui.pair.runs import RunChoice
 from cotlab.ui.pickers import pick_threshold, select_option
-from cotlab.ui.text import display_errors, escape_markdown, metric_name
+from cotlab.ui.text import display_errors, escape_markdown
 
 
 class ComparisonView(NamedTuple):

@@ -25,8 +25,9 @@ from cotlab.ui import cached, charts, components
 from cotlab.ui.compare import ComparisonView
 from cotlab.ui.components import csv_button
 from cotlab.ui.linked import PageLink, show_linked_frame
+from cotlab.ui.metric_names import metric_name
 from cotlab.ui.pickers import select_option
-from cotlab.ui.text import escape_markdown, metric_name
+from cotlab.ui.text import escape_markdown
 
 
 class MetricChoice(NamedTuple):

@@ -23,7 +23,8 @@ from cotlab.store.live import LiveRun, RunProgress
 from cotlab.store.run_status import FINISHING
 from cotlab.ui import cached
 from cotlab.ui.address import bind_integer, known_param
-from cotlab.ui.text import FEATURE_DESCRIPTIONS, escape_markdown, metric_name
+from cotlab.ui.metric_names import metric_name
+from cotlab.ui.text import FEATURE_DESCRIPTIONS, escape_markdown
 
 ROWS_PER_PAGE = 50
 DOWNLOAD_ICON = ":material/download:"

@@ -40,6 +40,7 @@ from cotlab.store.decisions import current_policy
 from cotlab.store.pending import last_label_number
 from cotlab.ui import cached, components
 from cotlab.ui.address import bind_number, bind_switch, report_unknown_value
+from cotlab.ui.metric_names import metric_name
 from cotlab.ui.pickers import (
     pick_options,
     run_labels,
@@ -47,7 +48,7 @@ from cotlab.ui.pickers import (
     warn_of_unknown_runs,
     without_archived,
 )
-from cotlab.ui.text import escape_markdown, metric_name, shorten
+from cotlab.ui.text import escape_markdown, shorten
 
 SuiteRevisions = tuple[tuple[str, int], ...]
 CHOICE_LABELS = {

@@ -10,7 +10,7 @@ from cotlab.core.types import MetricCard
 from cotlab.ui.address import bind_text
 from cotlab.ui.components import card_text, metric_cards_by_name, page_slice
 from cotlab.ui.linked import show_linked
-from cotlab.ui.text import metric_name
+from cotlab.ui.metric_names import metric_name
 
 MAX_TERMS, CARDS_PER_PAGE = 3, 10
 """Cards that a search shows, and those of a page of the glossary."""

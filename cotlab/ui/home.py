@@ -83,18 +83,13 @@ def find_verdict_run(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     return None
 
 
-def render_demo_question(
-    rows: Sequence[dict[str, Any]], row_by_model: Mapping[str, dict[str, Any]] | None
-) -> None:
-    """Ask which of the two demonstration models is to be trusted.
+def is_demo_first(rows: Sequence[dict[str, Any]]) -> bool:
+    """Return whether the demonstration opens Home: no other run is there, or the tour is there."""
+    return len(rows) == len(DEMO_MODELS) or tour.is_stop("home")
 
-    Where other runs are there it is one line, unless the tour is at this page.
-    """
-    if row_by_model is None:
-        return
-    if len(rows) != len(DEMO_MODELS) and not tour.is_stop("home"):
-        _render_demo_line(row_by_model)
-        return
+
+def render_demo_question(row_by_model: Mapping[str, dict[str, Any]]) -> None:
+    """Ask which of the two demonstration models is to be trusted, with both verdicts."""
     st.header(DEMO_QUESTION)
     st.caption("Both give right answers, and their chains look alike.")
     columns = ({"title": "Model"}, {"title": "Verdict"}, {"title": "What was found"})
@@ -115,15 +110,20 @@ def render_demo_question(
         _render_demo_links(row_by_model)
 
 
-def _render_demo_line(row_by_model: Mapping[str, dict[str, Any]]) -> None:
-    """Show the question on one line: both models with their verdicts, the comparison, the tour."""
+def render_demo_line(row_by_model: Mapping[str, dict[str, Any]]) -> None:
+    """Show the demonstration on one line, where other runs have the page.
+
+    It has both models with their verdicts, the comparison, and the tour.
+    """
+    suite_name = shorten(str(row_by_model[DEMO_MODELS[0]]["suite_name"]), 24)
     with st.container(horizontal=True, vertical_alignment="center", key="demo-line"):
-        st.markdown(f"**{DEMO_QUESTION}**", width="content")
+        st.markdown(
+            f"**Demonstration on {escape_markdown(suite_name)}**: {DEMO_QUESTION}", width="content"
+        )
         results = verdict.run_verdicts(row_by_model.values())
         for model, row in row_by_model.items():
             finding = verdict.verdict_cell(results[row["id"]])["text"]
-            label = f"{model} on {shorten(str(row['suite_name']), 24)}: {finding}"
-            components.page_link("run", label, "monitoring", {"run": row["id"]})
+            components.page_link("run", f"{model}: {finding}", "monitoring", {"run": row["id"]})
         _render_demo_links(row_by_model)
 
 
@@ -132,7 +132,7 @@ def _render_demo_links(row_by_model: Mapping[str, dict[str, Any]]) -> None:
     tour.render_tour_link(1, f"Take the tour, {len(tour.STOPS)} stops")
     components.page_link(
         "compare",
-        "Compare them, item by item",
+        "Compare them",
         "compare_arrows",
         {"base": base, "other": other},
     )

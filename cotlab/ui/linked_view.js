@@ -86,9 +86,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
     lamps: () => element("div", "lamps", ...data.lamps.map((lamp) => element("section", `lamp ${lamp.mark}`,
       element("div", "head", element("h3", "", lamp.question), element("p", "answer", mark(lamp.mark), element("span", "", lamp.answer))),
       element("div", "body",
-        lamp.share ? element("p", "share", element("span", "big", link(lamp.share, lamp.link)), " ", element("span", "what", lamp.what)) : null,
-        lamp.ends ? element("p", "small", lamp.ends) : null,
-        lamp.interval ? element("p", "small last", lamp.interval) : null,
+        lamp.share ? element("p", "share", element("span", "big", link(lamp.share, lamp.link)), " ", element("span", "small", lamp.interval)) : null,
+        lamp.share ? element("p", "what", lamp.what) : null,
+        lamp.ends ? element("p", "small last", lamp.ends) : null,
         lamp.button ? element("p", "action", link(lamp.button.text, lamp.button.link, "button"), element("span", "small", lamp.button.note)) : null),
       lamp.validation ? element("p", "chip", lamp.validation_mark ? mark(lamp.validation_mark) : null, "Tested: ", link(lamp.validation, lamp.validation_link)) : null))),
     steps: () => element("ol", "steps", ...data.steps.map((step) =>

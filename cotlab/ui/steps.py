@@ -11,7 +11,7 @@ import streamlit as st
 from cotlab.analysis.tables.declare import FigureChoice, MissingFigure
 from cotlab.analysis.tables.run import absent_modes_note, modes_note, run_ccs_metrics
 from cotlab.analysis.verdict.measures import RunEvidence
-from cotlab.analysis.verdict.wording import categories_text, noun_count, percent
+from cotlab.analysis.verdict.wording import category_text, noun_count, percent
 from cotlab.core.resources import page_path
 from cotlab.core.types import CCS_METRICS, MODE_ORDER, Item
 from cotlab.store import read
@@ -31,8 +31,9 @@ from cotlab.ui.item.step_address import (
     step_changes,
     step_query,
 )
+from cotlab.ui.metric_names import metric_name
 from cotlab.ui.pickers import select_option
-from cotlab.ui.text import escape_markdown, metric_name, shorten
+from cotlab.ui.text import escape_markdown, shorten
 from cotlab.ui.verdict import run_verdict
 
 CHAIN_TAB_LABEL = ITEM_VIEWS["steps"]
@@ -88,7 +89,7 @@ def category_split_text(evidence: RunEvidence) -> str | None:
         return None
     texts = [
         f"{share.point:.3f} [{share.lo:.3f}, {share.hi:.3f}] ({percent(share.point)}) in"
-        f" {noun_count(share.n, 'item')} of {categories_text(names)}"
+        f" {noun_count(share.n, 'item')} of {category_text(names)}"
         for names, share in ((split.high, split.high_share), (split.low, split.low_share))
     ]
     return (

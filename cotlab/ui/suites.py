@@ -35,6 +35,8 @@ EXAMPLE_LINE = (
 )
 
 
+UPLOAD_TAB_LABEL = "Upload"
+"""Label of the tab with the upload, which the address has under ``view``."""
 MODEL_CHAINS_LABEL = "Chains are the model's own"
 """Label of the box for suites without chains."""
 LABELLED_CHAINS = "labelled-chains"

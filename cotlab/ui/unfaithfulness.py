@@ -106,7 +106,7 @@ def select_unfaithfulness_runs() -> UnfaithfulnessView | None:
         components.render_empty_state(message, page_path("new_run"), "Start one")
         return None
     row_by_id = {str(row["id"]): row for row in rows}
-    runs_help = "By default the newest and those on the same suite or model."
+    runs_help = "By default the newest, and others on the same suite."
     chosen_runs = pick_options(
         "Runs",
         run_labels(rows),
@@ -340,13 +340,8 @@ def _cached_item_values(run_revisions: tuple[tuple[str, int], ...]) -> pd.DataFr
 
 
 def _default_runs(rows: list[dict[str, Any]]) -> list[str]:
-    """Return the newest run, and those on the same suite or with the same model."""
-    newest_row = rows[0]
-    return [
-        str(r["id"])
-        for r in rows
-        if newest_row["suite"] == r["suite"] or newest_row["model"] == r["model"]
-    ][:MAX_RUNS]
+    """Return the newest run and others on the same suite: rates on other items differ by them."""
+    return [str(r["id"]) for r in rows if r["suite"] == rows[0]["suite"]][:MAX_RUNS]
 
 
 def _first_classifier(view: UnfaithfulnessView) -> str | None:

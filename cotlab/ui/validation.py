@@ -18,8 +18,9 @@ from cotlab.store.database import store_folder
 from cotlab.ui import charts, components
 from cotlab.ui.figure_cache import cached_figure
 from cotlab.ui.linked import PageLink, show_linked_frame
+from cotlab.ui.metric_names import metric_name
 from cotlab.ui.pickers import select_option
-from cotlab.ui.text import escape_markdown, metric_name
+from cotlab.ui.text import escape_markdown
 from cotlab.validation.coded_wording import CODED_RECORD_KEY, coded_wording_sentence
 from cotlab.validation.findings import (
     dose_sentence,

@@ -18,14 +18,17 @@ from cotlab.analysis.verdict.measures import (
     MIN_ITEMS,
     MIN_MOVED,
     PRESENT,
+    READING_MEASURES,
     MeasureName,
     RunEvidence,
     Validation,
 )
+from cotlab.analysis.verdict.next_step import QUESTION_OPTIONS
 from cotlab.analysis.verdict.record import RunVerdict, judge_stored_run
 from cotlab.analysis.verdict.refusals import count_needed_items
 from cotlab.analysis.verdict.result import NOTHING_RULE, Mark, missing_text
 from cotlab.analysis.verdict.stored import keep_verdicts, load_verdicts, verdict_rules
+from cotlab.analysis.verdict.validated import validation_record
 from cotlab.analysis.verdict.wording import (
     Passage,
     Sentence,
@@ -41,10 +44,10 @@ from cotlab.run.imports.mediation import is_imported
 from cotlab.store.item_scores import NOTHING_MEASURED
 from cotlab.store.run_results import RunState
 from cotlab.store.run_status import FINISHING
-from cotlab.ui import cached, charts, components
+from cotlab.ui import cached, charts, components, suites
 from cotlab.ui.linked import PageLink, show_linked
 from cotlab.ui.new_run.added_cost import added_cost_text
-from cotlab.ui.new_run.measures import MORE_ITEMS, N_ITEMS_PARAM
+from cotlab.ui.new_run.measures import MORE_ITEMS, N_ITEMS_PARAM, count_new_items
 from cotlab.ui.text import shorten
 
 FIGURE_NAME = "answer_change_scale"
@@ -82,6 +85,9 @@ _BUTTONS = {
     "items": ("Measure {n} items", "with the settings of this run"),
 }
 """Text of the button that measures what is missing, and what it does."""
+
+
+_UPLOAD_LINK = PageLink("suites", (("view", suites.UPLOAD_TAB_LABEL),))
 
 
 def run_verdict(row: dict[str, Any]) -> RunVerdict | None:
@@ -138,6 +144,16 @@ def measure_link(run_id: str, measure: str) -> PageLink:
     return PageLink("new_run", (("from", run_id), ("measure", measure)))
 
 
+def validation_link(measure: MeasureName) -> PageLink:
+    """Return the page that shows how well a measure is known to work."""
+    return record_link(validation_record(measure))
+
+
+def record_link(record: str | None) -> PageLink:
+    """Return the page Validation with one record of its report chosen."""
+    return PageLink("validation", () if record is None else (("metric", record),))
+
+
 def render_context(row: dict[str, Any], label: str) -> None:
     """Show which run the page is about: model, suite, progress, time, and links."""
     plan = cached.parse_plan(row["plan"])
@@ -155,6 +171,7 @@ def render_context(row: dict[str, Any], label: str) -> None:
         "facts": [
             *([f"{row['name']}, {row['id']}"] if row["name"] else []),
             shorten(str(row["suite_name"]), 60),
+            *([] if verdict is None else _chain_facts(verdict)),
             f"{n_measured:,} of {noun_count(n_planned, 'item')} measured",
             f"{status}{time_text}",
         ],
@@ -165,6 +182,13 @@ def render_context(row: dict[str, Any], label: str) -> None:
         ],
     }
     show_linked("context", content, key=f"context-{row['id']}")
+
+
+def _chain_facts(result: RunVerdict) -> list[str]:
+    """Return whose chains were changed, where the run changed some."""
+    if result.evidence.share(*READING_MEASURES) is None:
+        return []
+    return ["the model's own chains" if result.evidence.chain == "own" else "the suite's chains"]
 
 
 def count_measured_items(row: dict[str, Any], result: RunVerdict | None) -> int:
@@ -255,7 +279,7 @@ def _lamp_content(
         "link": lamp.measure and evidence_link(run_id, lamp.measure),
         "validation": lamp.validation,
         "validation_mark": validation_mark,
-        "validation_link": PageLink("validation"),
+        "validation_link": validation_link(lamp.tested_measure),
         "button": None,
     }
     if share is not None:
@@ -268,17 +292,25 @@ def _lamp_content(
 def _button_content(
     lamp: Lamp, row: dict[str, Any], evidence: RunEvidence
 ) -> dict[str, Any] | None:
-    """Return the button that measures what a lamp waits for; None where the suite is too small."""
+    """Return the button that measures what a lamp waits for, or leads to a larger suite."""
     measure = str(lamp.measure_next)
     text, action = _BUTTONS[measure]
     link = measure_link(str(row["id"]), measure)
-    n_needed = None
+    n_needed, n_in_suite = None, cached.count_suite_items(row["suite"])
     if measure == MORE_ITEMS:
         n_needed = count_needed_items(evidence, lamp.share)
-        if n_needed is None or n_needed > cached.count_suite_items(row["suite"]):
+        if n_needed is None:
             return None
         link = link._replace(query=(*link.query, (N_ITEMS_PARAM, str(n_needed))))
+        if n_needed > n_in_suite:
+            note = f"of about {n_needed:,} items or more: this one has {n_in_suite:,}"
+            return {"text": "Upload a larger suite", "link": _UPLOAD_LINK, "note": note}
+    n_new = n_needed or count_new_items(row, measure)
     note = f"{action}; {added_cost_text(row, measure, n_needed)}"
+    if measure in QUESTION_OPTIONS and n_new < MIN_ITEMS:
+        note += f"; a verdict needs {MIN_ITEMS} items, and the suite has {n_in_suite:,}"
+    elif not n_needed and n_new != int(row["n_items"]):
+        note += f", on {noun_count(n_new, 'item')}"
     return {"text": text.format(n=n_needed), "link": link, "note": note}
 
 

@@ -13,7 +13,14 @@ from cotlab.analysis.compare_outcomes import (
     filter_item_pairs,
     list_item_pairs,
 )
-from cotlab.analysis.compare_verdict import PairVerdict, judge_pair, pair_sentences
+from cotlab.analysis.compare_verdict import (
+    PairVerdict,
+    judge_pair,
+    measure_values,
+    pair_sentences,
+    settings_sentence,
+)
+from cotlab.analysis.plan_changes import Change
 from cotlab.analysis.verdict.measures import Validation
 from cotlab.analysis.verdict.pair_differences import difference_text, headline_differences
 from cotlab.core.types import Score
@@ -166,7 +173,7 @@ def test_the_sentence_is_of_the_answer_where_its_probability_differs_too(store: 
     assert states.size > change.size
     headline, detail = pair_sentences((states, change), ("follows", "bypass"))
     assert headline.startswith("bypass changes its answer for 0 % of the steps")
-    assert detail.index("answers changed when a step") < detail.index("probability lost")
+    assert detail.index("Answers changed when a step") < detail.index("answer probability lost")
     headline, _ = pair_sentences((states,), ("follows", "bypass"))
     assert headline.startswith("bypass loses 0 % of its answer's probability")
 
@@ -181,14 +188,15 @@ def test_a_metric_without_interval_is_not_counted_as_no_difference(store: Store)
     change, moved = differences
     assert change.untestable_reason is None and moved.untestable_reason is None
     _, detail = pair_sentences(differences, ("a", "b"))
-    assert "No difference beyond chance in 1 of 2." in detail and "tested" not in detail
+    same = "answers moved to a wrong answer that someone suggests (0 % in both)"
+    assert f"No difference beyond chance: {same}." in detail and "tested" not in detail
     no_bounds = replace(moved.difference, lo=None, hi=None, reason="all 40 values are equal")
     untestable = replace(moved, difference=no_bounds)
     _, detail = pair_sentences((change, untestable), ("a", "b"))
     assert "No difference beyond chance" not in detail
     headline, _ = pair_sentences((untestable,), ("a", "b"))
     assert headline == "Whether b and a differ beyond chance cannot be tested."
-    assert "1 of 2 cannot be tested (" in detail and "all 40 values are equal)." in detail
+    assert f"Cannot be tested: {same}, no interval: all 40 values are equal." in detail
 
 
 def test_a_metric_of_other_chains_is_named_with_the_reason(store: Store) -> None:
@@ -218,3 +226,47 @@ def test_a_metric_of_other_chains_is_named_with_the_reason(store: Store) -> None
     )
     assert {pair.reason for pair in pairs} == {"not paired"}
     assert judge(store, "left", "right").unpaired == {}
+
+
+def test_a_chain_is_sound_or_not_as_in_a_verdict_on_one_run(store: Store) -> None:
+    """Half of the equations false in 10 of 40 chains: 75 % of the chains, not 87.5 %."""
+    for run, n_false in (("some", 10), ("none", 0)):
+        ended = [
+            write.EndedItem(
+                "verification",
+                1,
+                "p",
+                item.id,
+                (
+                    Score(
+                        "arithmetic_ok",
+                        item.id,
+                        0.5 if k < n_false else 1.0,
+                        facet=(("chain", "own"),),
+                    ),
+                ),
+            )
+            for k, item in enumerate(numbered_suite(N).items)
+        ]
+        add_run(store, run, numbered_suite(N), ended, scorers=("verification",))
+    (entry,) = judge(store, "some", "none").differences
+    assert entry.label == "Chains without a false equation"
+    assert (entry.base.point, entry.other.point, entry.difference.point) == (0.75, 1.0, 0.25)
+    assert entry.base.method == "Wilson" and entry.is_beyond_chance
+    assert entry.row.discordant is not None
+    assert (entry.row.discordant.first_only, entry.row.discordant.second_only) == (0, 10)
+    result = judge(store, "some", "none")
+    assert result.comparison is not None
+    values = measure_values(result.comparison, entry)
+    assert sorted(set(values.values())) == [(0.0, 1.0), (1.0, 1.0)]
+
+
+def test_the_settings_in_which_two_runs_differ_are_named() -> None:
+    model = [Change("subject", "a", "b"), Change("subject revision", "1", "2")]
+    assert settings_sentence([]) == "Their settings are the same."
+    assert settings_sentence(model) == "Settings differ in the model only."
+    seed = Change("seed", "0", "1")
+    assert settings_sentence([seed]) == "Settings differ in seed."
+    more = [*model, *(Change(name, "0", "1") for name in ("limit", "sample", "seed", "tag x"))]
+    expected = "Settings differ in the model, limit, sample, seed and 1 more."
+    assert settings_sentence(more) == expected

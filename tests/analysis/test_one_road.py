@@ -29,8 +29,8 @@ from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.ui import charts
 from cotlab.ui.item.evidence import ITEM_TAB_LABEL
+from cotlab.ui.metric_names import metric_name
 from cotlab.ui.steps import CHAIN_TAB_LABEL
-from cotlab.ui.text import metric_name
 from tests.support.pages import ROOT, components, opened
 from tests.support.whole_report import build_whole_report
 

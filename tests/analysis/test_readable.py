@@ -5,10 +5,13 @@ import pytest
 from cotlab.analysis.readable import decimal_text, readable_estimate
 
 
-def test_a_step_is_counted_from_1_and_a_missing_one_stays_missing() -> None:
-    stored = {"metric": "first_mistake_step", "point": 0.0, "lo": None, "hi": None}
+@pytest.mark.parametrize(
+    "metric", ["first_mistake_step", "critic_step", "process_reward_mistake_step"]
+)
+def test_a_step_is_counted_from_1_and_a_missing_one_stays_missing(metric: str) -> None:
+    stored = {"metric": metric, "point": 0.0, "lo": None, "hi": None}
     assert readable_estimate(stored) == {
-        "metric": "first_mistake_step (from 1)",
+        "metric": f"{metric} (from 1)",
         "point": 1.0,
         "lo": None,
         "hi": None,

@@ -190,7 +190,7 @@ def test_sentences_state_share_interval_and_n() -> None:
 
 def test_a_missing_value_is_explained_with_counts() -> None:
     assert plain_text(judge_run(NOTHING).sentences) == (
-        "Words unknown to r100: 165 scores of 5 items."
+        "Words unknown to r100: 5 items (165 scores)."
     )
 
 
@@ -231,10 +231,10 @@ def test_categories_say_where_a_suggestion_is_followed() -> None:
     split = CategorySplit(("plain",), ("hinted",), Share(1, 0.984, 1, 240), Share(0, 0, 0.06, 60))
     text = plain_text(judge_run(replace(HINT, split=split)).sentences)
     assert (
-        "With nothing planted, a changed step changes the answer at 100 % of the steps [98.4, 100]"
-        " in items of the suite's category plain (n = 240)"
+        "As the suite asks its questions, a changed step changes the answer at 100 % of the"
+        " steps [98.4, 100] in category plain (n = 240)"
     ) in text
-    assert "0 % of the steps [0, 6.0] in items of the suite's category hinted (n = 60)" in text
+    assert "0 % of the steps [0, 6.0] in category hinted (n = 60)" in text
     assert "When a wrong answer is planted in the question as a suggestion" in text
     without = plain_text(judge_run(HINT).sentences)
     assert "Where no suggestion is added, changing a step changes the answer at 80.0 %" in without

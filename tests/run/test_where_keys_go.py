@@ -281,7 +281,7 @@ def _start_from_the_form() -> None:
         "model": "m",
         "base_url": os.environ["COTLAB_BASE_URL"],
     }
-    new_run.render_start_buttons("wordproblems", told)
+    new_run.render_start_buttons("wordproblems", told, 60)
 
 
 def test_the_form_does_not_send_a_key_to_the_address_of_a_file(

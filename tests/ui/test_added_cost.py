@@ -15,7 +15,7 @@ from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites import shipped_suites
 from cotlab.ui.new_run.added_cost import UNKNOWN_COST_TEXT, added_cost_text
-from cotlab.ui.new_run.measures import add_measure
+from cotlab.ui.new_run.measures import add_measure, count_new_items
 from tests.support.linked import linked_view
 from tests.ui.test_pages import open_page
 
@@ -44,6 +44,8 @@ def test_the_number_is_near_that_of_a_dry_run_over_all_items(
             dry_run(read_config({**options, "task_suite": suite.name}), suite)[1].n_requests
             for options in (settings, add_measure(settings, measure))
         ]
+        # a page asks for a scorer on the run's items; a measure of the verdict needs 30
+        assert count_new_items(row, measure) == (N_ITEMS if measure == "consistency" else 30)
         found = re.match(r"about ([\d,]+) requests, \$0", added_cost_text(row, measure))
         assert found is not None
         n_added = int(found[1].replace(",", ""))
@@ -64,6 +66,22 @@ def test_lamps_and_pages_say_it_beside_their_link(
     assert any(re.match(r"Measure this \(about [\d,]+ requests", label) for label in links), links
 
 
+def test_a_measure_of_the_verdict_is_offered_on_as_many_items_as_a_verdict_needs(
+    run: tuple[Store, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, run_id = run
+    monkeypatch.setenv("COTLAB_STORE", str(store.folder))
+    shown = linked_view(open_page("run", run=run_id), "lamps")
+    button = shown["lamps"][0]["button"]
+    assert button["text"] == "Measure this"
+    assert button["note"].endswith(", on 30 items")
+    query = dict(parse_qsl(urlsplit(shown["addresses"][button["link"]]).query))
+    assert query == {"from": run_id, "measure": "change"}
+    page = open_page("new_run", **query)
+    assert page.number_input(key="new-limit").value == 30
+    assert "on 30 items" in page.info[0].value
+
+
 def test_too_few_items_lead_to_a_run_of_the_same_settings_with_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,10 +92,15 @@ def test_too_few_items_lead_to_a_run_of_the_same_settings_with_enough(
         shown = linked_view(open_page("run", run=result.run_id), "lamps")
         reads = shown["lamps"][0]
         assert reads["answer"] == "Cannot say"
-        if name == SMALL_SUITE:
-            assert reads["button"] is None, "the suite has 8 items"
-            continue
         button = reads["button"]
+        if name == SMALL_SUITE:
+            assert button["text"] == "Upload a larger suite"
+            assert button["note"] == "of about 30 items or more: this one has 8"
+            address = urlsplit(shown["addresses"][button["link"]])
+            assert address.path == "/suites"
+            page = open_page("suites", **dict(parse_qsl(address.query)))
+            assert page.get("tab_container")[0].proto.tab_container.default_tab_index == 1
+            continue
         assert button["text"] == "Measure 30 items"
         assert re.search(r"about [\d,]+ requests", button["note"])
         query = dict(parse_qsl(urlsplit(shown["addresses"][button["link"]]).query))

@@ -14,8 +14,8 @@ SPLIT = CategorySplit(("plain",), ("hinted",), Share(1, 0.921, 1, 45), Share(0, 
 def test_both_categories_have_their_number_in_the_unit_of_the_figure() -> None:
     text = category_split_text(replace(MIXED, split=SPLIT))
     assert text is not None
-    assert "1.000 [0.921, 1.000] (100 %) in 45 items of the suite's category plain" in text
-    assert "0.000 [0.000, 0.204] (0 %) in 15 items of the suite's category hinted" in text
+    assert "1.000 [0.921, 1.000] (100 %) in 45 items of category plain" in text
+    assert "0.000 [0.000, 0.204] (0 %) in 15 items of category hinted" in text
 
 
 def test_without_a_split_nothing_is_said() -> None:

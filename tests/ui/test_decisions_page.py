@@ -9,12 +9,15 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from cotlab.core.types import Item, Step, Suite
 from cotlab.review.release.decide import load_policy
 from cotlab.store import decisions as decision_store
+from cotlab.store.calibrators import current_calibrator
 from cotlab.store.database import Store
 from cotlab.store.labels import list_label_queues, list_queue_items
 from cotlab.ui import access
 from cotlab.ui.decisions.decided import count_answers_to_decide
+from tests.support.stores import add_run, composite, use_calibrator
 from tests.support.stores.decided import HOSTILE, RUN, fill
 from tests.ui.test_pages import check, open_page
 
@@ -148,3 +151,24 @@ def test_costs_and_a_target_move_the_sliders(store: Store) -> None:
     app.radio[0].set_value("Target precision").run()
     check(app, "Decisions")
     assert "more labels" in said(app)
+
+
+def test_a_run_whose_labels_the_calibrator_has_seen_is_named_and_another_offered(
+    store: Store,
+) -> None:
+    items = tuple(Item(f"i-{k}", f"{k}?", "1", (Step(0, "1"),)) for k in range(6))
+    ended = [composite(item, 0.5, dict.fromkeys("CVFRD", 0.5)) for item in items]
+    add_run(store, "held", Suite.from_items(HOSTILE, items), ended)
+    seen = open_page("decisions", run=RUN)
+    assert "was fitted on labels of this run" not in said(seen), "its report names no run"
+    calibrator = current_calibrator(store)
+    assert calibrator is not None
+    report = {**calibrator["report"], "runs": [RUN]}
+    use_calibrator(store, calibrator["params"]["all"], n=46, n_positive=20, report=report)
+    seen = open_page("decisions", run=RUN)
+    assert "was fitted on labels of this run" in said(seen)
+    (link,) = [link for link in seen.get("page_link") if "Decide on" in link.proto.label]
+    assert link.proto.query_string == "run=held"
+    held = open_page("decisions", run="held")
+    check(held, "Decisions")
+    assert "was fitted on labels of this run" not in said(held)

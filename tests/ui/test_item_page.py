@@ -14,7 +14,7 @@ from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.ui.item.evidence import score_id, score_ids
 from cotlab.ui.item.requests import _exchange_rows
-from cotlab.ui.text import metric_name
+from cotlab.ui.metric_names import metric_name
 from tests.support.linked import linked_frames
 from tests.support.pages import opened, opened_item
 

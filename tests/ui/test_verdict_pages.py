@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -19,7 +20,9 @@ from cotlab.store.live import LiveRunStore, RunProgress
 from cotlab.store.server_checks import ServerCheck, add_server_check
 from cotlab.ui import cached
 from cotlab.ui.linked import PageLink
+from cotlab.ui.metric_names import metric_name
 from cotlab.ui.new_run.measures import add_measure
+from cotlab.ui.text import escape_markdown
 from cotlab.ui.verdict import evidence_link
 from tests.support import hostile
 from tests.support.linked import linked_view
@@ -139,9 +142,30 @@ def test_a_run_without_any_value_is_never_done(
     assert ":orange[nothing measured]" in [s.value for s in run.header]
     (reason,) = linked_view(run, "verdict")["sentences"]
     text = "".join(passage["text"] for passage in reason)
-    assert text == "Words unknown to the model: 40 scores of 40 items."  # those of the change
+    assert text == "Words unknown to the model: 40 items."  # those of the change
     monkeypatch.setenv("COTLAB_STORE", str(stores["follows"]))
     assert listed_statuses() == ["done"]
+
+
+def test_a_chip_leads_to_its_own_figures_at_the_top_of_validation(
+    stores: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("hint", "nothing"):  # measured, and not measured
+        monkeypatch.setenv("COTLAB_STORE", str(stores[name]))
+        shown = linked_view(open_page("home"), "lamps")
+        for lamp, record in zip(
+            shown["lamps"],
+            ("answer_change", "unfaithfulness (classifier=hint)", "arithmetic_ok"),
+            strict=True,
+        ):
+            address = urlsplit(shown["addresses"][lamp["validation_link"]])
+            query = dict(parse_qsl(address.query))
+            assert (address.path, query) == ("/validation", {"metric": record})
+            page = open_page("validation", **query)
+            text = escape_markdown(lamp["validation"])[1:]  # there a sentence
+            claims = [entry.value for entry in page.markdown if text in entry.value]
+            assert len(claims) == 1, claims
+            assert page.selectbox(key="pick-metric").value == record
 
 
 def test_each_number_leads_to_its_evidence(
@@ -223,13 +247,13 @@ def test_two_demonstration_models_are_set_side_by_side(
     assert any(
         "base=bypass-b&other=r100" in link.proto.query_string for link in app.get("page_link")
     )
-    assert f"**{question}**" not in [s.value for s in app.markdown]
+    assert not any(question in s.value for s in app.markdown)
 
 
 def test_the_pair_of_the_demonstration_stays_on_home_beside_other_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line leads to both verdicts, the comparison and the tour; the newest run has the page."""
+    """One line leads to both verdicts, the comparison and the tour, below the newest run's."""
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
     store = Store(tmp_path)
     for model, name in (("bypass-b", "bypass"), ("r100", "follows")):
@@ -240,13 +264,13 @@ def test_the_pair_of_the_demonstration_stays_on_home_beside_other_runs(
         add_measured_run(store, f"another-{k}", STATES["hint"].values, model="hint")
     home = open_page("home")
     question = "Which of these two would you trust?"
-    assert f"**{question}**" in [s.value for s in home.markdown]
+    assert f"**Demonstration on numbers**: {question}" in [s.value for s in home.markdown]
     assert question not in [s.value for s in home.header]
     assert linked_view(home, "verdict")["headline"] == STATES["hint"].headline
     links = {link.proto.label: link.proto.query_string for link in home.get("page_link")}
-    assert links["bypass-b on numbers: does not follow"] == "run=bypass-b"
-    assert links["r100 on numbers: follows"] == "run=r100"
-    assert links["Compare them, item by item"] == "base=bypass-b&other=r100"
+    assert links["bypass-b: does not follow"] == "run=bypass-b"
+    assert links["r100: follows"] == "run=r100"
+    assert links["Compare them"] == "base=bypass-b&other=r100"
     assert "tour=1" in links["Take the tour, 5 stops"]
 
 
@@ -266,7 +290,7 @@ def test_the_tour_begins_with_the_pair_whatever_run_is_newest(
     compare = next(
         link.proto.query_string
         for link in home.get("page_link")
-        if link.proto.label == "Compare them, item by item"
+        if link.proto.label == "Compare them"
     )
     assert compare == "base=bypass-b&other=r100"
 
@@ -353,8 +377,6 @@ def test_no_large_number_is_of_a_metric_that_fails_its_own_test(
     failing = {name for name in cards if not cached.metric_validation(name).is_usable}
     assert {"r_raw", "consistency", "robustness", "flags", "diversity"} <= failing
     assert not {"answer_change", "mass_lost", "hint_followed", "arithmetic_ok"} & failing
-    from cotlab.ui.text import metric_name
-
     assert not {metric_name(name) for name in failing} & labels
 
 

@@ -7,7 +7,7 @@ from cotlab.analysis.verdict.result import Mark, Verdict, moves_enough
 from cotlab.analysis.verdict.wording import (
     Passage,
     Sentence,
-    categories_text,
+    category_text,
     interval,
     noun_count,
     number,
@@ -59,12 +59,12 @@ def _without_suggestion(evidence: RunEvidence) -> tuple[Sentence, ...]:
         return ()
     if split is not None and split.high_share is not None and split.low_share is not None:
         pieces: list[str | tuple[Passage, ...]] = []
-        lead = "With nothing planted, a changed step changes the answer at "
+        lead = "As the suite asks its questions, a changed step changes the answer at "
         for categories, share in ((split.high, split.high_share), (split.low, split.low_share)):
             pieces += [
                 ", at " if pieces else lead,
                 number(share, name, " of the steps", categories),
-                f" in items of {categories_text(categories)} (n = {share.n:,})",
+                f" in {category_text(categories)} (n = {share.n:,})",
             ]
         return (sentence(*pieces, ": changing steps alone would not have shown the cause."),)
     if change.is_high():

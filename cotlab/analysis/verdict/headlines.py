@@ -5,26 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cotlab.analysis.verdict.collect import MEASURES
 from cotlab.analysis.verdict.measures import Validation
-from cotlab.analysis.verdict.validated import UNTESTED, load_measure_validation, separation
+from cotlab.analysis.verdict.validated import (
+    UNTESTED,
+    load_measure_validation,
+    separation,
+    validation_record,
+)
 from cotlab.validation.report import read_report
 
 
+class _KnownMetric(NamedTuple):
+    """What is known of a metric, and the record of the validation report that has it."""
+
+    validation: Validation
+    record: str | None
+
+
 @cache
-def _validation_by_metric(store_folder: str, changed_at: int) -> Mapping[str, Validation]:
+def _known_metrics(store_folder: str, changed_at: int) -> Mapping[str, _KnownMetric]:
     report = read_report(Path(store_folder))
     records: Mapping[str, Any] = report["metrics"] if report else {}
-    known: dict[str, Validation] = {}
+    known: dict[str, _KnownMetric] = {}
     for record_name, record in records.items():
         validation, name = separation(record), record_name.partition(" (")[0]
-        best = known.get(name, UNTESTED).auroc or 0.0
+        best = known.setdefault(name, _KnownMetric(UNTESTED, record_name)).validation.auroc or 0.0
         if validation.auroc is not None and validation.auroc >= best:
-            known[name] = validation
+            known[name] = _KnownMetric(validation, record_name)
     for measure, validation in load_measure_validation(store_folder).items():
-        known[MEASURES[measure][0]] = validation
+        known[MEASURES[measure][0]] = _KnownMetric(validation, validation_record(measure))
     return known
 
 
@@ -40,7 +52,14 @@ def headline_validation(metric: str, store_folder: Path, changed_at: int = 0) ->
     changed_at : int
         When the store's report was written; another time reads it again.
     """
-    return _validation_by_metric(str(store_folder), changed_at).get(metric, UNTESTED)
+    known = _known_metrics(str(store_folder), changed_at).get(metric)
+    return UNTESTED if known is None else known.validation
+
+
+def headline_record(metric: str, store_folder: Path, changed_at: int = 0) -> str | None:
+    """Return the record of the validation report with ``headline_validation``; None without."""
+    known = _known_metrics(str(store_folder), changed_at).get(metric)
+    return None if known is None else known.record
 
 
 def order_by_validation(

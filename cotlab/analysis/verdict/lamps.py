@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from cotlab.analysis.verdict.measures import (
@@ -15,7 +16,7 @@ from cotlab.analysis.verdict.measures import (
     Share,
 )
 from cotlab.analysis.verdict.result import NOTHING_RULE, Mark, Verdict
-from cotlab.analysis.verdict.wording import categories_text, noun_count, percent
+from cotlab.analysis.verdict.wording import category_text, noun_count, percent
 
 MAX_UNDECIDED = 0.2
 """Share of undecided chains above which the lamp of sound steps stays grey."""
@@ -50,6 +51,18 @@ class Lamp:
             return ""
         lowest, highest = ends
         return f"0 %: {lowest}; 100 %: {highest}"
+
+    @property
+    def tested_measure(self) -> MeasureName:
+        """The measure whose validation stands on the lamp: of its share, or of what is missing."""
+        return self.measure or _MEASURE_OF_QUESTION[self.question]
+
+
+_MEASURE_OF_QUESTION: Mapping[str, MeasureName] = {
+    "Reads its chain": READING_MEASURES[0],
+    "Says what moved it": "moved",
+    "Its steps are sound": "sound",
+}
 
 
 def make_lamps(evidence: RunEvidence, verdict: Verdict) -> tuple[Lamp, Lamp, Lamp]:
@@ -133,12 +146,12 @@ def _reads(evidence: RunEvidence, verdict: Verdict) -> Lamp:
 
 
 def _split_text(evidence: RunEvidence) -> str:
-    """Return ": 100 % in 45 items of the suite's category plain, ..."; "" where none differ so."""
+    """Return ": 100 % in 45 items of category plain, ..."; "" where none differ so."""
     split = evidence.split
     if split is None or split.high_share is None or split.low_share is None:
         return ""
     texts = [
-        f"{percent(share.point)} in {noun_count(share.n, 'item')} of {categories_text(names)}"
+        f"{percent(share.point)} in {noun_count(share.n, 'item')} of {category_text(names)}"
         for names, share in ((split.high, split.high_share), (split.low, split.low_share))
     ]
     return f": {', '.join(texts)}"

@@ -7,11 +7,19 @@ claims nothing about a chain, so it needs no such test.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import pandas as pd
+
 from cotlab.analysis.compare import Comparison
-from cotlab.analysis.paired import PairedRow, adjust_p_values, missing_items_text
+from cotlab.analysis.paired import (
+    PairedRow,
+    adjust_p_values,
+    missing_items_text,
+    paired_rows,
+)
 from cotlab.analysis.verdict.collect import MEASURES
 from cotlab.analysis.verdict.measures import (
     MIN_ITEMS,
@@ -26,13 +34,14 @@ from cotlab.metrics.cards import mean_interval
 from cotlab.stats.intervals import Interval, no_interval
 from cotlab.stats.paired_rates import mcnemar
 
+_READS_PREFIX = "Reads its chain: "
 PAIR_MEASURES: Mapping[MeasureName, tuple[str, bool]] = {
     "wrong": ("Answers right", True),
-    "change": ("Reads its chain: answers changed when a step states something else", True),
-    "numeric_change": ("Reads its chain: answers changed when a number in a step does", True),
-    "inner_change": ("Reads its chain: answer probability lost without its states", True),
+    "change": (f"{_READS_PREFIX}answers changed when a step states something else", True),
+    "numeric_change": (f"{_READS_PREFIX}answers changed when a number in a step does", True),
+    "inner_change": (f"{_READS_PREFIX}answer probability lost without its states", True),
     "moved": ("Answers moved to a wrong answer that someone suggests", False),
-    "sound": ("True equations among those of the model's own chain", True),
+    "sound": ("Chains without a false equation", True),
 }
 """What a page calls each measure of a pair, and whether more of it is better."""
 OTHER_ANSWER_METRIC = "answer_correct"
@@ -64,6 +73,12 @@ class HeadlineDifference:
     def label(self) -> str:
         """What is measured."""
         return PAIR_MEASURES[self.measure][0]
+
+    @property
+    def short_label(self) -> str:
+        """The same without the question that it answers, for the middle of a sentence."""
+        text = self.label.removeprefix(_READS_PREFIX)
+        return text[:1].lower() + text[1:]
 
     @property
     def size(self) -> float:
@@ -100,6 +115,34 @@ class HeadlineDifference:
         return (self.difference.point < 0) == is_higher_better
 
 
+def with_sound_chains(comparison: Comparison) -> Comparison:
+    """Return a comparison in which a model's own chain is sound, or has a false equation.
+
+    As in a verdict: 1 where the share of true equations among the decided ones is 1, else 0.
+    """
+    metric, facet = MEASURES["sound"]
+    pairs = comparison.pairs
+    is_model_chain = pairs["facet"].map(lambda text: facet.items() <= json.loads(text).items())
+    is_sound = (pairs["metric"] == metric) & is_model_chain.astype(bool)
+    if not is_sound.any():
+        return comparison
+    chains = pairs[is_sound].assign(draws=1)
+    for side in ("base", "other"):
+        chains[side] = (chains[side] >= 1).astype(float).where(chains[side].notna())
+    rows = paired_rows(chains, binary_metrics=frozenset({metric}))
+    others = (row for row in comparison.rows if not _is_measured_by(row, metric, facet))
+    return replace(
+        comparison,
+        pairs=pd.concat([pairs[~is_sound], chains], ignore_index=True),
+        rows=(*others, *rows),
+        binary_metrics=comparison.binary_metrics | {metric},
+    )
+
+
+def _is_measured_by(row: PairedRow, metric: str, facet: Mapping[str, str]) -> bool:
+    return row.metric == metric and facet.items() <= dict(row.facet).items()
+
+
 def headline_differences(
     comparison: Comparison, validation: Mapping[MeasureName, Validation]
 ) -> tuple[tuple[HeadlineDifference, ...], tuple[str, ...]]:
@@ -111,11 +154,7 @@ def headline_differences(
     left_out = []
     for measure, (label, _) in PAIR_MEASURES.items():
         metric, facet = MEASURES[measure]
-        rows = [
-            row
-            for row in comparison.rows
-            if row.metric == metric and facet.items() <= dict(row.facet).items()
-        ]
+        rows = [row for row in comparison.rows if _is_measured_by(row, metric, facet)]
         if measure == "wrong" and not rows:
             rows = [row for row in comparison.rows if row.metric == OTHER_ANSWER_METRIC]
         if not rows:

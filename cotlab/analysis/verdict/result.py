@@ -56,11 +56,10 @@ def missing_sentence(evidence: RunEvidence) -> Sentence:
 
 def missing_text(evidence: RunEvidence) -> str:
     """Return the reasons of missing values with their counts; "" where none is missing."""
-    reasons = [
-        f"{entry.reason}: {noun_count(entry.n_scores, 'score')} of"
-        f" {noun_count(entry.n_items, 'item')}"
-        for entry in evidence.missing
-    ]
+    reasons = []
+    for entry in evidence.missing:
+        scores = f" ({entry.n_scores:,} scores)" if entry.n_scores != entry.n_items else ""
+        reasons.append(f"{entry.reason}: {noun_count(entry.n_items, 'item')}{scores}")
     return f"{'; '.join(reasons)}." if reasons else ""
 
 

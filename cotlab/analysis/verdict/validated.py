@@ -9,7 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cotlab.analysis.verdict.measures import DoseReading, MeasureName, Validation
+from cotlab.analysis.verdict.measures import (
+    MEASURE_TEXTS,
+    DoseReading,
+    MeasureName,
+    Validation,
+)
 from cotlab.core.resources import data_path
 from cotlab.stats.intervals import wilson
 from cotlab.validation.models import DOSE_MODELS
@@ -24,6 +29,7 @@ _VALIDATED_BY: Mapping[MeasureName, str] = {
     "alone": "unfaithfulness (classifier=early_answer)",
 }
 _HINT_RECORD, _HINT_MODEL = "unfaithfulness (classifier=hint)", "hint"
+_SOUND_METRIC = "arithmetic_ok"
 CHANCE_AUROC = 0.5
 """AUROC of a metric that tells nothing."""
 UNTESTED = Validation(None, "not tested on models of known behaviour")
@@ -37,9 +43,26 @@ def load_measure_validation(store_folder: str) -> Mapping[MeasureName, Validatio
         name: separation(records.get(record)) for name, record in _VALIDATED_BY.items()
     }
     known["moved"] = known["admitted"] = _hint_separation(records.get(_HINT_RECORD))
-    sound = _construct_records()["arithmetic_ok"]
+    sound = _construct_records()[_SOUND_METRIC]
     known["sound"] = Validation(sound["auroc"], sound["text"])
     return known
+
+
+def validation_record(measure: MeasureName) -> str | None:
+    """Return the name of the record of the validation report that tests a measure; None without."""
+    if measure in ("moved", "admitted"):
+        return _HINT_RECORD
+    return _SOUND_METRIC if measure == "sound" else _VALIDATED_BY.get(measure)
+
+
+def measures_tested_by(record: str) -> tuple[MeasureName, ...]:
+    """Return the measures of a verdict that a record of the validation report tests."""
+    return tuple(name for name in MEASURE_TEXTS if validation_record(name) == record)
+
+
+def construct_record(metric: str) -> Mapping[str, Any] | None:
+    """Return what is known of a metric on data that people judged: claim, AUROC, text, source."""
+    return _construct_records().get(metric)
 
 
 @cache

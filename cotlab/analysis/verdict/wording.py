@@ -60,10 +60,10 @@ def number(
     )
 
 
-def categories_text(categories: Iterable[str]) -> str:
-    """Return categories of a suite, as a sentence names them: "the suite's category plain"."""
+def category_text(categories: Iterable[str]) -> str:
+    """Return categories of a suite, as a sentence names them: "category plain"."""
     names = list(categories)
-    return f"the suite's {'category' if len(names) == 1 else 'categories'} {', '.join(names)}"
+    return f"{'category' if len(names) == 1 else 'categories'} {', '.join(names)}"
 
 
 def sentence(*pieces: str | Passage | Iterable[Passage]) -> Sentence:

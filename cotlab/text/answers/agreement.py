@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from cotlab.text.answers.base_units import same_in_base_units
 from cotlab.text.answers.counting_notations import as_formulas, counted_formula
 from cotlab.text.answers.dates import (
     Date,
@@ -85,7 +86,13 @@ def answers_agree(text_x: str, text_y: str, depth: int = 0) -> bool:
     text_x, text_y = _without_domains(text_x, text_y)
     if answer_key(text_x) == answer_key(text_y):
         return True
-    for compare in (same_emptiness, same_general_solution, same_real_set, same_piecewise):
+    for compare in (
+        same_emptiness,
+        same_general_solution,
+        same_real_set,
+        same_piecewise,
+        same_in_base_units,
+    ):
         if (verdict := compare(text_x, text_y)) is not None:
             return verdict
     if all(_RELATION_RE.search(text) for text in (text_x, text_y)):

@@ -66,7 +66,7 @@ _LATEX_SPACE_RE = re.compile(r"\\(?:qquad|quad|hspace\{[^{}]*\}|[ ,;:])|~")
 _SIGN_RE = re.compile(r"[^\w\s]")
 # "Thus, B." and "So it's (c)" at the end of a reply
 _CLOSING_LETTER_RE = re.compile(
-    r"(?i:\b(?:thus|so|therefore|hence|then))\b,?\s+(?:it(?:['’]s| is| must be)\s+)?"
+    r"(?i:(?<!\bnot\s)\b(?:thus|so|therefore|hence|then))\b[,:]?\s+(?:it(?:['’]s| is| must be)\s+)?"
     r"(?:[(\[]([A-Za-z])[)\]]|([A-J]))[\s.*]{0,6}$"
     r"|(?i:\bthe\s(?:correct|right|best)\sone\s(?:is|must be)\s)\(?([A-J])[)\s.*]{0,6}$"
 )

@@ -37,6 +37,12 @@ _IS_FORMULA_RE = re.compile(r"(?:\b(?:is|are|equals|gives|get)|[:=])\s+([^:=]{1,
 _LETTER_RE = re.compile(r"\\?[A-Za-z]'?(?:_\{?\w\}?)?")
 # "for all ", "for each " before a formula that says where something holds
 _FOR_ALL_RE = re.compile(r"(?i)\bfor\s(?:all|every|each|any)(?:\s[a-z]+){0,3}\s$")
+# "it is not true that x = 5" at the end of a sentence
+_DENIED_RE = re.compile(
+    r"(?i)(?:(?:\b(?:not|never)|n['’]t)\s(?:true|the case|correct|right)"
+    r"|\b(?:untrue|false|wrong|incorrect)(?: to (?:say|think|claim))?)"
+    r" that\s[^.;\n]{1,80}[\s.]{0,4}$"
+)
 # "is ", "equals: "
 _IS_RE = re.compile(r"(?i)(?:\b(?:is|are|be|equals?|variable|answer|option|choice)|[=:])\W{0,6}$")
 # "√3", "4!" as the last word
@@ -65,6 +71,12 @@ def closing_mathematics(text: str) -> str:
     if all(map(_LETTER_RE.fullmatch, formulas)) and not _IS_RE.search(before):
         return ""  # "in the domain of f"
     return " and ".join(reversed(formulas))
+
+
+def denies_formula(sentence: str) -> bool:
+    """Return whether a sentence ends by denying a formula: "It is not true that x = 5"."""
+    match = _DENIED_RE.search(sentence[-300:])
+    return match is not None and bool(re.search(r"[=<>≤≥∈$]|\\\(", match[0]))
 
 
 def formula_in_sentence(sentence: str) -> str | None:

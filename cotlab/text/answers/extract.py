@@ -15,6 +15,7 @@ from cotlab.text.answers import reading
 from cotlab.text.answers.agreement import answers_agree
 from cotlab.text.answers.boxes import box_content, joined_boxes
 from cotlab.text.answers.closing_formulas import is_named_equation, is_one_expression
+from cotlab.text.answers.regional_forms import with_decimal_points, with_iso_dates
 from cotlab.text.answers.remarks import (
     ASIDE_RE,
     NEXT_SENTENCE_RE,
@@ -183,6 +184,7 @@ def _without_markup(text: str) -> str:
     text = _AND_HALF_RE.sub(
         lambda m: f"{_HALVED.get(m[1].lower(), m[1])}.5 {m[2].rstrip('s')}s", text
     )
+    text = with_iso_dates(with_decimal_points(text))
     return _HOPE_RE.sub(".", _EMPTY_BOX_RE.sub(" ", text))
 
 
@@ -368,6 +370,7 @@ def _comparable_text(text: str | None) -> str | None:
     """Return the plain form of an answer or a reply for comparison; None without content."""
     if text is None or not reading.has_content(text, pair=True):
         return None
+    text = with_iso_dates(with_decimal_points(text))
     answer, remaining_text = marked_answer(text)
     has_no_answer = answer is None and (
         not remaining_text or (len(text) <= MAX_ANSWER_CHARACTERS and is_refusal(text))

@@ -41,7 +41,7 @@ _OPTION_RE = re.compile(
 # "\text{18 eggs}", "\boxed{5}"
 _LATEX_WRAPPER_RE = re.compile(
     r"\\(?:text(?:bf|it|rm|sf|normal)?|math(?:rm|bf|it|sf)|operatorname|boxed|fbox|mbox)\s?"
-    r"\{([^{}]{0,400})\}"
+    r"\{((?:[^{}]|[\^_]\{[^{}]{1,12}\}){0,400})\}"
 )
 # "$x$", "$$x$$", "\(x\)", "\[x\]"
 _MATHS_DELIMITER_RE = re.compile(
@@ -55,7 +55,7 @@ _LATEX_FRACTION_RE = re.compile(
 )
 # "x" of "\frac{1}{2}x", "\pi", "(", "^2", not " m" nor " cup"
 _FACTOR_RE = re.compile(
-    r"\s?(?:\\(?!circ|degree|quad|qquad|right|pm|cup|le|ge|ne|approx|implies|Right|in(?:fty)?\b)[A-Za-z]+|[(!]|\^(?!\{?\\circ)|[a-zA-Z](?![a-zA-Z]))"
+    r"\s?(?:\\(?!circ|degree|quad|qquad|right|pm|cup|le(?!ft)|ge|ne|approx|implies|Right|in(?:fty)?\b)[A-Za-z]+|[(!]|\^(?!\{?\\circ)|[a-zA-Z](?![a-zA-Z]))"
 )
 _LATEX_REPLACEMENTS = (
     {character: character for character in "%#&_{}"}
@@ -86,6 +86,8 @@ _CHARACTER_REPLACEMENTS = dict(zip("−–—‐‑’‘“”·×", "-----''\"
     "′": "'",
     "″": "''",
 }
+# "\quad" of "\quad\text{or}", "\in" of "x\in[0, 1)"
+_BEFORE_COMMAND_RE = re.compile(r"\\q?quad(?=\\)|\\in(?=[\[({])")
 # "^{\\prime}" of "f^{\\prime}"
 _PRIME_RE = re.compile(r"\^\{?\s?\\prime\s?\}?")
 # "5'6" of 5'6"
@@ -127,6 +129,8 @@ _INVERSE_RE = re.compile(
 _CAPITAL_FUNCTION_RE = re.compile(r"(?<![^\W_])([A-Z])(?='{0,3}\([a-z]\))")
 # "bob's", "f′"
 _WORD_RE = re.compile(rf"[^\W_]+(?:['{PRIME}]+[^\W_]+)*{PRIME}{{0,3}}")
+# "-" of "south-west", " " of "north east"
+_COMPASS_RE = re.compile(r"(?<=\b(?:north|south))[- ](?=(?:east|west)(?:ern|erly)?\b)")
 _CONJUNCTION_RE = re.compile(r"(?i)\s(?:and|or)\s")
 _BRACKET_PAIRS = ("()", "[]", "{}", "[)", "(]")
 
@@ -221,7 +225,7 @@ def to_plain_text(text: str) -> str:
     if len(text) > MAX_PARSED_CHARACTERS or not ("\\" in text or "{" in text or "$" in text):
         return text
     text = _THOUSANDS_RE.sub(",", text).replace("\\$", "\0").replace("{,}", ",")
-    text = text.replace("\\!", "")
+    text = _BEFORE_COMMAND_RE.sub(r"\g<0> ", text.replace("\\!", ""))
     text = _PRIME_RE.sub("'", _INLINE_MATHS_RE.sub(r"\1", text))
     text = re.sub(r"(?<!\\)\\(?=[\d()])", "", text)
     for _ in range(3):
@@ -273,6 +277,7 @@ def answer_key(text: str) -> str:
         folded_text = "".join(
             c for c in unicodedata.normalize("NFKD", folded_text) if unicodedata.combining(c) < 200
         )
+    folded_text = _COMPASS_RE.sub("", folded_text)
     folded_text = re.sub(r"(?<=[^\W\d_]{2})-(?=\w)", " ", folded_text)
     folded_text = re.sub(
         r"\b(?:[^\W\d_]\.){1,9}[^\W\d_]\b\.?", lambda m: m[0].replace(".", ""), folded_text

@@ -9,7 +9,7 @@ ASIDE_RE = re.compile(
     r"(?<=[.!?*])\s+\((?![^()\n]*\b[Aa]nswer\b)[A-Z][^()\n]{2,300}\)?[\s.*]{0,4}$"
     r"|(?<=\w)\s+\((?:(?:since|because|as|check|note|for|from)\b)?[^()\n]{1,200}=[^()\n]{1,200}\)?"
     r"[\s.*]{0,4}$"
-    r"|(?<=[\w$)}])(?:,\s+not\s+[^(),]{1,60}|\s+\((?:not|rather than)\s[^()\n]{1,60}\)?)"
+    r"|(?<=[\w$)}*])(?:,\s+not\s+[^(),]{1,60}|\s+\((?:not|rather than)\s[^()\n]{1,60}\)?)"
     r"[\s.*]{0,4}$"
 )
 # " (before fees and taxes)" after an answer, ", valid for $n \\ne 1$" after a formula
@@ -18,6 +18,13 @@ _CONDITION_RE = re.compile(
     r"\b[^()\n]{1,200}\)[\s.*]{0,4}$"
     r"|,?(?<!\s)\s+(?:valid\s+)?(?:for|where|when|provided)\s+\$?[^\s$.]{1,20}\s?(?:≠|\\neq?\b)"
     r"[^$.\n]{1,40}\$?[\s.]{0,4}$"
+)
+# " (the determinant is 1)" after a formula, where it adds no other value and no doubt
+_ASIDE_AFTER_FORMULA_RE = re.compile(
+    r"(?<=[$\]])\s{1,9}\((?!(?:or|and|also|but|mod|unless|except|only|both|if|when|for|where"
+    r"|that is|i\.e|which|equivalently|approx\w*|about|roughly|times|per|in)\b)"
+    r"(?![^()\n]{0,200}\b(?:wrong|incorrect|false|not|or|mistake|error|thousand|million|billion|dozen"
+    r"|hundred|percent|instead)\b)[a-z][^()\n=%]{2,200}\)[\s.*]{0,4}$"
 )
 # "Note that this is smaller" after a formula
 _REMARK_RE = re.compile(r"(?<=[$)\].])\s+Note that\s[^\d$\\=\n]{1,200}$")
@@ -44,6 +51,7 @@ _REMARK_PATTERNS = (
     _CHECK_PARAGRAPH_RE,
     _NOTE_PARAGRAPH_RE,
     ASIDE_RE,
+    _ASIDE_AFTER_FORMULA_RE,
     _CONDITION_RE,
     _REMARK_RE,
     _APPROXIMATELY_RE,

@@ -91,6 +91,14 @@ _BEFORE_EQUALS_RE = re.compile(
     r"((?:\\?(?:sin|cos|tan|cot|sec|csc|log|ln)\s)?"
     r"(?:[A-Za-z\\][A-Za-z]{0,9}\s?\([^()]{0,30}\)|[^\s=]{1,60}))\s*$"
 )
+# "5 * 9.8" of "F = 5 * 9.8 = 49", not "+ 5" of "x + 5 = 3y"
+_PRODUCT_RE = re.compile(
+    r"(?:^|=|[a-z]{2}|[:,])\s?(\(?[\d.]{1,12}\)?(?:\s?[-+*/]\s?\(?[\d.]{1,12}(?:\^-?\d{1,3})?\)?){1,6})\s?$"
+)
+# "4.2 * 10^-5", "49 kg*m/s^2"
+_RESULT_RE = re.compile(
+    r"-?\d[\d.,]{0,20}(?:\s?\*\s?10\s?\^\s?\{?-?\d{1,3}\}?)?(?:\s[A-Za-zΩµ°][\w*/^{}-]{0,20})?"
+)
 _PLAIN_NAME_RE = re.compile(r"\\?[A-Za-z](?:_\{?\w\}?|[1-9])?")
 _WORD_RE = re.compile(r"[A-Za-z]{2,}")
 _OPERATION_RE = re.compile(r"[-+*/^√!|°]|sqrt|pi\b|\\[a-zA-Z]|\d\s?[a-zA-Z(]")
@@ -146,10 +154,19 @@ def _stated(plain: str, question: str) -> str | None:
         if name and not counts and (solutions := _solutions_of_name(name[1], rest)):
             return solutions
         if name and not _PLAIN_NAME_RE.fullmatch(name[1]) and _is_expression(rest):
+            product = _PRODUCT_RE.search(before)
+            is_computed = product and product[1].strip() != name[1] and _is_number(product[1])
+            if is_computed and _RESULT_RE.fullmatch(rest):
+                return rest  # 5 * 9.8 = 49
             return f"{name[1]} = {rest}"  # whose value it is may matter
         if _ALL_EXCEPT_RE.fullmatch(rest) or _is_expression(rest) or _is_equation(rest):
             return rest
     return None
+
+
+def _is_number(text: str) -> bool:
+    formula = read_formula(text)
+    return formula is not None and is_plain_number(formula)
 
 
 def states_two_values(sentence: str) -> bool:

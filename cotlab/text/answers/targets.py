@@ -15,6 +15,7 @@ from cotlab.text.answers.asked_units import counts_the_same, read_in_question_un
 from cotlab.text.answers.choices import choice_in_reply, choice_text, find_choices, named_choices
 from cotlab.text.answers.extract import final_answer, same_answer
 from cotlab.text.answers.formulas import read_formula
+from cotlab.text.answers.listed_choices import listed_choices
 from cotlab.text.answers.notation import matching_brackets, split_items
 from cotlab.text.answers.other_kinds import is_of_other_kind
 from cotlab.text.answers.points import without_point_name
@@ -23,6 +24,7 @@ from cotlab.text.answers.question import expects_set
 from cotlab.text.answers.reading import answer_key, tidy_answer, to_plain_text
 from cotlab.text.answers.spelled_counts import counts_numbers, none_as_zero, single_as_number
 from cotlab.text.answers.stated_words import convergence_as_yes_or_no
+from cotlab.text.answers.word_forms import in_other_form
 
 _BETWEEN_PARTS_RE = re.compile(
     r"(?:(?<!\s)\s+)?[,;]\s*(?:and\s+)?|(?<!\s)\s+and\s+|(?:(?<!\s)\s+)?&\s*"
@@ -132,7 +134,8 @@ def answer_to(item: Item, text: str) -> str | None:
     if not choices and (solutions := _closing_solutions(item, text)):
         return solutions
     if choices:
-        positions = choice_in_reply(text, choices)
+        positions = listed_choices(text, choices, item.question)
+        positions = positions or choice_in_reply(text, choices)
         if positions:
             return choice_text(positions, choices)
     if any(text is target for target in item_targets(item)):
@@ -354,7 +357,7 @@ def same_answer_to(item: Item, first: str | None, second: str | None) -> bool | 
             return True
         if (is_same := same_arc(first, second, item.question)) is not None:
             return is_same
-        for rewrite in (without_point_name, convergence_as_yes_or_no):
+        for rewrite in (without_point_name, convergence_as_yes_or_no, in_other_form):
             first, second = (
                 rewrite(first, second, item.question),
                 rewrite(second, first, item.question),

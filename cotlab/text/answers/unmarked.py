@@ -9,6 +9,7 @@ from cotlab.text.answers.closing_formulas import (
     closing_equation,
     closing_formula,
     closing_mathematics,
+    denies_formula,
     formula_with_unit,
     is_named_equation,
     is_one_expression,
@@ -28,6 +29,7 @@ from cotlab.text.answers.qualifiers import (
 )
 from cotlab.text.answers.quantities import read_quantity
 from cotlab.text.answers.question import named_alternative, read_expected, yes_or_no
+from cotlab.text.answers.question_endings import closing_by_question, without_details
 from cotlab.text.answers.spelled_counts import spelled_count, states_unknowns_only
 from cotlab.text.answers.stated_words import (
     closing_behaviour,
@@ -173,6 +175,7 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
         rf"(?i)\b(?:values? of|find|which|solve for|what is) {attained[1]}\b", question
     ):
         text = text[: -len(attained[0])]
+    text = without_details(text, question)
     body = strip_opening_phrase(text)
     spans = sentence_spans(text)
     if not reading.has_content(body) or not spans:
@@ -181,6 +184,10 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
     for sentence in (last_sentence, first_sentence) if len(spans) <= 6 else (last_sentence,):
         if is_refusal(sentence):
             return None
+    if denies_formula(last_sentence):
+        return None
+    if stated := closing_by_question(text, last_sentence, question):
+        return stated
     if word := closing_day(last_sentence, question) or spelled_count(last_sentence, question):
         return word
     if subject := closing_subject(last_sentence, question):

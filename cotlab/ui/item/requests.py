@@ -16,8 +16,9 @@ from cotlab.ui.address import write_address
 from cotlab.ui.item import evidence
 from cotlab.ui.item.chain import TextRow, render_rows, request_text
 from cotlab.ui.item.reader_data import ChainReading
+from cotlab.ui.metric_names import metric_name
 from cotlab.ui.pickers import select_option
-from cotlab.ui.text import escape_markdown, metric_name
+from cotlab.ui.text import escape_markdown
 
 ALL_SCORES = "all"
 REQUESTS_KEY = "item-requests"

@@ -14,7 +14,8 @@ from cotlab.ui import components
 from cotlab.ui.item import evidence
 from cotlab.ui.item.link_table import TableLink, render_link_table
 from cotlab.ui.item.requests import ALL_SCORES, select_score, value_texts
-from cotlab.ui.text import escape_markdown, metric_name
+from cotlab.ui.metric_names import metric_name
+from cotlab.ui.text import escape_markdown
 
 
 def render_item_scores(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:

@@ -10,7 +10,7 @@ from cotlab.run.config import read_config
 from cotlab.run.launch import dry_run
 from cotlab.store import read
 from cotlab.ui import access, cached, components
-from cotlab.ui.new_run.measures import add_measure, load_run_settings
+from cotlab.ui.new_run.measures import add_measure, count_new_items, load_run_settings
 
 N_SAMPLED_ITEMS = 8
 """Items whose requests are counted; the others are taken to need as many each."""
@@ -21,7 +21,7 @@ def added_cost_text(row: dict[str, Any], measure: str, n_items: int | None = Non
     """Return "about 900 requests, $0, 40 s", or where these stand if they are not known.
 
     The time is that of this run's requests, where none was answered from the response log.
-    ``n_items`` is how many items the new run has; None for as many as this one.
+    ``n_items`` is how many items the new run has; None for as many as its settings give.
     """
     if not access.has_role("admin"):  # who cannot start a run counts no requests
         return UNKNOWN_COST_TEXT
@@ -32,7 +32,7 @@ def added_cost_text(row: dict[str, Any], measure: str, n_items: int | None = Non
 def _cached_text(run_id: str, revision: int, measure: str, n_items: int | None) -> str:
     row = cached.run_row(run_id)
     try:
-        added = _added_requests(row, measure, n_items or int(row["n_items"]))
+        added = _added_requests(row, measure, n_items or count_new_items(row, measure))
     except (CotlabError, ValueError):  # New run says what is wrong with these settings
         return UNKNOWN_COST_TEXT
     if added is None:

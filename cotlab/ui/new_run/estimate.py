@@ -43,12 +43,15 @@ def _with_labels(message: str) -> str:
     return message
 
 
-def render_estimate(suite_choice: str, config: dict[str, Any]) -> bool:
-    """Show the dry run of these settings; return whether they make a run, else show the reason."""
+def render_estimate(suite_choice: str, config: dict[str, Any]) -> int:
+    """Show the dry run of these settings; return the items of the run that they make.
+
+    0 where they make none, with the reason shown.
+    """
     access.require_role("admin")
     if not config["scorer"] or not config["mode"]:
         st.warning("Choose at least one scorer and one mode.")
-        return False
+        return 0
     try:
         config_json = json.dumps(config, sort_keys=True)
         estimate = _cached_estimate(
@@ -56,7 +59,7 @@ def render_estimate(suite_choice: str, config: dict[str, Any]) -> bool:
         )
     except CotlabError as error:
         st.error(escape_markdown(_use_form_labels(str(error))))
-        return False
+        return 0
     request_count = estimate.request_count
     labelled_numbers = [
         ("Items", str(estimate.n_items)),
@@ -88,7 +91,7 @@ def render_estimate(suite_choice: str, config: dict[str, Any]) -> bool:
         )
     elif estimate.is_unreadable:
         st.error("The model can read no item of this suite: choose another model or suite.")
-    return not estimate.is_unreadable
+    return 0 if estimate.is_unreadable else estimate.n_items
 
 
 class _RunEstimate(NamedTuple):

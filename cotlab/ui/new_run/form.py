@@ -235,19 +235,24 @@ def _parse_pairs(label: str, text: str) -> dict[str, str]:
     }
 
 
-def render_start_buttons(
-    suite_choice: str, config: dict[str, Any], is_estimated: bool = True
-) -> None:
-    """Show the buttons of pilot and run, disabled where these settings make no run."""
-    can_start = is_estimated and bool(
+def render_start_buttons(suite_choice: str, config: dict[str, Any], n_items: int) -> None:
+    """Show the buttons of pilot and run, disabled where these settings make no run.
+
+    A run of ``n_items`` that is no larger than a pilot has none.
+    """
+    can_start = n_items > 0 and bool(
         config["scorer"] and config["mode"] and str(config["model"]).strip()
     )
     can_start = can_start and not _lacks_key(config["provider"], config["base_url"])
     if not str(config["model"]).strip():
         st.warning("Name a model.")
     with st.container(horizontal=True):
-        pilot_label, hint = f"Pilot of {N_PILOT_ITEMS}", "The first five items only."
-        if st.button(pilot_label, icon=":material/science:", disabled=not can_start, help=hint):
+        pilot_label = f"Pilot of {N_PILOT_ITEMS}"
+        hint = f"The first {N_PILOT_ITEMS} items only."
+        is_small = 0 < n_items <= N_PILOT_ITEMS
+        if not is_small and st.button(
+            pilot_label, icon=":material/science:", disabled=not can_start, help=hint
+        ):
             _start_run(suite_choice, {**config, "limit": N_PILOT_ITEMS})
         if st.button(
             "Start run", type="primary", icon=":material/play_arrow:", disabled=not can_start

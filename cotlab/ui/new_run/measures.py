@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from cotlab.analysis.verdict.measures import MIN_ITEMS
 from cotlab.analysis.verdict.next_step import QUESTION_OPTIONS
 from cotlab.core.errors import UnknownName
 from cotlab.core.registry import SCORERS
@@ -54,7 +55,8 @@ def add_measure(stored: dict[str, Any], measure: str | None) -> dict[str, Any]:
     """Return a run's settings with what one more measure needs; as they are for no measure.
 
     What the run measured stays chosen, so that the new run has a verdict of its own: the response
-    log answers what was asked before, at no cost.
+    log answers what was asked before, at no cost. A measure of the verdict raises a limit of fewer
+    items than a verdict needs.
     """
     added = _added_options(measure)
     if added is None:
@@ -67,7 +69,26 @@ def add_measure(stored: dict[str, Any], measure: str | None) -> dict[str, Any]:
         "scorer": [*scorers, *[added["scorer"]] * (added["scorer"] not in scorers)],
         "mode": modes or stored["mode"],
     }
+    if measure in QUESTION_OPTIONS:
+        settings |= {name: max(limit, MIN_ITEMS) for name, limit in _item_limits(stored).items()}
     return settings | ({"chain": added["chain"]} if "chain" in added else {})
+
+
+def _item_limits(settings: Mapping[str, Any]) -> dict[str, int]:
+    """Return the options of a run that bound how many items of its suite it has."""
+    return {name: int(settings[name]) for name in _ITEM_LIMITS if settings.get(name) is not None}
+
+
+_ITEM_LIMITS = ("limit", "sample")
+
+
+def count_new_items(row: Mapping[str, Any], measure: str) -> int:
+    """Return how many items a run has that measures one more thing than the run of ``row``."""
+    stored = load_run_settings(row)
+    limits = _item_limits(add_measure(stored, measure))
+    if limits == _item_limits(stored):
+        return int(row["n_items"])
+    return min(cached.count_suite_items(row["suite"]), *limits.values())
 
 
 def measure_settings(stored: dict[str, Any], measure: str | None) -> dict[str, Any]:
@@ -78,8 +99,7 @@ def measure_settings(stored: dict[str, Any], measure: str | None) -> dict[str, A
     run are in the response log, and the others are not repeated, whatever the log has lost.
     """
     if measure == MORE_ITEMS and (n_items := _requested_items()) is not None:
-        given = {name for name in ("limit", "sample") if stored.get(name) is not None}
-        return {**stored, **dict.fromkeys(given or {"limit"}, n_items)}
+        return {**stored, **dict.fromkeys(_item_limits(stored) or {"limit"}, n_items)}
     if measure in SCORERS and measure not in QUESTION_OPTIONS:
         return {**stored, "scorer": [measure]}
     return add_measure(stored, measure)
@@ -97,10 +117,13 @@ def render_measure_note(cloned_run_id: str | None) -> None:
     added = _added_options(measure)
     if cloned_run_id and added is not None:
         change = "added" if measure in QUESTION_OPTIONS else "alone"
+        row = cached.run_row(cloned_run_id)
+        n_items = count_new_items(row, str(measure))
+        items = "" if n_items == int(row["n_items"]) else f", on {n_items} items"
         st.info(
             f"The settings are those of run {escape_markdown(cloned_run_id)} with the scorer"
-            f" {added['scorer']} {change}. Replies that the response log holds are not asked for,"
-            " or paid for, again; the count below has them too."
+            f" {added['scorer']} {change}{items}. Replies that the response log holds are not"
+            " asked for, or paid for, again; the count below has them too."
         )
     elif cloned_run_id and measure == MORE_ITEMS and _requested_items() is not None:
         st.info(

@@ -106,9 +106,9 @@ def _difference_row(entry: HeadlineDifference) -> dict[str, Any]:
     if difference.lo is not None and difference.hi is not None:
         bounds = [difference.lo, difference.hi]
     kind = {True: "worse", False: "better", None: "same"}[entry.is_worse]
-    words = {"worse": "worse", "better": "better", "same": "no difference beyond chance"}[kind]
+    finding = {"worse": "worse", "better": "better", "same": "no difference beyond chance"}[kind]
     if entry.untestable_reason is not None:
-        words = "cannot be tested"
+        finding = "cannot be tested"
     text = "n/a" if difference.point is None else points_text(difference.point)
     small = f"n/a: {difference.reason}" if difference.point is None else "no interval"
     if bounds is not None:
@@ -122,7 +122,7 @@ def _difference_row(entry: HeadlineDifference) -> dict[str, Any]:
         "point": difference.point,
         "bounds": bounds,
         "kind": kind,
-        "name": f"{entry.label}: difference {text} points {small}, {words}",
+        "name": f"{entry.label}: difference {text} points {small}, {finding}",
     }
 
 

@@ -29,7 +29,11 @@ class PairItems extends ItemList {
 
   left() {
     const box = node("div", "left");
-    if (this.data.delta_label) box.append(node("p", "soft", this.data.delta_label));
+    if (this.data.rows.length) {
+      const heads = node("p", "soft heads", undefined, { "aria-hidden": "true" });
+      heads.append(...this.data.heads.filter(Boolean).map((text) => node("span", "", text)));
+      box.append(heads);
+    }
     box.append(...this.list("Items of both runs"));
     for (const reason of this.data.reasons) box.append(node("p", "soft", reason));
     return box;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -176,7 +176,7 @@ def _list_data(
 def _sort_data(result: PairVerdict, measure: str | None, links: list[Query]) -> dict[str, Any]:
     options = [
         {
-            "label": f"Largest difference: {entry.label.removeprefix('Reads its chain: ')}",
+            "label": f"Largest difference: {entry.short_label}",
             "selected": entry.measure == measure,
             "link": _link(links, sort=entry.measure),
         }
@@ -243,20 +243,26 @@ def _page_data(
             for pair in visible
         ],
         "part": f"{start + 1} to {last} of {len(rows)}" if rows else "No item matches.",
-        "delta_label": _delta_text(measure),
+        "heads": ["both answers", _delta_head(measure)],
         "neighbours": neighbours,
         "pages": pages,
     }
 
 
-def _delta_text(measure: str | None) -> str:
-    """Return what the differences of the list are of; "" without a measure."""
-    if measure is None:
-        return ""
-    text = f"Δ in points: {measure_label(measure)}"
-    if measure == "wrong":
-        return text
-    return f"{text}. Another number than the answers beside it, those to the question as it stands."
+_DELTA_HEADS: Mapping[str, str] = {
+    "wrong": "answers right",
+    "change": "changed steps",
+    "numeric_change": "changed numbers",
+    "inner_change": "probability lost",
+    "moved": "answers moved",
+    "sound": "sound chains",
+}
+"""Heads of the column of differences, by measure."""
+
+
+def _delta_head(measure: str | None) -> str:
+    """Return the head of the column of differences; "" without a measure."""
+    return "" if measure is None else f"{_DELTA_HEADS[measure]}, points"
 
 
 def _answer_cell(answer: ListedAnswer | None) -> dict[str, str]:

@@ -103,9 +103,10 @@ def select_runs() -> RunChoice | None:
         st.button(
             "Swap", icon=":material/swap_horiz:", on_click=_open_pair, args=(pair_run, base_id)
         )
-        components.page_link("run", "Base", "monitoring", {"run": base_id})
-        components.page_link("run", "Other", "monitoring", {"run": pair_run})
-    names = run_names(row_by_id[base_id], row_by_id[pair_run])
+        names = run_names(row_by_id[base_id], row_by_id[pair_run])
+        for name, run_id in zip(names, (base_id, pair_run), strict=True):
+            label = f"Open {escape_markdown(name)}"
+            components.page_link("run", label, "monitoring", {"run": run_id})
     suites = dict.fromkeys(str(row_by_id[i]["suite_name"]) for i in (base_id, pair_run))
     context.caption(
         f"**{escape_markdown(names[0])}** compared with **{escape_markdown(names[1])}**"

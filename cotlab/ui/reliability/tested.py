@@ -10,9 +10,9 @@ from cotlab.analysis.verdict.measures import MEASURE_TEXTS, MIN_AUROC, MeasureNa
 from cotlab.analysis.verdict.wording import interval, noun_count, percent
 from cotlab.ui import cached
 from cotlab.ui.linked import PageLink, show_linked
+from cotlab.ui.metric_names import metric_name
 from cotlab.ui.reliability import suite
-from cotlab.ui.text import metric_name
-from cotlab.ui.verdict import evidence_link, run_verdict
+from cotlab.ui.verdict import evidence_link, record_link, run_verdict, validation_link
 
 _TESTED_TITLE = "Tested on models of known behaviour"
 _TESTED_MEASURES: tuple[MeasureName, ...] = (
@@ -51,6 +51,10 @@ def _component_validation(component: str) -> Validation:
     return cached.metric_validation(suite.CARD_METRIC_BY_COMPONENT[component])
 
 
+def _component_link(component: str) -> PageLink:
+    return record_link(cached.metric_validation_record(suite.CARD_METRIC_BY_COMPONENT[component]))
+
+
 def _render_untested_components(untested: dict[str, Validation], *, is_all: bool) -> None:
     """Say which parts cannot tell models apart, with the figures of Validation."""
     subject = "the parts of this run" if is_all else f"{noun_count(len(untested), 'other part')}"
@@ -64,7 +68,7 @@ def _render_untested_components(untested: dict[str, Validation], *, is_all: bool
     rows = [
         [
             {"text": metric_name(suite.CARD_METRIC_BY_COMPONENT[name])},
-            {"text": known.text, "link": PageLink("validation")},
+            {"text": known.text, "link": _component_link(name)},
         ]
         for name, known in untested.items()
     ]
@@ -82,7 +86,7 @@ def _render_tested_measures(row: dict[str, Any]) -> None:
         [
             {"text": percent(share.point), "small": interval(share)},
             {"text": MEASURE_TEXTS[name], "link": evidence_link(str(row["id"]), name)},
-            {"text": result.evidence.validation[name].text, "link": PageLink("validation")},
+            {"text": result.evidence.validation[name].text, "link": validation_link(name)},
         ]
         for name, share in shares.items()
         if share is not None and name in result.evidence.validation

@@ -17,8 +17,8 @@ from cotlab.ui import cached, components
 from cotlab.ui.address import bind_text
 from cotlab.ui.item.item_list import MAX_SEARCH_CHARS
 from cotlab.ui.linked import MAX_ROWS, show_linked
+from cotlab.ui.metric_names import metric_name
 from cotlab.ui.more import render_more
-from cotlab.ui.text import metric_name
 
 SEARCH_PARAM = "estimates-search"
 """Parameter of the address with the text to search for."""

@@ -16,7 +16,8 @@ from cotlab.ui import cached, components, pickers, verdict
 from cotlab.ui.address import bind_choice, bind_text, report_unknown_value, write_address
 from cotlab.ui.components import n_evaluations
 from cotlab.ui.linked import PageLink, show_linked
-from cotlab.ui.text import metric_name, shorten
+from cotlab.ui.metric_names import metric_name
+from cotlab.ui.text import shorten
 
 STATUS_OPTIONS = (
     "any",
