@@ -10,7 +10,7 @@ from cotlab.figures import style
 
 LETTER_WIDTH = 0.54
 """Mean width of a letter relative to its size, measured on axis labels."""
-_MARKUP_TAG_RE = re.compile(r"<[^>]*>")  # "<br>"
+_MARKUP_TAG_RE = re.compile(r"<[^<>]*>")  # "<br>"
 
 
 def text_width_px(text: str, font_size: float) -> float:

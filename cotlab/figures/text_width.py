@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 
-_MARKUP_TAG_RE = re.compile(r"<[^>]*>")  # "<br>"
+_MARKUP_TAG_RE = re.compile(r"<[^<>]*>")  # "<br>"
 _FIRST_CHAR = 32
 # Advance widths of the characters 32 to 126 in thousandths of the text size, read from Liberation
 # Sans with Pillow's ``ImageFont.getlength``; Arial and Helvetica have the same.

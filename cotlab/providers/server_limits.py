@@ -29,7 +29,7 @@ _RATE_LIMIT_HEADERS = (
 )
 """Headers of the limit of requests, of those left and of the time when it is full again; and of the
 limit of tokens. OpenAI, Groq, Together and vLLM's gateways use the first ones."""
-_DURATION_PATTERN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_DURATION_PATTERN = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)(ms|s|m|h|d)")
 """One part of a duration: 6m, 0.5s, 120ms."""
 _SECONDS_BY_UNIT = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 

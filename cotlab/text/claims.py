@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -152,15 +153,11 @@ def find_claims(
             result: (lhs, call) for lhs, result, call in _call_equations(step, calls)
         }
         passages = tuple(_attributed_passages(step, tool_names))
+        passage_starts = [start for start, _, _ in passages]
         for start, end, text, kind in _claim_candidates(step):
-            source = next(
-                (
-                    name
-                    for passage_start, passage_end, name in passages
-                    if passage_start <= start < passage_end
-                ),
-                None,
-            )
+            # at most one a sentence, in the order of the text
+            passage = passages[bisect_right(passage_starts, start) - 1] if passages else None
+            source = passage[2] if passage and passage[0] <= start < passage[1] else None
             if kind == "quote" and source is None:
                 continue
             claim_quantity = read_quantity(text) if kind == "number" else None
@@ -245,11 +242,13 @@ def _claim_candidates(step: str) -> Iterator[tuple[int, int, str, Literal["numbe
     """
     label_ranges = [span for span in label_spans(step) if not step[: span[0]].strip()]
     quote_spans = [m.span() for m in _QUOTATION_RE.finditer(step)]
-    number_spans = [
-        span
-        for span in find_numbers(step)
-        if not any(start <= span[0] < end for start, end in (*label_ranges[:1], *quote_spans))
-    ]
+    quote_starts = [start for start, _ in quote_spans]
+    number_spans = []
+    for span in find_numbers(step):
+        quote_index = bisect_right(quote_starts, span[0]) - 1
+        nearest = (*label_ranges[:1], *quote_spans[max(0, quote_index) : quote_index + 1])
+        if not any(start <= span[0] < end for start, end in nearest):
+            number_spans.append(span)
     candidates: list[tuple[int, int, str, Literal["number", "quote"]]] = []
     for start, end in quote_spans:
         quoted_text = step[start + 1 : end - 1]

@@ -73,7 +73,7 @@ _DEFINITION_AFTER_PATTERN = (
     r"|\s*(?::=|≔)|\s+(?:the|its)\s+[a-z]|\s+(?:counts?|denotes?|stands? for|represents?)\s)"
 )
 # ", ", "so ", "\(" before "x = 5"
-_BEFORE_ASSIGNMENT_RE = re.compile(r"(?:^|[^\w\s+*/×·÷=<>≤≥≈^()−-]|[A-Za-z]{2,}\s|\\\(|\$)\s?$")
+_BEFORE_ASSIGNMENT_RE = re.compile(r"(?:^|[^\w\s+*/×·÷=<>≤≥≈^()−-]|[A-Za-z]{2}\s|\\\(|\$)\s?$")
 _CLAUSE_RE = re.compile(r"\b(?:if|where|with|when|for)\s")  # "where "
 _N_NEAR_CHARACTERS = 120
 """Characters before a symbol that the rule reads."""

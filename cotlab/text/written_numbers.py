@@ -10,7 +10,7 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-NUMBER_PATTERN = r"(?:(?:\d{1,3}(?:(?:,|\{,\})\d{3})++(?!\d)|\d++)(?:\.\d++)?|\.\d++)"
+NUMBER_PATTERN = r"(?:(?:\d{1,3}(?:(?:,|\{,\})\d{3}){1,60}+(?!\d)|\d++)(?:\.\d++)?|\.\d++)"
 """Regular expression of a number without sign, currency and exponent; it has no group."""
 
 

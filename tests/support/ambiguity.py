@@ -59,7 +59,7 @@ def _walk_repeat(
     value: Any, runs: list[Characters], flags: int, found: list[Characters]
 ) -> list[Characters]:
     least, most, body = value
-    characters = _characters(body[0], flags) if len(body) == 1 else None
+    characters = characters_of(body[0], flags) if len(body) == 1 else None
     if characters is not None:
         if most <= MANY:
             return runs if least == 0 else []
@@ -71,7 +71,7 @@ def _walk_repeat(
     return [*runs, *after] if least == 0 else after
 
 
-def _characters(node: tuple[Any, Any], flags: int) -> Characters | None:
+def characters_of(node: tuple[Any, Any], flags: int) -> Characters | None:
     """Return what a node of one character matches; None for any other node."""
     code, _ = node
     if code not in (codes.LITERAL, codes.NOT_LITERAL, codes.IN, codes.ANY):

@@ -39,7 +39,7 @@ from cotlab.text.written_numbers import read_ordinal, word_list
 _RELATION_RE = re.compile(r"[<>≤≥≠∈]|\\in\b")
 # ", for all x ∈ \\mathbb{R}" after an equation
 _FOR_ALL_RE = re.compile(
-    r",?\s*(?:\bfor\s+(?:all|every|each|any)\b|\\forall)\s*(?:real\s+(?:numbers?\s+)?)?[a-z]\b"
+    r",?(?:(?<!\s)\s+)?(?:\bfor\s+(?:all|every|each|any)\b|\\forall)\s*(?:real\s+(?:numbers?\s+)?)?[a-z]\b"
     r"(?:\s*(?:\\in|∈)\s*(\\mathbb\{[RZNQ]\}|\\mathbb\s?[RZNQ]|[ℝℤℕℚ]))?"
     r"(?=\s*(?:$|[,;]|\band\b|\bor\b))"
 )
@@ -68,7 +68,7 @@ _LETTER_LIST_RE = re.compile(r"\(?[A-J]\)?(?:(?:\s?[,;&]|\sand\b|,\sand\b)\s*\(?
 # "x, the y", which is not "x, y"
 _ARTICLE_IN_LIST_RE = re.compile(r"(?i)[a-z](?:,\s?[a-z]){0,5},\s?the\s[a-z]")
 # ", and " of "salt, oil and pepper"
-_AND_RE = re.compile(r",?\s+and\s+|,\s+(?=[^,]{1,60}(?:,|\sand\s))")
+_AND_RE = re.compile(r",?(?<!\s)\s+and\s+|,\s+(?=[^,]{1,60}(?:,|\sand\s))")
 
 
 def answers_agree(text_x: str, text_y: str, depth: int = 0) -> bool:

@@ -9,7 +9,7 @@ from cotlab.text.written_numbers import word_list
 # "a " before "dog", "the " before "5", not the "a" of "a-level" nor of "a b"
 _ARTICLE_RE = re.compile(r"(?<![\w'-])(an?|the)\s+(?=(\w+))")
 # "is " before "a dog", nothing at the start, ", " in a list
-_BEFORE_RE = re.compile(r"([^\W\d_]+)\s+$|(?:^|[,;:.!?(\"“&/-])\s*$")
+_BEFORE_RE = re.compile(r"(?<![^\W\d_])([^\W\d_]+)\s+$|(?:^|[,;:.!?(\"“&/-])\s*$")
 _BEFORE_CHARACTERS = 24
 # "x, " of "x, the y"
 _LETTERS_BEFORE_RE = re.compile(r"(?:[a-z],\s?){1,5}")

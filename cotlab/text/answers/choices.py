@@ -44,6 +44,8 @@ _LETTERS_RE = re.compile(
     r"(?i)(?:both|either|all of|options?|choices?|answers?)?\s*"
     r"(?:[(\[]?[A-Z][)\]]?(?:\s*(?:,|;|&|/|\band\b))+\s*)+[(\[]?([A-Z])[)\]]?"
 )
+# ", and " of "A, C, and D"
+_BETWEEN_PIECES_RE = re.compile(r"(?:(?<!\s)\s+)?[,;]\s*(?:and\s+)?|(?<!\s)\s+and\s+")
 _ALL_RE = re.compile(
     r"(?i)all (?:of )?(?:the |these |those )?(?:above|options|choices|these|them)?"
 )
@@ -347,7 +349,7 @@ def _several_choices(answer: str, choices: Sequence[str]) -> frozenset[int] | No
         letters = re.findall(r"(?i)(?<![a-z])[a-z](?![a-z])", answer)
         positions = frozenset(ord(letter.lower()) - ord("a") for letter in letters)
         return positions if max(positions) < len(choices) else None
-    pieces = [part for part in re.split(r"\s*[,;]\s*(?:and\s+)?|\s+and\s+", answer) if part]
+    pieces = [part for part in _BETWEEN_PIECES_RE.split(answer) if part]
     pieces = [re.sub(r"(?i)^both\s+", "", part) for part in pieces]
     if not 2 <= len(pieces) <= len(choices):
         return None

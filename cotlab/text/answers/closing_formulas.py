@@ -23,7 +23,7 @@ _BEFORE_MATHS_RE = re.compile(r"(?:,|,?\s(?:and|or))\s{0,3}$")
 # "cm^2"
 _UNIT_POWER_RE = re.compile(r"[a-z]{1,5}\^[23]")
 # "x ≠ 2" as a whole reply
-_UNEQUAL_RE = re.compile(r"(?!.*\b[A-Za-z]{3,}\b)[^≠]{1,40}≠[^≠]{1,40}")
+_UNEQUAL_RE = re.compile(r"\A(?!.*\b[A-Za-z]{3,}\b)[^≠]{1,40}≠[^≠]{1,40}")
 # "4210_7", "1.01_2", "(12)_3": a number of another base
 _BASE_RE = re.compile(r"-?\(?[\dA-F]{1,60}(?:\.[\dA-F]{1,60})?\)?\s?_\{?\d{1,2}\}?", re.ASCII)
 # "twice 3", "half of 10" as a whole reply

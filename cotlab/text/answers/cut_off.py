@@ -22,7 +22,7 @@ _STATEMENT_RE = re.compile(
 # "Thus, the final " of "Thus, the final answer is"; not "if the ", "to find the ", "Step 1 "
 _OPENING_RE = re.compile(
     r"(?i)(?:^|[.\n:;!?>*_({\[\"“–—-]|\b(?:so|thus|therefore|hence|and|then|conclusion|finally|means)\b,?"
-    r"|[⟹→])[\s*_]*(?:(?:the|my|our)\s+)?(?:(?:final|correct|right)\s+)*$"
+    r"|[⟹→])[\s*_]{0,40}(?:(?:the|my|our)\s+)?(?:(?:final|correct|right)\s+)*$"
 )
 # what takes an answer back, or goes on to look for another
 _RETRACTION_RE = re.compile(

@@ -25,7 +25,9 @@ _TOKEN_RE = re.compile(
     re.ASCII,
 )
 # " cm", " square units", " degrees" after an expression
-_UNIT_RE = re.compile(r"(?<=[\s\d)}])\s*((?:square |cubic |sq\.? )?[A-Za-z]{2,12}(?:\^[23])?)\.?$")
+_UNIT_RE = re.compile(
+    r"(?<=[\s\d)}])(?:(?<!\s\s)\s+)?((?:square |cubic |sq\.? )?[A-Za-z]{2,12}(?:\^[23])?)\.?$"
+)
 # "10-12", which is a range or a difference
 _RANGE_RE = re.compile(r"\d+-\d+", re.ASCII)
 # "m1" of "m1 + m2"

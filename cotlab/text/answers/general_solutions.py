@@ -24,7 +24,7 @@ _PARAMETER_RE = re.compile(
     r"(?P<b>[k-nt])\s(?:is\s|being\s)?(?:an\s|any\s|some\s|an\sarbitrary\s)?integer"
     r"|(?:integers?|integer\svalues\sof)\s(?P<c>[k-nt]))\)?[\s.$]{0,4}$"
 )
-_NAME_RE = re.compile(r"\s*(?:[A-Za-z]|\\?theta|θ)\s?=(?!=)")
+_NAME_RE = re.compile(r"(?:(?<!\s)\s+)?(?:[A-Za-z]|\\?theta|θ)\s?=(?!=)")
 _PROBES = (-2, -1, 0, 1, 2, 3)
 """Values of the parameter at which a formula is computed."""
 
@@ -65,7 +65,7 @@ def _parameter(text: str) -> str:
 def _families(text: str, parameter: str) -> list[_Family] | None:
     """Return the progressions of a text; ``parameter`` is "" where it does not say which it is."""
     body = _PARAMETER_RE.sub("", text) if parameter else text
-    body = re.sub(r"\s+or\s+|\s+and\s+", ", ", body.strip(" {}\\"))
+    body = re.sub(r"(?<!\s)\s+(?:or|and)\s+", ", ", body.strip(" {}\\"))
     families: list[_Family] = []
     pieces = split_items(body)
     if not 0 < len(pieces) <= _MAX_FAMILIES // 2:

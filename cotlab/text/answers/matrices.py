@@ -14,7 +14,7 @@ _MATRIX_RE = re.compile(
 )
 # "3A", "-A", which a matrix may be given for
 _MULTIPLE_RE = re.compile(r"\s*(?:-\s?)?\d*\s?[A-Z]\s*")
-_TIMES_RE = re.compile(r"\s*(?:(?:\*|\\cdot|\\times)\s*)?$")
+_TIMES_RE = re.compile(r"(?:(?<!\s)\s+)?(?:(?:\*|\\cdot|\\times)\s*)?$")
 
 
 def matrices_as_lists(text: str) -> str:

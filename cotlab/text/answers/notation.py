@@ -37,7 +37,7 @@ _MEMBER_RE = re.compile(r"[A-Za-z]\s?∈\s?")
 # "x < 5", "5 ≥ x", "2 < x ≤ 5"
 _BOUND_RE = re.compile(r"([^<>≤≥=]{1,80})([<>≤≥])([^<>≤≥=]{1,80})(?:([<>≤≥])([^<>≤≥=]{1,80}))?")
 _LETTER_RE = re.compile(r"[A-Za-z]|\\[a-z]{2,8}")
-_WORDS_RE = re.compile(r"[A-Za-z]{3,}\s[A-Za-z]{2,}")
+_WORDS_RE = re.compile(r"[A-Za-z]{3}\s[A-Za-z]{2}")
 _ALL_REALS = frozenset({"all real numbers", "all reals", "\\mathbb{R}", "ℝ", "R"})
 _EMPTY_SET = frozenset(
     {"\\emptyset", "\\varnothing", "∅", "empty set", "the empty set", "empty", "{}", "{ }"}
@@ -83,7 +83,7 @@ def matching_brackets(text: str) -> bool:
 def split_items(text: str) -> tuple[str, ...]:
     """Split a list at commas outside brackets; nothing if the brackets do not match."""
     items, depth = [""], 0
-    for c in re.sub(r",?\s+(?:and|or)\s+", ", ", text):
+    for c in re.sub(r",?(?<!\s)\s+(?:and|or)\s+", ", ", text):
         depth += (c in "([{") - (c in ")]}")
         if depth < 0:
             return ()

@@ -25,7 +25,7 @@ _TIME_RE = re.compile(
     r"(?i)\b(?:when|time|times|o['’]clock|clock|watch|hours?|minutes?|seconds?|years?|centur(?:y|ies))\b"
 )
 _MONEY_RE = re.compile(
-    r"[$€£]\s?\d|\b\d[\d.,]*\s?(?:[$€£]|dollars?\b|euros?\b|cents?\b|USD\b|EUR\b|GBP\b)"
+    r"[$€£]\s?\d|\b\d[\d.,]{0,40}\s?(?:[$€£]|dollars?\b|euros?\b|cents?\b|USD\b|EUR\b|GBP\b)"
 )
 _MONEY_NOUN_RE = re.compile(
     r"(?i)[$€£¢]|\b(?:money|dollars?|euros?|cents?|bucks|pence|penn(?:y|ies)|quarters|dimes|nickels"

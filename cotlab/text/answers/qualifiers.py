@@ -78,7 +78,7 @@ _TIMES_QUESTION_RE = re.compile(r"(?i)\b(?:times|often|ratio|factor|by how)\b")
 # "times " or "plus " and " or more" after a number, which a question may ask for
 _TIMES_RE = re.compile(r"(?i)\s*(?:times|[-\s]?fold|plus)\b")
 _BOUND_AFTER_RE = re.compile(
-    rf"(?i)\s*\+|(?:\s|^)(?:or\s{_MORE}\b|and\s(?:up|{_MORE})|at (?:most|least)\b|(?:min|max)imum)"
+    rf"(?i)\+|(?:\s|^)(?:or\s{_MORE}\b|and\s(?:up|{_MORE})|at (?:most|least)\b|(?:min|max)imum)"
 )
 _MAX_CHARACTERS = 80
 

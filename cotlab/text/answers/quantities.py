@@ -38,7 +38,7 @@ _CURRENCY_RE = re.compile(r"(US\$|[$€£¥₹₩]|USD|EUR|GBP|JPY|INR|Rs\.?)\s*
 # " million", "k", "bn"
 _SCALE_WORD_RE = re.compile(r"\s?([A-Za-z]{1,8})(?![\w^/])")
 # " " of "2 hours 30 minutes", " and " of "1 hour and 5 minutes", "" in "2h30m"
-_PART_SEPARATOR_RE = re.compile(r",?(?:\s+and)?\s+(?=\d)|(?<=[A-Za-z])(?=\d)")
+_PART_SEPARATOR_RE = re.compile(r",?(?<!\s)(?:\s+and)?\s+(?=\d)|(?<=[A-Za-z])(?=\d)")
 # "square " of "square metres", "cu. " of "cu. ft", "° " of "° C", "fl " of "fl oz"
 _UNIT_PREFIX_RE = re.compile(
     r"\s*(sq|cu|fl|de|°)(?:uare|\.|bic|uid|g|grees?)?\s+(?=[A-Za-z])", re.IGNORECASE
@@ -54,7 +54,7 @@ _NON_UNIT_SIGN_RE = re.compile(r"[^\w\s/^.,'’()%°$€£-]|(?<![A-Za-z^-])\d|[
 # "18", "-$1,080.50", "3/4", "1e6" in running text; not the 2 of "x2"
 _NUMBER_IN_TEXT_RE = re.compile(
     r"(?<![\w.)^/\]])[-+−]?[$€£¥₹]?[-+−]?"
-    r"(?:\d{1,3}(?:[,’\u00a0\u2009\u202f]\d{3})++(?!\d)|\d++|(?=\.\d))(?:\.\d++)?"
+    r"(?:\d{1,3}(?:[,’\u00a0\u2009\u202f]\d{3}){1,60}+(?!\d)|\d++|(?=\.\d))(?:\.\d++)?"
     r"(?:[eE][+-]?\d{1,9}(?!\w))?(?:\s?/\s?\d++)?(?!\.?\d*_)"
 )
 # "2 3/4", "2½": one number in an answer

@@ -35,8 +35,8 @@ _SIGN_REPLACEMENTS = (
     ("\\mathbb R", "ℝ"),
     ("\\infty", "∞"),
 )
-_UNION_RE = re.compile(r"\s*(?:∪|,?\s\bor\b(?:\selse)?)\s*")
-_TOGETHER_RE = re.compile(r",?\s+(?:and|but)\s+")
+_UNION_RE = re.compile(r"(?:(?<!\s)\s+)?(?:∪|,?\s\bor\b(?:\selse)?)\s*")
+_TOGETHER_RE = re.compile(r",?(?<!\s)\s+(?:and|but)\s+")
 # "x ∈ " of "x ∈ (2, 5]", "x is in "
 _MEMBER_RE = re.compile(r"([A-Za-z])\s?(?:∈|(?:is\s)?in\b)\s*")
 # "[-2, 3)", "]-2, 3["

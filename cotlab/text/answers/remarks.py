@@ -16,7 +16,8 @@ ASIDE_RE = re.compile(
 _CONDITION_RE = re.compile(
     r"(?<=[\w*%$])\s+\((?:before|after|excluding|including|ignoring|assuming|without|not counting)"
     r"\b[^()\n]{1,200}\)[\s.*]{0,4}$"
-    r"|,?\s+(?:valid\s+)?(?:for|where|when|provided)\s+\$?[^\s$.]{1,20}\s?(?:≠|\\neq?\b)[^$.\n]{1,40}\$?[\s.]{0,4}$"
+    r"|,?(?<!\s)\s+(?:valid\s+)?(?:for|where|when|provided)\s+\$?[^\s$.]{1,20}\s?(?:≠|\\neq?\b)"
+    r"[^$.\n]{1,40}\$?[\s.]{0,4}$"
 )
 # " (the determinant is 1)" after a formula, where it adds no other value and no doubt
 _ASIDE_AFTER_FORMULA_RE = re.compile(

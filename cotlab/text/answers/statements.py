@@ -30,7 +30,7 @@ _DOLLARS_RE = re.compile(r"\$\$?((?:(?!(?<!\\)\b[A-Za-z]{3,}\s)[^$\n]){1,200})\$
 _DELIMITER_RE = re.compile(r"\\[()\[\]]")
 # " (approximately 7.07)", ", or about 7.07 cm", ", which is roughly 7.07" at the end
 _ROUNDED_RE = re.compile(
-    r"(?:\s+\((?:which is\s)?|,?\s+(?:or|which is)\s|,\s+)"
+    r"(?:(?<!\s)\s+\((?:which is\s)?|,?(?<!\s)\s+(?:or|which is)\s|,\s+)"
     r"(?:[≈~]|about|approximately|approx\.|roughly)\s?-?[\d.,]{1,20}%?(?:\s[a-z]{1,12}){0,2}\)?$"
 )
 DENIAL_RE = re.compile(
@@ -81,9 +81,11 @@ _REMARK_RE = re.compile(
 # ", with radius 5"
 _TAIL_RE = re.compile(r",\s(?:with|where|since|because|as)\s[^=]{1,80}$")
 # ", valid for x ≠ 1, -2"
-_VALID_RE = re.compile(r",?\s+(?:valid\s+)?(?:for|where|when|provided)\s[^.≠]{1,30}≠[^.]{1,40}$")
+_VALID_RE = re.compile(
+    r",?(?<!\s)\s+(?:valid\s+)?(?:for|where|when|provided)\s[^.≠]{1,30}≠[^.]{1,40}$"
+)
 _NAME_RE = re.compile(r"\s*\\?[A-Za-z]{1,2}(?:_\{?\w\}?|[1-9]|\([a-z]\))?\s?=\s?")
-_NAMES_RE = re.compile(r"\s*\(\s?[A-Za-z](?:\s?,\s?[A-Za-z]){1,5}\s?\)\s?=\s?")
+_NAMES_RE = re.compile(r"(?:(?<!\s)\s+)?\(\s?[A-Za-z](?:\s?,\s?[A-Za-z]){1,5}\s?\)\s?=\s?")
 # "P(A)", "cos(x)", "AB" before "="
 _BEFORE_EQUALS_RE = re.compile(
     r"((?:\\?(?:sin|cos|tan|cot|sec|csc|log|ln)\s)?"

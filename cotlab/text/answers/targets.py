@@ -26,7 +26,9 @@ from cotlab.text.answers.spelled_counts import counts_numbers, none_as_zero, sin
 from cotlab.text.answers.stated_words import convergence_as_yes_or_no
 from cotlab.text.answers.word_forms import in_other_form
 
-_BETWEEN_PARTS_RE = re.compile(r"\s*[,;]\s*(?:and\s+)?|\s+and\s+|\s*&\s*")
+_BETWEEN_PARTS_RE = re.compile(
+    r"(?:(?<!\s)\s+)?[,;]\s*(?:and\s+)?|(?<!\s)\s+and\s+|(?:(?<!\s)\s+)?&\s*"
+)
 """Between the parts of an answer that lists several."""
 # "x = 2" of "x = 2, y = 5"
 _ASSIGNMENT_RE = re.compile(r"(?:^|,|\sand\s)\s*([A-Za-z])\s?=\s?([^=,]{1,40}?)(?=$|,|\sand\s)")

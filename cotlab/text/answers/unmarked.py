@@ -150,7 +150,7 @@ _DENIED_WORD_RE = re.compile(
     r"(?i)(?:\bnot|n['’]t|\bnever|\bhardly)\s(?:\w+\s){0,2}(?:yes|no|true|false)\W{0,3}$"
 )
 # "C" alone on the last line, "A" and "C" on the last two
-_LAST_LETTER_RE = re.compile(r"\n[\s*]*(\(?[A-J]\)?)[.*]{0,3}\s*$")
+_LAST_LETTER_RE = re.compile(r"\n(?:[^\S\n]|\*)*(\(?[A-J]\)?)[.*]{0,3}\s*$")
 _LETTER_LINES_RE = re.compile(r"(?:(?:^|\n)[ \t*]{0,9}\(?[A-J]\)?[.*,;]{0,3}[ \t]{0,9}){2,10}\s*$")
 # "(B)", "option B"
 _CHOICE_RE = re.compile(

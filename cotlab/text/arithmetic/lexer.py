@@ -75,8 +75,11 @@ _TOKEN_RE = re.compile(
       |(?P<odd>.)""",
     re.VERBOSE | re.DOTALL,
 )
-# "\[ 3 + 4 = 7 \]", "$x + 1$"
-_MATH_RE = re.compile(r"\\\[.{0,2000}?\\\]|\\\(.{0,2000}?\\\)|\$\$.{0,2000}?\$\$", re.DOTALL)
+# "\[" of "\[ 3 + 4 = 7 \]"
+_MATH_START_RE = re.compile(r"\\\[|\\\(|\$\$")
+_MATH_END_BY_START = {r"\[": r"\]", r"\(": r"\)", "$$": "$$"}
+_MAX_MATH_CHARACTERS = 2000
+# "$x + 1$"
 _DOLLAR_MATH_RE = re.compile(r"(?<![\\$])\$(?!\$)[^$\n]{1,2000}\$(?!\$)")
 _SPELLINGS_BY_OPERATOR = {
     "+": "plus",
@@ -177,12 +180,24 @@ def _iter_tokens(text: str) -> Iterator[Token]:
 def _math_mask(text: str) -> bytearray:
     """Return 1 for each character inside LaTeX mathematics, else 0."""
     mask = bytearray(len(text))
-    spans = [match.span() for match in _MATH_RE.finditer(text)]
+    spans = list(_math_spans(text))
     if has_latex_dollars(text):
         spans += [match.span() for match in _DOLLAR_MATH_RE.finditer(text)]
     for start, end in spans:
         mask[start:end] = b"\1" * (end - start)
     return mask
+
+
+def _math_spans(text: str) -> Iterator[tuple[int, int]]:
+    r"""Yield the ranges of ``\[...\]``, ``\(...\)`` and ``$$...$$`` of bounded length."""
+    position = 0
+    while opening := _MATH_START_RE.search(text, position):
+        sign = _MATH_END_BY_START[opening[0]]
+        content = opening.end()
+        end = text.find(sign, content, content + _MAX_MATH_CHARACTERS + len(sign))
+        position = opening.start() + 1 if end < 0 else end + len(sign)
+        if end >= 0:
+            yield opening.start(), position
 
 
 def _match_tokens(

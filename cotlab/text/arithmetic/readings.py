@@ -79,11 +79,9 @@ def read_steps(steps: Sequence[str]) -> tuple[StepReading, ...]:
             for name, value in reading.values_by_letter.items()
             if value_by_letter.get(name, value) != value
         }
-        value_by_letter = {
-            name: value
-            for name, value in {**value_by_letter, **reading.values_by_letter}.items()
-            if name not in reassigned_letters
-        }
+        value_by_letter |= reading.values_by_letter
+        for name in reading.values_by_letter.keys() & reassigned_letters:
+            del value_by_letter[name]
     conditioned_letters = frozenset[str]().union(*(r.conditioned_letters for r in readings))
     computed_letters = frozenset[str]().union(*(r.computed_letters for r in readings))
     defined_letters = frozenset(e.letters[0] for r in readings for e in r.definitions)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 import re
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import islice, product
 from typing import NamedTuple
 
-from cotlab.text.arithmetic.expressions import evaluate
+from cotlab.text.arithmetic.expressions import MAX_TOKENS, evaluate
 from cotlab.text.arithmetic.lexer import Token, tokenize
 from cotlab.text.written_numbers import NUMERAL_VALUES
 
@@ -27,6 +29,8 @@ _NUMBER_WORD_VALUES = {
 _EVERYDAY_NUMBERS = frozenset(map(Fraction, (1, 2, 7, 12, 24, 52, 60, 100, 365, 1000)))
 """Numbers that need no source: days of a week, minutes of an hour, 100 of a percentage."""
 _MAX_ASSIGNMENTS = 256
+_MAX_RECOMPUTATIONS = 1000
+"""New numbers for which the answer of one question is recomputed."""
 _EXPRESSION_TOKEN_KINDS = ("num", "op", "open", "close")
 
 
@@ -97,12 +101,13 @@ def change_number(
         equation.result for equation in equations
     ]
     bounds = min(known_values), max(known_values)
+    unique_values = _unique_values(question_numbers, spelled_values, equations)
+    unique_values &= {operand.value for a in assignments for operand in a if a[operand] is None}
     candidates = [(token, shift) for token in question_numbers for shift in _NUMBER_SHIFTS]
     rng.shuffle(candidates)
-    for token, shift in candidates:
-        if token.value is None or not _is_unique_number(
-            token, question_numbers, spelled_values, equations
-        ):
+    usable = (candidate for candidate in candidates if candidate[0].value in unique_values)
+    for token, shift in islice(usable, _MAX_RECOMPUTATIONS):
+        if token.value is None:
             continue
         new_value = token.value + Fraction(shift, 10**token.n_decimals)
         if (
@@ -138,7 +143,7 @@ def _read_chain_equations(steps: Sequence[str]) -> list[_Equation] | str:
                 return "the chain rounds a result"
             if token.kind != "eq" and not (token.kind == "says" and token.text.startswith("equal")):
                 continue
-            left_tokens = _left_expression(tokens[:position])
+            left_tokens = _left_expression(tokens, position)
             right_token = tokens[position + 1] if position + 1 < len(tokens) else None
             next_token_kind = tokens[position + 2].kind if position + 2 < len(tokens) else "stop"
             if (
@@ -156,17 +161,17 @@ def _read_chain_equations(steps: Sequence[str]) -> list[_Equation] | str:
     return equations or "the chain has no equations"
 
 
-def _left_expression(tokens: Sequence[Token]) -> tuple[Token, ...] | None:
-    """Return the longest expression with an operator at the end of the tokens, or None."""
-    start = len(tokens)
-    while start and tokens[start - 1].kind in _EXPRESSION_TOKEN_KINDS:
+def _left_expression(tokens: Sequence[Token], end: int) -> tuple[Token, ...] | None:
+    """Return the longest expression with an operator that ends before ``end``, or None."""
+    start = end
+    while start > max(0, end - MAX_TOKENS) and tokens[start - 1].kind in _EXPRESSION_TOKEN_KINDS:
         start -= 1
-    for position in range(start, len(tokens)):
+    for position in range(start, end):
         if tokens[position].kind == "op" and tokens[position].text != "-":
             continue
-        result = evaluate(tokens[position:], {})
+        result = evaluate(tokens[position:end], {})
         if result is not None and result.n_operations:
-            return tuple(tokens[position:])
+            return tuple(tokens[position:end])
     return None
 
 
@@ -186,10 +191,13 @@ def _source_assignments(
         if token.kind == "num" and token.value is not None
     ]
     sources: list[list[int | None]] = []
+    indices_by_result = defaultdict[Fraction, list[int]](list)
+    for i, equation in enumerate(equations):
+        indices_by_result[equation.result].append(i)
     for operand in operands:
-        options: list[int | None] = [
-            i for i in range(operand.equation_index) if equations[i].result == operand.value
-        ]
+        indices = indices_by_result.get(operand.value, [])
+        n_earlier = bisect_left(indices, operand.equation_index)
+        options: list[int | None] = [*indices[: min(n_earlier, _MAX_ASSIGNMENTS + 1)]]
         if (
             operand.value in question_values
             or operand.value in spelled_values
@@ -217,19 +225,13 @@ def _source_assignments(
     )
 
 
-def _is_unique_number(
-    token: Token,
-    question_numbers: Sequence[Token],
-    spelled_values: set[Fraction],
-    equations: Sequence[_Equation],
-) -> bool:
-    """Return whether the number occurs once in the question and is no result or spelled number."""
-    value = token.value
-    return (
-        sum(other_number.value == value for other_number in question_numbers) == 1
-        and value not in spelled_values
-        and all(other_number.result != value for other_number in equations)
-    )
+def _unique_values(
+    question_numbers: Sequence[Token], spelled_values: set[Fraction], equations: Sequence[_Equation]
+) -> set[Fraction]:
+    """Return the values that occur once in the question and are no result or spelled number."""
+    counts = Counter(token.value for token in question_numbers if token.value is not None)
+    single_values = {value for value, count in counts.items() if count == 1}
+    return single_values - spelled_values - {equation.result for equation in equations}
 
 
 def _recompute_answer(
@@ -270,21 +272,24 @@ def _recomputed_results(
 ) -> Iterator[Fraction | None]:
     """Yield the results of the chain's equations with ``new_value`` for ``old_value``."""
     results: list[Fraction | None] = []
+    operands_by_equation = defaultdict[int, list[_Operand]](list)
+    for operand in assignment:
+        operands_by_equation[operand.equation_index].append(operand)
     for i, equation in enumerate(equations):
         tokens = list(equation.left_tokens)
-        for operand, source in assignment.items():
-            if operand.equation_index == i:
-                value = (
-                    results[source]
-                    if source is not None
-                    else new_value
-                    if operand.value == old_value
-                    else operand.value
-                )
-                if value is None:
-                    yield None
-                    return
-                tokens[operand.token_index] = tokens[operand.token_index]._replace(value=value)
+        for operand in operands_by_equation[i]:
+            source = assignment[operand]
+            value = (
+                results[source]
+                if source is not None
+                else new_value
+                if operand.value == old_value
+                else operand.value
+            )
+            if value is None:
+                yield None
+                return
+            tokens[operand.token_index] = tokens[operand.token_index]._replace(value=value)
         result = evaluate(tokens, {})
         new_result = result.value if result else None
         results.append(new_result if isinstance(new_result, Fraction) else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from cotlab.text.arithmetic.readings import StepReading, read_steps
 from cotlab.text.chain_features.vocabulary import (
@@ -93,6 +94,7 @@ def step_features(question: str, steps: Sequence[str]) -> list[dict[str, float |
     terms_by_step = [terms_of(step) for step in steps]
     readings = read_steps(steps)
     false_steps = [reading.mistake is not None for reading in readings]
+    n_false, false_before = sum(false_steps), [0, *accumulate(false_steps)]
     rows: list[dict[str, float | None]] = []
     for i, step in enumerate(steps):
         terms, numbers = terms_by_step[i], numerals_of(step)
@@ -126,8 +128,8 @@ def step_features(question: str, steps: Sequence[str]) -> list[dict[str, float |
                 "question_word_share": _share(len(terms & question_terms), len(question_terms)),
                 **count_wording(step),
                 **_equation_features(readings[i]),
-                "false_steps_before": sum(false_steps[:i]),
-                "false_steps": sum(false_steps),
+                "false_steps_before": false_before[i],
+                "false_steps": n_false,
             }
         )
         known_numbers |= numbers

@@ -30,7 +30,7 @@ _CONDITION_RE = re.compile(
     r"(?:then )?((?:how|what|which|where|when|who|by how) (?:[^?.!]|(?<=\d)[,.](?=\d))+)\?"
 )
 # "“rain”", "`x`", "$x$", "(a) the moon"
-_QUOTED_RE = re.compile(r"\"[^\"]*\"|“[^”]*”|`[^`]*`|\$[^$]*\$|\([a-zA-Z]\).*", re.DOTALL)
+_QUOTED_RE = re.compile(r"\"[^\"]*\"|“[^“”]*”|`[^`]*`|\$[^$]*\$|\([a-zA-Z]\).*", re.DOTALL)
 _SYNONYMS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("altogether", ("in total", "in all")),
     ("in total", ("altogether", "in all")),

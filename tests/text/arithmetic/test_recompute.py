@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 
 import pytest
 
@@ -78,3 +79,14 @@ def test_word_problems_are_recomputed_as_their_own_arithmetic_does() -> None:
         assert made.answer == str(total) != item.answer and 0 <= total <= 20
         assert hint is None or f"the answer is {hint}." in made.question
     assert made_of > 80
+
+
+def test_a_question_of_many_numbers_takes_linear_time() -> None:
+    def seconds(n_numbers: int) -> float:
+        question = "Tom has 3 apples, then " + ", ".join(str(100 + i) for i in range(n_numbers))
+        before = time.process_time()
+        change_number(question, ["3 + 4 = 7"], "7", random.Random(0))
+        return time.process_time() - before
+
+    seconds(100)
+    assert seconds(4000) < 16 * seconds(500)  # 8 if linear, 64 if quadratic
