@@ -129,7 +129,7 @@ def with_sound_chains(comparison: Comparison) -> Comparison:
     chains = pairs[is_sound].assign(draws=1)
     for side in ("base", "other"):
         chains[side] = (chains[side] >= 1).astype(float).where(chains[side].notna())
-    rows = paired_rows(chains, binary_metrics=frozenset({metric}))
+    rows = paired_rows(chains, binary_metrics=frozenset({metric}), seed=comparison.seeds[0])
     others = (row for row in comparison.rows if not _is_measured_by(row, metric, facet))
     return replace(
         comparison,

@@ -60,7 +60,7 @@ def _read_cases(text: str) -> tuple[str, tuple[_Case, ...]] | None:
     cases: list[_Case] = []
     for row in rows:
         if _OTHERWISE_RE.search(row) and (
-            end := re.search(r"\s*,?\s*&?\s*,?\s*(?i:otherwise|else|in )", row)
+            end := re.search(r"\s{0,9},?\s{0,9}&?\s{0,9},?\s{0,9}(?i:otherwise|else|in )", row)
         ):
             cases.append(_Case(row[: end.start()].strip(" ,;"), "otherwise"))
             continue

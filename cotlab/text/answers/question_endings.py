@@ -222,7 +222,7 @@ def _direction(plain: str, question: str) -> str | None:
     if not _DIRECTION_QUESTION_RE.search(question[-_MAX_CHARACTERS:]):
         return None
     directions = _DIRECTION_RE.findall(plain)
-    match = re.search(rf"(?:(\S+)\s)?(?:the\s)?({_COMPASS})$", plain, re.IGNORECASE)
+    match = re.search(rf"(?:(?<!\S)(\S+)\s)?(?:the\s)?({_COMPASS})$", plain, re.IGNORECASE)
     if match is None or len(directions) != 1 or (match[1] or "").lower() in ("from", "of"):
         return None
     return match[2]

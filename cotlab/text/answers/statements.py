@@ -84,7 +84,7 @@ _TAIL_RE = re.compile(r",\s(?:with|where|since|because|as)\s[^=]{1,80}$")
 _VALID_RE = re.compile(
     r",?(?<!\s)\s+(?:valid\s+)?(?:for|where|when|provided)\s[^.≠]{1,30}≠[^.]{1,40}$"
 )
-_NAME_RE = re.compile(r"\s*\\?[A-Za-z]{1,2}(?:_\{?\w\}?|[1-9]|\([a-z]\))?\s?=\s?")
+_NAME_RE = re.compile(r"(?:(?<!\s)\s+)?\\?[A-Za-z]{1,2}(?:_\{?\w\}?|[1-9]|\([a-z]\))?\s?=\s?")
 _NAMES_RE = re.compile(r"(?:(?<!\s)\s+)?\(\s?[A-Za-z](?:\s?,\s?[A-Za-z]){1,5}\s?\)\s?=\s?")
 # "P(A)", "cos(x)", "AB" before "="
 _BEFORE_EQUALS_RE = re.compile(
@@ -241,7 +241,7 @@ def _is_list(text: str) -> bool:
     if text[0] in "{(" and matching_brackets(text):
         items = split_items(text[1:-1])
         return (len(items) > 1 or text[0] == "{") and all(map(_is_item, items))
-    items = split_items(re.sub(r",?\s+(?:or|and)\s+", ", ", text))
+    items = split_items(re.sub(r",?(?<!\s)\s+(?:or|and)\s+", ", ", text))
     if not 2 <= len(items) <= _MAX_ITEMS:
         return False
     names = [_NAME_RE.match(item) for item in items]
