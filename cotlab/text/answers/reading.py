@@ -354,7 +354,7 @@ def _read_assignments(text: str) -> tuple[str, ...]:
     """Return the parts of "x = 1, y = 2" or "x = 1 or x = 2"; nothing for other text."""
     if text.count("=") < 2 or len(text) > 400:
         return ()
-    parts = split_items(re.sub(r"\s+or\s+", ", ", text))
+    parts = split_items(re.sub(r"(?<!\s)\s+or\s+", ", ", text))
     return parts if all(_ASSIGNMENT_RE.match(part) for part in parts) else ()
 
 
