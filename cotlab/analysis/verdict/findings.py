@@ -132,9 +132,9 @@ def _partial_use(evidence: RunEvidence, change: Share) -> tuple[str, ...]:
         return ()
     dose = min(partial) if change.is_high() else max(partial)
     return (
-        "At temperature 0 only the most probable answer is seen: a reference model, not this one,"
-        f" that gives the chain's answer a probability of {percent(round(dose, 2))} reads the same"
-        " (page Validation).",
+        "At temperature 0 partial use may look alike: a reference model that gives the chain's"
+        f" answer with a probability of {percent(round(dose, 2))} reads the same (page"
+        " Validation).",
     )
 
 
@@ -264,7 +264,8 @@ def _inner_states(evidence: RunEvidence) -> Verdict | None:
 
 CONTROL_LIMIT = (
     "The control rewords one step and keeps the rest of the chain; after a step that states"
-    " something else the model writes the rest anew. What that changes alone was not measured."
+    " something else the model writes the rest anew, which may change an answer by itself: that was"
+    " not measured."
 )
 """What stands between change and control beside the content of the step."""
 CHANGE_TEXTS = {

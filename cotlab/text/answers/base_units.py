@@ -27,6 +27,10 @@ _NAMES = {
     "volt": "V",
     "ohm": "Ω",
 }
+_QUANTITY_QUESTION_RE = re.compile(
+    r"(?i)\b(?:forces?|weight|tension|friction|thrust|energy|work|heat|power|pressure|stress|charge"
+    r"|voltage|potential|resistance|newtons?|joules?|watts?|pascals?|volts?|ohms?|coulombs?)\b"
+)
 # "kg", "m^2", "s^-2"
 _UNIT_RE = re.compile(r"(kg|mol|m|s|A|K)(?:\^?\(?(-?[1-4])\)?)?")
 _SEPARATOR_RE = re.compile(r"\s?[*·⋅]\s?|\s")
@@ -49,6 +53,18 @@ def same_in_base_units(first: str, second: str) -> bool | None:
         return None
     based = _powers(other_unit if powers[0] else unit)
     return value == other_value and based == (powers[0] or powers[1]) if based else None
+
+
+def without_derived_unit(text: str, other: str, question: str) -> str:
+    """Return "12" for "12 N" beside a bare number, where a question asks for such a quantity."""
+    quantity, bare = _read(text), tidy_answer(other)
+    if quantity is None or not _QUANTITY_QUESTION_RE.search(question):
+        return text
+    is_bare = (number := read_digits(bare.lstrip("-"), 0)) and number[1] == len(bare.lstrip("-"))
+    if not is_bare or _symbol(quantity[1]) not in _DERIVED_UNITS:
+        return text
+    plain = to_plain_text(tidy_answer(text)).rpartition("=")[2].strip()
+    return plain.removesuffix(quantity[1]).strip()
 
 
 def _symbol(unit: str) -> str:

@@ -22,6 +22,12 @@ _NUMBERS_ARE_RE = re.compile(
     r"((?:\d{1,2},\s){0,8}\d{1,2},?\s(?:and|&)\s\d{1,2})"
     r"(?:\s(?:are|is)\s(?:both\s|all\s)?([a-z][a-z ]{1,60}))?"
 )
+# "The correct ones are options 2 and 3"
+_ARE_NUMBERS_RE = re.compile(
+    rf"{_SO}(?i:the\s)?(?i:correct|right)\s(?i:(?:ones?|answers?|options?|choices?|statements?)\s)"
+    r"(?i:is|are)\s(?i:options|choices|answers|statements|numbers)\s"
+    r"((?:\d{1,2},\s){0,8}\d{1,2},?\s(?:and|&)\s\d{1,2})()"
+)
 _RIGHT_RE = re.compile(
     r"(?:the\s)?(?:correct|right|true)(?:\s(?:ones?|answers?|options?|choices?|statements?))?"
 )
@@ -60,7 +66,7 @@ def listed_choices(text: str, choices: Sequence[str], question: str) -> frozense
     if match := _LETTERS_ARE_RE.fullmatch(sentence):
         letters = re.findall(r"(?<![A-Za-z])[A-J](?![A-Za-z])", match[1])
         positions = [ord(letter) - ord("A") for letter in letters]
-    elif match := _NUMBERS_ARE_RE.fullmatch(sentence):
+    elif match := _NUMBERS_ARE_RE.fullmatch(sentence) or _ARE_NUMBERS_RE.fullmatch(sentence):
         if any(re.search(r"\d", choice) for choice in choices):
             return None  # the numbers may be those of the options
         positions = [int(number) - 1 for number in re.findall(r"\d+", match[1])]
@@ -73,7 +79,7 @@ def listed_choices(text: str, choices: Sequence[str], question: str) -> frozense
 
 def _has_predicate(predicate: str | None, last: str) -> bool:
     """Return whether "even" or "the correct ones" is what the last question asks for."""
-    if predicate is None or _RIGHT_RE.fullmatch(predicate.strip()):
+    if not predicate or _RIGHT_RE.fullmatch(predicate.strip()):
         return bool(_RIGHT_QUESTION_RE.search(last))
     question_terms = re.findall(r"[a-z]+", last.lower())
     terms = predicate.split()

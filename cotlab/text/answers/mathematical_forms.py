@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from cotlab.text.answers.agreement import answers_agree
+from cotlab.text.answers.base_units import without_derived_unit
 from cotlab.text.answers.formulas import is_plain_number, read_formula
 from cotlab.text.answers.notation import matching_brackets, rewrite_notation, split_items
 from cotlab.text.answers.reading import tidy_answer, to_plain_text
@@ -45,7 +46,16 @@ _MODULO_RE = re.compile(
 )
 _REMAINDER_QUESTION_RE = re.compile(
     r"(?is)\bremainder\b.{0,200}\b(?:divided by|divide by|dividing by|division by|modulo|mod)\s?\$?"
-    r"(\d{1,9})(?![\d.])"
+    r"(\d{1,9})(?!\d|\.\d)"
+)
+# "mod 5" of "What is 17 * 23 mod 5?"
+_MODULO_QUESTION_RE = re.compile(
+    r"(?i)\b(?:what is|compute|find|evaluate|calculate)\s[^≡=?]{0,60}\d[^≡=?a-z]{0,20}"
+    r"\(?\\?[pb]?mod(?:ulo)?\s?\{?\$?(\d{1,9})(?!\d|\.\d)"
+)
+# "; so " between the clauses of a congruence
+_LAST_CLAUSE_RE = re.compile(
+    r"[,;:.]\s|\b(?:so|thus|hence|therefore|and|that|get|have|gives|obtain|then|as)\b"
 )
 # "a = 0.5 and b = -0.5"
 _NAMED_VALUE_RE = re.compile(r"([A-Za-z])\s?=\s?([^=]{1,30})")
@@ -150,17 +160,22 @@ def remainder_of_congruence(plain: str, question: str) -> str | None:
     Only for the modulus and the number of the question; what is no remainder (6, -4) is None.
     """
     match = _MODULO_RE.search(plain[-_MAX_CHARACTERS:])
-    moduli = _REMAINDER_QUESTION_RE.findall(question[-1000:]) if match else []
+    moduli = [
+        modulus
+        for pattern in (_REMAINDER_QUESTION_RE, _MODULO_QUESTION_RE)
+        for modulus in pattern.findall(question[-1000:])
+        if match
+    ]
     if match is None or set(moduli) != {match[2]} or not 0 <= int(match[1]) < int(match[2]):
         return None
-    before = re.split(r"≡|\\equiv", plain[-_MAX_CHARACTERS:][: match.start()].rstrip())
-    number = re.split(r"[,;:]\s|\b(?:so|thus|hence|therefore|and|that)\b", before[0])
-    for side in before[1:]:
-        clauses = re.split(r"[,;:]\s|\b(?:so|thus|hence|therefore|and|that)\b", side)
-        number = clauses if len(clauses) > 1 else number
-    signs = [c for c in number[-1] if c not in " $*\\(){}"]
+    sides = re.split(r"≡|\\equiv|=", plain[-_MAX_CHARACTERS:][: match.start()].rstrip())
+    first = _LAST_CLAUSE_RE.split(sides[0])[-1]
+    for side in sides[1:]:
+        clauses = _LAST_CLAUSE_RE.split(side)
+        first = clauses[-1] if len(clauses) > 1 else first
+    signs = [c for c in first if c not in " $*\\(){}"]
     plain_question = re.sub(r"[$*\\(){}]", "", to_plain_text(question))
-    pattern = r"\s?".join(map(re.escape, signs))
+    pattern = r"\s*".join(map(re.escape, signs))
     is_same = not signs or re.search(rf"(?<![\w^]){pattern}(?![\d^!])", plain_question)
     return match[1] if is_same else None
 
@@ -205,7 +220,7 @@ def eigenvalues_as_set(text: str, other: str, question: str) -> str:
 
 def _eigenvalues(text: str) -> tuple[str, ...]:
     """Return the values of a list, without their names; nothing for other text."""
-    plain = to_plain_text(tidy_answer(text))
+    plain = rewrite_notation(to_plain_text(tidy_answer(text)))
     if len(plain) > _MAX_CHARACTERS:
         return ()
     if plain[:1] in ("{", "(") and matching_brackets(plain):
@@ -219,7 +234,7 @@ def _eigenvalues(text: str) -> tuple[str, ...]:
             return ()
     elif named and named[0] and not any(named[1:]) and "_" not in items[0]:
         items = (named[0][2], *items[1:])  # λ = 2, 5
-    formulas = [read_formula(item) for item in items]
+    formulas = [read_formula(re.sub(r"i(?![A-Za-z])", "*2", item)) for item in items]
     return items if all(formula and is_plain_number(formula) for formula in formulas) else ()
 
 
@@ -232,6 +247,7 @@ def in_mathematical_form(text: str, other: str, question: str) -> str:
         without_modulus,
         in_form_of_question,
         eigenvalues_as_set,
+        without_derived_unit,
     ):
         text = rewrite(text, other, question)
     return text

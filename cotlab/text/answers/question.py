@@ -61,7 +61,9 @@ TOGETHER = frozenset({"together", "altogether", "total", "combined"})
 _WHEN_RE = re.compile(r"(?i)\b(?:when|what (?:time|date|day)|which (?:date|day))\b")
 _VERBS = "would|will|could|can|should|is|are|was|were|do|does|did|has|have|had|may|might|must|shall"
 # "Would a pear sink in water?"
-_YES_NO_QUESTION_RE = re.compile(rf"(?i)(?:^|[.!?:,;]\s+|\n)({_VERBS})\s([^?.!]{{2,160}})\?")
+_YES_NO_QUESTION_RE = re.compile(
+    rf"(?i)(?:^|[.!?:,;]\s+|\n)({_VERBS})\s((?:[^?.!]|\.(?=\d)|\.{{3}}){{2,160}})\?"
+)
 # "Is the following sentence plausible?", "Is this argument deductively valid?"
 _PROPERTY_QUESTION_RE = re.compile(
     r"(?i)\b(?:is|are)\s(?:the\s(?:following\s)?|this\s|that\s|these\s|it\b)(?:[a-z]+\s){0,2}?"
@@ -282,7 +284,7 @@ def expects_set(question: str, *, of_lists: bool = False) -> bool:
 
 def last_question(question: str) -> str:
     """Return the last sentence of a question."""
-    return re.split(r"[.!?\n]\s", question[-_MAX_CHARACTERS:].strip())[-1]
+    return re.split(r"(?<!\.\.)[.!?\n]\s", question[-_MAX_CHARACTERS:].strip())[-1]
 
 
 def counted_phrase(question: str) -> str:

@@ -19,7 +19,7 @@ from cotlab.text.answers.question import is_yes_no_question, last_question
 from cotlab.text.answers.reading import tidy_answer
 from cotlab.text.answers.statements import DENIAL_RE, after_conclusion, plain_sentence
 from cotlab.text.steps import sentence_spans
-from cotlab.text.written_numbers import word_list
+from cotlab.text.written_numbers import read_ordinal, word_list
 
 _MAX_CHARACTERS = 400
 # " for $n \\ge 1$", ", where n ≥ 0" after the formula of a sequence
@@ -53,18 +53,44 @@ _NEGATION_RE = re.compile(
 )
 _RATIO_QUESTION_RE = re.compile(r"(?i)\bratio\b")
 _RATIO_RE = re.compile(
-    r"(?:\b(?:is|are|as|be|equals|gives|becomes|to)|[:=])\s(?:the ratio\s|a ratio of\s)?"
+    r"(?:\b(?:is|are|as|be|equals|gives|becomes|to|ratio|ratio of)|[:=])\s"
     r"(\d{1,9} to \d{1,9})$"
+)
+# "2 cats to every 5 dogs"
+_TO_EVERY_RE = re.compile(
+    r"\b(\d{1,9}) ([a-z]{3,15}) (?:to|for) (?:every )?(\d{1,9}) ([a-z]{3,15})$"
+)
+_RATIO_OF_RE = re.compile(
+    r"(?i)\bratio of (?:the )?(?:number of )?([a-z]{3,15}) to (?:the )?(?:number of )?"
+    r"([a-z]{3,15})\b"
 )
 _CENTURY_QUESTION_RE = re.compile(r"(?i)\b(?:which|what) century\b")
 _CENTURY_RE = re.compile(
-    r"\b(?:in|is|was|to|of|during) the ((?:\d{1,2}(?:st|nd|rd|th)|[a-z]{5,11}(?:-[a-z]{5,7})?)"
-    r" century(?: (?:AD|BC|BCE|CE))?)$"
+    r"\b(?:in|is|was|to|of|during|from|so|thus|hence|i\.e\.) the"
+    r" ((?:\d{1,2}(?:st|nd|rd|th)|[a-z]{5,11}(?:-[a-z]{5,7})?)"
+    r" century(?: (?:BC|BCE))?)(?: AD| CE)?$"
+)
+_ORDINAL = (
+    r"(?:\d{1,3}(?:st|nd|rd|th)|(?:(?:twen|thir|for|fif|six|seven|eigh|nine)ty[- ])?"
+    r"(?:first|second|third|[a-z]{1,8}th))"
+)
+_ORDINAL_RE = re.compile(rf"(?i)\b{_ORDINAL}\b")
+# "In which place", "on what floor"
+_RANK_QUESTION_RE = re.compile(
+    r"(?i)\b(?:what|which) (place|position|rank|floor|grade|row|day|lane)\b"
+)
+_FRACTION_RE = re.compile(r"(?i)(?:one|an?|\d+|two|three|four|five|\w*[-/])")
+# "ahead of the " before an ordinal
+_BESIDE_RE = re.compile(r"(?i)\b(?:of|than|before|after|behind|above|below|under|over) (?:the )?$")
+_COMPASS = r"(?:north|south)[- ]?(?:east|west)|north|south|east|west"
+_DIRECTION_RE = re.compile(rf"(?i)\b(?:{_COMPASS})(?:ern|erly|wards?)?\b")
+_DIRECTION_QUESTION_RE = re.compile(
+    r"(?i)\b(?:(?:which|what|in which|in what) direction|which way|what (?:is|was) the direction)\b"
 )
 # "is called “Biscuit”", "is *mice*" at the end of a sentence
 _QUOTED_RE = re.compile(
     r"(?P<subject>[^“”\"«»*\n]{1,120}?)\b(?:is|was|are|were|called|named|titled)\s(?:simply\s|just\s)?"
-    r"(?:“(?P<a>[^“”\n]{1,60})”|\"(?P<b>[^\"\n]{1,60})\"|«(?P<c>[^«»\n]{1,60})»|\*(?P<d>[^*\n]{1,60})\*)[\s.!]{0,3}$"
+    r"(?:“(?P<a>[^“”\n]{1,60})”|\"(?P<b>[^\"\n]{1,60})\"|«(?P<c>[^«»\n]{1,60})»|\*(?P<d>[^*\n]{1,60})\*|'(?P<e>[^'\n]{1,60})')[\s.!]{0,3}$"
 )
 _SUBJECTS = frozenset(
     word_list(
@@ -81,9 +107,11 @@ _EIGENVALUE_RE = re.compile(
 _DECIMAL_RE = re.compile(r"=\s?(\d{1,60}\s?_\{?10\}?)$")
 _TRUE_OR_FALSE_RE = re.compile(r"(?i)\btrue or false\b|\btrue/false\b|\(T/F\)")
 _STATEMENT_RE = re.compile(
-    r"(?i)(?:(?:so|thus|therefore|hence),?\s)?(?:the|this|that)\s(?:given\s|above\s)?"
-    r"(?:statement|claim|assertion|proposition)\sis\s(?:therefore\s|thus\s|indeed\s|clearly\s)?"
-    r"(?P<not>not\s)?(?:(?P<yes>correct|right|true)|false|wrong|incorrect|untrue)"
+    r"(?i)(?:(?:so|thus|therefore|hence),?\s)?(?:(?:the|this|that)\s(?:given\s|above\s)?"
+    r"(?:statement|claim|assertion|proposition)\sis|(?:that|this|it)(?:['’]s|\sis))\s"
+    r"(?:therefore\s|thus\s|indeed\s|clearly\s)?(?P<not>not\s)?"
+    r"(?:(?P<yes>correct|right|true)|false|wrong|incorrect|untrue)"
+    r"(?P<rest>(?:,?\s(?:because|since|as)\s|[;:]\s)[^\n]{1,300})?"
 )
 _TURN_RE = re.compile(
     r"(?i)\b(?:but|however|although|though|unless|except|only|actually|wait|yes|no|true|false|if"
@@ -133,13 +161,10 @@ def closing_by_question(text: str, sentence: str, question: str) -> str | None:
     if truth := _stated_truth(text, sentence, question):
         return truth
     plain = plain_sentence(sentence)
-    for pattern, question_pattern in (
-        (_RATIO_RE, _RATIO_QUESTION_RE),
-        (_CENTURY_RE, _CENTURY_QUESTION_RE),
-    ):
-        match = pattern.search(plain) if question_pattern.search(question) else None
-        if match and not DENIAL_RE.search(plain) and not re.search(r"\b(?:or|nor)\b", plain):
-            return match[1]
+    if not DENIAL_RE.search(plain) and not re.search(r"\b(?:or|nor)\b", plain):
+        for rule in (_ratio, _century, _rank, _direction):
+            if stated := rule(plain, question):
+                return stated
     if _LIMIT_QUESTION_RE.search(question) and (match := _NO_LIMIT_RE.search(plain)):
         clause = after_conclusion(plain[: match.start()])
         if not _NEGATION_RE.search(clause) and not _ONE_SIDED_RE.search(question):
@@ -154,6 +179,53 @@ def closing_by_question(text: str, sentence: str, question: str) -> str | None:
     if maths and is_unit_vector_sum(maths):
         return tidy_answer(maths)
     return _quoted_name(sentence, question)
+
+
+def _ratio(plain: str, question: str) -> str | None:
+    """Return "3 to 4" at the end of a sentence, in the order that a question has."""
+    if not _RATIO_QUESTION_RE.search(question):
+        return None
+    nouns = [noun.lower().rstrip("s") for noun in (_RATIO_OF_RE.findall(question) or [()])[-1]]
+    if (match := _TO_EVERY_RE.search(plain)) and nouns:
+        pair = [match[2].lower().rstrip("s"), match[4].lower().rstrip("s")]
+        values = (match[1], match[3]) if pair == nouns else (match[3], match[1])
+        return f"{values[0]}:{values[1]}" if sorted(pair) == sorted(nouns) else None
+    match = _RATIO_RE.search(plain)
+    if match is None:
+        return None
+    positions = [plain[: match.start(1)].lower().rfind(noun) for noun in nouns]
+    is_reversed = len(positions) == 2 and -1 not in positions and positions[0] > positions[1]
+    return None if is_reversed else match[1]
+
+
+def _century(plain: str, question: str) -> str | None:
+    """Return "eighteenth century" at the end of a sentence that names one."""
+    match = _CENTURY_RE.search(plain) if _CENTURY_QUESTION_RE.search(question) else None
+    is_only = match and not _ORDINAL_RE.search(plain[: match.start(1)])
+    return match[1] if match and is_only else None
+
+
+def _rank(plain: str, question: str) -> str | None:
+    """Return "third" of "She finished third" where a question asks "In which place"."""
+    nouns = _RANK_QUESTION_RE.findall(question[-_MAX_CHARACTERS:])
+    if not nouns:
+        return None
+    match = re.search(rf"(?i)(\S+)\s({_ORDINAL})(?:\s{re.escape(nouns[-1])})?$", plain)
+    if match is None or read_ordinal(match[2]) is None or _FRACTION_RE.fullmatch(match[1]):
+        return None
+    before = plain[: match.start(2)]
+    return None if _ORDINAL_RE.search(before) or _BESIDE_RE.search(before) else match[2]
+
+
+def _direction(plain: str, question: str) -> str | None:
+    """Return the one direction of a sentence, at its end, where a question asks for one."""
+    if not _DIRECTION_QUESTION_RE.search(question[-_MAX_CHARACTERS:]):
+        return None
+    directions = _DIRECTION_RE.findall(plain)
+    match = re.search(rf"(?:(\S+)\s)?(?:the\s)?({_COMPASS})$", plain, re.IGNORECASE)
+    if match is None or len(directions) != 1 or (match[1] or "").lower() in ("from", "of"):
+        return None
+    return match[2]
 
 
 def _eigenvalue_list(plain: str) -> str | None:
@@ -173,11 +245,11 @@ def _quoted_name(sentence: str, question: str) -> str | None:
     match = _QUOTED_RE.fullmatch(sentence.strip().replace("**", "*"))
     if match is None or DENIAL_RE.search(sentence) or is_yes_no_question(question):
         return None
-    subject = re.sub(r"\b(?:is|was|are|were)\s?$", "", match["subject"].strip()).lower()
+    subject = re.sub(r"\b(?:is|was|are|were)\s?$|['’]s\b", "", match["subject"].strip()).lower()
     terms = set(re.findall(r"[a-z]+", question.lower())) | _SUBJECTS
     if not set(re.findall(r"[a-z]+", subject)) <= terms:
         return None
-    return tidy_answer(next(match[name] for name in "abcd" if match[name]))
+    return tidy_answer(next(match[name] for name in "abcde" if match[name]))
 
 
 def _stated_truth(text: str, sentence: str, question: str) -> str | None:
@@ -188,6 +260,7 @@ def _stated_truth(text: str, sentence: str, question: str) -> str | None:
         for i, statement in enumerate((sentence, text[slice(*spans[0])] if spans else "")):
             match = _STATEMENT_RE.fullmatch(statement.replace("*", "").strip(" .!\n"))
             rest = text.replace(statement, "") if i else ""
+            rest += (match["rest"] or "") if match else ""
             if match and not _TURN_RE.search(rest):
                 return "true" if bool(match["yes"]) != bool(match["not"]) else "false"
     if _NOT_IN_QUESTION_RE.search(last) or not is_yes_no_question(question):

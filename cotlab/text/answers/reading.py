@@ -40,7 +40,7 @@ _OPTION_RE = re.compile(
 )
 # "\text{18 eggs}", "\boxed{5}"
 _LATEX_WRAPPER_RE = re.compile(
-    r"\\(?:text(?:bf|it|rm|sf|normal)?|math(?:rm|bf|it|sf)|operatorname|boxed|fbox|mbox)\s?"
+    r"\\(?:text(?:bf|it|rm|sf|normal)?|math(?:rm|bf|it|sf)|operatorname|ce|boxed|fbox|mbox)\s?"
     r"\{((?:[^{}]|[\^_]\{[^{}]{1,12}\}){0,400})\}"
 )
 # "$x$", "$$x$$", "\(x\)", "\[x\]"

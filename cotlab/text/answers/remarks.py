@@ -28,6 +28,11 @@ _ASIDE_AFTER_FORMULA_RE = re.compile(
 )
 # "Note that this is smaller" after a formula
 _REMARK_RE = re.compile(r"(?<=[$)\].])\s+Note that\s[^\d$\\=\n]{1,200}$")
+# ", which is upper triangular" after a matrix
+_ABOUT_MATRIX_RE = re.compile(
+    r"(matrix\}\s?(?:\\\]|\$\$?|\\\)))[,.]?\s{1,9}(?:which|this matrix) is (?!not\b)"
+    r"[^\d$\\=\n]{1,100}$"
+)
 # "units" after a formula
 UNITS_RE = re.compile(r"(?<=[$)\]])\s+units?[\s.]{0,4}$")
 # "Check: 2(3) + (-2) = 4", "Note: in 12 instalments" as a last paragraph
@@ -75,6 +80,7 @@ SECOND_FORM_RE = re.compile(
 
 def without_remarks(text: str) -> str:
     """Return a text without notes, asides and conditions after its answer."""
+    text = _ABOUT_MATRIX_RE.sub(r"\1", text)
     for pattern in _REMARK_PATTERNS:
         text = text[:-_MAX_REMARK_CHARACTERS] + pattern.sub("", text[-_MAX_REMARK_CHARACTERS:])
     return text

@@ -26,6 +26,7 @@ _PRONOUNS = frozenset(
         " Its His Her"
     )
 )
+_VERB_AND_PRONOUN_RE = re.compile(r"([a-z]{3,20}) (?:it|him|her|them)")
 _STOPWORDS = frozenset(
     word_list(
         "the a an is are was were be been do does did has have had of in on at to for by that it"
@@ -93,6 +94,11 @@ def closing_subject(sentence: str, question: str) -> str | None:
         return None
     if predicate in _AUXILIARIES or terms <= _terms(predicate):
         return subject
+    of_pronoun = _VERB_AND_PRONOUN_RE.fullmatch(predicate)
+    if of_pronoun and re.search(
+        rf"(?i)\bwho\s{re.escape(of_pronoun[1])}\b", last_question(question)
+    ):
+        return subject  # "Fleming discovered it" beside "Who discovered penicillin?"
     return subject if _same_degree(clause, after_conclusion(plain), question) else None
 
 

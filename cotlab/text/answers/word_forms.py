@@ -29,6 +29,7 @@ _KINDS = "river|ocean|sea|lake|desert|language|continent|century|day"
 """Nouns that add nothing to a name, or to an ordinal, beside a question that asks for one: the
 Amazon river. Not city and country, which tell names apart (Kansas City)."""
 _COUNTED_KINDS = frozenset({"century", "day"})
+"""Kinds of which an ordinal alone is the name: the seventh day, but not Boxing Day."""
 _KIND_QUESTION_RE = re.compile(
     rf"(?i)\b(?:which|what)(?:['’]s|\s(?:is|was|are)\sthe)?\s(?:[a-z-]+\s){{0,3}}?({_KINDS})\b"
 )
@@ -38,6 +39,10 @@ _OF_COUNTRY_RE = re.compile(
     r"(?:[Tt]he )?(?P<adjective>[A-Z][a-z]{3,14}(?:an|ese|ish|ic|i|se|ch)) (?P<name>[A-Za-z]{3,15})"
     r"(?: \([^\w()\s]{1,2}\))?"
 )
+# "place" of "In which place did she finish?"
+_NOUN_QUESTION_RE = re.compile(r"(?i)\b(?:which|what)\s([a-z]{3,12})\b")
+_LIMIT_QUESTION_RE = re.compile(r"(?i)\blimit\b|\blim\b|\\lim(?![a-z])")
+_NO_LIMIT_RE = re.compile(r"(?i)D\.?N\.?E\.?|(?:the )?limit does(?: not|n['’]t) exist|no limit")
 _ORDINAL_WORD_RE = re.compile(
     r"(?i)\b(?:(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[- ])?"
     r"(?:first|second|third|[a-z]{1,8}th)\b"
@@ -57,6 +62,7 @@ def in_other_form(text: str, other: str, question: str) -> str:
         _without_kind,
         _without_country,
         _with_digits,
+        _as_nonexistence,
         _as_direction,
         _as_word,
         _as_chemical,
@@ -73,6 +79,9 @@ def _without_kind(text: str, other: str, question: str) -> str:
     kinds = {kind.lower() for kind in _KIND_QUESTION_RE.findall(question[-400:])}
     tidy = tidy_answer(text)
     head, _, last = tidy.rpartition(" ")
+    nouns = {noun.lower() for noun in _NOUN_QUESTION_RE.findall(question[-400:])}
+    if last.lower() in nouns and read_ordinal(head) and read_ordinal(tidy_answer(other)):
+        return head  # the third place
     is_kind = len(kinds) == 1 and last.lower() in kinds and re.search(r"[A-Za-z]{2}", head)
     if not is_kind or last.lower() in other.lower() or re.fullmatch(r"(?i)(?:the|an?)", head):
         return text
@@ -108,6 +117,12 @@ def _with_digits(text: str, other: str, _question: str) -> str:
         tens = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     start, end = ordinals[0].span()
     return f"{text[:start]}{number}{tens}{text[end:]}"
+
+
+def _as_nonexistence(text: str, _other: str, question: str) -> str:
+    """Return "DNE" as "does not exist" where a question asks for a limit."""
+    is_none = _NO_LIMIT_RE.fullmatch(tidy_answer(text)) and _LIMIT_QUESTION_RE.search(question)
+    return "does not exist" if is_none else text
 
 
 def _as_direction(text: str, other: str, question: str) -> str:
