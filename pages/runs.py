@@ -16,10 +16,12 @@ table = runs.filter_runs()
 if table.empty:
     components.render_empty_state("No run matches.", page_path("new_run"), "Start one")
 else:
-    ticked_ids = runs.render_runs(table)
+    ticked_ids, n_pending = runs.render_runs(table)
     if len(ticked_ids) > 1:
         runs.render_compare_link(table, ticked_ids)
     if len(ticked_ids) == 2:
         render_more("estimates side by side", partial(runs.render_shared_estimates, *ticked_ids))
     elif len(ticked_ids) < 2:
         st.caption("Tick two runs to compare them, or several to compare them with the oldest.")
+    if n_pending:
+        st.rerun()

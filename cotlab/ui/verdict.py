@@ -42,7 +42,7 @@ from cotlab.analysis.verdict.wording import (
 from cotlab.analysis.view import RunView
 from cotlab.run.imports.mediation import is_imported
 from cotlab.store.item_scores import NOTHING_MEASURED
-from cotlab.store.run_results import RunState
+from cotlab.store.run_results import SETTLED_STATUSES, RunState
 from cotlab.store.run_status import FINISHING
 from cotlab.ui import cached, charts, components, suites
 from cotlab.ui.linked import PageLink, show_linked
@@ -95,10 +95,13 @@ def run_verdict(row: dict[str, Any]) -> RunVerdict | None:
     return run_verdicts([row])[row["id"]]
 
 
-def run_verdicts(rows: Iterable[dict[str, Any]]) -> dict[str, RunVerdict | None]:
+def run_verdicts(
+    rows: Iterable[dict[str, Any]], max_computed: int | None = None
+) -> dict[str, RunVerdict | None]:
     """Return the verdict on each run by its id; None for results that were imported.
 
     All that are kept are read at once; the others are computed, and kept where a run has ended.
+    With ``max_computed`` at most so many are computed of runs that ended; the others are left out.
     """
     results: dict[str, RunVerdict | None] = {}
     rows_by_state: dict[RunState, dict[str, Any]] = {}
@@ -113,14 +116,19 @@ def run_verdicts(rows: Iterable[dict[str, Any]]) -> dict[str, RunVerdict | None]
         state: result for state in rows_by_state if (result := known.get(state)) is not None
     }
     verdicts |= load_verdicts(store, rows_by_state.keys() - verdicts.keys())
+    missing = [state for state in rows_by_state if state not in verdicts]
+    settled = [state for state in missing if state.status in SETTLED_STATUSES]
+    postponed: set[RunState] = set() if max_computed is None else set(settled[max_computed:])
     computed = {
-        state: judge_stored_run(RunView.from_row(store, row), state.status)
-        for state, row in rows_by_state.items()
-        if state not in verdicts
+        state: judge_stored_run(RunView.from_row(store, rows_by_state[state]), state.status)
+        for state in missing
+        if state not in postponed
     }
     keep_verdicts(store, computed)
     verdicts |= computed
     known |= verdicts
+    for state in postponed:
+        del results[state.run_id]
     results |= {state.run_id: result for state, result in verdicts.items()}
     while len(known) > MAX_KNOWN:
         known.pop(next(iter(known)), None)

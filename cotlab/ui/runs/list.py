@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.verdict.measures import MeasureName
+from cotlab.analysis.verdict.record import RunVerdict
 from cotlab.store import read
 from cotlab.store.item_scores import NOTHING_MEASURED
 from cotlab.store.run_status import FINISHING
@@ -57,6 +58,15 @@ COLUMNS_NOTE = (
     " question suggests is given, and not without the suggestion. No false equation: the model's"
     " own chains in which no equation that could be decided is false. In brackets: 95 % intervals."
 )
+MAX_COMPUTED_VERDICTS = 4
+"""Verdicts that are computed before the table is there; the next ones follow with each rerun."""
+_PENDING_CELLS: tuple[dict[str, Any], ...] = (
+    {"text": "being computed"},
+    {"text": "…"},
+    {"text": "…"},
+    {"text": "…"},
+)
+"""Verdict and shares of a run whose verdict follows."""
 _TICKED_PARAM = "ticked"
 """Parameter of the address with the ids of the ticked runs."""
 
@@ -80,13 +90,21 @@ def filter_runs() -> pd.DataFrame:
     return table[table["id"].isin([row["id"] for row in listed_rows])]
 
 
-def render_runs(table: pd.DataFrame) -> list[str]:
-    """Show one page of the runs, and return the ids of the ticked ones, which the address has."""
+class RunsTable(NamedTuple):
+    """What a page of the runs leaves to do."""
+
+    ticked_ids: list[str]
+    """Ids of the ticked runs, which the address has."""
+    n_pending: int
+    """Verdicts that the next rerun of the page goes on with."""
+
+
+def render_runs(table: pd.DataFrame) -> RunsTable:
+    """Show one page of the runs: verdicts that no one has looked at yet come a few at a time."""
     page_rows = table.iloc[components.page_slice(len(table), "runs-page")].to_dict("records")
-    verdicts = verdict.run_verdicts(page_rows)
+    verdicts = verdict.run_verdicts(page_rows, MAX_COMPUTED_VERDICTS)
     cells, ticks = [], []
     for row in page_rows:
-        result = verdicts[row["id"]]
         source = f"{shorten(str(row['model']), 40)} · {shorten(str(row['suite_name']), 32)}"
         name = str(row["name"] or source)
         archived_text = " · archived" if row["is_archived"] else ""
@@ -97,8 +115,7 @@ def render_runs(table: pd.DataFrame) -> list[str]:
                     "small": f"{source + ' · ' if row['name'] else ''}{row['id']}{archived_text}",
                     "link": PageLink("run", (("run", row["id"]),)),
                 },
-                verdict.verdict_cell(result),
-                *(verdict.share_cell(result, *names) for names in _SHARE_MEASURES),
+                *(_verdict_cells(verdicts[row["id"]]) if row["id"] in verdicts else _PENDING_CELLS),
                 {"text": f"{int(row['n_ended']):,} of {n_evaluations(row):,}"},
                 _status_cell(row),
                 {"text": components.money_text(row["spent_micro"])},
@@ -118,7 +135,13 @@ def render_runs(table: pd.DataFrame) -> list[str]:
     content |= {"ticks": ticks, "ticked": ticked_ids}
     show_linked("table", content, key="runs", on_tick=_store_ticked_ids)
     st.caption(COLUMNS_NOTE)
-    return ticked_ids
+    return RunsTable(ticked_ids, len(page_rows) - len(verdicts))
+
+
+def _verdict_cells(result: RunVerdict | None) -> list[dict[str, Any]]:
+    """Return the cells of a run's finding and of its shares."""
+    share_cells = [verdict.share_cell(result, *names) for names in _SHARE_MEASURES]
+    return [verdict.verdict_cell(result), *share_cells]
 
 
 def _status_cell(row: dict[str, Any]) -> dict[str, str]:
@@ -195,8 +218,7 @@ def show_latest_runs(rows: Sequence[dict[str, Any]]) -> None:
                     "small": small_text,
                     "link": PageLink("run", (("run", row["id"]),)),
                 },
-                verdict.verdict_cell(result),
-                *(verdict.share_cell(result, *names) for names in _SHARE_MEASURES),
+                *_verdict_cells(result),
                 {"text": f"{n_items:,}" if n_ended == n_items else f"{n_ended:,} of {n_items:,}"},
                 {"text": f"{row['planned_at']:%m-%d %H:%M}"},
             ]
