@@ -174,19 +174,17 @@ def make_store(store: Path, suites: tuple[Path, Path], n_items: int, n_small_run
     """Make a store with the runs of the benchmark, of ``n_items`` items each."""
     problems, labelled = suites
     echo = ("--provider=echo", "--model=echo")
-    everything = f"--limit={n_items}"
+    all_items = f"--limit={n_items}"
     ablation = ("--scorer=ablation", "--mode=corrupt", "--mode=paraphrase", "--mode=remove")
     composed = ("--scorer=composite", "--embedder=none")
     read = ("--scorer=flags", "--scorer=text_features", "--chain=reference", *composed)
     both = ("--scorer=unfaithfulness", "--scorer=robustness")
     run_command(
-        store, "run", f"--task-suite={problems}", *echo, *ablation, everything, "--run-id=big"
+        store, "run", f"--task-suite={problems}", *echo, *ablation, all_items, "--run-id=big"
     )
+    run_command(store, "run", f"--task-suite={problems}", *echo, *both, all_items, "--run-id=other")
     run_command(
-        store, "run", f"--task-suite={problems}", *echo, *both, everything, "--run-id=other"
-    )
-    run_command(
-        store, "run", f"--task-suite={labelled}", *echo, *read, everything, "--run-id=chains"
+        store, "run", f"--task-suite={labelled}", *echo, *read, all_items, "--run-id=chains"
     )
     few = f"--limit={min(n_items, N_COMPOSED)}"
     run_command(

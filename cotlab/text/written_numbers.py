@@ -214,6 +214,13 @@ _ORDINAL_NAMES = {
 }
 
 
+ORDINAL_PATTERN = (
+    r"(?:(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[- ])?"
+    r"(?:first|second|third|[a-z]{1,8}th)"
+)
+"""Regular expression of what may be an ordinal in letters; ``read_ordinal`` tells whether it is."""
+
+
 def read_ordinal(text: str) -> int | None:
     """Read 21st, second, "the twenty-first" as a number; None for other text."""
     match = _ORDINAL_RE.fullmatch(text.strip())

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import ModuleType
+from typing import Any
 
 from tests.support.ambiguity import patterns_of
 
@@ -27,13 +28,24 @@ def searched_patterns(module: ModuleType) -> Iterator[tuple[str, re.Pattern[str]
             yield name, pattern
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and _is_inline_search(call.func) and call.args:
-            try:
-                source = eval(  # noqa: S307 - the module's own text
-                    compile(ast.Expression(call.args[0]), "<pattern>", "eval"), vars(module)
-                )
-            except NameError:
-                continue  # built from a local name
-            yield f"line {call.lineno}", re.compile(source)
+            source = _text_of(call.args[0], vars(module))
+            if source is not None:  # not built from a local name
+                yield f"line {call.lineno}", re.compile(source)
+
+
+def _text_of(node: ast.expr, names: Mapping[str, Any]) -> str | None:
+    """Return the text of an expression of constants and a module's names; None for any other."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.Name):
+        return names.get(node.id)
+    pieces: list[ast.expr] = []
+    if isinstance(node, ast.JoinedStr):
+        pieces = [p.value if isinstance(p, ast.FormattedValue) else p for p in node.values]
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        pieces = [node.left, node.right]
+    texts = [_text_of(piece, names) for piece in pieces]
+    return "".join(map(str, texts)) if texts and None not in texts else None
 
 
 def _uses(tree: ast.AST) -> dict[str, set[str]]:

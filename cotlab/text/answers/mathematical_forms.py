@@ -12,6 +12,7 @@ from cotlab.text.answers.agreement import answers_agree
 from cotlab.text.answers.base_units import without_derived_unit
 from cotlab.text.answers.formulas import is_plain_number, read_formula
 from cotlab.text.answers.notation import matching_brackets, rewrite_notation, split_items
+from cotlab.text.answers.question import EIGENVALUES_QUESTION_RE
 from cotlab.text.answers.reading import tidy_answer, to_plain_text
 
 _MAX_CHARACTERS = 200
@@ -65,7 +66,6 @@ _FORM_RE = re.compile(
 )
 # "λ_1 = 2" of "λ_1 = 2, λ_2 = 5"
 _EIGENVALUE_RE = re.compile(r"(?:\\lambda|λ)\s?(?:_?\{?([1-9])\}?)?\s?=\s?([^=]{1,60})")
-_EIGENVALUE_QUESTION_RE = re.compile(r"(?i)\beigenvalues\b")
 
 
 def as_vector(text: str, other: str, question: str) -> str:
@@ -207,7 +207,7 @@ def eigenvalues_as_set(text: str, other: str, question: str) -> str:
 
     Only where as many are listed on both sides and none twice: 2, 2, 5 is not 2, 5, 5.
     """
-    if not _EIGENVALUE_QUESTION_RE.search(question[-400:]):
+    if not EIGENVALUES_QUESTION_RE.search(question[-400:]):
         return text
     values, other_values = _eigenvalues(text), _eigenvalues(other)
     if len(values) < 2 or len(values) != len(other_values):

@@ -56,6 +56,8 @@ _CHANGE_RE = re.compile(
     r"|\bpercent(?:age)? (?:of )?(?:increase|decrease|change|rise|drop|discount|reduction|gain"
     r"|loss)\b"
 )
+LIMIT_QUESTION_RE = re.compile(r"(?i)\blimit\b|\blim\b|\\lim(?![a-z])")
+EIGENVALUES_QUESTION_RE = re.compile(r"(?i)\beigenvalues\b")
 TOGETHER = frozenset({"together", "altogether", "total", "combined"})
 """Words that ask for a total."""
 _WHEN_RE = re.compile(r"(?i)\b(?:when|what (?:time|date|day)|which (?:date|day))\b")

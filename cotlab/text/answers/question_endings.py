@@ -15,11 +15,16 @@ from cotlab.text.answers.mathematical_forms import (
     is_unit_vector_sum,
     remainder_of_congruence,
 )
-from cotlab.text.answers.question import is_yes_no_question, last_question
+from cotlab.text.answers.question import (
+    EIGENVALUES_QUESTION_RE,
+    LIMIT_QUESTION_RE,
+    is_yes_no_question,
+    last_question,
+)
 from cotlab.text.answers.reading import tidy_answer
 from cotlab.text.answers.statements import DENIAL_RE, after_conclusion, plain_sentence
 from cotlab.text.steps import sentence_spans
-from cotlab.text.written_numbers import read_ordinal, word_list
+from cotlab.text.written_numbers import ORDINAL_PATTERN, read_ordinal, word_list
 
 _MAX_CHARACTERS = 400
 # " for $n \\ge 1$", ", where n ≥ 0" after the formula of a sequence
@@ -41,7 +46,6 @@ _YEAR_RE = re.compile(
     r",?\s(?:in|around|about|on)\s(?:the year\s)?(?:[A-Z][a-z]{2,8}\s)?(?:\d{1,2},?\s)?"
     r"(?:[A-Z][a-z]{2,8}\s)?\d{3,4}[\s.*]{0,4}$"
 )
-_LIMIT_QUESTION_RE = re.compile(r"(?i)\blimit\b|\blim\b|\\lim(?![a-z])")
 _ONE_SIDED_RE = re.compile(r"(?i)\b(?:left|right|one)[- ](?:hand|sided)|\^\{?[+-]\}?")
 _NO_LIMIT_RE = re.compile(
     r"(?i)(?:\b(?:the|this|that)\s(?:two-sided\s|overall\s|given\s)?limit\s(?:therefore\s|thus\s)?"
@@ -70,10 +74,7 @@ _CENTURY_RE = re.compile(
     r" ((?:\d{1,2}(?:st|nd|rd|th)|[a-z]{5,11}(?:-[a-z]{5,7})?)"
     r" century(?: (?:BC|BCE))?)(?: AD| CE)?$"
 )
-_ORDINAL = (
-    r"(?:\d{1,3}(?:st|nd|rd|th)|(?:(?:twen|thir|for|fif|six|seven|eigh|nine)ty[- ])?"
-    r"(?:first|second|third|[a-z]{1,8}th))"
-)
+_ORDINAL = rf"(?:\d{{1,3}}(?:st|nd|rd|th)|{ORDINAL_PATTERN})"
 _ORDINAL_RE = re.compile(rf"(?i)\b{_ORDINAL}\b")
 # "In which place", "on what floor"
 _RANK_QUESTION_RE = re.compile(
@@ -99,7 +100,6 @@ _SUBJECTS = frozenset(
     )
 )
 """What a subject may say beside the terms of the question."""
-_EIGENVALUES_QUESTION_RE = re.compile(r"(?i)\beigenvalues\b")
 _EIGENVALUE_RE = re.compile(
     r"(?:\\lambda|λ)_?\{?([1-9])\}?\s?=\s?([^=,;]{1,40}?)\s?(?=,|;|\sand\s|$)"
 )
@@ -165,11 +165,11 @@ def closing_by_question(text: str, sentence: str, question: str) -> str | None:
         for rule in (_ratio, _century, _rank, _direction):
             if stated := rule(plain, question):
                 return stated
-    if _LIMIT_QUESTION_RE.search(question) and (match := _NO_LIMIT_RE.search(plain)):
+    if LIMIT_QUESTION_RE.search(question) and (match := _NO_LIMIT_RE.search(plain)):
         clause = after_conclusion(plain[: match.start()])
         if not _NEGATION_RE.search(clause) and not _ONE_SIDED_RE.search(question):
             return "does not exist"
-    if _EIGENVALUES_QUESTION_RE.search(question) and (values := _eigenvalue_list(plain)):
+    if EIGENVALUES_QUESTION_RE.search(question) and (values := _eigenvalue_list(plain)):
         return values
     if (match := _DECIMAL_RE.search(plain)) and expects_decimal(question):
         return match[1]

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 
 from cotlab.text.answers.mathematical_forms import in_mathematical_form
+from cotlab.text.answers.question import LIMIT_QUESTION_RE
 from cotlab.text.answers.reading import tidy_answer, to_plain_text
-from cotlab.text.written_numbers import read_ordinal
+from cotlab.text.written_numbers import ORDINAL_PATTERN, read_ordinal
 
 _MAX_CHARACTERS = 100
 _COMPASS_NAMES = {"N": "north", "S": "south", "E": "east", "W": "west"}
@@ -41,12 +42,8 @@ _OF_COUNTRY_RE = re.compile(
 )
 # "place" of "In which place did she finish?"
 _NOUN_QUESTION_RE = re.compile(r"(?i)\b(?:which|what)\s([a-z]{3,12})\b")
-_LIMIT_QUESTION_RE = re.compile(r"(?i)\blimit\b|\blim\b|\\lim(?![a-z])")
 _NO_LIMIT_RE = re.compile(r"(?i)D\.?N\.?E\.?|(?:the )?limit does(?: not|n['’]t) exist|no limit")
-_ORDINAL_WORD_RE = re.compile(
-    r"(?i)\b(?:(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[- ])?"
-    r"(?:first|second|third|[a-z]{1,8}th)\b"
-)
+_ORDINAL_WORD_RE = re.compile(rf"(?i)\b{ORDINAL_PATTERN}\b")
 _ORDINAL_DIGITS_RE = re.compile(r"(?i)\b\d{1,3}(?:st|nd|rd|th)\b")
 
 
@@ -121,7 +118,7 @@ def _with_digits(text: str, other: str, _question: str) -> str:
 
 def _as_nonexistence(text: str, _other: str, question: str) -> str:
     """Return "DNE" as "does not exist" where a question asks for a limit."""
-    is_none = _NO_LIMIT_RE.fullmatch(tidy_answer(text)) and _LIMIT_QUESTION_RE.search(question)
+    is_none = _NO_LIMIT_RE.fullmatch(tidy_answer(text)) and LIMIT_QUESTION_RE.search(question)
     return "does not exist" if is_none else text
 
 

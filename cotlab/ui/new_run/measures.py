@@ -20,6 +20,8 @@ MORE_ITEMS = "items"
 """What the address asks for where a run's items were too few for a verdict."""
 N_ITEMS_PARAM = "items"
 """Parameter of the address with the number of items that such a run needs."""
+_ITEM_LIMITS = ("limit", "sample")
+"""Options that bound how many items of its suite a run has."""
 
 
 def _added_options(measure: str | None) -> Mapping[str, Any] | None:
@@ -77,9 +79,6 @@ def add_measure(stored: dict[str, Any], measure: str | None) -> dict[str, Any]:
 def _item_limits(settings: Mapping[str, Any]) -> dict[str, int]:
     """Return the options of a run that bound how many items of its suite it has."""
     return {name: int(settings[name]) for name in _ITEM_LIMITS if settings.get(name) is not None}
-
-
-_ITEM_LIMITS = ("limit", "sample")
 
 
 def count_new_items(row: Mapping[str, Any], measure: str) -> int:
