@@ -25,13 +25,12 @@ def render_claim(latest_report: Mapping[str, Any], metric: str) -> None:
     The words are those of the chips of a verdict, which lead here.
     """
     validation = load_measure_validation(str(store_folder()))
-    texts = [separation(latest_report["metrics"][metric]).text]
-    texts += [validation[measure].text for measure in measures_tested_by(metric)]
+    texts = [validation[measure].text for measure in measures_tested_by(metric)]
+    texts.append(separation(latest_report["metrics"][metric]).text)
     lines = [capitalised(text) + "." for text in dict.fromkeys(texts)]
     record = construct_record(metric)
     if record is not None:
-        lines[-1] += f" This is what it claims ({record['claim']}); data: {record['source']}."
-        lines.reverse()
+        lines[0] += f" This is what it claims ({record['claim']}); data: {record['source']}."
     title = f"**{escape_markdown(short_metric_name(metric))}**"
     with st.container(border=True, key="validation-claim"):
         st.markdown("  \n".join([title, *map(escape_markdown, lines)]))
