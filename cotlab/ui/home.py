@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 import pandas as pd
 import streamlit as st
 
+from cotlab.analysis.verdict.collect import MEASURES
 from cotlab.analysis.verdict.result import NOTHING_RULE
-from cotlab.analysis.verdict.wording import noun_count
+from cotlab.analysis.verdict.wording import noun_count, percent
 from cotlab.core.errors import UnknownName
 from cotlab.core.resources import page_path
+from cotlab.metrics.cards import mean_by_item
 from cotlab.run.config import DEMO_MODELS, demo_options
 from cotlab.run.imports.mediation import is_imported
 from cotlab.store import pending, read
@@ -33,6 +35,8 @@ PROGRESS_POLL_S = 2.0
 """Seconds between two looks at runs that are running."""
 N_LATEST_RUNS = 5
 """Runs in the table of the latest."""
+MAX_CANDIDATES = 50
+"""Items among which the one that Home proposes to read is chosen."""
 
 
 def is_store_empty() -> bool:
@@ -169,15 +173,50 @@ def render_next_steps(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> No
 def _chain_step(
     row: dict[str, Any], text: str = "Read one chain step by step"
 ) -> list[tuple[str, PageLink, str]]:
-    """Return the link to the item with the longest chain of the run."""
-    items = read.list_run_items(cached.store(), row["id"], 50)
+    """Return the link to an item whose answer changes about as often as the run's.
+
+    Among the first ones, the item with the longest of such chains.
+    """
+    items = read.list_run_items(cached.store(), row["id"], MAX_CANDIDATES)
     if items.empty:
         return []
-    item = items.sort_values("n_steps", ascending=False, kind="stable").iloc[0]
-    link = PageLink("item", (("run", row["id"]), ("item", str(item["id"]))))
-    n_steps = int(item["n_steps"])
-    note = f"question {shorten(str(item['id']), 40)}" + (f" has {n_steps} steps" if n_steps else "")
-    return [(text, link, note)]
+    items = items.set_index(items["id"].astype(str)).sort_values(
+        "n_steps", ascending=False, kind="stable"
+    )
+    item_id, change_text = items.index[0], ""
+    changes = _changes_by_item(row, list(items.index))
+    if not changes.empty:
+        result = verdict.run_verdict(row)
+        share = None if result is None else result.evidence.share("change")
+        typical = changes.mean() if share is None else share.point
+        item_id = str((changes - typical).abs().idxmin())
+        change_text = f": {_often_text(float(changes[item_id]))}"
+    link = PageLink("item", (("run", row["id"]), ("item", item_id)))
+    n_steps = int(items.loc[item_id, "n_steps"])
+    note = f"question {shorten(item_id, 40)}" + (f" of {n_steps} steps" if n_steps else "")
+    return [(text, link, note + change_text)]
+
+
+def _changes_by_item(row: dict[str, Any], item_ids: list[str]) -> pd.Series:
+    """Return how often a changed step changes each item's answer, in the order of the ids."""
+    metric, facet = MEASURES["change"]
+    scores = read.select_scores(
+        cached.store(),
+        row["id"],
+        metrics=[metric],
+        facet=facet,
+        items=item_ids,
+        with_evidence=False,
+    )
+    return mean_by_item(scores).groupby("item_id")["value"].mean().reindex(item_ids).dropna()
+
+
+def _often_text(share: float) -> str:
+    changes_text = {
+        0.0: "never changes the answer",
+        1.0: "always changes the answer",
+    }.get(share, f"changes the answer in {percent(share)} of the cases")
+    return f"a step that states something else {changes_text}"
 
 
 def _moved_step(row: dict[str, Any]) -> list[tuple[str, PageLink, str]]:

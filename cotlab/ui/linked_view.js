@@ -74,9 +74,13 @@ export default function ({ data, parentElement, setTriggerValue }) {
 
   const VIEWS = {
     context: () => element("div", "context",
-      element("span", "", data.label), element("b", "", data.name),
+      data.label ? element("span", "", data.label) : null, element("b", "", data.name),
       ...data.facts.map((fact) => element("span", "", fact)),
-      element("span", "links", ...data.links.map((entry) => link(entry.text, entry.link)))),
+      element("span", "links", ...data.links.map((entry) => {
+        const node = link(entry.text, entry.link);
+        if (entry.key) node.dataset.key = entry.key; // of the keyboard: the page opens it
+        return node;
+      }))),
     verdict: () => element("section", `verdict ${data.tone ?? data.mark}`, mark(data.mark),
       element("div", "",
         element("h2", "", data.headline),

@@ -114,6 +114,11 @@ def test_keys_and_clicks_choose_and_the_address_restores(opened: tuple[str, str,
     expect(
         page.get_by_text(re.compile("requests behind this choice; the item has"))
     ).to_be_visible()
+    # L opens the page Label, whose link is among the head's
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    page.keyboard.press("l")
+    expect(page).to_have_url(re.compile("/label"))
+    expect(page.get_by_role("heading", name="Label", exact=True)).to_be_visible()
     assert len(page.context.pages) == 1
     assert page.get_by_text("This page failed").count() == 0
     page.close()
@@ -131,7 +136,9 @@ def test_the_list_of_items_is_searched_while_typing(opened: tuple[str, str, Any]
     expect(page).to_have_url(f"{base}/item?run={run_id}")  # only a choice writes the address
     expect(page).to_have_title(f"Item 1 · {run_id} · cotlab")
     rows = page.get_by_role("list", name="Items of the run").get_by_role("link")
-    expect(rows).to_have_count(0)  # folded
+    expect(rows).to_have_count(0)  # folded, with its search and its chips
+    expect(page.get_by_label("Search ids and questions")).to_be_hidden()
+    page.get_by_text("List of 2 items, search and filters").click()
     search = page.get_by_label("Search ids and questions")
     search.press_sequentially("0001", delay=30)
     expect(page.get_by_text("1 of 1 that match")).to_be_visible()
@@ -144,7 +151,6 @@ def test_the_list_of_items_is_searched_while_typing(opened: tuple[str, str, Any]
     expect(page).to_have_url(re.compile("q=0001"))  # a chip leaves the search as it is
     search.fill("")
     expect(page.get_by_text(re.compile("^Item 2 of 2 · wp-0-0001$"))).to_be_visible()
-    page.get_by_text("List of 2 items").click()
     expect(rows).to_have_count(2)
     rows.first.click()
     expect(page).to_have_title(f"Item 1 · {run_id} · cotlab")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from cotlab.core.registry import SCORERS
 from cotlab.run import launch
 from cotlab.run.config import DEMO_MODELS, demo_options, read_config
 from cotlab.store.database import Store
+from cotlab.ui import cached
+from cotlab.ui.home import _chain_step
 from cotlab.ui.main import SECTIONS
 from cotlab.ui.new_run.questions import ALL_QUESTIONS, QUESTIONS, question_settings
 from cotlab.ui.tour import STOPS
@@ -102,3 +105,37 @@ def test_the_tour_is_walked_to_its_end(
         page.get_by_role("link", name="End the tour").click()
         expect(page.get_by_text(f"of {len(STOPS)}:")).to_have_count(0)
         browser.close()
+
+
+@pytest.mark.parametrize(
+    ("model", "note"),
+    [
+        ("r100", "always changes the answer"),
+        ("bypass-b", "never changes the answer"),
+    ],
+)
+def test_home_says_what_the_chain_that_it_proposes_to_read_shows(
+    model: str, note: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COTLAB_STORE", str(folder))
+    ((text, link, found),) = _chain_step(cached.run_row(model))
+    assert text == "Read one chain step by step" and dict(link.query)["run"] == model
+    assert found.endswith(f": a step that states something else {note}")
+
+
+def test_the_proposed_chain_is_one_like_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three items one never changes its answer, one always, and one in half of the cases."""
+    monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "store"))
+    options = {**demo_options(DEMO_MODELS[0]), "limit": 3}
+    launch.start_run(read_config(options), Store(tmp_path / "store"), run_id="mixed")
+    with Store(tmp_path / "store").writing() as connection:
+        connection.execute(
+            "UPDATE scores SET value = CASE item_id WHEN 'wp-0-0000' THEN 0 WHEN 'wp-0-0001' THEN 1"
+            " ELSE step % 2 END WHERE metric = 'answer_change'"
+        )
+        connection.execute("DELETE FROM estimates")
+    ((_, link, found),) = _chain_step(cached.run_row("mixed"))
+    assert dict(link.query)["item"] == "wp-0-0002"
+    assert re.search(r"changes the answer in [\d.]+ % of the cases$", found)

@@ -58,7 +58,7 @@ def chip(app: AppTest, text: str) -> dict[str, Any]:
 def test_a_chip_opens_its_first_item_and_keys_go_through_the_filtered_list(run_id: str) -> None:
     app = opened_item(run_id, "wp-0-0001")
     counts = {chip["text"]: chip["count"] for chip in head(app)["chips"]}
-    assert counts == {"All": N_ITEMS, "Changed": 0, "Wrong answer": 3, "Undefined": 0}
+    assert counts == {"All": N_ITEMS, "Changed": 0, "Wrong answer": 3, "No value": 0}
     assert chip(app, "Changed")["link"] is None  # nothing is behind it
     assert not head(app)["is_filtered"] and len(head(app)["rows"]) == 12
     app = follow(app, chip(app, "Wrong answer")["link"])

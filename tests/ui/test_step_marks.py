@@ -7,6 +7,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -16,6 +17,7 @@ from cotlab.review.labelling.queue import make_queue
 from cotlab.store import write
 from cotlab.store.database import Store
 from cotlab.store.labels import add_labels
+from cotlab.ui.item.step_marks import equations_text
 from tests.support.pages import opened_item
 from tests.support.stores import add_run, composite
 
@@ -118,3 +120,21 @@ def test_the_first_false_equation_of_the_shown_chain_is_marked(
     assert "false equation" in marks(opened_item("shown", "i-0"))[1]
     hidden = opened_item("other-chain", "i-0").get("bidi_component")
     assert not any("false equation" in element.proto.json for element in hidden)
+
+
+@pytest.mark.parametrize(
+    ("values", "is_model_chain", "text"),
+    [
+        ((("own", 1.0), ("own", None), ("reference", 0.0)), True, ", no false equation"),
+        ((("own", 1.0), ("reference", 0.0)), False, ""),
+        ((("own", 1.0), ("own", 0.0)), True, ""),
+        ((("own", None),), True, ""),
+        ((), True, ""),
+    ],
+)
+def test_the_head_says_that_no_equation_is_false_only_of_the_chain_it_shows(
+    values: tuple[tuple[str, float | None], ...], is_model_chain: bool, text: str
+) -> None:
+    rows = [("arithmetic_ok", value, json.dumps({"chain": chain})) for chain, value in values]
+    scores = pd.DataFrame(rows, columns=["metric", "value", "facet"])
+    assert equations_text(scores, is_model_chain) == text

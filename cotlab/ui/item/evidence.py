@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import pandas as pd
@@ -17,6 +17,7 @@ from cotlab.core.resources import page_path
 from cotlab.core.types import Plan
 from cotlab.metrics.composite.scorer import SCORER_BY_COMPONENT, composite
 from cotlab.ui import cached
+from cotlab.ui.linked import PageLink
 from cotlab.ui.text import escape_markdown
 
 COMPONENT_DETAILS = {
@@ -57,20 +58,30 @@ RUN_PAGES: Mapping[str, tuple[str, str, Callable[[Plan], bool]]] = {
 """Label, icon and predicate (which plans it can show) of each page that analyses a run."""
 
 
-def render_run_links(row: dict[str, Any], item_id: str | None = None) -> None:
-    """Show a link to every page that can show this run, or one of its items."""
+class RunPageLink(NamedTuple):
+    """A link to a page that shows a run."""
+
+    label: str
+    """The page's name."""
+    icon: str
+    """Name of its Material symbol."""
+    link: PageLink
+    """The page with its query."""
+
+
+def run_page_links(row: dict[str, Any], item_id: str | None = None) -> list[RunPageLink]:
+    """Return a link to every page that can show this run, or one of its items."""
     plan = cached.parse_plan(row["plan"])
-    item_query = {} if item_id is None else {"item": item_id}
-    for name, (label, icon, can_show) in RUN_PAGES.items():
+    links = []
+    for page, (label, icon, can_show) in RUN_PAGES.items():
         if can_show(plan):
-            view_label = ITEM_VIEWS.get(name) if item_query else None
-            view_query = {} if view_label is None else {"view": view_label}
-            st.page_link(
-                page_path(name),
-                label=label,
-                icon=f":material/{icon}:",
-                query_params={"run": row["id"], **item_query, **view_query},
-            )
+            query = {"run": str(row["id"])}
+            if item_id is not None:
+                query["item"] = item_id
+                if page in ITEM_VIEWS:
+                    query["view"] = ITEM_VIEWS[page]
+            links.append(RunPageLink(label, icon, PageLink(page, tuple(query.items()))))
+    return links
 
 
 def score_id(metric: str, facet: str, step: Any = None, sample: Any = 0) -> str:

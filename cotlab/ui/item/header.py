@@ -12,7 +12,7 @@ import streamlit as st
 
 from cotlab.analysis.tables.step_replies import ModelAnswers, answer_scores, model_answers
 from cotlab.analysis.tables.suggestion import question_pieces
-from cotlab.core.resources import page_path
+from cotlab.analysis.verdict.wording import noun_count
 from cotlab.core.types import Item
 from cotlab.store import read
 from cotlab.store.run_items import ItemFilter, ItemList
@@ -31,17 +31,19 @@ from cotlab.ui.item.item_list import (
     search_text,
     sent_query,
 )
-from cotlab.ui.text import escape_markdown, shorten
+from cotlab.ui.item.step_marks import equations_text
+from cotlab.ui.linked import PageLink, show_linked
+from cotlab.ui.text import shorten
 
-LABEL_KEYS = {"l": "item-label"}
-"""Key of the keyboard → key of the container of the link to the page Label."""
+LINKS_KEY = "item-links"
+"""Key of the container of the head's links; L on the keyboard opens the one to the page Label."""
 _RUN_PARAMS = ("run", "change", *FILTER_PARAMS)
 """Parameters of the address that stay where another item is opened."""
 _CHIPS = (
     ("Changed", "changed", "A changed step changed the answer at least once."),
     ("Wrong answer", "wrong", "No more than half of the judged replies are right."),
     (
-        "Undefined",
+        "No value",
         "undefined",
         "No value of whether the answer is right, or of a changed step.",
     ),
@@ -79,7 +81,7 @@ def render_item_header(
             **items_data(row, item.id),
             "heading": item.question,
             "heading_pieces": question_pieces(item.question),
-            "facts": item_facts(item, answers, len(steps), is_model_chain),
+            "facts": item_facts(item, answers, scores, len(steps), is_model_chain),
         },
         on_choice_change=lambda: _store_choice(row, component_key, item.id),
     )
@@ -90,20 +92,30 @@ def render_item_header(
 def _render_context(row: dict[str, Any], item: Item) -> None:
     """Show which run this is, and links to its other pages."""
     plan = cached.parse_plan(row["plan"])
-    texts = [f"**{escape_markdown(shorten(str(row['model'])))}**"]
+    names = [shorten(str(row["model"]))]
     if row["name"]:
-        texts.insert(0, f"**{escape_markdown(str(row['name']))}**")
-    texts += [escape_markdown(shorten(str(row[name]))) for name in ("suite_name", "id")]
+        names.insert(0, str(row["name"]))
     repeats_text = f"{plan.repeats} {'reply' if plan.repeats == 1 else 'replies'} each"
-    texts.append(f"{row['n_items']} items, {repeats_text}, temperature {plan.temperature:g}")
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(" · ".join(texts), width="stretch")
-        st.page_link(page_path("run"), label="Run", query_params={"run": row["id"]})
-        evidence.render_run_links(row, item.id)
-        query = {"base": row["id"], "item": item.id}
-        st.page_link(page_path("compare"), label="Compare", query_params=query)
-        with st.container(key=LABEL_KEYS["l"], width="content"):
-            st.page_link(page_path("label"), label="Label")
+    compare_link = PageLink("compare", (("base", row["id"]), ("item", item.id)))
+    content = {
+        "label": "",
+        "name": ", ".join(names),
+        "facts": [
+            *(shorten(str(row[name])) for name in ("suite_name", "id")),
+            f"{row['n_items']:,} items, {repeats_text}, temperature {plan.temperature:g}",
+        ],
+        "links": [
+            {"text": "Run", "link": PageLink("run", (("run", row["id"]),))},
+            *(
+                {"text": page.label, "link": page.link}
+                for page in evidence.run_page_links(row, item.id)
+            ),
+            {"text": "Compare", "link": compare_link},
+            {"text": "Label", "link": PageLink("label"), "key": "l"},
+        ],
+    }
+    with st.container(key=LINKS_KEY):
+        show_linked("context", content, key=f"item-context-{row['id']}")
 
 
 def items_data(row: dict[str, Any], item_id: str) -> dict[str, Any]:
@@ -129,7 +141,7 @@ def items_data(row: dict[str, Any], item_id: str) -> dict[str, Any]:
         "place": _position_text(item_list, chosen_filter, item_id),
         "neighbours": {key: link_to(other) for key, other in neighbours.items() if other},
         "is_filtered": not chosen_filter.is_open,
-        "list_title": f"List of {item_list.n_listed:,} item{'s' * (item_list.n_listed != 1)}",
+        "list_title": f"List of {noun_count(item_list.n_listed, 'item')}, search and filters",
         "rows": [
             {
                 "number": entry.number,
@@ -192,12 +204,14 @@ def _header_component() -> Any:
 
 
 def item_facts(
-    item: Item, answers: ModelAnswers, n_steps: int, is_model_chain: bool
+    item: Item, answers: ModelAnswers, scores: pd.DataFrame, n_steps: int, is_model_chain: bool
 ) -> list[dict[str, Any]]:
     """Return what is known of an item, as the component shows it."""
     right_answer = item.answer if item.answer is not None else "n/a: no ground truth"
     origin = "the model's own" if is_model_chain else "the suite's"
-    chain_text = f"Chain: {origin}, {n_steps} step{'s' * (n_steps != 1)}"
+    chain_text = (
+        f"Chain: {origin}, {noun_count(n_steps, 'step')}{equations_text(scores, is_model_chain)}"
+    )
     if not n_steps:
         chain_text = "Chain: n/a: " + (
             "the log does not hold the model's own in full"

@@ -27,7 +27,7 @@ from cotlab.ui.item.chain import (
     render_rows,
     warn_if_divided_otherwise,
 )
-from cotlab.ui.item.header import LABEL_KEYS, render_item_header
+from cotlab.ui.item.header import LINKS_KEY, render_item_header
 from cotlab.ui.item.item_list import item_filter, load_item_list
 from cotlab.ui.item.reader import read_chain, render_reader
 from cotlab.ui.item.reader_data import few_replies_text, limit_lines
@@ -162,7 +162,7 @@ def _render_reading(
     if reading is None:
         return
     marks = load_step_marks(row, item, scores, is_model_chain=is_model_chain)
-    targets = {"e": REQUESTS_KEY, **LABEL_KEYS}
+    targets = {"e": REQUESTS_KEY, "l": LINKS_KEY}
     render_reader(row, item, scores, reading, marks, targets)
     render_item_requests(row, item, scores, reading)
     with st.expander(f"What this does not show: {few_replies_text(reading)}"):

@@ -77,8 +77,10 @@ class Reader {
     if (tab && tab.enabled) this.choose(tab.mode, this.step);
     else if (name === "?") this.toggleKeys();
     else if (this.data.targets[name]) {
-      // a link or an expander of the page, by the class that its container has
-      const target = document.querySelector(`.st-key-${this.data.targets[name]} :is(a[href], summary, button)`);
+      // a link or an expander of the page, by the class that its container has; a component in it names the key of its link
+      const place = document.querySelector(`.st-key-${this.data.targets[name]}`);
+      const named = [...(place?.querySelectorAll("*") ?? [])].map((host) => host.shadowRoot?.querySelector(`[data-key="${name}"]`));
+      const target = named.find(Boolean) ?? place?.querySelector("a[href], summary, button");
       if (target) {
         target.click();
         target.focus({ preventScroll: true });

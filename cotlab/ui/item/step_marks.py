@@ -21,13 +21,27 @@ def load_step_marks(
     Only checks of the shown chain count: the model's own, or the suite's.
     """
     marks = load_item_labels(row, item).step_marks
-    origin = "own" if is_model_chain else "reference"
-    checks = scores[(scores["metric"] == "first_mistake_step") & scores["value"].notna()]
-    false_steps = {
-        int(value)
-        for value, facet in zip(checks["value"], checks["facet"], strict=True)
-        if json.loads(facet).get("chain", "reference") == origin
-    }
-    for step in sorted(false_steps):
+    checked = _chain_values(scores, "first_mistake_step", is_model_chain)
+    for step in sorted({int(value) for value in checked}):
         marks[step] = "\n".join(filter(None, (marks.get(step), _FALSE_EQUATION_TEXT)))
     return marks
+
+
+def equations_text(scores: pd.DataFrame, is_model_chain: bool) -> str:
+    """Return that no equation of the shown chain is false; "" where one is, or none was checked.
+
+    Where one is, its step has a mark.
+    """
+    checked = _chain_values(scores, "arithmetic_ok", is_model_chain)
+    return ", no false equation" if checked and min(checked) >= 1 else ""
+
+
+def _chain_values(scores: pd.DataFrame, metric: str, is_model_chain: bool) -> list[float]:
+    """Return the values of a metric of the model's own chains, or of the suite's."""
+    origin = "own" if is_model_chain else "reference"
+    rows = scores[(scores["metric"] == metric) & scores["value"].notna()]
+    return [
+        float(value)
+        for value, facet in zip(rows["value"], rows["facet"], strict=True)
+        if json.loads(facet).get("chain", "reference") == origin
+    ]

@@ -98,7 +98,7 @@ def pair_data(base: ChainSide, other: ChainSide, mode: str | None) -> dict[str, 
 
 def _side_head(side: ChainSide) -> dict[str, Any]:
     answers = item_answers(side.row, side.item, side.scores)
-    facts = item_facts(side.item, answers, len(side.steps), side.is_model_chain)
+    facts = item_facts(side.item, answers, side.scores, len(side.steps), side.is_model_chain)
     query = {"run": str(side.row["id"]), "item": side.item.id}
     return {"name": side.name, "facts": facts, "href": f"/item?{urlencode(query)}"}
 

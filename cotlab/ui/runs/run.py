@@ -198,7 +198,8 @@ def render_run_actions(row: dict[str, Any]) -> None:
     with st.container(horizontal=True):
         _render_state_action(row, status)
         components.page_link("new_run", "Clone", "content_copy", {"from": run_id})
-        evidence.render_run_links(row)
+        for label, icon, link in evidence.run_page_links(row):
+            components.page_link(link.page, label, icon, link.query)
         if _has_labels(run_id, last_label_number(cached.store())):
             components.page_link("evaluation", "Evaluation", "rule", {"runs": run_id})
 
