@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from cotlab.analysis.compare import Comparison, compare_runs
 from cotlab.analysis.plan_changes import Change
-from cotlab.analysis.verdict.collect import MEASURES
+from cotlab.analysis.verdict.collect import MEASURES, failed_checks
 from cotlab.analysis.verdict.measures import MIN_ITEMS, READING_MEASURES, MeasureName
 from cotlab.analysis.verdict.pair_differences import (
     OTHER_ANSWER_METRIC,
@@ -21,6 +21,7 @@ from cotlab.analysis.verdict.pair_differences import (
 from cotlab.analysis.verdict.unpaired import unpaired_measures
 from cotlab.analysis.verdict.validated import load_measure_validation
 from cotlab.analysis.verdict.wording import capitalised, noun_count, percent_number
+from cotlab.analysis.view import RunView
 from cotlab.core.errors import ConfigError
 from cotlab.store.database import Store
 
@@ -49,10 +50,11 @@ class PairVerdict:
     """
 
 
-def judge_pair(
-    store: Store, base: str, other: str, names: tuple[str, str], refusals: Sequence[str] = ()
-) -> PairVerdict:
+def judge_pair(store: Store, base: str, other: str, names: tuple[str, str]) -> PairVerdict:
     """Return what differs between two stored runs, over the items that both have.
+
+    Where a check of either run's server failed, there is no comparison: its numbers would be about
+    the server.
 
     Parameters
     ----------
@@ -61,9 +63,12 @@ def judge_pair(
         Ids of the runs.
     names : (str, str)
         How they are called in the sentence.
-    refusals : sequence of str
-        Checks of either run's server that failed: their numbers would be about the server.
     """
+    refusals = [
+        f"{check.reason} ({name})"
+        for name, run_id in zip(names, (base, other), strict=True)
+        for check in failed_checks(RunView.read(store, run_id))
+    ]
     if refusals:
         headline = f"The runs cannot be compared: {refusals[0]}."
         return PairVerdict(headline, " ".join(refusals[1:]), (), (), None, refusals[0])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -23,11 +25,13 @@ from cotlab.analysis.compare_verdict import (
 from cotlab.analysis.plan_changes import Change
 from cotlab.analysis.verdict.measures import Validation
 from cotlab.analysis.verdict.pair_differences import difference_text, headline_differences
+from cotlab.core.provider import Finding
 from cotlab.core.types import Score
 from cotlab.stats.paired_rates import mcnemar_counts
 from cotlab.store import write
 from cotlab.store.database import Store
-from tests.support.stores import add_run
+from cotlab.store.server_checks import ServerCheck, add_server_check
+from tests.support.stores import MODEL, add_run
 from tests.support.stores.judged import add_measured_run, numbered_suite
 
 N = 40
@@ -93,13 +97,25 @@ def test_runs_that_do_not_differ_are_not_said_to(store: Store) -> None:
     assert [entry.is_worse for entry in result.differences] == [None, None]
 
 
-def test_too_few_items_and_a_failed_check_make_no_sentence(store: Store) -> None:
+def test_too_few_items_make_no_sentence(store: Store) -> None:
     result = judge(store, "few-a", "few-b")
     assert result.headline.startswith("12 items with a value in both runs are too few")
     assert [entry.is_beyond_chance for entry in result.differences] == [False]
-    refused = judge_pair(store, "follows", "bypass", ("a", "b"), ["the server cuts (a)"])
-    assert refused.headline == "The runs cannot be compared: the server cuts (a)."
-    assert refused.differences == () and refused.comparison is None
+
+
+def test_runs_on_a_server_whose_check_failed_are_not_compared(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for run, name in (("follows", "served"), ("bypass", "local")):
+        add_measured_run(store, run, {"change": 1.0, "control": 0.0}, model=name)
+    model = type(MODEL)(MODEL.provider, "served", form="continuation")
+    findings = {"prefix": Finding("new turn", "It opens a new turn instead.")}
+    add_server_check(store, "follows", ServerCheck(model, "", findings, 4, datetime.now(UTC)))
+    for names in (("follows", "bypass"), ("bypass", "follows")):
+        refused = judge_pair(store, *names, names)
+        reason = "the server does not continue a chain (follows)"
+        assert refused.headline == f"The runs cannot be compared: {reason}."
+        assert refused.reason == reason
+        assert refused.differences == () and refused.comparison is None
 
 
 def test_a_metric_that_cannot_tell_stands_in_no_sentence(store: Store) -> None:

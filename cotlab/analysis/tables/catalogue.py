@@ -53,6 +53,9 @@ FIGURE_TABLES = Registry(
         "chain_size": f"{_SEVERAL_RUNS_MODULE}:CHAIN_SIZE",
         "process_result": f"{_SEVERAL_RUNS_MODULE}:PROCESS_RESULT",
         "paired_differences": f"{_SEVERAL_RUNS_MODULE}:PAIRED_DIFFERENCES",
+        "headline_differences": (
+            "cotlab.analysis.tables.headline_differences:HEADLINE_DIFFERENCES"
+        ),
         "chain_lengths": f"{_RUN_MODULE}:CHAIN_LENGTHS",
         "label_agreement": f"{_RUN_MODULE}:LABEL_AGREEMENT",
         "validation_doses": f"{_RUN_MODULE}:VALIDATION_DOSES",

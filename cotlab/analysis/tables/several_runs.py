@@ -60,7 +60,7 @@ class RunGroup(NamedTuple):
         return _runs_note(self.view, self.members, runs)
 
 
-def _chosen_runs(view: RunView, ids_text: str) -> list[RunView]:
+def chosen_runs(view: RunView, ids_text: str) -> list[RunView]:
     """Return the runs of some ids, joined by commas; ConfigError unless ``view`` is among them."""
     ids = list(dict.fromkeys(ids_text.split(",")))
     if view.run_id not in ids:
@@ -76,7 +76,7 @@ def _chosen_runs(view: RunView, ids_text: str) -> list[RunView]:
 @lru_cache(maxsize=2)
 def _run_group(view: RunView, ids_text: str | None) -> RunGroup:
     """Return the runs of a figure, laid out as the page Unfaithfulness does by default."""
-    members = view.tagged_runs if ids_text is None else _chosen_runs(view, ids_text)
+    members = view.tagged_runs if ids_text is None else chosen_runs(view, ids_text)
     runs_by_id = {member.run_id: member for member in members}
     scores = {run: runs_by_id[run].scores(*unfaithful.UNFAITHFULNESS_METRICS) for run in runs_by_id}
     scores = {run: table for run, table in scores.items() if len(table)}
@@ -115,7 +115,8 @@ def _runs_note(view: RunView, members: Sequence[RunView], runs: list[str]) -> st
     return f"Runs: {runs_text}." + (f" Partial: {', '.join(partial_runs)}." if partial_runs else "")
 
 
-def _join_sentences(*sentences: str) -> str:
+def join_sentences(*sentences: str) -> str:
+    """Return the sentences that are not empty, on one line."""
     return " ".join(sentence for sentence in sentences if sentence)
 
 
@@ -142,7 +143,7 @@ def _classifier_maker(
                 limit_note = f"{MAX_CATEGORIES} of {len(categories)} categories."
                 table = table[table["at"].isin(categories[:MAX_CATEGORIES])].reset_index(drop=True)
         is_all = name == ALL_CLASSIFIERS
-        note = _join_sentences(
+        note = join_sentences(
             f"{'Each classifier' if is_all else f'Classifier {name}'}{threshold_note}",
             limit_note,
             group.runs_note(SCORE_METRIC, *([] if is_all else [name])),
@@ -159,7 +160,7 @@ def _agreement_data(view: RunView, choice: FigureChoice) -> FigureData | Missing
         return missing_scorer_reason("unfaithfulness")
     if len(classifiers) == 1:
         return MissingFigure("the run has one classifier only: there is nothing to agree with")
-    note = _join_sentences(_THRESHOLD_NOTE.capitalize(), group.runs_note(SCORE_METRIC))
+    note = join_sentences(_THRESHOLD_NOTE.capitalize(), group.runs_note(SCORE_METRIC))
     pairs = unfaithful.classifier_kappa_pairs(group.values)
     return FigureData(pairs, note, FigureChoice(runs=choice.runs))
 
@@ -239,7 +240,7 @@ def _differences_data(view: RunView, choice: FigureChoice) -> FigureData | Missi
     cards = metric_cards([run.plan for run in runs_by_id.values()])
     bars = next(iter(comparison.bars_by_unit(comparison_set, cards, tags, metrics).values()))
     visible_bars = bars.iloc[: comparison.MAX_BARS]
-    note = _join_sentences(
+    note = join_sentences(
         f"Base: {base}.",
         comparison.threshold_note(comparison_set, UNFAITHFUL_THRESHOLD),
         f"{len(visible_bars)} of {len(bars)} differences." if len(visible_bars) < len(bars) else "",

@@ -97,7 +97,7 @@ def collect_evidence(view: RunView, status: str | None = None) -> RunEvidence:
             name: sum(reason.n_items for reason in reasons) for name, reasons in missing.items()
         },
         missing=tuple(headline_missing),
-        failed_checks=tuple(_failed_checks(view)),
+        failed_checks=tuple(failed_checks(view)),
         validation=_run_validation(view),
         chain=cast(ChainSource, headline_facet.get("chain", "reference")),
         given=headline_facet.get("given", "prefix"),
@@ -292,7 +292,8 @@ def group_reasons(entries: Iterable[Missing]) -> list[Missing]:
     return sorted(grouped, key=lambda entry: -entry.n_items)
 
 
-def _failed_checks(view: RunView) -> list[FailedCheck]:
+def failed_checks(view: RunView) -> list[FailedCheck]:
+    """Return the checks of a run's server after which its numbers say nothing of the model."""
     checks = []
     for check in list_server_checks(view.store, view.id):
         if (check.model.provider, check.model.name) != (

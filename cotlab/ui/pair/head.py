@@ -6,10 +6,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.compare_verdict import PairVerdict, judge_pair
+from cotlab.analysis.tables.headline_differences import HEADLINE_FIGURE, difference_table
 from cotlab.analysis.verdict.pair_differences import (
     PAIR_MEASURES,
     HeadlineDifference,
@@ -17,7 +17,7 @@ from cotlab.analysis.verdict.pair_differences import (
 )
 from cotlab.analysis.verdict.wording import noun_count, percent_number
 from cotlab.stats.intervals import Interval
-from cotlab.ui import cached, components, verdict
+from cotlab.ui import cached, components
 from cotlab.ui.item.chain import chain_sources
 from cotlab.ui.text import shorten
 
@@ -43,24 +43,15 @@ def run_names(base_row: dict[str, Any], other_row: dict[str, Any]) -> tuple[str,
 def pair_verdict(base_row: dict[str, Any], other_row: dict[str, Any]) -> PairVerdict:
     """Return what differs between two stored runs."""
     names = run_names(base_row, other_row)
-    refusals = []
-    for name, row in zip(names, (base_row, other_row), strict=True):
-        result = verdict.run_verdict(row)
-        checks = result.evidence.failed_checks if result is not None else ()
-        refusals += [f"{check.reason} ({name})" for check in checks]
     keys = [(str(row["id"]), int(row["revision"])) for row in (base_row, other_row)]
-    return _judge_cached(keys[0], keys[1], names, tuple(refusals), cached.validated_at())
+    return _judge_cached(keys[0], keys[1], names, cached.validated_at())
 
 
 @cached.cache_by_store(32, "Comparing", copies_results=False)
 def _judge_cached(
-    base: tuple[str, int],
-    other: tuple[str, int],
-    names: tuple[str, str],
-    refusals: tuple[str, ...],
-    validated_at: int,
+    base: tuple[str, int], other: tuple[str, int], names: tuple[str, str], validated_at: int
 ) -> PairVerdict:
-    return judge_pair(cached.store(), base[0], other[0], names, refusals)
+    return judge_pair(cached.store(), base[0], other[0], names)
 
 
 def render_pair_verdict(result: PairVerdict, names: tuple[str, str], suite: str) -> None:
@@ -75,28 +66,6 @@ def render_pair_verdict(result: PairVerdict, names: tuple[str, str], suite: str)
             "differences": [_difference_row(entry) for entry in result.differences],
             "caption": _caption(result, names),
         },
-    )
-
-
-def difference_table(result: PairVerdict) -> pd.DataFrame:
-    """Return the figure's numbers, a row a metric."""
-    return pd.DataFrame(
-        [
-            {
-                "metric": entry.label,
-                "n": entry.row.n,
-                "base": entry.base.point,
-                "other": entry.other.point,
-                "difference": entry.difference.point,
-                "lo": entry.difference.lo,
-                "hi": entry.difference.hi,
-                "method": entry.difference.method,
-                "reason": entry.difference.reason,
-                "p_adjusted": entry.row.adjusted,
-                "validation": entry.validation,
-            }
-            for entry in result.differences
-        ]
     )
 
 
@@ -173,7 +142,10 @@ def _head_component() -> Any:
     )
 
 
-def render_verdict_data(result: PairVerdict) -> None:
-    """Offer the figure's numbers."""
-    if result.differences:
-        components.csv_button("compared-headlines", difference_table(result), "headlines")
+def render_verdict_data(result: PairVerdict, base: str, other: str) -> None:
+    """Offer the figure's numbers, and its printed form."""
+    if not result.differences:
+        return
+    components.csv_button("compared-headlines", difference_table(result.differences), "headlines")
+    query = {"run": base, "figure": HEADLINE_FIGURE, "runs": f"{base},{other}"}
+    components.page_link("figures", "Use in paper", "print", query)

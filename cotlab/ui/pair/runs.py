@@ -165,7 +165,6 @@ def is_open_more(choice: RunChoice) -> bool:
             key=key,
             on_change=store_more,
         )
-        render_verdict_data(
-            pair_verdict(choice.row_by_run[choice.base], choice.row_by_run[choice.pair_run])
-        )
+        result = pair_verdict(choice.row_by_run[choice.base], choice.row_by_run[choice.pair_run])
+        render_verdict_data(result, choice.base, choice.pair_run)
     return is_open

@@ -1,0 +1,90 @@
+"""The figure of what the page Compare opens with: two runs' differences in tested metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from cotlab.analysis.compare_verdict import judge_pair
+from cotlab.analysis.paired import missing_items_text
+from cotlab.analysis.tables.comparison import MAX_BARS
+from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
+from cotlab.analysis.tables.several_runs import chosen_runs, join_sentences
+from cotlab.analysis.verdict.pair_differences import HeadlineDifference
+from cotlab.analysis.view import RunView
+
+HEADLINE_FIGURE = "headline_differences"
+"""Name of the figure among those of a run."""
+
+
+def difference_table(differences: Sequence[HeadlineDifference]) -> pd.DataFrame:
+    """Return the differences of two runs as the page Compare lists them, a row a metric.
+
+    Shares and differences are in [0, 1] and [-1, 1]; a number that does not exist is None.
+    """
+    return pd.DataFrame(
+        [
+            {
+                "metric": entry.label,
+                "n": entry.row.n,
+                "base": entry.base.point,
+                "other": entry.other.point,
+                "difference": entry.difference.point,
+                "lo": entry.difference.lo,
+                "hi": entry.difference.hi,
+                "method": entry.difference.method,
+                "reason": entry.difference.reason,
+                "p_adjusted": entry.row.adjusted,
+                "validation": entry.validation,
+            }
+            for entry in differences
+        ]
+    )
+
+
+def _bar(entry: HeadlineDifference, label: str) -> dict[str, Any]:
+    """Return one row of the figure of paired differences."""
+    row, difference = entry.row, entry.difference
+    n_missing = sum(row.missing_base.values()), sum(row.missing_other.values())
+    return {
+        "label": label,
+        "unit": "share",
+        "point": difference.point,
+        "lo": difference.lo,
+        "hi": difference.hi,
+        "n": row.n,
+        "n_undefined": max(n_missing),
+        "method": difference.method,
+        "reason": difference.reason or missing_items_text(row) or row.reason,
+        "base": entry.base.point,
+        "other": entry.other.point,
+        "bh_p": row.adjusted,
+    }
+
+
+def _headline_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:
+    """Return the differences of other runs from this one, each in the tested metrics of both."""
+    members = view.tagged_runs if choice.runs is None else chosen_runs(view, choice.runs)
+    others = [member for member in members if member.run_id != view.run_id]
+    if not others:
+        return MissingFigure("it takes another run, chosen on the page Compare or by tags")
+    bars, reasons = [], []
+    for other in others:
+        pair = judge_pair(view.store, view.run_id, other.run_id, (view.run_id, other.run_id))
+        run_text = "" if len(others) == 1 else f" ({other.run_id})"
+        bars += [_bar(entry, f"{entry.short_label}{run_text}") for entry in pair.differences]
+        reasons += [] if pair.differences else [pair.reason or pair.headline.rstrip(".")]
+    if not bars:
+        return MissingFigure("; ".join(dict.fromkeys(reasons)).rstrip("."))
+    shown = bars[:MAX_BARS]
+    note = join_sentences(
+        f"Base: {view.run_id}; other: {', '.join(other.run_id for other in others)}.",
+        f"{len(shown)} of {len(bars)} differences." if len(shown) < len(bars) else "",
+        "Only metrics that tell models of known behaviour apart.",
+    )
+    return FigureData(pd.DataFrame(shown), note, FigureChoice(runs=choice.runs))
+
+
+HEADLINE_DIFFERENCES = FigureTable("paired_differences", "run", _headline_data)
