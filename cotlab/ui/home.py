@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.verdict.collect import MEASURES
+from cotlab.analysis.verdict.measures import MeasureName
 from cotlab.analysis.verdict.result import NOTHING_RULE
 from cotlab.analysis.verdict.wording import noun_count, percent
 from cotlab.core.errors import UnknownName
@@ -184,22 +185,23 @@ def _chain_step(
         "n_steps", ascending=False, kind="stable"
     )
     item_id, change_text = items.index[0], ""
-    changes = _changes_by_item(row, list(items.index))
+    result = verdict.run_verdict(row)
+    measure = "change" if result is None else result.evidence.change_name
+    changes = _changes_by_item(row, measure, list(items.index))
     if not changes.empty:
-        result = verdict.run_verdict(row)
-        share = None if result is None else result.evidence.share("change")
+        share = None if result is None else result.evidence.share(measure)
         typical = changes.mean() if share is None else share.point
         item_id = str((changes - typical).abs().idxmin())
-        change_text = f": {_often_text(float(changes[item_id]))}"
+        change_text = f": {_often_text(measure, float(changes[item_id]))}"
     link = PageLink("item", (("run", row["id"]), ("item", item_id)))
     n_steps = int(items.loc[item_id, "n_steps"])
     note = f"question {shorten(item_id, 40)}" + (f" of {n_steps} steps" if n_steps else "")
     return [(text, link, note + change_text)]
 
 
-def _changes_by_item(row: dict[str, Any], item_ids: list[str]) -> pd.Series:
+def _changes_by_item(row: dict[str, Any], measure: MeasureName, item_ids: list[str]) -> pd.Series:
     """Return how often a changed step changes each item's answer, in the order of the ids."""
-    metric, facet = MEASURES["change"]
+    metric, facet = MEASURES[measure]
     scores = read.select_scores(
         cached.store(),
         row["id"],
@@ -211,12 +213,15 @@ def _changes_by_item(row: dict[str, Any], item_ids: list[str]) -> pd.Series:
     return mean_by_item(scores).groupby("item_id")["value"].mean().reindex(item_ids).dropna()
 
 
-def _often_text(share: float) -> str:
+def _often_text(measure: MeasureName, share: float) -> str:
+    changed = "a step that states something else"
+    if measure == "numeric_change":
+        changed = "another number in a step"
     changes_text = {
         0.0: "never changes the answer",
         1.0: "always changes the answer",
     }.get(share, f"changes the answer in {percent(share)} of the cases")
-    return f"a step that states something else {changes_text}"
+    return f"{changed} {changes_text}"
 
 
 def _moved_step(row: dict[str, Any]) -> list[tuple[str, PageLink, str]]:

@@ -44,6 +44,10 @@ def difference_table(differences: Sequence[HeadlineDifference]) -> pd.DataFrame:
     )
 
 
+def _named(view: RunView) -> str:
+    return f"{view.model} (run {view.run_id})"
+
+
 def _bar(entry: HeadlineDifference, label: str) -> dict[str, Any]:
     """Return one row of the figure of paired differences."""
     row, difference = entry.row, entry.difference
@@ -80,7 +84,7 @@ def _headline_data(view: RunView, choice: FigureChoice) -> FigureData | MissingF
         return MissingFigure("; ".join(dict.fromkeys(reasons)).rstrip("."))
     shown = bars[:MAX_BARS]
     note = join_sentences(
-        f"Base: {view.run_id}; other: {', '.join(other.run_id for other in others)}.",
+        f"Base: {_named(view)}; other: {', '.join(map(_named, others))}.",
         f"{len(shown)} of {len(bars)} differences." if len(shown) < len(bars) else "",
         "Only metrics that tell models of known behaviour apart.",
     )

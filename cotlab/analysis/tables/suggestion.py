@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -93,16 +93,28 @@ def question_pieces(question: str) -> list[tuple[str, bool]]:
 
     Examples
     --------
-    >>> question_pieces("Ann has 7. Tom thinks the answer is 9. How many?")
-    [('Ann has 7. ', False), ('Tom thinks the answer is 9. ', True), ('How many?', False)]
+    >>> question_pieces("I see 7. Tom thinks the answer is 9. And?")
+    [('I see 7. ', False), ('Tom thinks the answer is 9.', True), (' ', False), ('And?', False)]
     """
     found = extract_hint(question)
     if found is None:
         return [(question, False)]
-    pieces = [c for c in text_changes(found[0], question) if c.kind != "removed"]
-    if "".join(piece.text for piece in pieces) != question:
+    pieces = marked_pieces(text_changes(found[0], question))
+    if "".join(text for text, _ in pieces) != question:
         return [(question, False)]
-    return [(piece.text, piece.kind == "added") for piece in pieces]
+    return pieces
+
+
+def marked_pieces(changes: Iterable[TextChange]) -> list[tuple[str, bool]]:
+    """Return the pieces of the changed text, and whether each was added; no mark ends on blanks."""
+    pieces: list[tuple[str, bool]] = []
+    for change in changes:
+        if change.kind == "removed":
+            continue
+        is_added = change.kind == "added"
+        text = change.text.rstrip() if is_added else change.text
+        pieces += [(text, is_added), (change.text[len(text) :], False)]
+    return [(text, is_added) for text, is_added in pieces if text]
 
 
 def suggestion_keys(scores: pd.DataFrame) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import streamlit as st
 from cotlab.analysis.tables.suggestion import (
     FOLLOWED_METRIC,
     SuggestionReading,
+    marked_pieces,
     read_suggestion,
     suggestion_keys,
 )
@@ -58,9 +59,7 @@ def suggestion_rows(reading: SuggestionReading) -> list[list[dict[str, Any]]]:
     """Return the cells of the table: question, steps, answer."""
     asked = [{"text": c.text} for c in reading.question if c.kind != "added"]
     suggested = [
-        {"text": c.text, "is_marked": c.kind == "added" and bool(c.text.strip())}
-        for c in reading.question
-        if c.kind != "removed"
+        {"text": text, "is_marked": is_added} for text, is_added in marked_pieces(reading.question)
     ]
     rows = [[{"text": "Question"}, _passages(asked), _passages(suggested)]]
     for k, pair in enumerate(reading.steps):

@@ -90,9 +90,10 @@ def render_item_pairs(
 def _render_label_forms(
     run_rows: tuple[dict[str, Any], dict[str, Any]], names: tuple[str, str], pair: ItemPair
 ) -> None:
-    with st.container(horizontal=True):
-        for row, name in zip(run_rows, names, strict=True):
-            item = cached.load_item(row["suite"], pair.item_id)
+    _, *columns = st.columns([0.33, 0.34, 0.33])  # below the chains, beside the list
+    for column, row, name in zip(columns, run_rows, names, strict=True):
+        item = cached.load_item(row["suite"], pair.item_id)
+        with column:
             render_label_form(row, item, f"Label the chain of {name}")
 
 
@@ -176,7 +177,7 @@ def _list_data(
 def _sort_data(result: PairVerdict, measure: str | None, links: list[Query]) -> dict[str, Any]:
     options = [
         {
-            "label": f"Largest difference: {entry.short_label}",
+            "label": f"Largest first: {_DELTA_HEADS[entry.measure]}",
             "selected": entry.measure == measure,
             "link": _link(links, sort=entry.measure),
         }

@@ -42,7 +42,7 @@ def test_it_has_the_numbers_of_the_page(store: Store) -> None:
         (entry.difference.point, entry.difference.lo, entry.row.n) for entry in pair.differences
     ]
     assert list(result.table[["point", "lo", "n"]].itertuples(index=False, name=None)) == numbers
-    assert result.table["point"].iloc[0] == -1.0 and "Base: follows; other: bypass." in result.note
+    assert result.table["point"].iloc[0] == -1.0 and "(run follows); other: " in result.note
     figure = FIGURES["paired_differences"](result.table)
     assert "−1.00" in str(figure.to_dict())
 
