@@ -11,7 +11,7 @@ from cotlab.analysis.compare_verdict import judge_pair
 from cotlab.analysis.paired import missing_items_text
 from cotlab.analysis.tables.comparison import MAX_BARS
 from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
-from cotlab.analysis.tables.several_runs import chosen_runs, join_sentences
+from cotlab.analysis.tables.several_runs import chosen_runs
 from cotlab.analysis.verdict.pair_differences import HeadlineDifference
 from cotlab.analysis.view import RunView
 
@@ -83,12 +83,12 @@ def _headline_data(view: RunView, choice: FigureChoice) -> FigureData | MissingF
     if not bars:
         return MissingFigure("; ".join(dict.fromkeys(reasons)).rstrip("."))
     shown = bars[:MAX_BARS]
-    note = join_sentences(
+    notes = [
         f"Base: {_named(view)}; other: {', '.join(map(_named, others))}.",
-        f"{len(shown)} of {len(bars)} differences." if len(shown) < len(bars) else "",
+        *([f"{len(shown)} of {len(bars)} differences."] if len(shown) < len(bars) else []),
         "Only metrics that tell models of known behaviour apart.",
-    )
-    return FigureData(pd.DataFrame(shown), note, FigureChoice(runs=choice.runs))
+    ]
+    return FigureData(pd.DataFrame(shown), " ".join(notes), FigureChoice(runs=choice.runs))
 
 
 HEADLINE_DIFFERENCES = FigureTable("paired_differences", "run", _headline_data)

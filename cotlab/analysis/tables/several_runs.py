@@ -115,8 +115,7 @@ def _runs_note(view: RunView, members: Sequence[RunView], runs: list[str]) -> st
     return f"Runs: {runs_text}." + (f" Partial: {', '.join(partial_runs)}." if partial_runs else "")
 
 
-def join_sentences(*sentences: str) -> str:
-    """Return the sentences that are not empty, on one line."""
+def _join_sentences(*sentences: str) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
@@ -143,7 +142,7 @@ def _classifier_maker(
                 limit_note = f"{MAX_CATEGORIES} of {len(categories)} categories."
                 table = table[table["at"].isin(categories[:MAX_CATEGORIES])].reset_index(drop=True)
         is_all = name == ALL_CLASSIFIERS
-        note = join_sentences(
+        note = _join_sentences(
             f"{'Each classifier' if is_all else f'Classifier {name}'}{threshold_note}",
             limit_note,
             group.runs_note(SCORE_METRIC, *([] if is_all else [name])),
@@ -160,7 +159,7 @@ def _agreement_data(view: RunView, choice: FigureChoice) -> FigureData | Missing
         return missing_scorer_reason("unfaithfulness")
     if len(classifiers) == 1:
         return MissingFigure("the run has one classifier only: there is nothing to agree with")
-    note = join_sentences(_THRESHOLD_NOTE.capitalize(), group.runs_note(SCORE_METRIC))
+    note = _join_sentences(_THRESHOLD_NOTE.capitalize(), group.runs_note(SCORE_METRIC))
     pairs = unfaithful.classifier_kappa_pairs(group.values)
     return FigureData(pairs, note, FigureChoice(runs=choice.runs))
 
@@ -240,7 +239,7 @@ def _differences_data(view: RunView, choice: FigureChoice) -> FigureData | Missi
     cards = metric_cards([run.plan for run in runs_by_id.values()])
     bars = next(iter(comparison.bars_by_unit(comparison_set, cards, tags, metrics).values()))
     visible_bars = bars.iloc[: comparison.MAX_BARS]
-    note = join_sentences(
+    note = _join_sentences(
         f"Base: {base}.",
         comparison.threshold_note(comparison_set, UNFAITHFUL_THRESHOLD),
         f"{len(visible_bars)} of {len(bars)} differences." if len(visible_bars) < len(bars) else "",

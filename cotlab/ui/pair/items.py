@@ -90,10 +90,9 @@ def render_item_pairs(
 def _render_label_forms(
     run_rows: tuple[dict[str, Any], dict[str, Any]], names: tuple[str, str], pair: ItemPair
 ) -> None:
-    _, *columns = st.columns([0.33, 0.34, 0.33])  # below the chains, beside the list
-    for column, row, name in zip(columns, run_rows, names, strict=True):
-        item = cached.load_item(row["suite"], pair.item_id)
-        with column:
+    with st.container(horizontal=True, horizontal_alignment="right"):  # below the chains
+        for row, name in zip(run_rows, names, strict=True):
+            item = cached.load_item(row["suite"], pair.item_id)
             render_label_form(row, item, f"Label the chain of {name}")
 
 
