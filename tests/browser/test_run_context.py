@@ -124,11 +124,13 @@ def test_one_choice_is_one_press(choice: str, base: str, browser: Any) -> None:
         page.keyboard.press("ArrowDown")
     elif choice == "mode":
         page.locator("[data-mode][aria-selected=false]").first.click()
-    elif choice == "filter":
-        page.get_by_role("link", name="changed").first.click()
     else:
-        page.get_by_label("Search ids and questions").fill("a")
-        page.keyboard.press("Enter")
+        page.get_by_text("search and filters").click()
+        if choice == "filter":
+            page.get_by_role("link", name="changed").first.click()
+        else:
+            page.get_by_label("Search ids and questions").fill("a")
+            page.keyboard.press("Enter")
     page.wait_for_function("address => location.href !== address", arg=address)
     settle(page)
     assert page.evaluate("history.length") == n_entries + 1
