@@ -19,7 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from cotlab.core.types import Item, Step, Suite
 from cotlab.run.config import read_config
 from cotlab.run.launch import start_run

@@ -19,7 +19,7 @@ class LimitOptions(BaseSettings):
     """Fields of ``RunConfig`` about requests, time and money."""
 
     max_concurrent: int = _limits_option(
-        10, "Requests in flight at once (default 10).", "Requests in flight", ge=1, le=100
+        10, "Requests in flight at once (default 10).", "Requests in flight", ge=1, le=256
     )
     max_cost: float = _limits_option(
         10.0,

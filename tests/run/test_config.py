@@ -142,7 +142,7 @@ def test_flags_win_over_the_environment_which_wins_over_the_file(
         ("max_requests_per_minute", "fast"),
         ("max_tokens_per_minute", 0),
         ("given", "system"),
-        ("max_concurrent", 101),
+        ("max_concurrent", 257),
         ("temperature", 2.1),
         ("fail_on_error", -0.1),
     ],
@@ -273,4 +273,4 @@ def test_faithcheck_s_own_settings_file_is_read(
 
 def test_a_stored_run_with_more_in_flight_than_today_s_bound_goes_on() -> None:
     stored = read_config({}).model_dump(mode="json") | {"max_concurrent": 1000}
-    assert resumed_config(stored, {}).max_concurrent == 100
+    assert resumed_config(stored, {}).max_concurrent == 256

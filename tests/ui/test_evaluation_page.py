@@ -28,6 +28,7 @@ def store(tmp_path: Path) -> Store:
 def test_without_labels_the_page_says_where_to_get_some() -> None:
     app = opened("evaluation", "Evaluation")
     assert app.info[0].value.startswith("No run has labelled chains yet")
+    assert [link.proto.label for link in app.main.get("page_link")] == ["Label", "Upload a suite"]
 
 
 def test_the_sentence_the_figure_and_the_worst_mistakes(store: Store) -> None:

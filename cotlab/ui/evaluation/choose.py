@@ -17,6 +17,7 @@ from cotlab.store.item_metadata import list_runs_with_metadata
 from cotlab.store.pending import labelled_runs, last_label_number
 from cotlab.ui import cached, components
 from cotlab.ui.pickers import pick_options, run_labels, select_option, without_archived
+from cotlab.ui.suites import UPLOAD_TAB_LABEL
 from cotlab.ui.text import display_errors
 
 RunRevisions = tuple[tuple[str, int], ...]
@@ -69,6 +70,7 @@ def select_evaluation() -> EvaluationView | None:
             page_path("label"),
             "Label",
         )
+        components.page_link("suites", "Upload a suite", "upload", {"view": UPLOAD_TAB_LABEL})
         return None
     labels = run_labels(rows)
     runs = pick_options(
