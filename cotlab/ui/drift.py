@@ -207,6 +207,8 @@ def render_drift_actions(view: DriftView) -> None:
         with st.container(horizontal=True):
             components.page_link("calibration", "Fit again", "query_stats")
             components.page_link("label", "Label", "edit_note")
+    elif drift_state(check) == "unclear":
+        st.caption("Whether the calibrator should be fitted again cannot be told from these runs.")
     else:
         st.caption("These runs give no reason to fit the calibrator again.")
     released_items = find_released_items(cached.store(), check.current)

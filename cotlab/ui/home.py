@@ -20,6 +20,7 @@ from cotlab.run.imports.mediation import is_imported
 from cotlab.store import pending, read
 from cotlab.store.run_status import FINISHING
 from cotlab.ui import access, cached, components, tour, verdict
+from cotlab.ui.item.evidence import ITEM_VIEWS
 from cotlab.ui.linked import PageLink, show_linked
 from cotlab.ui.new_run import processes
 from cotlab.ui.new_run.questions import QUESTION_PARAM
@@ -194,6 +195,9 @@ def _chain_step(
         item_id = str((changes - typical).abs().idxmin())
         change_text = f": {_often_text(measure, float(changes[item_id]))}"
     link = PageLink("item", (("run", row["id"]), ("item", item_id)))
+    if change_text and measure == "numeric_change":  # the page Item has no such change
+        view = ("view", ITEM_VIEWS["robustness"])
+        link = PageLink("robustness", (*link.query, view))
     n_steps = int(items.loc[item_id, "n_steps"])
     note = f"question {shorten(item_id, 40)}" + (f" of {n_steps} steps" if n_steps else "")
     return [(text, link, note + change_text)]

@@ -26,7 +26,7 @@ from cotlab.analysis.verdict.measures import (
 from cotlab.analysis.verdict.next_step import QUESTION_OPTIONS
 from cotlab.analysis.verdict.record import RunVerdict, judge_stored_run
 from cotlab.analysis.verdict.refusals import count_needed_items
-from cotlab.analysis.verdict.result import NOTHING_RULE, Mark, missing_text
+from cotlab.analysis.verdict.result import NOTHING_RULE, Mark, count_left_out, missing_text
 from cotlab.analysis.verdict.stored import keep_verdicts, load_verdicts, verdict_rules
 from cotlab.analysis.verdict.validated import validation_record
 from cotlab.analysis.verdict.wording import (
@@ -76,6 +76,8 @@ _EVIDENCE: dict[MeasureName, tuple[str, tuple[tuple[str, str], ...]]] = {
     "wrong": ("run", ()),
 }
 """Page and filters at which each measure's numbers and replies are."""
+OTHER_CHANGES: dict[MeasureName, str] = {"numeric_change": "numbers", "inner_change": "states"}
+"""What was changed, in a word, where it is not what a step states."""
 _BUTTONS = {
     "change": ("Measure this", "changes what each step states, and rewords it as a control"),
     "control": ("Measure the control", "says each step in other words"),
@@ -200,10 +202,12 @@ def _chain_facts(result: RunVerdict) -> list[str]:
 
 
 def count_measured_items(row: dict[str, Any], result: RunVerdict | None) -> int:
-    """Return how many items of a run were scored; 0 where none of them has a value."""
+    """Return how many items of a run have a value of its headline's measure."""
     if result is None:
         return int(row["n_items"])
-    return 0 if result.verdict.rule == NOTHING_RULE else result.evidence.n_ended
+    if result.verdict.rule == NOTHING_RULE:
+        return 0
+    return result.evidence.n_ended - count_left_out(result.evidence)
 
 
 def report_link(run_id: str) -> PageLink:
@@ -346,12 +350,15 @@ def verdict_cell(result: RunVerdict | None) -> dict[str, Any]:
 def share_cell(result: RunVerdict | None, *measures: MeasureName) -> dict[str, Any]:
     """Return the cell of a table with a share in percent and its interval; "n/a" without it.
 
-    A measure that is not validated for what it claims has no number here.
+    A measure that is not validated for what it claims has no number here. A word says where not
+    the statements of steps were changed.
     """
-    share = None if result is None else result.evidence.share(*measures)
-    if share is None:
-        return {"text": "n/a"}
-    return {"text": percent_number(share.point), "small": interval(share)}
+    evidence = None if result is None else result.evidence
+    shares = {name: share for name in measures if evidence and (share := evidence.share(name))}
+    for name, share in shares.items():
+        small_text = f"{interval(share)} {OTHER_CHANGES.get(name, '')}".strip()
+        return {"text": percent_number(share.point), "small": small_text}
+    return {"text": "n/a"}
 
 
 def render_explanation() -> None:

@@ -48,6 +48,14 @@ def _named(view: RunView) -> str:
     return f"{view.model} (run {view.run_id})"
 
 
+def _pair_text(base: RunView, other: RunView) -> str:
+    """Name the pair by models, and by ids where these are the same."""
+    names = [run.plan.subject.name for run in (other, base)]
+    if names[0] == names[1]:
+        names = [other.run_id, base.run_id]
+    return f"{names[0]} less {names[1]}"
+
+
 def _bar(entry: HeadlineDifference, label: str) -> dict[str, Any]:
     """Return one row of the figure of paired differences."""
     row, difference = entry.row, entry.difference
@@ -82,11 +90,13 @@ def _headline_data(view: RunView, choice: FigureChoice) -> FigureData | MissingF
         reasons += [] if pair.differences else [pair.reason or pair.headline.rstrip(".")]
     if not bars:
         return MissingFigure("; ".join(dict.fromkeys(reasons)).rstrip("."))
+    if len(others) == 1:
+        bars = [{**bar, "of": _pair_text(view, others[0])} for bar in bars]
     shown = bars[:MAX_BARS]
     notes = [
         f"Base: {_named(view)}; other: {', '.join(map(_named, others))}.",
         *([f"{len(shown)} of {len(bars)} differences."] if len(shown) < len(bars) else []),
-        "Only metrics that tell models of known behaviour apart.",
+        "A measure of faithfulness is here only where it tells models of known behaviour apart.",
     ]
     return FigureData(pd.DataFrame(shown), " ".join(notes), FigureChoice(runs=choice.runs))
 

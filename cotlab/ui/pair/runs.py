@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -28,6 +28,7 @@ from cotlab.ui.pickers import (
     without_archived,
 )
 from cotlab.ui.text import escape_markdown
+from cotlab.ui.verdict import run_verdict
 
 
 class RunChoice(NamedTuple):
@@ -72,7 +73,7 @@ def select_runs() -> RunChoice | None:
             "Base",
             label_by_run,
             "base",
-            tables.default_base([RunView.from_row(cached.store(), row) for row in rows]),
+            _default_base(rows),
             cleared_params=_PAIR_PARAMS,
             stable_key="compare-base",
         )
@@ -108,11 +109,20 @@ def select_runs() -> RunChoice | None:
             label = f"Open {escape_markdown(name)}"
             components.page_link("run", label, "monitoring", {"run": run_id})
     suites = dict.fromkeys(str(row_by_id[i]["suite_name"]) for i in (base_id, pair_run))
+    base_text, other_text = (
+        f"**{escape_markdown(name)}**{_finding_text(row_by_id[run_id])}"
+        for name, run_id in zip(names, (base_id, pair_run), strict=True)
+    )
     context.caption(
-        f"**{escape_markdown(names[0])}** compared with **{escape_markdown(names[1])}**"
-        f" · {escape_markdown(' and '.join(suites))}"
+        f"{base_text} compared with {other_text} · {escape_markdown(' and '.join(suites))}"
     )
     return RunChoice(base_id, tuple(chosen_runs), pair_run, label_by_run, row_by_id)
+
+
+def _finding_text(row: dict[str, Any]) -> str:
+    """Return the verdict on a run in a few words, in brackets; "" where it has none."""
+    result = run_verdict(row)
+    return "" if result is None else f" (verdict: {escape_markdown(result.verdict.short)})"
 
 
 def _open_pair(base: str, other: str) -> None:
@@ -120,6 +130,8 @@ def _open_pair(base: str, other: str) -> None:
     write_address({"base": base, "other": other}, preserved=())
 
 
+_MAX_BASES = 20
+"""Newest runs that are tried as a base."""
 _PAIR_PARAMS = ("item", "show", "q", "sort", "effect", "chain", "with")
 """What of the address belongs to one pair of runs."""
 
@@ -128,14 +140,27 @@ def _default_other(
     base_id: str, other_labels: Mapping[str, str], row_by_id: Mapping[str, dict[str, Any]]
 ) -> str:
     """Return the run that is compared with a base where none is chosen."""
-    suite, base_plan = row_by_id[base_id]["suite"], cached.parse_plan(row_by_id[base_id]["plan"])
+    suite = row_by_id[base_id]["suite"]
     same_suite_runs = [i for i in other_labels if row_by_id[i]["suite"] == suite]
-    comparable_runs = [
-        i
-        for i in same_suite_runs
-        if tables.shared_scorers((base_plan, cached.parse_plan(row_by_id[i]["plan"])))
-    ]
+    comparable_runs = [i for i in same_suite_runs if _is_comparable(base_id, i, row_by_id)]
     return (comparable_runs or same_suite_runs or list(other_labels))[0]
+
+
+def _is_comparable(base: str, other: str, row_by_id: Mapping[str, dict[str, Any]]) -> bool:
+    """Return whether two runs on the same suite have a scorer in common."""
+    rows = (row_by_id[base], row_by_id[other])
+    plans = [cached.parse_plan(row["plan"]) for row in rows]
+    return rows[0]["suite"] == rows[1]["suite"] and bool(tables.shared_scorers(plans))
+
+
+def _default_base(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the base where none is chosen: one that another run can be compared with, if any."""
+    row_by_id = {str(row["id"]): row for row in rows}
+    chosen = tables.default_base([RunView.from_row(cached.store(), row) for row in rows])
+    for base in dict.fromkeys((chosen, *list(row_by_id)[:_MAX_BASES])):
+        if any(base != i and _is_comparable(base, i, row_by_id) for i in row_by_id):
+            return base
+    return chosen
 
 
 def render_pair(choice: RunChoice) -> None:

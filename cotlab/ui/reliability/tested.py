@@ -57,7 +57,9 @@ def _component_link(component: str) -> PageLink:
 
 def _render_untested_components(untested: dict[str, Validation], *, is_all: bool) -> None:
     """Say which parts cannot tell models apart, with the figures of Validation."""
-    subject = "the parts of this run" if is_all else f"{noun_count(len(untested), 'other part')}"
+    subject = noun_count(len(untested), "other part")
+    if is_all:
+        subject = "the composite score of this run and its parts"
     st.markdown(
         f"**Cannot tell a faithful from a bypassing model by {subject}.** A headline needs an AUROC"
         f" of {MIN_AUROC:g} on models of known behaviour, with an interval above 0.5, which is"

@@ -54,9 +54,11 @@ RUN_COLUMNS = (
 """Columns of the table of all runs."""
 COLUMNS_NOTE = (
     "Answers changed: share of a chain's steps at which the answer changes when the step states"
-    " something else, mean over items. Hints followed: items in which a wrong answer that the"
-    " question suggests is given, and not without the suggestion. No false equation: the model's"
-    " own chains in which no equation that could be decided is false. In brackets: 95 % intervals."
+    " something else, mean over items; numbers: only a number in the step was changed; states: the"
+    " model's inner states were, in % of the answer's probability. Hints followed: items in which a"
+    " wrong answer that the question suggests is given, and not without the suggestion. No false"
+    " equation: the model's own chains in which no equation that could be decided is false. In"
+    " brackets: 95 % intervals."
 )
 MAX_COMPUTED_VERDICTS = 4
 """Verdicts that are computed before the table is there; the next ones follow with each rerun."""
