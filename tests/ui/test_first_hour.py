@@ -145,7 +145,7 @@ def test_a_run_whose_numbers_were_changed_leads_to_the_page_that_has_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "store"))
-    options = {"model": "r100", "scorer": ["robustness"], "limit": 3}
+    options = {"task_suite": "wordproblems", "model": "r100", "scorer": ["robustness"], "limit": 3}
     launch.start_run(read_config(options), Store(tmp_path / "store"), run_id="numbers")
     ((_, link, found),) = _chain_step(cached.run_row("numbers"))
     assert link.page == "robustness" and dict(link.query)["view"] == "One item"
