@@ -12,6 +12,7 @@ import cotlab
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.ui.item.step_address import step_query
+from tests.support.linked import linked_view
 from tests.support.pages import component, opened_item, send
 
 pytestmark = pytest.mark.soak
@@ -77,7 +78,8 @@ def test_the_page_opens_on_the_step_that_bears_most_and_its_numbers_are_the_scor
     assert "removed" in kinds and "added" in kinds
     facts = component(app, "heading")["facts"]
     assert facts[1]["kind"] in ("right", "wrong") and "of 2 replies" in facts[1]["parts"][-1][0]
-    assert [link.proto.label for link in app.get("page_link")][:2] == ["Run", "Steps"]
+    links = linked_view(app, "context")["links"]
+    assert [link["text"] for link in links][:2] == ["Run", "Steps"]
 
 
 def test_a_choice_goes_into_the_address_and_the_address_restores_it(run_id: str) -> None:

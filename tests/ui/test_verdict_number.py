@@ -127,7 +127,7 @@ def test_an_item_shows_what_the_suggestion_changed(
         for passage in cell.get("passages", [])
         if passage.get("is_marked")
     ]
-    assert marked == [added, reading.steps[-1].with_suggestion]
+    assert marked == [added.rstrip(), reading.steps[-1].with_suggestion]
 
 
 def test_a_reply_that_the_log_lost_is_no_error(view: RunView) -> None:
