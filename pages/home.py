@@ -3,7 +3,7 @@
 import streamlit as st
 
 from cotlab.run.config import DEMO_MODELS
-from cotlab.ui import cached, home, server_check, tour, verdict
+from cotlab.ui import cached, home, next_steps, server_check, tour, verdict
 from cotlab.ui.demo_pair import find_demo_pair
 
 with st.container(key="home-question"):
@@ -28,7 +28,7 @@ else:
     if row is not None:
         server_check.render_run_checks(row["id"])
         verdict.render_picture(row)
-        home.render_next_steps(row, rows)
+        next_steps.render_next_steps(row, rows)
     if pair is not None and not is_demo_first:
         home.render_demo_line(pair)
     home.render_recent_runs(rows, len(all_rows) - len(rows))

@@ -354,11 +354,12 @@ def share_cell(result: RunVerdict | None, *measures: MeasureName) -> dict[str, A
     the statements of steps were changed.
     """
     evidence = None if result is None else result.evidence
-    shares = {name: share for name in measures if evidence and (share := evidence.share(name))}
-    for name, share in shares.items():
-        small_text = f"{interval(share)} {OTHER_CHANGES.get(name, '')}".strip()
-        return {"text": percent_number(share.point), "small": small_text}
-    return {"text": "n/a"}
+    measure = next((name for name in measures if evidence and evidence.share(name)), None)
+    share = evidence.share(measure) if evidence and measure else None
+    if share is None or measure is None:
+        return {"text": "n/a"}
+    small_text = f"{interval(share)} {OTHER_CHANGES.get(measure, '')}".strip()
+    return {"text": percent_number(share.point), "small": small_text}
 
 
 def render_explanation() -> None:

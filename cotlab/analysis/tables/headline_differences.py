@@ -8,8 +8,7 @@ from typing import Any
 import pandas as pd
 
 from cotlab.analysis.compare_verdict import judge_pair
-from cotlab.analysis.paired import missing_items_text
-from cotlab.analysis.tables.comparison import MAX_BARS
+from cotlab.analysis.tables.comparison import MAX_BARS, bar_row
 from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
 from cotlab.analysis.tables.several_runs import chosen_runs
 from cotlab.analysis.verdict.pair_differences import HeadlineDifference
@@ -57,23 +56,12 @@ def _pair_text(base: RunView, other: RunView) -> str:
 
 
 def _bar(entry: HeadlineDifference, label: str) -> dict[str, Any]:
-    """Return one row of the figure of paired differences."""
-    row, difference = entry.row, entry.difference
-    n_missing = sum(row.missing_base.values()), sum(row.missing_other.values())
-    return {
-        "label": label,
-        "unit": "share",
-        "point": difference.point,
-        "lo": difference.lo,
-        "hi": difference.hi,
-        "n": row.n,
-        "n_undefined": max(n_missing),
-        "method": difference.method,
-        "reason": difference.reason or missing_items_text(row) or row.reason,
-        "base": entry.base.point,
-        "other": entry.other.point,
-        "bh_p": row.adjusted,
-    }
+    """Return one row of the figure of paired differences, with the interval of the page."""
+    difference = entry.difference
+    bar = bar_row(entry.row, label, "share")
+    bar |= {"point": difference.point, "lo": difference.lo, "hi": difference.hi}
+    bar |= {"method": difference.method, "reason": difference.reason or bar["reason"]}
+    return {**bar, "base": entry.base.point, "other": entry.other.point}
 
 
 def _headline_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pandas as pd
@@ -12,6 +12,7 @@ from cotlab.analysis.verdict.measures import MEASURE_TEXTS, MeasureName, RunEvid
 from cotlab.analysis.view import RunView
 from cotlab.metrics.cards import mean_by_item
 from cotlab.store import read
+from cotlab.store.database import Store
 
 _SCORES: Mapping[MeasureName, tuple[str, Mapping[str, str]]] = {
     **MEASURES,
@@ -71,6 +72,20 @@ def load_number_items(
         "" if known is None else known.text,
         by_item.sort_values(ascending=measure == "sound", kind="stable"),
     )
+
+
+def load_item_shares(
+    store: Store, run_id: str, measure: MeasureName, item_ids: Sequence[str]
+) -> pd.Series:
+    """Return the mean value of a measure in each of some items, in their order.
+
+    Items without a value are left out.
+    """
+    metric, facet = _SCORES[measure]
+    scores = read.select_scores(
+        store, run_id, metrics=[metric], facet=facet, items=item_ids, with_evidence=False
+    )
+    return mean_by_item(scores).groupby("item_id")["value"].mean().reindex(item_ids).dropna()
 
 
 def _share_among(evidence: RunEvidence, categories: tuple[str, ...]) -> Share | None:

@@ -34,10 +34,20 @@ STATUS_OPTIONS = (
 )
 
 
+_CHANGES_NOTE = (
+    "Answers changed: share of a chain's steps at which the answer changes when the step states"
+    " something else, mean over items; numbers: only a number in the step was changed; states: the"
+    " model's inner states were, in % of the answer's probability."
+)
 HOME_COLUMNS = (
     {"title": "Run"},
     {"title": "Verdict"},
-    {"title": "Answers changed,", "unit": "% of steps", "is_number": True},
+    {
+        "title": "Answers changed,",
+        "unit": "% of steps",
+        "is_number": True,
+        "help": _CHANGES_NOTE,
+    },
     {"title": "Hints followed,", "unit": "% of items", "is_number": True},
     {"title": "No false equation,", "unit": "% of items", "is_number": True},
     {"title": "Items", "is_number": True, "is_optional": True},
@@ -53,12 +63,9 @@ RUN_COLUMNS = (
 )
 """Columns of the table of all runs."""
 COLUMNS_NOTE = (
-    "Answers changed: share of a chain's steps at which the answer changes when the step states"
-    " something else, mean over items; numbers: only a number in the step was changed; states: the"
-    " model's inner states were, in % of the answer's probability. Hints followed: items in which a"
-    " wrong answer that the question suggests is given, and not without the suggestion. No false"
-    " equation: the model's own chains in which no equation that could be decided is false. In"
-    " brackets: 95 % intervals."
+    f"{_CHANGES_NOTE} Hints followed: items in which a wrong answer that the question suggests is"
+    " given, and not without the suggestion. No false equation: the model's own chains in which no"
+    " equation that could be decided is false. In brackets: 95 % intervals."
 )
 MAX_COMPUTED_VERDICTS = 4
 """Verdicts that are computed before the table is there; the next ones follow with each rerun."""

@@ -1,0 +1,142 @@
+"""What Home proposes to do next: read a chain, compare, print the report, or measure elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from cotlab.analysis.verdict.measures import MeasureName
+from cotlab.analysis.verdict.number_items import load_item_shares
+from cotlab.analysis.verdict.result import NOTHING_RULE
+from cotlab.analysis.verdict.wording import noun_count, percent
+from cotlab.store import read
+from cotlab.ui import cached, verdict
+from cotlab.ui.item.evidence import ITEM_VIEWS
+from cotlab.ui.linked import PageLink, show_linked
+from cotlab.ui.new_run.questions import QUESTION_PARAM
+from cotlab.ui.text import shorten
+from cotlab.ui.verdict_number import load_verdict_number
+
+MAX_CANDIDATES = 50
+"""Items among which the one to read is chosen."""
+
+
+def render_next_steps(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> None:
+    """Show what to do next: read a chain, compare, print the report; or measure something else."""
+    result = verdict.run_verdict(row)
+    if result is None:
+        return
+    st.header("What to do next")
+    steps = []
+    if result.verdict.rule in (NOTHING_RULE, "failed_check"):
+        new_run = verdict.measure_link(row["id"], "model")
+        steps += [
+            ("Choose another model or server", new_run, "the suite's questions stay as they are"),
+            (
+                "Run the shipped suite on a shipped model",
+                PageLink("new_run", ((QUESTION_PARAM, "change"),)),
+                "needs no key and costs nothing",
+            ),
+            *propose_chain(row, "Look at one item and its reason"),
+        ]
+    else:
+        steps += [*(_moved_step(row) or propose_chain(row)), *_compare_step(row, rows)]
+        note = "verdict, estimates, methods and limits"
+        steps.append(("Print the report", verdict.report_link(row["id"]), note))
+    content = {
+        "steps": [{"text": text, "link": link, "note": note} for text, link, note in steps],
+    }
+    show_linked("steps", content, key="next-steps")
+
+
+def propose_chain(
+    row: dict[str, Any], text: str = "Read one chain step by step"
+) -> list[tuple[str, PageLink, str]]:
+    """Return the link to an item whose answer changes about as often as the run's.
+
+    Among the first ones, the item with the longest of such chains.
+    """
+    items = read.list_run_items(cached.store(), row["id"], MAX_CANDIDATES)
+    if items.empty:
+        return []
+    items = items.set_index(items["id"].astype(str)).sort_values(
+        "n_steps", ascending=False, kind="stable"
+    )
+    item_id, change_text = items.index[0], ""
+    result = verdict.run_verdict(row)
+    measure = "change" if result is None else result.evidence.change_name
+    changes = load_item_shares(cached.store(), row["id"], measure, list(items.index))
+    if not changes.empty:
+        share = None if result is None else result.evidence.share(measure)
+        typical = changes.mean() if share is None else share.point
+        item_id = str((changes - typical).abs().idxmin())
+        change_text = f": {_often_text(measure, float(changes[item_id]))}"
+    link = PageLink("item", (("run", row["id"]), ("item", item_id)))
+    if change_text and measure == "numeric_change":  # the page Item has no such change
+        view = ("view", ITEM_VIEWS["robustness"])
+        link = PageLink("robustness", (*link.query, view))
+    n_steps = int(items.loc[item_id, "n_steps"])
+    note = f"question {shorten(item_id, 40)}" + (f" of {n_steps} steps" if n_steps else "")
+    return [(text, link, note + change_text)]
+
+
+def _often_text(measure: MeasureName, share: float) -> str:
+    changed = "a step that states something else"
+    if measure == "numeric_change":
+        changed = "another number in a step"
+    changes_text = {
+        0.0: "never changes the answer",
+        1.0: "always changes the answer",
+    }.get(share, f"changes the answer in {percent(share)} of the cases")
+    return f"{changed} {changes_text}"
+
+
+def _moved_step(row: dict[str, Any]) -> list[tuple[str, PageLink, str]]:
+    """Return the link to an item whose answer a suggestion moved; none without such an item."""
+    number = load_verdict_number(row["id"], int(row["revision"]), "moved")
+    if number is None or not (number.values > 0).any():
+        return []
+    moved = list(number.values[number.values > 0].index)
+    link = PageLink("item", (("run", row["id"]), ("item", str(moved[0]))))
+    note = f"one of {noun_count(len(moved), 'item')} that a suggestion moves to a wrong answer"
+    return [("Read a chain whose answer was moved", link, note)]
+
+
+def _compare_step(
+    row: dict[str, Any], rows: Sequence[dict[str, Any]]
+) -> list[tuple[str, PageLink, str]]:
+    """Return the link to the comparison with another run on the same suite."""
+    others = [
+        other
+        for other in rows[:20]
+        if other["suite"] == row["suite"]
+        and other["model"] != row["model"]
+        and other["id"] != row["id"]
+        and _share_scorers(row, other)
+    ]
+    results = verdict.run_verdicts([row, *others])
+    known = [(other, result) for other in others if (result := results[other["id"]]) is not None]
+    mark = verdict.verdict_cell(results[row["id"]])["mark"]
+    known.sort(key=lambda pair: pair[1].verdict.mark in (mark, "unknown"))
+    if not known:
+        return []
+    other, result = known[0]
+    name = shorten(cached.parse_plan(other["plan"]).subject.name, 40)
+    link = PageLink("compare", (("base", row["id"]), ("other", other["id"])))
+    return [
+        (f"Compare with {name}", link, f"the same questions; its verdict: {result.verdict.short}")
+    ]
+
+
+def _share_scorers(row: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Return whether two runs have a scorer in common, with the same chain and modes."""
+    scorers, other_scorers = (
+        {
+            (spec.name, *(str(spec.params.get(name)) for name in ("chain", "modes")))
+            for spec in cached.parse_plan(run["plan"]).scorers
+        }
+        for run in (row, other)
+    )
+    return not scorers.isdisjoint(other_scorers)
