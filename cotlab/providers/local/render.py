@@ -52,16 +52,15 @@ def encode(loaded_model: LoadedModel, text: str) -> list[int]:
     Raises
     ------
     Unsupported
-        If a piece of the text is outside the model's vocabulary, or the text leaves no room for a
-        reply.
+        If a piece of the text is outside the model's vocabulary, the tokenizer drops one, or the
+        text leaves no room for a reply.
     """
-    ids = _remove_end_token(
-        loaded_model,
-        text,
-        loaded_model.tokenizer(text, add_special_tokens=not loaded_model.has_chat_template)[
-            "input_ids"
-        ],
-    )
+    if getattr(loaded_model.tokenizer, "is_fast", False):
+        ids, offsets = encode_with_offsets(loaded_model, text)
+        _check_vocabulary(loaded_model, text, ids, offsets)
+        return ids
+    encoding = loaded_model.tokenizer(text, add_special_tokens=not loaded_model.has_chat_template)
+    ids = _remove_end_token(loaded_model, text, encoding["input_ids"])
     _check_vocabulary(loaded_model, text, ids)
     return ids
 
@@ -96,7 +95,7 @@ def encode_with_answers(
     for answer in answers:
         full_text = text + answer
         ids, offsets = encode_with_offsets(loaded_model, full_text)
-        _check_vocabulary(loaded_model, full_text, ids)
+        _check_vocabulary(loaded_model, full_text, ids, offsets)
         n_answer = sum(1 for start, end in offsets if end > len(text) and end > start)
         if not n_answer:
             raise Unsupported("an answer to be scored is empty")
@@ -116,7 +115,22 @@ def _remove_end_token(loaded_model: LoadedModel, text: str, ids: Sequence[int]) 
     return list(ids[:-1] if has_added_end else ids)
 
 
-def _check_vocabulary(loaded_model: LoadedModel, text: str, ids: Sequence[int]) -> None:
+def _check_vocabulary(
+    loaded_model: LoadedModel,
+    text: str,
+    ids: Sequence[int],
+    offsets: Sequence[tuple[int, int]] | None = None,
+) -> None:
+    """Raise Unsupported for words without a token, and for a text that is too long.
+
+    ``offsets`` are the tokens' (first, end) characters; None where the tokenizer gives none.
+    """
+    if offsets is not None and _drops_text(text, offsets):
+        raise Unsupported(
+            "the tokenizer drops letters or digits of the text, so the model would not read all of"
+            " it. Its vocabulary has no tokens for them, or config.json names another kind of model"
+            " than the tokenizer's"
+        )
     unknown_id = loaded_model.tokenizer.unk_token_id
     if unknown_id is not None and unknown_id in ids:
         for i, (start, end) in zip(*encode_with_offsets(loaded_model, text), strict=True):
@@ -129,6 +143,19 @@ def _check_vocabulary(loaded_model: LoadedModel, text: str, ids: Sequence[int]) 
             f"the text has {len(ids)} tokens, the model takes fewer than"
             f" {max_positions(loaded_model.model)}"
         )
+
+
+def _drops_text(text: str, offsets: Sequence[tuple[int, int]]) -> bool:
+    """Return whether letters or digits of a text belong to no token.
+
+    Which ones is not known: where the library drops a character, it moves those after it forward.
+    """
+    covered_end = 0
+    for start, end in (*sorted(offsets), (len(text), len(text))):
+        if any(character.isalnum() for character in text[covered_end:start]):
+            return True
+        covered_end = max(covered_end, end)
+    return False
 
 
 def locate_spans(loaded_model: LoadedModel, request: Locate, n_layers: int) -> Located:
