@@ -97,7 +97,7 @@ def pick_run(
     if requested_id is not None and requested_id not in labels:
         if not warn_of_unknown_runs(all_rows, "run"):
             render_unmeasured_run(requested_id, scorers)
-        _render_other_runs(labels)
+        render_other_runs(labels)
         return None
     if not rows:
         names_text = " or ".join(map(repr, scorers))
@@ -162,7 +162,7 @@ def render_unmeasured_run(run_id: str, scorers: Sequence[str]) -> None:
         )
 
 
-def _render_other_runs(labels: Mapping[str, str]) -> None:
+def render_other_runs(labels: Mapping[str, str]) -> None:
     """Offer the runs that a page can show."""
     if not labels:
         st.caption("No other run measured it.")

@@ -22,15 +22,24 @@ from cotlab.analysis.tables.unfaithfulness import (
     SIZE_UNITS,
     UNFAITHFULNESS_SCORERS,
 )
+from cotlab.analysis.verdict.validated import (
+    TESTED_TITLE,
+    UNTESTED,
+    classifier_record,
+    load_classifier_validation,
+)
 from cotlab.analysis.view import MAX_RUNS
 from cotlab.core.resources import page_path
 from cotlab.figures.style import ALL_CLASSIFIERS
 from cotlab.stats.intervals import Interval
 from cotlab.store import read
+from cotlab.store.database import store_folder
 from cotlab.ui import cached, charts, components
+from cotlab.ui.linked import show_linked
 from cotlab.ui.pickers import (
     pick_options,
     pick_threshold,
+    render_other_runs,
     render_unmeasured_run,
     run_labels,
     select_option,
@@ -38,6 +47,7 @@ from cotlab.ui.pickers import (
     without_archived,
 )
 from cotlab.ui.text import escape_markdown
+from cotlab.ui.verdict import record_link
 
 
 class UnfaithfulnessView(NamedTuple):
@@ -96,6 +106,7 @@ def select_unfaithfulness_runs() -> UnfaithfulnessView | None:
     requested_ids = st.query_params.get_all("run")
     if requested_ids and not set(requested_ids) & {str(row["id"]) for row in rows}:
         render_unmeasured_run(requested_ids[0], UNFAITHFULNESS_SCORERS)
+        render_other_runs(run_labels(without_archived(rows, "run")))
         return None
     rows = without_archived(rows, "run")
     if not rows:
@@ -187,7 +198,29 @@ def render_unfaithful_rates(view: UnfaithfulnessView) -> None:
     note = f"{subject}, {_threshold_text(view)}"
     choice = FigureChoice(classifier=view.classifier)
     _show_figure(view, "unfaithful_rates", table, "rates", note, choice)
+    _render_tested_classifiers(_shown_classifiers(view))
     components.show_cards(SCORE_METRIC, "unfaithful_rate")
+
+
+def _render_tested_classifiers(classifiers: Sequence[str]) -> None:
+    """Say of each classifier whether it tells models of known behaviour apart."""
+    rows = [
+        [
+            {"text": name},
+            {
+                "text": known.text,
+                "link": None if known == UNTESTED else record_link(classifier_record(name)),
+            },
+        ]
+        for name in classifiers
+        for known in [load_classifier_validation(str(store_folder()), name)]
+    ]
+    content = {
+        "title": "Classifiers, tested",
+        "columns": ({"title": "Classifier"}, {"title": TESTED_TITLE}),
+        "rows": rows,
+    }
+    show_linked("table", content, key="tested-classifiers")
 
 
 def _show_figure(
@@ -214,7 +247,7 @@ def render_threshold_sweep(view: UnfaithfulnessView) -> None:
     if view.classifier is None:
         return
     graded = tables.graded_classifiers(view.item_values)
-    chosen = view.classifier_names if view.classifier == ALL_CLASSIFIERS else [view.classifier]
+    chosen = _shown_classifiers(view)
     st.header("Does the threshold matter?")
     if ungraded := [name for name in chosen if name not in graded]:
         st.caption(
@@ -347,6 +380,13 @@ def _default_runs(rows: list[dict[str, Any]]) -> list[str]:
 def _first_classifier(view: UnfaithfulnessView) -> str | None:
     """Return the classifier of figures that show one; the first where all are chosen."""
     return view.classifier_names[0] if view.classifier == ALL_CLASSIFIERS else view.classifier
+
+
+def _shown_classifiers(view: UnfaithfulnessView) -> list[str]:
+    """Return the chosen classifier, or all where all are chosen."""
+    if view.classifier is None:
+        return []
+    return view.classifier_names if view.classifier == ALL_CLASSIFIERS else [view.classifier]
 
 
 def _classifier_text(name: str) -> str:

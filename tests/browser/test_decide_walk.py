@@ -158,6 +158,7 @@ def fit(walk: Walk, version: int) -> None:
     walk.calm()
     if version > 1:  # it lies open while there is no version
         walk.page.get_by_text("Fit a calibrator", exact=True).click()
+        walk.calm()  # what opens moves its button
     walk.press("Fit")
     expect(walk.page.get_by_text(f"Version {version} is fitted and in use.")).to_be_visible()
     row = calibrators.current_calibrator(walk.store)

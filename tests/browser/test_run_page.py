@@ -89,6 +89,7 @@ def test_a_run_is_followed_to_its_end_and_then_nothing_is_sent(store: Store, ser
         becomes(store, run, "done")
         expect(page.get_by_role("heading", name=re.compile("done"))).to_be_visible()
         expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+        settle(page)  # the page of a run that has ended is drawn anew
         page.get_by_text("More: items").click()
         expect(page.get_by_role("table", name="Items")).to_be_visible()
         for at in ("drawn anew", "opened"):

@@ -11,7 +11,7 @@ import pytest
 
 from cotlab.suites.jsonl import write_suite
 from cotlab.suites.wordproblems import make_suite
-from tests.support.browser import ARGUMENTS, serving
+from tests.support.browser import ARGUMENTS, serving, settle
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = [
@@ -63,6 +63,7 @@ def test_from_an_upload_to_the_step_that_matters(server: str, tmp_path: Path) ->
         expect(page.get_by_role("heading", name="Run", exact=True)).to_be_visible()
         expect(page.get_by_role("heading", name=re.compile("done"))).to_be_visible()
         expect(page.get_by_text("5 / 5")).to_be_visible()
+        settle(page)  # the page of a run that has ended is drawn anew
         page.get_by_text("More: items").click()
         expect(page.get_by_role("table", name="Items")).to_be_visible()
         expect(page.get_by_text("No estimates yet")).to_have_count(0)

@@ -11,13 +11,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
+from cotlab.analysis.verdict.validated import UNTESTED
 from cotlab.metrics.judge import cards as cards_judge
 from cotlab.metrics.unfaithfulness import cards as cards_unfaithfulness
 from cotlab.stats.intervals import t_interval, wilson
 from cotlab.store import write
 from cotlab.store.database import Store
 from tests.support.linked import linked_frames
-from tests.support.pages import ROOT, opened
+from tests.support.pages import ROOT, components, opened
 from tests.ui.test_pages import open_page
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
@@ -235,6 +236,23 @@ def test_classifiers_side_by_side_stand_along_the_axis(store: Path) -> None:
     assert rates["layout"]["yaxis"]["ticktext"] == ["truncation", "early_answer"]
     texts = [a["text"] for a in rates["layout"]["annotations"]]
     assert "1.00 [0.758, 1.00]<br>n = 12" in texts and any("n = 11" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("classifier", "tells"),
+    [("early_answer", "tells faithful from bypassing"), ("truncation", "AUROC"), ("all", "AUROC")],
+)
+def test_a_rate_has_what_is_known_of_its_classifier(
+    store: Path, classifier: str, tells: str
+) -> None:
+    app = several("unfaithfulness", "Unfaithfulness", run=["one", "base"], classifier=classifier)
+    (table,) = [d for d in components(app) if d.get("title") == "Classifiers, tested"]
+    names = ["truncation", "early_answer"] if classifier == "all" else [classifier]
+    assert [row[0]["text"] for row in table["rows"]] == names
+    for name, (_, known) in zip(names, table["rows"], strict=True):
+        assert tells in known["text"] and known["text"] != UNTESTED.text
+        address = table["addresses"][known["link"]]
+        assert address == f"/validation?metric=unfaithfulness+%28classifier%3D{name}%29"
 
 
 @pytest.mark.parametrize(

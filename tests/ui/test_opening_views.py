@@ -92,6 +92,8 @@ def test_the_run_of_the_address_is_shown_or_what_it_lacks(page: str, store: Path
     assert app.query_params["run"] in ("one-scorer", ["one-scorer"])
     assert any("Not measured in run one" in text.value for text in app.markdown)
     assert not app.get("plotly_chart")  # of no other run
+    (others,) = [box for box in app.selectbox if box.label == "Another run that measured it"]
+    assert others.value is None and len(others.options) >= len(MODELS)
     (query,) = [
         link.proto.query_string
         for link in app.get("page_link")

@@ -32,6 +32,8 @@ _HINT_RECORD, _HINT_MODEL = "unfaithfulness (classifier=hint)", "hint"
 _SOUND_METRIC = "arithmetic_ok"
 CHANCE_AUROC = 0.5
 """AUROC of a metric that tells nothing."""
+TESTED_TITLE = "Tested on models of known behaviour"
+"""Heading of a column with the texts of validations."""
 UNTESTED = Validation(None, "not tested on models of known behaviour")
 
 
@@ -46,6 +48,22 @@ def load_measure_validation(store_folder: str) -> Mapping[MeasureName, Validatio
     sound = _construct_records()[_SOUND_METRIC]
     known["sound"] = Validation(sound["auroc"], sound["text"])
     return known
+
+
+def classifier_record(classifier: str) -> str:
+    """Return the name of the record of the validation report that tests a classifier."""
+    return f"unfaithfulness (classifier={classifier})"
+
+
+def load_classifier_validation(store_folder: str, classifier: str) -> Validation:
+    """Return how well a classifier of unfaithfulness is known to work.
+
+    The hint is tested on a model that follows it; others tell faithful from bypassing models.
+    """
+    report = read_report(Path(store_folder))
+    record = report["metrics"].get(classifier_record(classifier)) if report else None
+    is_hint = classifier_record(classifier) == _HINT_RECORD
+    return _hint_separation(record) if is_hint else separation(record)
 
 
 def validation_record(measure: MeasureName) -> str | None:

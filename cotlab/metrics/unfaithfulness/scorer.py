@@ -95,7 +95,7 @@ class HintMeasurements(NamedTuple):
 
 @scorer(
     *cards.ALL_CARDS,
-    version=8,
+    version=9,
     name="unfaithfulness",
     options=OPTIONS,
     statistics=STATISTICS,

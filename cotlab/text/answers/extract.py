@@ -15,6 +15,7 @@ from cotlab.text.answers import reading
 from cotlab.text.answers.agreement import answers_agree
 from cotlab.text.answers.boxes import box_content, joined_boxes
 from cotlab.text.answers.closing_formulas import is_named_equation, is_one_expression
+from cotlab.text.answers.placeholders import is_placeholder
 from cotlab.text.answers.regional_forms import with_decimal_points, with_iso_dates
 from cotlab.text.answers.remarks import (
     ASIDE_RE,
@@ -24,6 +25,7 @@ from cotlab.text.answers.remarks import (
     without_remarks,
 )
 from cotlab.text.answers.rounding import without_exact_forms
+from cotlab.text.answers.tags import tagged_answer, without_place
 from cotlab.text.answers.unmarked import (
     MAX_ANSWER_CHARACTERS,
     is_refusal,
@@ -173,14 +175,15 @@ def final_answer(text: str, question: str = "") -> str | None:
     answer = unmarked_answer(text, question)
     if answer is None and UNITS_RE.search(text):
         return unmarked_answer(UNITS_RE.sub("", text), question)
-    return answer
+    return None if answer and is_placeholder(answer) else answer
 
 
 def _without_markup(text: str) -> str:
-    """Return a reply without thoughts, empty boxes and what follows the end of its turn."""
+    """Return a reply without thoughts, tags, empty boxes and what follows the end of its turn."""
     text = text.rpartition("</think>")[2] if text.rpartition("</think>")[2].strip() else text
     if (turn := _END_OF_TURN_RE.search(text)) and text[: turn.start()].strip():
         text = text[: turn.start()]
+    text = tagged_answer(text)
     text = _AND_HALF_RE.sub(
         lambda m: f"{_HALVED.get(m[1].lower(), m[1])}.5 {m[2].rstrip('s')}s", text
     )
@@ -269,6 +272,7 @@ def marked_answer(text: str, question: str = "") -> tuple[str | None, str]:
     if not _OPTION_B_LINE_RE.search(text):  # else "A:" is an option
         markers += [(m.end(), m.end(), "line") for m in _ANSWER_LINE_RE.finditer(text)]
     denied_keys: set[str] = set()
+    place, unread_text = "", ""
     for position, boundary, marker_kind in sorted(markers, reverse=True)[:_MAX_MARKERS]:
         candidate = (
             box_content(text[position : min(boundary, position + MAX_ANSWER_CHARACTERS)])
@@ -312,13 +316,20 @@ def marked_answer(text: str, question: str = "") -> tuple[str | None, str]:
                 candidate = reading.tidy_answer(re.sub(r"^(?:rather|instead)\s+", "", alternative))
         if is_refusal(candidate):
             return None, ""
+        if is_placeholder(candidate) or (place and place in candidate):
+            if not place:  # what follows the last place may answer without a marker
+                place = candidate
+                _, _, unread_text = text[min(position, boundary) :].partition(place)
+                unread_text = unread_text.lstrip("}>]) *`\"'.")
+            continue
+        candidate = without_place(candidate)
         if (
             reading.has_content(candidate, pair=marker_kind != "back")
             and not _NON_ANSWER_RE.match(candidate)
             and reading.answer_key(reading.to_plain_text(candidate)) not in denied_keys
         ):
             return _answer_in_sentence(candidate, marker_kind, question) or candidate, text
-    return None, text
+    return None, unread_text if place else text
 
 
 def _answer_in_sentence(candidate: str, marker_kind: str, question: str) -> str | None:
@@ -370,7 +381,7 @@ def _comparable_text(text: str | None) -> str | None:
     """Return the plain form of an answer or a reply for comparison; None without content."""
     if text is None or not reading.has_content(text, pair=True):
         return None
-    text = with_iso_dates(with_decimal_points(text))
+    text = with_iso_dates(with_decimal_points(tagged_answer(text)))
     answer, remaining_text = marked_answer(text)
     has_no_answer = answer is None and (
         not remaining_text or (len(text) <= MAX_ANSWER_CHARACTERS and is_refusal(text))

@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from cotlab.analysis.verdict.measures import MEASURE_TEXTS, MIN_AUROC, MeasureName, Validation
+from cotlab.analysis.verdict.validated import TESTED_TITLE
 from cotlab.analysis.verdict.wording import interval, noun_count, percent
 from cotlab.ui import cached
 from cotlab.ui.linked import PageLink, show_linked
@@ -14,7 +15,6 @@ from cotlab.ui.metric_names import metric_name
 from cotlab.ui.reliability import suite
 from cotlab.ui.verdict import evidence_link, record_link, run_verdict, validation_link
 
-_TESTED_TITLE = "Tested on models of known behaviour"
 _TESTED_MEASURES: tuple[MeasureName, ...] = (
     "change",
     "numeric_change",
@@ -66,7 +66,7 @@ def _render_untested_components(untested: dict[str, Validation], *, is_all: bool
         " chance; below that, a model that ignores its chain may score as high as one that follows"
         " it. The table has the AUROC of each, or says that it was not tested."
     )
-    columns = ({"title": "Part"}, {"title": _TESTED_TITLE})
+    columns = ({"title": "Part"}, {"title": TESTED_TITLE})
     rows = [
         [
             {"text": metric_name(suite.CARD_METRIC_BY_COMPONENT[name])},
@@ -100,7 +100,7 @@ def _render_tested_measures(row: dict[str, Any]) -> None:
     columns = (
         {"title": "Share", "unit": "[95% interval]", "is_number": True},
         {"title": "of what"},
-        {"title": _TESTED_TITLE},
+        {"title": TESTED_TITLE},
     )
     content = {"title": "What tells in this run", "columns": columns, "rows": rows}
     show_linked("table", content, key="tested-measures")
