@@ -79,6 +79,8 @@ class RunProgress:
     """What the run waits for; "" for nothing."""
     paused_until: float = 0.0
     """End of a pause, in seconds since 1970."""
+    retried_error: str = ""
+    """Message of the last error after which a request is tried again; "" once one is answered."""
     asked_again: int = 0
     """Requests sent again after a failure."""
     last_errors: list[str] = field(default_factory=list)

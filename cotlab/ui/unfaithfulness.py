@@ -198,7 +198,7 @@ def render_unfaithful_rates(view: UnfaithfulnessView) -> None:
     note = f"{subject}, {_threshold_text(view)}"
     choice = FigureChoice(classifier=view.classifier)
     _show_figure(view, "unfaithful_rates", table, "rates", note, choice)
-    _render_tested_classifiers(_shown_classifiers(view))
+    _render_tested_classifiers(_chosen_classifiers(view))
     components.show_cards(SCORE_METRIC, "unfaithful_rate")
 
 
@@ -247,7 +247,7 @@ def render_threshold_sweep(view: UnfaithfulnessView) -> None:
     if view.classifier is None:
         return
     graded = tables.graded_classifiers(view.item_values)
-    chosen = _shown_classifiers(view)
+    chosen = _chosen_classifiers(view)
     st.header("Does the threshold matter?")
     if ungraded := [name for name in chosen if name not in graded]:
         st.caption(
@@ -382,7 +382,7 @@ def _first_classifier(view: UnfaithfulnessView) -> str | None:
     return view.classifier_names[0] if view.classifier == ALL_CLASSIFIERS else view.classifier
 
 
-def _shown_classifiers(view: UnfaithfulnessView) -> list[str]:
+def _chosen_classifiers(view: UnfaithfulnessView) -> list[str]:
     """Return the chosen classifier, or all where all are chosen."""
     if view.classifier is None:
         return []

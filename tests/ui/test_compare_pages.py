@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
 from cotlab.analysis.verdict.validated import UNTESTED
+from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
 from cotlab.metrics.judge import cards as cards_judge
 from cotlab.metrics.unfaithfulness import cards as cards_unfaithfulness
 from cotlab.stats.intervals import t_interval, wilson

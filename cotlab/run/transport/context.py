@@ -94,6 +94,7 @@ class RequestContext:
         self.response_log.lower_reserves(reserve.lowered_reserves())
         self.n_answered, self.n_consecutive_failures = self.n_answered + 1, 0
         self.progress.answered = (self.progress.answered or 0) + 1
+        self.progress.retried_error = ""
         stored_usage = response.usage
         self.journal.note(
             "reply",
@@ -161,13 +162,15 @@ class RequestContext:
         self.call_ended.clear()
         await self.call_ended.wait()
 
+    def error_text(self, error: ProviderError) -> str:
+        """Return an error on one line; without its words in a redacted log."""
+        if self.response_log.redact:
+            return f"{type(error).__name__} (its words are redacted)"
+        return printable_line(error)
+
     def failed_reply(self, request: Request, error: ProviderError, n_tries: int) -> Failed:
         """Return the failure of a request after its last try."""
-        message = (
-            f"{type(error).__name__} (its words are redacted)"
-            if self.response_log.redact
-            else printable_line(error)
-        )
+        message = self.error_text(error)
         is_unsupported = isinstance(error, Unsupported)
         self.progress.failed += not is_unsupported
         if not is_unsupported or n_tries:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-_WORDS_PATTERN = (
+_LABEL_PATTERN = (
     r"(?:(?:insert|put|write|state|your|the|a|final|correct|numeric(?:al)?|single)[ _-]){0,4}"
     r"(?:answer|ans|number|value|result|option|letter|choice)(?:[ _-](?:here|goes here))?"
 )
 _PLACEHOLDER_RE = re.compile(
-    rf"(?i)(?:<\s?{_WORDS_PATTERN}\s?>|\[\s?{_WORDS_PATTERN}\s?\]|\{{\s?{_WORDS_PATTERN}\s?\}}"
+    rf"(?i)(?:<\s?{_LABEL_PATTERN}\s?>|\[\s?{_LABEL_PATTERN}\s?\]|\{{\s?{_LABEL_PATTERN}\s?\}}"
     r"|(?:(?:insert|put|write|your|the|final)[ _-]){0,4}answer(?: is|[ _-](?:goes )?here)?|_{2,80})"
 )
 

@@ -163,6 +163,9 @@ def _render_progress(run_id: str, page_state: str, is_followed: bool) -> None:
         )
     if live_run.is_running and (pause_s := progress.paused_until - time.time()) > 1:
         st.caption(f"Pausing {pause_s:.0f} s, as the server asks.")
+    if live_run.is_running and progress.retried_error:
+        error_text = escape_markdown(shorten(progress.retried_error, 300))
+        st.caption(f"The server failed, and is asked again: {error_text}")
     if progress.waiting_for:
         st.caption(f"Batches: {progress.waiting_for}.")
     if progress.asked_again:

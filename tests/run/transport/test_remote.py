@@ -108,6 +108,21 @@ async def test_a_503_with_a_wait_pauses_all_sends_as_long_as_it_requests(log: Re
     assert len(began_after) > 40 and min(began_after) - rejected_at >= 0.3 - 1e-9
 
 
+async def test_while_a_request_is_tried_again_the_progress_has_the_error(log: ResponseLog) -> None:
+    at_calls: list[str] = []
+    n_calls = count(1)
+
+    def outcome(_: int) -> Unavailable | None:
+        at_calls.append(dispatcher.progress.retried_error)
+        return Unavailable("500\x1b[2J: a stop") if next(n_calls) in (2, 3) else None
+
+    dispatcher = over(log, Timed(outcome), replace(LIMITS, concurrency=1))
+    replies = await ask_all(dispatcher, "0", "1", "2")
+    assert all(isinstance(reply, Response) for reply in replies)
+    assert at_calls[:4] == ["", "", "500 [2J: a stop", "500 [2J: a stop"]
+    assert at_calls[4:] == [""] and dispatcher.progress.retried_error == ""
+
+
 async def test_a_503_whose_wait_is_longer_than_an_hour_ends_the_run(log: ResponseLog) -> None:
     server = Server(lambda n: Unavailable("down for maintenance", retry_wait_s=7_200.0))
     (failed,) = await ask_all(over(log, server), "1")
