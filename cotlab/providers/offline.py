@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cotlab.core.errors import BadReply, ConfigError, Unsupported
 from cotlab.core.requests import Complete, Request, Response, Usage
-from cotlab.core.types import ModelRef
+from cotlab.core.types import ANSWER_PLACE, ModelRef
 
 
 class ScriptError(BadReply):
@@ -75,6 +75,9 @@ _LATENCY_PATTERN = re.compile(r"latency_s=([0-9]+(?:\.[0-9]+)?)")
 class Echo:
     """Repeats the question and the prefix, for trying out a suite and measuring the runner.
 
+    In the place of an answer, where the question has one, it writes "echo": its answer is always
+    that.
+
     The model ``latency_s=0.1`` waits 0.1 s before each reply.
     """
 
@@ -87,14 +90,15 @@ class Echo:
                 "The echo provider knows the models 'echo' and 'latency_s=SECONDS', not"
                 f" {ref.name!r}."
             )
-        self.ref = replace(ref, revision="1")
+        self.ref = replace(ref, revision="2")
         self._latency_s = float(match.group(1)) if match else 0.0
 
     async def send(self, request: Request) -> Response:
         """Answer with the question and the prefix."""
         assert isinstance(request, Complete)
         await asyncio.sleep(self._latency_s)
-        text = f"{request.messages[-1].content}\n{request.prefix}".strip()
+        question = request.messages[-1].content.replace(ANSWER_PLACE, "echo")
+        text = f"{question}\n{request.prefix}".strip()
         n_tokens = len(text.split())
         return _build_response(request, text, Usage(n_tokens, n_tokens))
 

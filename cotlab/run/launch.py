@@ -33,7 +33,7 @@ from cotlab.run.roles import (
     models_of,
     option_of_role,
     selected_scorers,
-    suite_chain_source,
+    suite_chains,
 )
 from cotlab.run.runner import Outcome, Run
 from cotlab.run.server_check import EarlierChecks, is_checked
@@ -91,7 +91,7 @@ def _load_suite_file(config: RunConfig) -> tuple[Suite, str]:
     if not config.task_suite:
         raise ConfigError("No suite: give --task-suite FILE.jsonl or the name of a shipped suite.")
     path = find_suite(config.task_suite)
-    suite = load_suite(path, good_lines=config.good_lines, chain=suite_chain_source(config))
+    suite = load_suite(path, good_lines=config.good_lines, chain=suite_chains(config))
     return suite, file_sha256(path)
 
 

@@ -153,13 +153,15 @@ class RunOptions(MediationOptions):
     chain: Literal["auto", "reference", "own"] = _sampling_option(
         "auto",
         "Whose chain is measured: auto (default), the suite's (reference) or the model's own. auto:"
-        " own for the composite and its parts, reference for the others.",
+        " own for the composite and its parts and for a suite without chains, reference for the"
+        " others.",
         "Whose chain",
         scorer_option="chain",
         absent="reference",
         hint="reference: the suite's. own: the model is asked for its chain first, and its steps,"
         " or the reasoning that its vendor returns, are measured. auto: own for the composite and"
-        " its parts, reference for the other scorers, and for the profile offline.",
+        " its parts and for a suite without chains, reference for the other scorers, and for the"
+        " profile offline.",
     )
     chain_tokens: int | None = _sampling_option(
         None,

@@ -19,7 +19,7 @@ from cotlab.metrics.process_reward import PROVIDER as REWARD_PROVIDER
 from cotlab.metrics.text_features.scorer import NAME as TEXT_FEATURES
 from cotlab.run.config import RunConfig
 from cotlab.run.options import DEFAULT_JUDGE
-from cotlab.suites.jsonl import ChainSource
+from cotlab.suites.jsonl import ChainSource, SuiteChains
 
 SYMBOLIC_VERIFIER = ModelRef("symbolic", "arithmetic-and-units")
 NO_SUBJECT = ModelRef("echo", "echo")
@@ -205,7 +205,7 @@ def chain_source(config: RunConfig, scorer: Scorer) -> ChainSource:
     """
     if config.chain != "auto":
         return config.chain
-    if config.profile == OFFLINE_PROFILE:
+    if is_offline(config):
         return "reference"
     is_component = any(
         scorer.name in (composite.name, *composite.components)
@@ -215,26 +215,37 @@ def chain_source(config: RunConfig, scorer: Scorer) -> ChainSource:
     return "own" if is_component else "reference"
 
 
-def suite_chain_source(config: RunConfig) -> ChainSource:
-    """Return ``own`` where no scorer of the configuration measures a chain of the suite."""
+def suite_chains(config: RunConfig) -> SuiteChains:
+    """Return whose chains those of a configuration's suite are to be.
+
+    ``own`` where no scorer measures a chain of the suite; ``auto`` where a suite without any chain
+    can be measured on the model's own.
+    """
     sources = {
         chain_source(config, scorer)
         for scorer in selected_scorers(config)
         if "chain" in scorer.options
     }
-    return "own" if config.chain == "own" or sources == {"own"} else "reference"
+    if config.chain == "own" or sources == {"own"}:
+        return "own"
+    return "auto" if config.chain == "auto" and not is_offline(config) else "reference"
+
+
+def is_offline(config: RunConfig) -> bool:
+    """Return whether the profile reads the suite's chains without a model."""
+    return config.profile == OFFLINE_PROFILE
 
 
 def is_without_model(config: RunConfig) -> bool:
     """Whether every scorer of the configuration belongs to an offline profile."""
-    return config.profile == OFFLINE_PROFILE and all(
+    return is_offline(config) and all(
         _is_offline(scorer, config) for scorer in selected_scorers(config)
     )
 
 
 def _is_offline(scorer: Scorer, config: RunConfig) -> bool:
     components = COMPONENTS_BY_PROFILE[OFFLINE_PROFILE]
-    return config.profile == OFFLINE_PROFILE and scorer.name in (
+    return is_offline(config) and scorer.name in (
         "composite",
         TEXT_FEATURES,
         *(SCORER_BY_COMPONENT[component] for component in components),
@@ -271,7 +282,7 @@ def _role_model(role: str, config: RunConfig, subject: ModelRef) -> ModelRef | N
     model_text = _model_text(role, config)
     if model_text == NO_MODEL_NAMES.get(role):
         return None
-    if config.profile == OFFLINE_PROFILE and role == "verifier":
+    if is_offline(config) and role == "verifier":
         ref = _parse_model(role, model_text, config)
         if ref is None or ref.provider not in FOLDER_VERIFIERS:
             raise ConfigError(

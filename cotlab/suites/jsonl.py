@@ -10,6 +10,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -33,6 +34,8 @@ __all__ = ["file_sha256", "load_suite", "parse_suite", "write_suite"]
 
 ChainSource = Literal["reference", "own"]
 """Where an item's chain comes from: the suite, or the model."""
+SuiteChains = Literal["reference", "own", "auto"]
+"""Whose chains a file's are to be: auto is the model's where no line has one."""
 ItemConverter = Callable[[dict[str, Any], int, DefectReporter], Item]
 """Makes the item of (object, number of objects before it); the item is used only if nothing was
 reported."""
@@ -46,7 +49,7 @@ MAX_ERRORS = 10_000
 
 
 def load_suite(
-    path: str | Path, *, good_lines: bool = False, chain: ChainSource = "reference"
+    path: str | Path, *, good_lines: bool = False, chain: SuiteChains = "reference"
 ) -> Suite:
     """Read a suite file.
 
@@ -60,9 +63,9 @@ def load_suite(
         A regular file; the suite is named after its stem.
     good_lines : bool
         Leave out defective lines instead of rejecting the file, as long as one line is good.
-    chain : {"reference", "own"}
+    chain : {"reference", "own", "auto"}
         With "own" the chain comes from the model, and ``reference_cot`` may be absent or null
-        (``steps`` is then empty).
+        (``steps`` is then empty). "auto" is "own" for a file without any chain, else "reference".
 
     Returns
     -------
@@ -74,15 +77,12 @@ def load_suite(
     SuiteErrors
         Every defect of the file in line order, with the number of good lines.
     """
-    with open_suite_file(path) as stream:
-        items = collect_items(
-            stream, str(path), partial(_parse_item, chain=chain), good_lines=good_lines
-        )
+    items = _parse_items(partial(open_suite_file, path), str(path), chain, good_lines)
     return Suite.from_items(Path(path).stem, items)
 
 
 def parse_suite(
-    data: bytes, name: str, *, good_lines: bool = False, chain: ChainSource = "reference"
+    data: bytes, name: str, *, good_lines: bool = False, chain: SuiteChains = "reference"
 ) -> Suite:
     """Read a suite from bytes, an upload for example; otherwise as `load_suite`.
 
@@ -94,10 +94,34 @@ def parse_suite(
     good_lines, chain
         As `load_suite`.
     """
-    items = collect_items(
-        io.BytesIO(data), name, partial(_parse_item, chain=chain), good_lines=good_lines
-    )
+    items = _parse_items(partial(io.BytesIO, data), name, chain, good_lines)
     return Suite.from_items(name.removesuffix(".jsonl"), items)
+
+
+def _parse_items(
+    open_file: Callable[[], AbstractContextManager[BinaryIO]],
+    path: str,
+    chain: SuiteChains,
+    good_lines: bool,
+) -> tuple[Item, ...]:
+    """Return the items of a file; with "auto" a file with chains is read twice."""
+    has_chains = False
+
+    def parse_item(record: dict[str, Any], n_before: int, report: DefectReporter) -> Item:
+        nonlocal has_chains
+        has_chains = has_chains or record.get("reference_cot") is not None
+        source = "own" if chain == "auto" else chain
+        return _parse_item(record, n_before, report, chain=source)
+
+    try:
+        with open_file() as stream:
+            items = collect_items(stream, path, parse_item, good_lines=good_lines)
+    except SuiteErrors:
+        if chain != "auto" or not has_chains:
+            raise
+    if chain == "auto" and has_chains:
+        return _parse_items(open_file, path, "reference", good_lines)
+    return items
 
 
 def write_suite(suite: Suite, path: str | Path) -> None:

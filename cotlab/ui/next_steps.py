@@ -8,19 +8,15 @@ from typing import Any
 import streamlit as st
 
 from cotlab.analysis.verdict.measures import MeasureName
-from cotlab.analysis.verdict.number_items import load_item_shares
 from cotlab.analysis.verdict.result import NOTHING_RULE
 from cotlab.analysis.verdict.wording import noun_count, percent
-from cotlab.store import read
 from cotlab.ui import cached, verdict
 from cotlab.ui.item.evidence import ITEM_VIEWS
 from cotlab.ui.linked import PageLink, show_linked
 from cotlab.ui.new_run.questions import QUESTION_PARAM
 from cotlab.ui.text import shorten
+from cotlab.ui.typical_item import find_typical_item
 from cotlab.ui.verdict_number import load_verdict_number
-
-MAX_CANDIDATES = 50
-"""Items among which the one to read is chosen."""
 
 
 def render_next_steps(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> None:
@@ -54,32 +50,18 @@ def render_next_steps(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> No
 def propose_chain(
     row: dict[str, Any], text: str = "Read one chain step by step"
 ) -> list[tuple[str, PageLink, str]]:
-    """Return the link to an item whose answer changes about as often as the run's.
-
-    Among the first ones, the item with the longest of such chains.
-    """
-    items = read.list_run_items(cached.store(), row["id"], MAX_CANDIDATES)
-    if items.empty:
+    """Return the link to an item whose answer changes about as often as the run's."""
+    item = find_typical_item(row["id"], int(row["revision"]))
+    if item is None:
         return []
-    items = items.set_index(items["id"].astype(str)).sort_values(
-        "n_steps", ascending=False, kind="stable"
-    )
-    item_id, change_text = items.index[0], ""
-    result = verdict.run_verdict(row)
-    measure = "change" if result is None else result.evidence.change_name
-    changes = load_item_shares(cached.store(), row["id"], measure, list(items.index))
-    if not changes.empty:
-        share = None if result is None else result.evidence.share(measure)
-        typical = changes.mean() if share is None else share.point
-        item_id = str((changes - typical).abs().idxmin())
-        change_text = f": {_often_text(measure, float(changes[item_id]))}"
-    link = PageLink("item", (("run", row["id"]), ("item", item_id)))
-    if change_text and measure == "numeric_change":  # the page Item has no such change
-        view = ("view", ITEM_VIEWS["robustness"])
-        link = PageLink("robustness", (*link.query, view))
-    n_steps = int(items.loc[item_id, "n_steps"])
-    note = f"question {shorten(item_id, 40)}" + (f" of {n_steps} steps" if n_steps else "")
-    return [(text, link, note + change_text)]
+    link = PageLink("item", (("run", row["id"]), ("item", item.item_id)))
+    note = f"question {shorten(item.item_id, 40)}"
+    note += f" of {item.n_steps} steps" if item.n_steps else ""
+    if item.share is not None:
+        note += f": {_often_text(item.measure, item.share)}"
+        if item.measure == "numeric_change":  # the page Item has no such change
+            link = PageLink("robustness", (*link.query, ("view", ITEM_VIEWS["robustness"])))
+    return [(text, link, note)]
 
 
 def _often_text(measure: MeasureName, share: float) -> str:

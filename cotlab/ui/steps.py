@@ -24,6 +24,7 @@ from cotlab.ui.item.chain import (
     render_row_choice,
 )
 from cotlab.ui.item.evidence import ITEM_VIEWS
+from cotlab.ui.item.reader_data import equal_steps_text
 from cotlab.ui.item.step_address import (
     STEP_PARAM,
     STEP_PARAMS,
@@ -34,6 +35,7 @@ from cotlab.ui.item.step_address import (
 from cotlab.ui.metric_names import metric_name
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import escape_markdown, shorten
+from cotlab.ui.typical_item import find_typical_item
 from cotlab.ui.verdict import run_verdict
 
 CHAIN_TAB_LABEL = ITEM_VIEWS["steps"]
@@ -133,7 +135,7 @@ def render_redundancy(row: dict[str, Any], metric: str) -> None:
 
 
 def select_item(row: dict[str, Any]) -> Item | None:
-    """Choose an item, the first scored one by default."""
+    """Choose an item; by default one whose answer changes about as often as the run's."""
     items = read.list_run_items(cached.store(), row["id"])
     if items.empty:
         st.info("No item has been scored yet.")
@@ -142,9 +144,10 @@ def select_item(row: dict[str, Any]) -> Item | None:
         i: f"{i} · {shorten(question, 90)}"
         for i, question in zip(items["id"], items["question"], strict=True)
     }
-    return cached.load_item(
-        row["suite"], select_option("Item", labels, "item", cleared_params=STEP_PARAMS)
-    )
+    typical_item = find_typical_item(row["id"], int(row["revision"]))
+    default = None if typical_item is None else typical_item.item_id
+    item_id = select_option("Item", labels, "item", default, cleared_params=STEP_PARAMS)
+    return cached.load_item(row["suite"], item_id)
 
 
 def render_step_chain(row: dict[str, Any], item: Item, metric: str, mode: str) -> None:
@@ -168,8 +171,8 @@ def render_step_chain(row: dict[str, Any], item: Item, metric: str, mode: str) -
         on_choice=lambda step: write_address(step_changes(step)),
     )
     st.caption(
-        "Tint and number: causal contribution of the step (CCS); no tint: none. Choose a step to"
-        " read its replies."
+        "Tint and number: causal contribution of the step (CCS); no tint: none."
+        f"{equal_steps_text(list(ranking['point']))} Choose a step to read its replies."
     )
     query = {"run": row["id"], "item": item.id, "change": mode}
     if chosen_step is not None:

@@ -193,7 +193,7 @@ def _select_upload() -> Callable[..., Suite] | None:
     st.markdown("One JSON object per line (UTF-8):")
     st.code(EXAMPLE_LINE, language=None, wrap_lines=True)
     has_model_chains = st.checkbox(
-        f"{MODEL_CHAINS_LABEL} (`reference_cot` may be absent)", key="upload-own"
+        f"{MODEL_CHAINS_LABEL} (some lines have no `reference_cot`)", key="upload-own"
     )
     uploaded_file = st.file_uploader(
         "Suite (.jsonl)", type=["jsonl", "json", "txt"], key="upload-file"
@@ -204,7 +204,7 @@ def _select_upload() -> Callable[..., Suite] | None:
         parse_suite,
         uploaded_file.getvalue(),
         uploaded_file.name.rsplit(".", 1)[0],
-        chain="own" if has_model_chains else "reference",
+        chain="own" if has_model_chains else "auto",
     )
 
 

@@ -193,6 +193,36 @@ def test_own_chain(steps: Any) -> None:
     assert suite.items[0].steps == ()
 
 
+@pytest.mark.parametrize("steps", [..., None])
+def test_a_file_of_questions_alone_needs_no_choice_of_chain(steps: Any, tmp_path: Path) -> None:
+    data = lines(record(reference_cot=steps), record(item_id="b", reference_cot=steps))
+    (tmp_path / "q.jsonl").write_bytes(data)
+    for suite in (
+        parse_suite(data, "q", chain="auto"),
+        load_suite(tmp_path / "q.jsonl", chain="auto"),
+    ):
+        assert [item.steps for item in suite.items] == [(), ()]
+
+
+def test_a_file_with_some_chains_says_which_line_lacks_one() -> None:
+    (error,) = defects(lines(record(), record(item_id="b", reference_cot=...)), chain="auto")
+    assert (error.line, error.field) == (2, "reference_cot")
+    assert "allowed only with --chain own" in error.message
+    both = defects(
+        lines(record(item_id="a", ground_truth=7), record(item_id="b", reference_cot=...)),
+        chain="auto",
+    )
+    assert [e.field for e in both] == ["ground_truth", "reference_cot"]
+
+
+def test_questions_alone_with_a_defect_are_told_of_that_alone() -> None:
+    (error,) = defects(
+        lines(record(reference_cot=...), record(item_id="b", prompt=..., reference_cot=...)),
+        chain="auto",
+    )
+    assert (error.line, error.field) == (2, "prompt")
+
+
 def test_own_chain_still_checks_a_chain_that_is_there() -> None:
     assert parse_suite(lines(record()), "s", chain="own").items[0].steps == (Step(0, "One."),)
     assert "empty chain" in defects(lines(record(reference_cot=[])), chain="own")[0].message

@@ -96,10 +96,7 @@ def test_a_suite_of_questions_leads_to_a_run_in_which_the_model_writes_the_chain
     ]
     file = ("mine.jsonl", "\n".join(map(json.dumps, records)).encode(), "application/json")
     page.file_uploader(key="upload-file").set_value(file).run()
-    (errors,) = [frame.value for frame in page.dataframe if "message" in frame.value]
-    assert all("“Chains are the model's own” above" in text for text in errors["message"])
-    page.checkbox(key="upload-own").check().run()
-    assert page.success[0].value == "Stored 3 items."
+    assert page.success[0].value == "Stored 3 items."  # of questions alone, nothing is to be chosen
     form = app_at("new_run", suite=read.list_suites(cached.store())["digest"].iloc[0]).run()
     assert not form.exception and form.selectbox(key="new-chain").value == "own"
     assert any("the model writes the chains" in caption.value for caption in form.caption)
@@ -108,6 +105,24 @@ def test_a_suite_of_questions_leads_to_a_run_in_which_the_model_writes_the_chain
     # a suite that has chains is measured by its own again
     form.selectbox(key="pick-suite").set_value("wordproblems").run()
     assert not form.exception and form.selectbox(key="new-chain").value == "auto"
+
+
+def test_a_suite_in_which_some_lines_have_a_chain_is_asked_whose_chains_are_meant(
+    page: AppTest,
+) -> None:
+    chain = [{"index": 0, "text": "1 + 2 = 3."}]
+    records = [
+        {"item_id": f"q-{k}", "prompt": f"What is {k} + 2?", "ground_truth": str(k + 2)}
+        for k in range(1, 4)
+    ]
+    records[0]["reference_cot"] = chain  # type: ignore[assignment]
+    file = ("some.jsonl", "\n".join(map(json.dumps, records)).encode(), "application/json")
+    page.file_uploader(key="upload-file").set_value(file).run()
+    (errors,) = [frame.value for frame in page.dataframe if "message" in frame.value]
+    assert list(errors["line"]) == [2, 3]
+    assert all("“Chains are the model's own” above" in text for text in errors["message"])
+    page.checkbox(key="upload-own").check().run()
+    assert page.success[0].value == "Stored 3 items."
 
 
 def test_the_way_back_from_a_run_that_did_not_start_keeps_its_settings(page: AppTest) -> None:

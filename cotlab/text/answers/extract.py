@@ -272,7 +272,6 @@ def marked_answer(text: str, question: str = "") -> tuple[str | None, str]:
     if not _OPTION_B_LINE_RE.search(text):  # else "A:" is an option
         markers += [(m.end(), m.end(), "line") for m in _ANSWER_LINE_RE.finditer(text)]
     denied_keys: set[str] = set()
-    place, unread_text = "", ""
     for position, boundary, marker_kind in sorted(markers, reverse=True)[:_MAX_MARKERS]:
         candidate = (
             box_content(text[position : min(boundary, position + MAX_ANSWER_CHARACTERS)])
@@ -316,12 +315,9 @@ def marked_answer(text: str, question: str = "") -> tuple[str | None, str]:
                 candidate = reading.tidy_answer(re.sub(r"^(?:rather|instead)\s+", "", alternative))
         if is_refusal(candidate):
             return None, ""
-        if is_placeholder(candidate) or (place and place in candidate):
-            if not place:  # what follows the last place may answer without a marker
-                place = candidate
-                _, _, unread_text = text[min(position, boundary) :].partition(place)
-                unread_text = unread_text.lstrip("}>]) *`\"'.")
-            continue
+        if is_placeholder(candidate):  # what follows it may answer without a marker
+            unread_text = text[min(position, boundary) :].partition(candidate)[2]
+            return None, unread_text.lstrip("}>]) *`\"'.")
         candidate = without_place(candidate)
         if (
             reading.has_content(candidate, pair=marker_kind != "back")
@@ -329,7 +325,7 @@ def marked_answer(text: str, question: str = "") -> tuple[str | None, str]:
             and reading.answer_key(reading.to_plain_text(candidate)) not in denied_keys
         ):
             return _answer_in_sentence(candidate, marker_kind, question) or candidate, text
-    return None, unread_text if place else text
+    return None, text
 
 
 def _answer_in_sentence(candidate: str, marker_kind: str, question: str) -> str | None:

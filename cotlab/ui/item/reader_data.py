@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -191,7 +192,18 @@ def _legend_text(reading: ChainReading, n_most: int) -> str:
         for reason, steps in steps_by_reason.items()
     ]
     arrows_texts = ["Arrows: later steps that change."] if reading.mode == "corrupt" else []
+    range_text += equal_steps_text([effect.share for effect in reading.effects])
     return " ".join([range_text, *arrows_texts, *missing_texts])
+
+
+def equal_steps_text(shares: Sequence[float | None]) -> str:
+    """Return the sentence that no step stands out, where all have one value; else ""."""
+    values = {math.nan if share is None else float(share) for share in shares}
+    if len(shares) < 2 or len(values) != 1 or any(map(math.isnan, values)):
+        return ""
+    if values == {0.0}:
+        return " No step has an effect."
+    return " All steps have the same effect: none stands out."
 
 
 def _arrows_text(reading: ChainReading, arrows: Sequence[int]) -> str:

@@ -27,6 +27,7 @@ PROBLEM = Item("1", "Kim has 3 coins and gets 4 coins. How many coins?", "7", ("
         "Answer:",
         "**Final answer**:",
         "The final answer is",
+        "Tom thinks the answer is 14. How many?\nFinish with: So the answer is <answer>.",
     ],
 )
 def test_the_place_of_an_answer_is_none(reply: str) -> None:
@@ -44,7 +45,6 @@ def test_a_model_that_repeats_the_instruction_has_not_answered() -> None:
     ("reply", "answer"),
     [
         ("I finish with: The final answer is <answer>. 3 + 4 = 7. So Kim has 7 coins.", "7"),
-        ("The answer is 7.\nForm: The final answer is <answer>.", "7"),
         ("<think>3 + 4</think>\n<answer>7</answer>", "7"),
         ("The final answer is <answer>7</answer>.", "7"),
         ("The final answer is <answer> 7.", "7"),
