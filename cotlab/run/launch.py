@@ -34,6 +34,7 @@ from cotlab.run.roles import (
     option_of_role,
     selected_scorers,
     suite_chains,
+    with_chain_of_suite,
 )
 from cotlab.run.runner import Outcome, Run
 from cotlab.run.server_check import EarlierChecks, is_checked
@@ -115,6 +116,7 @@ def dry_run(
     With a store, ``form="auto"`` is the form that the store says a run would choose.
     """
     PROVIDERS.require(config.provider)
+    config = with_chain_of_suite(config, suite)
     plan = make_plan(config, suite, models_of(config))
     _check_model_supports_config(plan.subject, config)
     if store is not None and expected_form(config, plan, suite, store).endpoint == "completions":
@@ -151,6 +153,7 @@ def start_run(
         suite, suite_sha256 = load_configured_suite(config)
     else:
         suite = _readable_suite(suite, config)
+    config = with_chain_of_suite(config, suite)
     provider_by_role = _open_providers(models_of(config), config)
     plan = make_plan(
         config, suite, {role: provider.ref for role, provider in provider_by_role.items()}

@@ -40,13 +40,7 @@ from cotlab.providers.capabilities import provider_info
 from cotlab.providers.keys import check_server, key_read_from
 from cotlab.run.config import RunConfig, run_fields
 from cotlab.run.role_servers import RoleServer, check_role_options, server_of
-from cotlab.run.roles import (
-    NO_TEMPLATE,
-    SERVER_TEMPLATE,
-    chain_source,
-    is_offline,
-    selected_scorers,
-)
+from cotlab.run.roles import NO_TEMPLATE, SERVER_TEMPLATE, chain_source, selected_scorers
 from cotlab.run.secrets import load_key
 from cotlab.run.transport.budget import context_window
 from cotlab.run.transport.dispatcher import run_coroutine
@@ -103,9 +97,6 @@ def configured_limits(config: RunConfig) -> Limits:
 def make_plan(config: RunConfig, suite: Suite, models: Mapping[str, ModelRef]) -> Plan:
     """Return what a run of ``config`` on ``suite`` does; every scorer checks its options here."""
     check_role_options(config)
-    has_chains = any(item.steps for item in suite.items)
-    if config.chain == "auto" and not has_chains and not is_offline(config):
-        config = config.model_copy(update={"chain": "own"})
     specs = []
     scorers = selected_scorers(config)
     scorer_names = list(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cotlab.core.errors import ConfigError
 from cotlab.core.program import Scorer
 from cotlab.core.registry import PROVIDERS, SCORERS
-from cotlab.core.types import Endpoint, Form, ModelRef
+from cotlab.core.types import Endpoint, Form, ModelRef, Suite
 from cotlab.metrics.composite.scorer import (
     COMPONENTS_BY_PROFILE,
     COMPONENTS_CHEAP_FIRST,
@@ -221,14 +221,26 @@ def suite_chains(config: RunConfig) -> SuiteChains:
     ``own`` where no scorer measures a chain of the suite; ``auto`` where a suite without any chain
     can be measured on the model's own.
     """
-    sources = {
+    if config.chain == "own" or _chain_sources(config) == {"own"}:
+        return "own"
+    return "auto" if config.chain == "auto" and not is_offline(config) else "reference"
+
+
+def with_chain_of_suite(config: RunConfig, suite: Suite) -> RunConfig:
+    """Return the configuration; for a suite without chains, with ``own`` in place of ``auto``."""
+    has_chains = any(item.steps for item in suite.items)
+    if suite_chains(config) != "auto" or has_chains or not _chain_sources(config):
+        return config
+    return config.model_copy(update={"chain": "own"})
+
+
+def _chain_sources(config: RunConfig) -> set[ChainSource]:
+    """Return whose chains the scorers of a configuration measure; empty where none reads one."""
+    return {
         chain_source(config, scorer)
         for scorer in selected_scorers(config)
         if "chain" in scorer.options
     }
-    if config.chain == "own" or sources == {"own"}:
-        return "own"
-    return "auto" if config.chain == "auto" and not is_offline(config) else "reference"
 
 
 def is_offline(config: RunConfig) -> bool:

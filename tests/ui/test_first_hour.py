@@ -18,7 +18,7 @@ from cotlab.ui.new_run.questions import ALL_QUESTIONS, QUESTIONS, question_setti
 from cotlab.ui.next_steps import propose_chain
 from cotlab.ui.tour import STOPS
 from tests.support.browser import ARGUMENTS, serving
-from tests.support.pages import opened
+from tests.support.pages import opened, opened_item
 
 CHROMIUM = shutil.which("chromium")
 
@@ -151,3 +151,10 @@ def test_a_run_whose_numbers_were_changed_leads_to_the_page_that_has_them(
     assert link.page == "robustness" and dict(link.query)["view"] == "One item"
     assert ": another number in a step" in found
     opened("robustness", "Robustness", **dict(link.query))
+    item = opened_item(run="numbers", item=dict(link.query)["item"])
+    (back,) = [
+        shown.proto
+        for shown in item.get("page_link")
+        if shown.proto.label == "This item with other numbers"
+    ]
+    assert "view=One+item" in back.query_string and "run=numbers" in back.query_string

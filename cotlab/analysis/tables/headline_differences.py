@@ -52,7 +52,7 @@ def _pair_text(base: RunView, other: RunView) -> str:
     names = [run.plan.subject.name for run in (other, base)]
     if names[0] == names[1]:
         names = [other.run_id, base.run_id]
-    return f"{names[0]} less {names[1]}"
+    return f"{names[0]} minus {names[1]}"
 
 
 def _bar(entry: HeadlineDifference, label: str) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from cotlab.ui.item.chain import (
     render_rows,
     warn_if_divided_otherwise,
 )
+from cotlab.ui.item.evidence import ITEM_VIEWS
 from cotlab.ui.item.header import LINKS_KEY, render_item_header
 from cotlab.ui.item.item_list import item_filter, load_item_list
 from cotlab.ui.item.reader import read_chain, render_reader
@@ -107,7 +108,7 @@ def render_item_page(row: dict[str, Any], item: Item) -> None:
         _render_header(row, item, scores, steps, is_model_chain)
         st.header("Chain")
         _render_plain_chain(row, item, scores)
-        _render_unmeasured_note(row, scores)
+        _render_unmeasured_note(row, item, scores)
     render_suggestion(row, item, scores)
     first_mistake.render_first_mistake(row, item)
     render_entropy(row, item)
@@ -169,8 +170,14 @@ def _render_reading(
         components.show_escaped_lines(limit_lines(reading))
 
 
-def _render_unmeasured_note(row: dict[str, Any], scores: pd.DataFrame) -> None:
-    """Say why no effect of a step is shown, and where to measure it."""
+def _render_unmeasured_note(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
+    """Say why no effect of a step is shown, and where to measure it, or to see another change."""
+    if (scores["scorer"] == "robustness").any():
+        st.info(
+            "In this run other numbers were put into the steps; that is on the page Robustness."
+        )
+        query = {"run": row["id"], "item": item.id, "view": ITEM_VIEWS["robustness"]}
+        components.page_link("robustness", "This item with other numbers", "grid_on", query)
     ccs_scores = scores[scores["metric"].isin(CCS_METRICS)]
     reasons = ccs_scores["reason"].dropna().unique().tolist()
     if len(ccs_scores):
