@@ -124,7 +124,7 @@ class OpenAICompat(SdkProvider):
             response = read_completion(request, reply, sent_params, self.ref.provider)
         if self._echoes_prefix:
             response = remove_echo(wire.replace_surrogates(request.prefix), response)
-        return cut_at_stop(sent_params.get("stop", ()), response)
+        return cut_at_stop(request.stop, response)
 
     async def _raw_prompt(self, request: Complete) -> RawPrompt:
         if self.ref.form == "continuation":
@@ -136,9 +136,11 @@ class OpenAICompat(SdkProvider):
         await self._raw_prompt(request)
 
     def use_findings(self, findings: Mapping[str, Finding]) -> None:
-        """Remove the prefix from every reply if the server echoes it."""
+        """Remove the prefix from replies if the server echoes it; send no stop that it fails on."""
         if "prefix" in findings:
             self._echoes_prefix = findings["prefix"].verdict == "echoed"
+        if "stop" in findings and findings["stop"].verdict == "refused":
+            self._family = replace(self._family, stop=False)
 
     async def server_version(self) -> str:
         """Return what the server says of itself at the addresses of vLLM, llama.cpp and Ollama."""

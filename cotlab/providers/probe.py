@@ -308,14 +308,21 @@ def _check_seed(context: _CheckContext) -> CheckProgram:
 
 
 def _check_stop(context: _CheckContext) -> CheckProgram:
-    """Return honoured, ignored or unknown: a word of the model's own reply is to end it."""
+    """Return honoured, ignored, refused or unknown: a word of the model's own reply is to end it.
+
+    Where the reply has none, the plan's own stop text only shows whether the server takes one.
+    """
     words = (context.reply.text or "").split()
     candidates = (w for w in words[1:] if len(w) >= _MIN_STOP_CHARS and w not in words[0])
-    if not (stop := next(candidates, "")):
+    word = next(candidates, "")
+    if not (word or context.needs.request.stop):
         return Finding("unknown", "the reply has no word to stop at")
+    stop = word or context.needs.request.stop[0]
     reply = yield context.variant(50, stop=(stop,))
     if isinstance(reply, Failed):
-        return _no_reply(reply)
+        return Finding("refused", f"{reply.error}; replies are cut at the stop text here")
+    if not word:
+        return Finding("unknown", "the reply has no word to stop at")
     n_used, n_full = reply.usage.tokens_out, context.reply.usage.tokens_out
     text_before = (context.reply.text or "").partition(stop)[0]
     if (reply.text or "").rstrip() != text_before.rstrip():

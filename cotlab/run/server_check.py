@@ -38,7 +38,7 @@ _GOOD_VERDICTS = {
     "long_prompt": ("whole",),
     "greedy": ("same reply", "other reply"),
     "system": ("read",),
-    "stop": ("honoured", "ignored"),
+    "stop": ("honoured", "ignored", "refused"),
     "seed": ("honoured", "ignored"),
     "choices": ("given", "one reply", "refused"),
 }

@@ -105,6 +105,7 @@ def test_a_server_without_faults() -> None:
         ("prefix", lambda r: answer(r, new_turn=True), "new turn"),
         ("seed", lambda r: answer(r, seeds=False), "ignored"),
         ("stop", lambda r: answer(r, stops=False), "ignored"),
+        ("stop", lambda r: Failed(r.key, "500", 1) if r.stop else answer(r), "refused"),
         ("system", lambda r: answer(r, system=False), "dropped"),
         ("system", answer, "read"),
         ("long_prompt", lambda r: answer(r, context=400), "cut"),
