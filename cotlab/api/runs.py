@@ -44,7 +44,10 @@ class Result:
 
 
 def load_suite(
-    suite: str | Path, *, good_lines: bool = False, chain: Literal["reference", "own"] = "reference"
+    suite: str | Path,
+    *,
+    good_lines: bool = False,
+    chain: Literal["auto", "reference", "own"] = "auto",
 ) -> Suite:
     """Read a suite: a JSONL file, or one that ships with cotlab.
 
@@ -54,8 +57,9 @@ def load_suite(
         A path, or the name of a shipped suite: wordproblems, math, commonsense, evaluation.
     good_lines : bool
         Leave out defective lines instead of refusing the file.
-    chain : {"reference", "own"}
-        With "own" an item may lack a reference chain.
+    chain : {"auto", "reference", "own"}
+        With "own" an item may lack a reference chain, with "reference" none may; "auto" lets all
+        lack it, whose chains a run then asks the model for.
 
     Returns
     -------

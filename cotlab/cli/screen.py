@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import textwrap
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -80,9 +79,8 @@ class ProgressBar:
             texts.append(f"{progress.in_flight} in flight, at most {progress.concurrency}")
         if (pause_s := progress.paused_until - time.time()) > 1:
             texts.append(f"pausing {pause_s:.0f} s, as the server asks")
-        if progress.retried_error:
-            error_text = textwrap.shorten(progress.retried_error, 80, placeholder=" …")
-            texts.append(f"trying again after: {error_text}")
+        if progress.retried_error and progress.status == "running":
+            texts.append(f"trying again after: {progress.retried_error[:80]}")
         if progress.waiting_for:
             texts.append(f"batches: {progress.waiting_for}")
         if progress.eta_s is not None and progress.status == "running":

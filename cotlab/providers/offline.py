@@ -75,8 +75,7 @@ _LATENCY_PATTERN = re.compile(r"latency_s=([0-9]+(?:\.[0-9]+)?)")
 class Echo:
     """Repeats the question and the prefix, for trying out a suite and measuring the runner.
 
-    In the place of an answer, where the question has one, it writes "echo": its answer is always
-    that.
+    In the place of an answer, where the prompt has one, it writes "echo", which is its answer then.
 
     The model ``latency_s=0.1`` waits 0.1 s before each reply.
     """

@@ -320,6 +320,9 @@ def _check_stop(context: _CheckContext) -> CheckProgram:
     stop = word or context.needs.request.stop[0]
     reply = yield context.variant(50, stop=(stop,))
     if isinstance(reply, Failed):
+        plain_reply = yield context.variant(51)  # whether it is the stop text that it fails on
+        if isinstance(plain_reply, Failed):
+            return _no_reply(reply)
         return Finding("refused", f"{reply.error}; replies are cut at the stop text here")
     if not word:
         return Finding("unknown", "the reply has no word to stop at")

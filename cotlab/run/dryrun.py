@@ -268,7 +268,7 @@ def plan_cautions(plan: Plan, suite: Suite) -> list[str]:
     unreadable = find_unreadable_items(plan, suite)
     if unreadable is not None:
         cautions.append(unreadable.caution(subject.name))
-    cautions += _file_cautions(plan, suite)
+    cautions += _file_cautions(plan, suite) + _chain_cautions(plan, suite)
     if family.temperature is None:
         cautions.append(
             f"{subject.name} takes no temperature, so its replies vary: --repeats 3 measures by how"
@@ -312,6 +312,27 @@ def _file_cautions(plan: Plan, suite: Suite) -> list[str]:
         f"{n_items} of {len(suite.items)} questions came with images or other files, of which only"
         f" the names were kept: {plan.subject.name} is asked without them."
     ]
+
+
+def _chain_cautions(plan: Plan, suite: Suite) -> list[str]:
+    """Return a sentence where no item has a chain under the name that is read, but another one."""
+    if plan.subject.provider == RECORDED_PROVIDER or any(item.steps for item in suite.items):
+        return []
+    names = dict.fromkeys(
+        name
+        for item in suite.items
+        for name, value in item.meta.items()
+        if isinstance(value, list) and value and all(_is_step(entry) for entry in value)
+    )
+    return [
+        "No item has a reference_cot, so the model writes the chains; the field"
+        f" {printable_line(name)} looks like one."
+        for name in names
+    ][:1]
+
+
+def _is_step(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("text"), str)
 
 
 def _limit_cautions(plan: Plan, suite: Suite) -> list[str]:

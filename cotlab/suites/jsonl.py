@@ -109,9 +109,9 @@ def _parse_items(
 
     def parse_item(record: dict[str, Any], n_before: int, report: DefectReporter) -> Item:
         nonlocal has_chains
-        has_chains = has_chains or record.get("reference_cot") is not None
-        source = "own" if chain == "auto" else chain
-        return _parse_item(record, n_before, report, chain=source)
+        item = _parse_item(record, n_before, report, chain="own" if chain == "auto" else chain)
+        has_chains = has_chains or bool(item.steps)
+        return item
 
     try:
         with open_file() as stream:
@@ -270,7 +270,7 @@ def _parse_steps(
     elif not value:
         report(
             field,
-            "is an empty chain: give at least one step, or leave the key out and use --chain own",
+            "is an empty chain: give at least one step, or leave the key out",
         )
     else:
         defects: list[tuple[str, str]] = []

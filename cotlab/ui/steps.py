@@ -170,9 +170,14 @@ def render_step_chain(row: dict[str, Any], item: Item, metric: str, mode: str) -
         selected_index=chosen_step,
         on_choice=lambda step: write_address(step_changes(step)),
     )
+    equal_text = equal_steps_text(
+        list(ranking["point"]),
+        "It is 0 at every step.",
+        "It is the same at every step: none stands out.",
+    )
     st.caption(
         "Tint and number: causal contribution of the step (CCS); no tint: none."
-        f"{equal_steps_text(list(ranking['point']))} Choose a step to read its replies."
+        f"{equal_text} Choose a step to read its replies."
     )
     query = {"run": row["id"], "item": item.id, "change": mode}
     if chosen_step is not None:

@@ -216,7 +216,7 @@ def _render_tested_classifiers(classifiers: Sequence[str]) -> None:
         for known in [load_classifier_validation(str(store_folder()), name)]
     ]
     content = {
-        "title": "Classifiers, tested",
+        "title": "What is known of each classifier",
         "columns": ({"title": "Classifier"}, {"title": TESTED_TITLE}),
         "rows": rows,
     }

@@ -54,7 +54,7 @@ def test_a_tokenizer_that_another_kind_of_model_reads_otherwise_is_refused(tmp_p
 
 
 def test_a_character_without_a_token_is_not_left_out(tmp_path: Path) -> None:
-    letters = {letter: i for i, letter in enumerate("abcdefgh▁7")} | {"</s>": 10}
+    letters = {letter: i for i, letter in enumerate("abcdefgh▁7.,Q:\n")} | {"</s>": 15}
     tokenizer = Tokenizer(models.BPE(vocab=letters, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="</s>", pad_token="</s>")
@@ -62,6 +62,8 @@ def test_a_character_without_a_token_is_not_left_out(tmp_path: Path) -> None:
     assert refusals(model, "bad egg") == []
     assert ["drops letters" in message for message in refusals(model, "bad tzu egg")] == [True] * 3
     assert "drops letters" in refusals(model, "tzu")[0]
+    assert "drops letters" in refusals(model, "bad 4.")[0]
+    assert "drops letters" in refusals(model, "7-7")[0]
 
 
 @pytest.mark.parametrize("kind", ["byte", "metaspace", "normalized"])

@@ -246,7 +246,7 @@ def test_a_rate_has_what_is_known_of_its_classifier(
     store: Path, classifier: str, tells: str
 ) -> None:
     app = several("unfaithfulness", "Unfaithfulness", run=["one", "base"], classifier=classifier)
-    (table,) = [d for d in components(app) if d.get("title") == "Classifiers, tested"]
+    (table,) = [d for d in components(app) if d.get("title") == "What is known of each classifier"]
     names = ["truncation", "early_answer"] if classifier == "all" else [classifier]
     assert [row[0]["text"] for row in table["rows"]] == names
     for name, (_, known) in zip(names, table["rows"], strict=True):

@@ -5,6 +5,7 @@ The same rendered text is generated from, scored and patched.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,9 @@ from cotlab.core.errors import Unsupported
 from cotlab.core.requests import PREFIX_INDEX, Complete, Locate, Located, LogProb, Patched, Span
 from cotlab.core.vocabulary import unknown_word
 from cotlab.providers.local.load import LoadedModel, max_positions
+
+_SIGNS = frozenset("+-*/=")
+"""Signs of arithmetic: a chain without them says something else."""
 
 
 class AnswerIds(NamedTuple):
@@ -125,12 +129,6 @@ def _check_vocabulary(
 
     ``offsets`` are the tokens' (first, end) characters; None where the tokenizer gives none.
     """
-    if offsets is not None and _drops_text(text, offsets):
-        raise Unsupported(
-            "the tokenizer drops letters or digits of the text, so the model would not read all of"
-            " it. Its vocabulary has no tokens for them, or config.json names another kind of model"
-            " than the tokenizer's"
-        )
     unknown_id = loaded_model.tokenizer.unk_token_id
     if unknown_id is not None and unknown_id in ids:
         for i, (start, end) in zip(*encode_with_offsets(loaded_model, text), strict=True):
@@ -138,6 +136,12 @@ def _check_vocabulary(
             if i == unknown_id and end > start:
                 pieces = loaded_model.tokenizer.get_vocab().keys()
                 raise Unsupported(unknown_word(text, start, end, pieces).reason)
+    if offsets is not None and _drops_text(loaded_model, text, ids, offsets):
+        raise Unsupported(
+            "the tokenizer drops letters, digits or signs of the text, so the model would not read"
+            " all of it. Its vocabulary has no tokens for them, or config.json names another kind"
+            " of model than the tokenizer's"
+        )
     if len(ids) >= max_positions(loaded_model.model):
         raise Unsupported(
             f"the text has {len(ids)} tokens, the model takes fewer than"
@@ -145,17 +149,23 @@ def _check_vocabulary(
         )
 
 
-def _drops_text(text: str, offsets: Sequence[tuple[int, int]]) -> bool:
-    """Return whether letters or digits of a text belong to no token.
+def _drops_text(
+    loaded_model: LoadedModel, text: str, ids: Sequence[int], offsets: Sequence[tuple[int, int]]
+) -> bool:
+    """Return whether letters, digits or signs of a text are in none of its tokens.
 
-    Which ones is not known: where the library drops a character, it moves those after it forward.
+    Its tokens are read again, for the places that the library gives are moved where it drops a
+    character. A tokenizer may write a character as several, and never as none.
     """
-    covered_end = 0
-    for start, end in (*sorted(offsets), (len(text), len(text))):
-        if any(character.isalnum() for character in text[covered_end:start]):
-            return True
-        covered_end = max(covered_end, end)
-    return False
+    text_ids = [i for i, (start, end) in zip(ids, offsets, strict=True) if end > start]
+    reread_text = loaded_model.tokenizer.decode(text_ids, clean_up_tokenization_spaces=False)
+    n_expected = min(map(_n_read, (text, unicodedata.normalize("NFKC", text))))
+    return _n_read(reread_text) < n_expected
+
+
+def _n_read(text: str) -> int:
+    """Count the characters that a chain's meaning rests on."""
+    return sum(character.isalnum() or character in _SIGNS for character in text)
 
 
 def locate_spans(loaded_model: LoadedModel, request: Locate, n_layers: int) -> Located:

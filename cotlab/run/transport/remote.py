@@ -181,8 +181,9 @@ class Sender:
             and (never_answered or context.n_consecutive_failures >= MAX_CONSECUTIVE_FAILURES)
         ):
             context.fatal_error = context.fatal_error or error
-        if pause_s is not None and not isinstance(error, RateLimited):
-            context.progress.retried_error = context.error_text(error)
+        if not isinstance(error, RateLimited):
+            is_tried_again = pause_s is not None and context.fatal_error is None
+            context.progress.retried_error = context.error_text(error) if is_tried_again else ""
         return pause_s
 
     async def _reserve_send(self, request: Request) -> Reservation | Response:

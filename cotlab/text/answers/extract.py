@@ -15,7 +15,8 @@ from cotlab.text.answers import reading
 from cotlab.text.answers.agreement import answers_agree
 from cotlab.text.answers.boxes import box_content, joined_boxes
 from cotlab.text.answers.closing_formulas import is_named_equation, is_one_expression
-from cotlab.text.answers.placeholders import is_placeholder
+from cotlab.text.answers.half_units import with_half_units
+from cotlab.text.answers.placeholders import has_only_cue, is_about_markup, is_place
 from cotlab.text.answers.regional_forms import with_decimal_points, with_iso_dates
 from cotlab.text.answers.remarks import (
     ASIDE_RE,
@@ -25,7 +26,7 @@ from cotlab.text.answers.remarks import (
     without_remarks,
 )
 from cotlab.text.answers.rounding import without_exact_forms
-from cotlab.text.answers.tags import tagged_answer, without_place
+from cotlab.text.answers.tags import find_tagged_answers, without_emphasis, without_place
 from cotlab.text.answers.unmarked import (
     MAX_ANSWER_CHARACTERS,
     is_refusal,
@@ -34,7 +35,6 @@ from cotlab.text.answers.unmarked import (
     unmarked_answer,
 )
 from cotlab.text.steps import sentence_spans
-from cotlab.text.written_numbers import NUMERAL_VALUES
 
 # "<|im_end|>", "<|eot_id|>": a model that goes on writes the other side too
 _END_OF_TURN_RE = re.compile(r"<\|(?:im_start|im_end|endoftext|eot_id|end|user|assistant)\|>")
@@ -42,6 +42,8 @@ _END_OF_TURN_RE = re.compile(r"<\|(?:im_start|im_end|endoftext|eot_id|end|user|a
 _BARE_BOX_RE = re.compile(r"\\(?:boxed|fbox)\s+(-?[\w.,/]*\w)")
 # "\\(\\boxed{}\\)"
 _EMPTY_BOX_RE = re.compile(r"(?:\\\(|\$)?\s?\\boxed\s?\{\s*\}\s?(?:\\\)|\$)?")
+_MAX_TAGGED_WORDS = 6
+"""Words between answer tags that are an answer as they are; of more the answer is read."""
 _MAX_MARKERS = 200
 """Answer markers that are looked at."""
 _NUMBER_RE = re.compile(r"\d[\d,.]*")
@@ -119,12 +121,6 @@ _DISPLAY_RE = re.compile(r"(?s)[\s:*]{0,9}(\\\[.{1,400}?\\\]|\$\$[^$]{1,400}\$\$
 _INLINE_MATHS_RE = re.compile(r"(\$[^$\n]{1,400}\$|\\\(.{1,400}?\\\))\s{0,3}\.?\s{0,3}$")
 # ", with minimum value f(0) = -1" after a formula in a box
 _BOXED_REMARK_RE = re.compile(r",\s{1,9}(?:with|where|which|valid|attained|since|because)\b")
-_HALVED = {"a": 1, "an": 1} | {word: n for word, n in NUMERAL_VALUES.items() if 0 < n < 7}
-# "an hour and a half", "2 years and a half"
-_AND_HALF_RE = re.compile(
-    rf"(?i)\b({'|'.join(_HALVED)}|\d{{1,4}})\s((?:second|minute|hour|day|week|month|year"
-    r"|metre|meter|kilometre|kilometer|mile|foot|litre|liter|gallon|cup|dozen)s?) and a half\b"
-)
 _HOPE_RE = re.compile(r"(?i)\.?\s{0,3}I hope (?:it|this) is correct\.?\s{0,9}$")
 
 
@@ -148,9 +144,11 @@ def final_answer(text: str, question: str = "") -> str | None:
 
     Notes
     -----
-    The last explicit marker decides: ``\boxed{}``, ``#### 18``, ``{"answer": 18}``, "the answer is
-    18", "Answer: 18", "A: 18", "18 is the answer", "the correct option is B". "The answer is not 5"
-    denies 5. Boxes with a comma or "and" between them are one list. Without a marker, in this
+    The last explicit marker decides: ``\boxed{}``, ``<answer>18</answer>``, ``#### 18``,
+    ``{"answer": 18}``, "the answer is 18", "Answer: 18", "A: 18", "18 is the answer", "the correct
+    option is B". "The answer is not 5" denies 5. The empty place of a form ("the answer is
+    <answer>") is none, whatever stands before or after it. Boxes with a comma or "and" between them
+    are one list. Without a marker, in this
     order: a reply that is one expression, quantity, date, option, list; formulas at the end; "= 18"
     at the end; an option in the last sentence; yes or no at the start or the end, or by the verb of
     the question; what "Therefore, she spends $225 over 5 weeks" says before its period; of the
@@ -163,11 +161,16 @@ def final_answer(text: str, question: str = "") -> str | None:
     >>> final_answer("9 * 2 = 18, so the answer is 18 eggs.")
     '18 eggs'
     """
-    text = without_exact_forms(_without_markup(text), question)
+    text = _without_markup(text)
+    text = without_exact_forms(
+        text if is_about_markup(question) else without_emphasis(text), question
+    )
     answer, remaining_text = marked_answer(text, question)
     if answer is not None:
         return _first_form(answer)
     text = without_remarks(remaining_text)
+    if has_only_cue(text):
+        return None
     second = SECOND_FORM_RE.search(text[-200:])
     first = unmarked_answer(text[: -len(second[0])], question) if second else None
     if first and second and _forms_agree(first, second[1] or second[2]):
@@ -175,19 +178,15 @@ def final_answer(text: str, question: str = "") -> str | None:
     answer = unmarked_answer(text, question)
     if answer is None and UNITS_RE.search(text):
         return unmarked_answer(UNITS_RE.sub("", text), question)
-    return None if answer and is_placeholder(answer) else answer
+    return answer
 
 
 def _without_markup(text: str) -> str:
-    """Return a reply without thoughts, tags, empty boxes and what follows the end of its turn."""
+    """Return a reply without thoughts, empty boxes and what follows the end of its turn."""
     text = text.rpartition("</think>")[2] if text.rpartition("</think>")[2].strip() else text
     if (turn := _END_OF_TURN_RE.search(text)) and text[: turn.start()].strip():
         text = text[: turn.start()]
-    text = tagged_answer(text)
-    text = _AND_HALF_RE.sub(
-        lambda m: f"{_HALVED.get(m[1].lower(), m[1])}.5 {m[2].rstrip('s')}s", text
-    )
-    text = with_iso_dates(with_decimal_points(text))
+    text = with_iso_dates(with_decimal_points(with_half_units(text)))
     return _HOPE_RE.sub(".", _EMPTY_BOX_RE.sub(" ", text))
 
 
@@ -260,7 +259,10 @@ def rules_are_certain(a: str, b: str) -> bool:
 
 def marked_answer(text: str, question: str = "") -> tuple[str | None, str]:
     """Return the answer of the last marker that has one, and the text without denied answers."""
-    markers = [(start, end, "box") for start, end in joined_boxes(text)]
+    tagged_answers, text = find_tagged_answers(text)
+    content_by_start = {tagged.start: tagged.content for tagged in tagged_answers}
+    markers = [(tagged.start, tagged.end, "tag") for tagged in tagged_answers]
+    markers += [(start, end, "box") for start, end in joined_boxes(text)]
     markers += [(m.start(1), m.end(1), "box") for m in _BARE_BOX_RE.finditer(text)]
     markers += [(m.start(1), m.end(1), "json") for m in _JSON_ANSWER_RE.finditer(text)]
     markers += [(m.start(1), m.start(), "back") for m in _ANSWER_BEFORE_CUE_RE.finditer(text)]
@@ -278,7 +280,11 @@ def marked_answer(text: str, question: str = "") -> tuple[str | None, str]:
             if marker_kind in ("box", "json")
             else ""
         )
-        if marker_kind == "json" and text[position] == '"':
+        if marker_kind == "tag":
+            candidate = reading.tidy_answer(content_by_start[position])
+            if len(candidate.split()) > _MAX_TAGGED_WORDS:
+                candidate = unmarked_answer(candidate, question) or candidate
+        elif marker_kind == "json" and text[position] == '"':
             candidate = reading.tidy_answer(json.loads(text[position:boundary], strict=False))
         elif marker_kind == "back":
             candidate = strip_opening_phrase(text[boundary:position])
@@ -315,9 +321,8 @@ def marked_answer(text: str, question: str = "") -> tuple[str | None, str]:
                 candidate = reading.tidy_answer(re.sub(r"^(?:rather|instead)\s+", "", alternative))
         if is_refusal(candidate):
             return None, ""
-        if is_placeholder(candidate):  # what follows it may answer without a marker
-            unread_text = text[min(position, boundary) :].partition(candidate)[2]
-            return None, unread_text.lstrip("}>]) *`\"'.")
+        if is_place(candidate, question, is_in_form=marker_kind in ("box", "json", "tag")):
+            return None, ""
         candidate = without_place(candidate)
         if (
             reading.has_content(candidate, pair=marker_kind != "back")
@@ -377,7 +382,7 @@ def _comparable_text(text: str | None) -> str | None:
     """Return the plain form of an answer or a reply for comparison; None without content."""
     if text is None or not reading.has_content(text, pair=True):
         return None
-    text = with_iso_dates(with_decimal_points(tagged_answer(text)))
+    text = with_iso_dates(with_decimal_points(text))
     answer, remaining_text = marked_answer(text)
     has_no_answer = answer is None and (
         not remaining_text or (len(text) <= MAX_ANSWER_CHARACTERS and is_refusal(text))
@@ -386,7 +391,9 @@ def _comparable_text(text: str | None) -> str | None:
         ""
         if has_no_answer
         else reading.tidy_answer(
-            reading.to_plain_text(reading.tidy_answer(text if answer is None else answer))
+            reading.to_plain_text(
+                without_place(reading.tidy_answer(text if answer is None else answer))
+            )
         )
     )
     return content if reading.has_content(content, pair=True) else None

@@ -3,35 +3,75 @@
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
+from typing import NamedTuple
 
-from cotlab.text.answers.placeholders import is_placeholder
 from cotlab.text.answers.reading import has_content
 
-# "<answer>", "</final_answer>"
-_ANSWER_TAG_RE = re.compile(r"(?i)<(/?)(?:final[ _-]?)?answer>")
+# "<answer>", "</final_answer>", "[ANSWER]", "<|begin_of_box|>"
+_TAG_RE = re.compile(
+    r"(?i)<(/?)(?:(?:final[ _-]?)?answer|final|result)(?:\s[^<>\n]{0,60})?>"
+    r"|\[(/?)(?:final )?answer\]|<\|(begin|end)_of_box\|>"
+)
 # "<b>18</b>"
-_EMPHASIS_RE = re.compile(r"(?i)<(b|strong|i|em|u|mark|code|p|span)>([^<>\n]{1,400})</\1>")
-# "<18>", which is no vector <3, 4>
-_FILLED_PLACE_RE = re.compile(r"<([^<>,\n]{0,80}\w[^<>,\n]{0,80})>")
+_EMPHASIS_RE = re.compile(
+    r"(?i)<(b|strong|i|em|u|mark|code|p|span)(?:\s[^<>\n]{0,80})?>([^<>\n]{1,400})</\1>"
+)
+_LINE_BREAK_RE = re.compile(r"(?i)<br\s?/?>")
+# "<18>", "<18 coins>", which is no vector <3, 4>
+_FILLED_PLACE_RE = re.compile(r"<\s?([-−]?[$€£]?\d[\d.]{0,30}%?(?: [A-Za-z°²³/]{1,20}){0,3})\s?>")
+# ", " of "<answer>3</answer>, <answer>4</answer>"
+_BETWEEN_RE = re.compile(r"\s{0,3}(?:,|;|and|,\s?and)\s{0,3}")
+_NOT_BEFORE_RE = re.compile(r"(?i)(?:\bnot|n['’]t)\s{0,3}[*\"'(]{0,2}$")
 
 
-def tagged_answer(text: str) -> str:
-    """Return what the last pair of answer tags holds; without a pair, the text without such tags.
+class TaggedAnswer(NamedTuple):
+    """What stands between a pair of answer tags."""
 
-    An opening tag that no word follows is left: there it is the place of an answer in a form. So
-    is a pair that holds no answer.
+    start: int
+    """First character of the content."""
+    end: int
+    """Character after the content."""
+    content: str
+    """The content; of pairs with a comma or "and" between them that of all."""
+
+
+def find_tagged_answers(text: str) -> tuple[list[TaggedAnswer], str]:
+    """Return the contents of pairs of answer tags, and the text with blanks for those tags.
+
+    A pair that "not" stands before is none. An opening tag alone is blanked where a word follows;
+    else it is the place of an answer in a form, and is left.
     """
+    if "<" not in text and "[" not in text:
+        return [], text
+    tags = list(_TAG_RE.finditer(text))
+    pairs: list[tuple[re.Match[str], re.Match[str]]] = []
+    blanked = list(text)
+    for tag, following in zip_longest(tags, tags[1:]):
+        is_pair = following is not None and not _is_closing(tag) and _is_closing(following)
+        if is_pair and following is not None:
+            pairs.append((tag, following))
+        if is_pair or _is_closing(tag) or _is_before_word(text, tag.end()):
+            blanked[tag.start() : tag.end()] = " " * (tag.end() - tag.start())
+    answers: list[TaggedAnswer] = []
+    last_end = -1
+    for opening, closing in pairs:
+        content = text[opening.end() : closing.start()].strip()
+        is_denied = _NOT_BEFORE_RE.search(text, max(0, opening.start() - 12), opening.start())
+        if is_denied or not has_content(content, pair=True):
+            continue
+        if answers and _BETWEEN_RE.fullmatch(text, last_end, opening.start()):
+            content = f"{answers.pop().content}, {content}"
+        answers.append(TaggedAnswer(opening.end(), closing.start(), content))
+        last_end = closing.end()
+    return answers, "".join(blanked)
+
+
+def without_emphasis(text: str) -> str:
+    """Return a text without the tags of bold, italics, code and lines."""
     if "<" not in text:
         return text
-    text = _EMPHASIS_RE.sub(r"\2", text)
-    tags = list(_ANSWER_TAG_RE.finditer(text))
-    for opening, closing in reversed(list(zip(tags, tags[1:], strict=False))):
-        content = text[opening.end() : closing.start()].strip()
-        if (opening[1], closing[1]) == ("", "/") and has_content(content, pair=True):
-            return text[: opening.start()] if is_placeholder(content) else content
-    return _ANSWER_TAG_RE.sub(
-        lambda tag: " " if tag[1] or _is_before_word(text, tag.end()) else tag[0], text
-    )
+    return _EMPHASIS_RE.sub(r"\2", _EMPHASIS_RE.sub(r"\2", _LINE_BREAK_RE.sub("\n", text)))
 
 
 def without_place(answer: str) -> str:
@@ -40,5 +80,9 @@ def without_place(answer: str) -> str:
     return match[1].strip() if match else answer
 
 
+def _is_closing(tag: re.Match[str]) -> bool:
+    return "/" in (tag[1], tag[2]) or (tag[3] or "").lower() == "end"
+
+
 def _is_before_word(text: str, position: int) -> bool:
-    return text[position : position + 20].lstrip(" \t\n*$\\(-")[:1].isalnum()
+    return text[position : position + 20].lstrip(" \t\n*$:\\(-")[:1].isalnum()

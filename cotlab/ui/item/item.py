@@ -172,7 +172,8 @@ def _render_reading(
 
 def _render_unmeasured_note(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
     """Say why no effect of a step is shown, and where to measure it, or to see another change."""
-    if (scores["scorer"] == "robustness").any():
+    is_numeric = scores["facet"].astype(str).str.contains('"perturbation": "numeric"', regex=False)
+    if ((scores["scorer"] == "robustness") & is_numeric & scores["value"].notna()).any():
         st.info(
             "In this run other numbers were put into the steps; that is on the page Robustness."
         )

@@ -192,18 +192,20 @@ def _legend_text(reading: ChainReading, n_most: int) -> str:
         for reason, steps in steps_by_reason.items()
     ]
     arrows_texts = ["Arrows: later steps that change."] if reading.mode == "corrupt" else []
-    range_text += equal_steps_text([effect.share for effect in reading.effects])
+    range_text += equal_steps_text(
+        [effect.share for effect in reading.effects],
+        "No reply changes its answer.",
+        "All steps change the answer equally often: none stands out.",
+    )
     return " ".join([range_text, *arrows_texts, *missing_texts])
 
 
-def equal_steps_text(shares: Sequence[float | None]) -> str:
-    """Return the sentence that no step stands out, where all have one value; else ""."""
-    values = {math.nan if share is None else float(share) for share in shares}
-    if len(shares) < 2 or len(values) != 1 or any(map(math.isnan, values)):
+def equal_steps_text(values: Sequence[float | None], zero_text: str, equal_text: str) -> str:
+    """Return, where all steps have one value, the text for 0 or that for another; else ""."""
+    distinct_values = {math.nan if value is None else float(value) for value in values}
+    if len(values) < 2 or len(distinct_values) != 1 or any(map(math.isnan, distinct_values)):
         return ""
-    if values == {0.0}:
-        return " No step has an effect."
-    return " All steps have the same effect: none stands out."
+    return f" {zero_text if distinct_values == {0.0} else equal_text}"
 
 
 def _arrows_text(reading: ChainReading, arrows: Sequence[int]) -> str:

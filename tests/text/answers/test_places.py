@@ -27,6 +27,10 @@ PROBLEM = Item("1", "Kim has 3 coins and gets 4 coins. How many coins?", "7", ("
         "Answer:",
         "**Final answer**:",
         "The final answer is",
+        "So the answer is <answer>.\n\nQ: Bob has 5 coins and loses 2. How many are left?",
+        "So the answer is 7.\nSo the answer is <answer>.",
+        "<answer>[number]</answer>",
+        "The answer is <the number of coins>.",
         "Tom thinks the answer is 14. How many?\nFinish with: So the answer is <answer>.",
     ],
 )
@@ -44,7 +48,6 @@ def test_a_model_that_repeats_the_instruction_has_not_answered() -> None:
 @pytest.mark.parametrize(
     ("reply", "answer"),
     [
-        ("I finish with: The final answer is <answer>. 3 + 4 = 7. So Kim has 7 coins.", "7"),
         ("<think>3 + 4</think>\n<answer>7</answer>", "7"),
         ("The final answer is <answer>7</answer>.", "7"),
         ("The final answer is <answer> 7.", "7"),
@@ -56,6 +59,27 @@ def test_a_model_that_repeats_the_instruction_has_not_answered() -> None:
         ("The answer is <b>7</b>.", "7"),
         ("The answer is <strong>7 coins</strong>.", "7 coins"),
         ("The answer is <3, 4>.", "<3, 4>"),
+        ("<answer>4</answer>\n\nWait, I made a mistake. The correct answer is 7.", "7"),
+        ("<answer>4</answer>\nLet me check. \\boxed{7}", "7"),
+        ("<answer>see below</answer>\n\\boxed{7}", "7"),
+        ("It says <answer>8</answer>, which is wrong. So the answer is 7.", "7"),
+        ("Reply in the form <answer>number</answer>. The answer is 7.", "7"),
+        ("I must reply with <answer>your answer</answer>.\nSo the answer is 7.", "7"),
+        ("<answer>3</answer>, <answer>4</answer>", "3, 4"),
+        ('<answer type="number">7</answer>', "7"),
+        ("So the answer is <answer>$7$</answer>", "7"),
+        ("[ANSWER]7[/ANSWER]", "7"),
+        ("3 and 4 give <|begin_of_box|>7<|end_of_box|>", "7"),
+        ("Reasoning: 3 coins and 4 coins. <final>7</final>", "7"),
+        ('The answer is <b class="x"><i>7</i></b>.', "7"),
+        ("The answer is <li>.", "<li>"),
+        ("The answer is <x>.", "<x>"),
+        ("The answer is <stdio.h>.", "<stdio.h>"),
+        ("The answer is <3 4>.", "<3 4>"),
+        ("The answer is {letter}.", "{letter}"),
+        ("The answer is [value].", "[value]"),
+        ("So the answer is answer.", "answer"),
+        ("answer", "answer"),
         ("The answer is the number 7.", "the number 7"),
         ("The answer is a result of rounding.", "a result of rounding"),
     ],
@@ -64,7 +88,14 @@ def test_what_is_in_a_tag_or_beside_a_place_is_read(reply: str, answer: str) -> 
     assert final_answer(reply) == answer
 
 
-@pytest.mark.parametrize("reply", ["<answer>I don't know</answer>", "<answer>?</answer>"])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "<answer>I don't know</answer>",
+        "<answer>?</answer>",
+        "The answer is not <answer>5</answer>, it is 7.",
+    ],
+)
 def test_a_tag_without_an_answer_has_none(reply: str) -> None:
     assert final_answer(reply) is None
 
