@@ -308,17 +308,11 @@ def _check_seed(context: _CheckContext) -> CheckProgram:
 
 
 def _check_stop(context: _CheckContext) -> CheckProgram:
-    """Return honoured, ignored, refused or unknown: a word of the model's own reply is to end it.
-
-    Where the reply has none, the plan's own stop text only shows whether the server takes one.
-    """
-    words = (context.reply.text or "").split()
-    candidates = (w for w in words[1:] if len(w) >= _MIN_STOP_CHARS and w not in words[0])
-    word = next(candidates, "")
-    if not (word or context.needs.request.stop):
-        return Finding("unknown", "the reply has no word to stop at")
-    stop = word or context.needs.request.stop[0]
-    reply = yield context.variant(50, stop=(stop,))
+    """Return honoured, ignored, refused or unknown, by a word of the reply or the plan's stop."""
+    pieces = (context.reply.text or "").split()
+    candidates = (w for w in pieces[1:] if len(w) >= _MIN_STOP_CHARS and w not in pieces[0])
+    stop = (word := next(candidates, "")) or next(iter(context.needs.request.stop), "")
+    reply = (yield context.variant(50, stop=(stop,))) if stop else context.reply
     if isinstance(reply, Failed):
         plain_reply = yield context.variant(51)  # whether it is the stop text that it fails on
         if isinstance(plain_reply, Failed):
@@ -327,7 +321,7 @@ def _check_stop(context: _CheckContext) -> CheckProgram:
     if not word:
         return Finding("unknown", "the reply has no word to stop at")
     n_used, n_full = reply.usage.tokens_out, context.reply.usage.tokens_out
-    text_before = (context.reply.text or "").partition(stop)[0]
+    text_before = (context.reply.text or "").partition(word)[0]
     if (reply.text or "").rstrip() != text_before.rstrip():
         return Finding("unknown", "the reply was another one")
     if n_used is not None and n_used == n_full:

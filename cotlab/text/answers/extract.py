@@ -42,7 +42,7 @@ _END_OF_TURN_RE = re.compile(r"<\|(?:im_start|im_end|endoftext|eot_id|end|user|a
 _BARE_BOX_RE = re.compile(r"\\(?:boxed|fbox)\s+(-?[\w.,/]*\w)")
 # "\\(\\boxed{}\\)"
 _EMPTY_BOX_RE = re.compile(r"(?:\\\(|\$)?\s?\\boxed\s?\{\s*\}\s?(?:\\\)|\$)?")
-_MAX_TAGGED_WORDS = 6
+_MAX_TAGGED_LENGTH = 6
 """Words between answer tags that are an answer as they are; of more the answer is read."""
 _MAX_MARKERS = 200
 """Answer markers that are looked at."""
@@ -282,7 +282,7 @@ def marked_answer(text: str, question: str = "") -> tuple[str | None, str]:
         )
         if marker_kind == "tag":
             candidate = reading.tidy_answer(content_by_start[position])
-            if len(candidate.split()) > _MAX_TAGGED_WORDS:
+            if len(candidate.split()) > _MAX_TAGGED_LENGTH:
                 candidate = unmarked_answer(candidate, question) or candidate
         elif marker_kind == "json" and text[position] == '"':
             candidate = reading.tidy_answer(json.loads(text[position:boundary], strict=False))

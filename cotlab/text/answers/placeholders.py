@@ -36,8 +36,10 @@ def is_place(answer: str, question: str = "", *, is_in_form: bool = False) -> bo
     text = answer.strip(" \t\n.:*`\"'$#")
     if is_in_form and _LABEL_RE.fullmatch(text.strip("[](){}<> ")):
         return True
-    is_asked = _MARKUP_WORD_RE.search(question) is not None or (bool(text) and text in question)
-    return not is_asked and _PLACE_RE.fullmatch(text) is not None
+    is_in_question = _MARKUP_WORD_RE.search(question) is not None or (
+        bool(text) and text in question
+    )
+    return not is_in_question and _PLACE_RE.fullmatch(text) is not None
 
 
 def is_about_markup(question: str) -> bool:
