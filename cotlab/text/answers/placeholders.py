@@ -16,7 +16,7 @@ _PLACE_RE = re.compile(
 )
 # "answer" in a box or a tag
 _LABEL_RE = re.compile(
-    rf"(?i)(?:(?:your|the|final|correct)[ _-]){{0,3}}{_LABEL_PATTERN}(?:[ _-]here)?|\.{{3}}|…|X"
+    rf"(?i)(?:(?:your|the|final|correct)[ _-]){{0,3}}{_LABEL_PATTERN}(?:[ _-]here)?|\.{{3}}|…"
 )
 # "Answer:", "The final answer is"
 _CUE_ALONE_RE = re.compile(
