@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from cotlab.core.keys import digest
 
-ANSWER_PLACE = "<answer>"
+ANSWER_PLACEHOLDER = "<answer>"
 """Where the answer goes in the line that a prompt asks for."""
 Form = Literal["chat", "prefill", "continuation"]
 """How a chain reaches a model: in the user's turn (chat), as the start of the assistant's turn

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cotlab.core.errors import BadReply, ConfigError, Unsupported
 from cotlab.core.requests import Complete, Request, Response, Usage
-from cotlab.core.types import ANSWER_PLACE, ModelRef
+from cotlab.core.types import ANSWER_PLACEHOLDER, ModelRef
 
 
 class ScriptError(BadReply):
@@ -96,7 +96,7 @@ class Echo:
         """Answer with the question and the prefix."""
         assert isinstance(request, Complete)
         await asyncio.sleep(self._latency_s)
-        question = request.messages[-1].content.replace(ANSWER_PLACE, "echo")
+        question = request.messages[-1].content.replace(ANSWER_PLACEHOLDER, "echo")
         text = f"{question}\n{request.prefix}".strip()
         n_tokens = len(text.split())
         return _build_response(request, text, Usage(n_tokens, n_tokens))

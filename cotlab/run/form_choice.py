@@ -7,7 +7,7 @@ from the replies in the log, else from a check of the server. A resumed run keep
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from cotlab.core.placeholders import placeholder_rounds
 from cotlab.core.program import Peers
 from cotlab.core.provider import AnyProvider, Finding, SupportsRawText, SupportsServerCheck
 from cotlab.core.registry import SCORERS
-from cotlab.core.requests import Complete, Reply
+from cotlab.core.requests import Complete
 from cotlab.core.text_safety import printable_line
 from cotlab.core.types import Endpoint, ModelRef, Plan, Suite
 from cotlab.providers.probe import MAX_REQUESTS, REFUSED_PREFIXES, CheckNeeds
@@ -37,7 +37,7 @@ from cotlab.run.server_check import (
 )
 from cotlab.run.transport.budget import Price
 from cotlab.run.transport.context import Journal
-from cotlab.run.transport.dispatcher import Dispatcher
+from cotlab.run.transport.dispatcher import Dispatcher, SendCheck
 from cotlab.store.live import RunProgress
 from cotlab.store.responses import ResponseLog
 from cotlab.store.server_checks import ServerCheck, find_latest_check, find_recent_check
@@ -214,7 +214,7 @@ async def check_raw_text(
     provider: AnyProvider,
     ref: ModelRef,
     request: Complete,
-    send: Callable[[Complete], Awaitable[Reply]],
+    send: SendCheck,
 ) -> ServerCheck:
     """Check by three requests whether a server continues raw text; an error is a refusal."""
     needs = CheckNeeds(replace(request, model=ref, top_logprobs=0), prefix=True)

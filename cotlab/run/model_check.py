@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from cotlab.core.provider import (
     SupportsModelList,
     SupportsServerCheck,
 )
-from cotlab.core.requests import Complete, Failed, Message, Reply
+from cotlab.core.requests import Complete, Failed, Message
 from cotlab.core.text_safety import printable_line
 from cotlab.core.types import Form, ModelRef
 from cotlab.providers.capabilities import provider_info
@@ -34,7 +34,7 @@ from cotlab.run.plan import open_provider
 from cotlab.run.roles import NO_TEMPLATE, RAW_TEXT_PROVIDER, SERVER_TEMPLATE
 from cotlab.run.server_check import check_server
 from cotlab.run.transport.budget import price_of
-from cotlab.run.transport.dispatcher import Dispatcher, run_coroutine
+from cotlab.run.transport.dispatcher import Dispatcher, SendCheck, run_coroutine
 from cotlab.run.transport.limits import Limits
 from cotlab.store.live import RunProgress
 from cotlab.store.responses import ResponseLog
@@ -124,7 +124,7 @@ def check_model(
 
 
 async def _check_both_forms(
-    providers: Mapping[ModelRef, AnyProvider], send: Callable[[Complete], Awaitable[Reply]]
+    providers: Mapping[ModelRef, AnyProvider], send: SendCheck
 ) -> tuple[ServerCheck, ServerCheck | None]:
     """Check the first provider, and the second one where the first continues no prefix."""
     (ref, provider), *others = providers.items()
@@ -142,9 +142,7 @@ async def _check_both_forms(
     return check, await check_raw_text(raw_provider, raw_ref, needs.request, send)
 
 
-async def check_model_name(
-    provider: AnyProvider, ref: ModelRef, send: Callable[[Complete], Awaitable[Reply]]
-) -> str:
+async def check_model_name(provider: AnyProvider, ref: ModelRef, send: SendCheck) -> str:
     """Return a caution where the server does not list the model and answers all the same.
 
     "" where it lists the model, or has no list.

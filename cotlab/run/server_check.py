@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from cotlab.core.errors import CotlabError, SelfTestFailed
 from cotlab.core.provider import AnyProvider, Finding, SupportsServerCheck
-from cotlab.core.requests import Complete, Failed, Reply
+from cotlab.core.requests import Failed
 from cotlab.core.types import ModelRef, Plan, Suite
 from cotlab.providers.capabilities import provider_info
 from cotlab.providers.probe import CHECKS, MAX_REQUESTS, CheckNeeds, run_checks
 from cotlab.run.check_needs import plan_needs
 from cotlab.run.server_findings import caution_texts, refusal_texts
-from cotlab.run.transport.dispatcher import Dispatcher
+from cotlab.run.transport.dispatcher import Dispatcher, SendCheck
 from cotlab.store.server_checks import (
     ServerCheck,
     add_server_check,
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 MAX_DETAIL_CHARS = 400
 """Characters of a finding's detail that are stored."""
+MAX_CHECK_TRIES = 3
+"""Tries of each request of a check after its first: a server may fail on what it asks for."""
 _GOOD_VERDICTS = {
     "prefix": ("continued", "echoed"),
     "logprobs": ("given",),
@@ -159,7 +161,7 @@ async def check_server(
     provider: AnyProvider,
     ref: ModelRef,
     needs: CheckNeeds,
-    send: Callable[[Complete], Awaitable[Reply]],
+    send: SendCheck,
     run: CheckedRun | None = None,
     max_requests: int = MAX_REQUESTS,
     n_reserved: int = 0,
@@ -189,7 +191,9 @@ async def check_server(
             request = next(program)
             while True:
                 n_requests += 1
-                request = program.send(await send(request))
+                # a server that answers nothing yet may still be loading its model
+                max_tries = MAX_CHECK_TRIES if n_requests > 1 else None
+                request = program.send(await send(request, max_tries))
         except StopIteration as end:
             if isinstance(end.value, Failed):
                 raise SelfTestFailed(

@@ -104,23 +104,31 @@ def _parse_items(
     chain: SuiteChains,
     good_lines: bool,
 ) -> tuple[Item, ...]:
-    """Return the items of a file; with "auto" a file with chains is read twice."""
-    has_chains = False
+    """Return the items of a file; with "auto" one in which only some lines have a chain is refused.
+
+    Such a file is read again, so that its defects are listed in the order of its lines.
+    """
+    source: ChainSource = "own" if chain == "auto" else chain
+    n_chains = n_missing = 0
 
     def parse_item(record: dict[str, Any], n_before: int, report: DefectReporter) -> Item:
-        nonlocal has_chains
-        item = _parse_item(record, n_before, report, chain="own" if chain == "auto" else chain)
-        has_chains = has_chains or bool(item.steps)
+        nonlocal n_chains, n_missing
+        item = _parse_item(record, n_before, report, chain=source)
+        n_chains += bool(item.steps)
+        n_missing += record.get("reference_cot") is None
         return item
 
+    items: tuple[Item, ...] = ()
+    errors = None
     try:
         with open_file() as stream:
             items = collect_items(stream, path, parse_item, good_lines=good_lines)
-    except SuiteErrors:
-        if chain != "auto" or not has_chains:
-            raise
-    if chain == "auto" and has_chains:
+    except SuiteErrors as defects:
+        errors = defects
+    if chain == "auto" and n_chains and n_missing:
         return _parse_items(open_file, path, "reference", good_lines)
+    if errors is not None:
+        raise errors
     return items
 
 

@@ -212,8 +212,7 @@ def _render_tested_classifiers(classifiers: Sequence[str]) -> None:
                 "link": None if known == UNTESTED else record_link(classifier_record(name)),
             },
         ]
-        for name in classifiers
-        for known in [load_classifier_validation(str(store_folder()), name)]
+        for name, known in load_classifier_validation(str(store_folder()), classifiers).items()
     ]
     content = {
         "title": "What is known of each classifier",

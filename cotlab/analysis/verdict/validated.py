@@ -55,15 +55,20 @@ def classifier_record(classifier: str) -> str:
     return f"unfaithfulness (classifier={classifier})"
 
 
-def load_classifier_validation(store_folder: str, classifier: str) -> Validation:
-    """Return how well a classifier of unfaithfulness is known to work.
+def load_classifier_validation(
+    store_folder: str, classifiers: Sequence[str]
+) -> dict[str, Validation]:
+    """Return how well each classifier of unfaithfulness is known to work.
 
     The hint is tested on a model that follows it; others tell faithful from bypassing models.
     """
     report = read_report(Path(store_folder))
-    record = report["metrics"].get(classifier_record(classifier)) if report else None
-    is_hint = classifier_record(classifier) == _HINT_RECORD
-    return _hint_separation(record) if is_hint else separation(record)
+    records = report["metrics"] if report else {}
+    record_by_classifier = {name: classifier_record(name) for name in classifiers}
+    return {
+        classifier: (_hint_separation if name == _HINT_RECORD else separation)(records.get(name))
+        for classifier, name in record_by_classifier.items()
+    }
 
 
 def validation_record(measure: MeasureName) -> str | None:

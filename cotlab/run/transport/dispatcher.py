@@ -6,10 +6,10 @@ import asyncio
 import signal
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Protocol
 
 from cotlab.core.errors import ProviderError
 from cotlab.core.program import Preparation, Program
@@ -26,6 +26,13 @@ from cotlab.store.live import RunProgress
 from cotlab.store.responses import ResponseLog
 
 Channel = LocalQueue | Sender | BatchQueue
+
+
+class SendCheck(Protocol):
+    """Sends a request of a check of a server, with at most ``max_tries`` tries."""
+
+    def __call__(self, request: Complete, max_tries: int | None = None, /) -> Awaitable[Reply]:
+        """Return its reply or its failure."""
 
 
 class Dispatcher:
@@ -90,13 +97,16 @@ class Dispatcher:
         self.progress.replies += 1
         return reply
 
-    async def send_check(self, request: Complete) -> Reply:
-        """Send a request of a check of the server, which counts for no scorer."""
+    async def send_check(self, request: Complete, max_tries: int | None = None) -> Reply:
+        """Send a request of a check of the server, which counts for no scorer.
+
+        It is tried ``max_tries`` times, by default as often as the run's limits say.
+        """
         if self.job.is_closing:
             raise asyncio.CancelledError
         channel = self._channels[request.model]
         assert isinstance(channel, Sender)
-        return await channel.send(request)
+        return await channel.send(request, max_tries)
 
     def sends_at_once(self, ref: ModelRef) -> bool:
         """Return whether requests to a model go to a server one by one, not in batches."""

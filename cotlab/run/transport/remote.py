@@ -7,7 +7,7 @@ import logging
 import random
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from cotlab.core.errors import (
@@ -128,12 +128,17 @@ class Sender:
         context.progress.concurrency = self._slots.limit
         context.progress.per_minute = self._sends.max_sends
 
-    async def send(self, request: Request) -> Reply:
+    async def send(self, request: Request, max_tries: int | None = None) -> Reply:
         """Send a request with retries; return its reply or its failure.
+
+        It is tried ``max_tries`` times, by default as often as the run's limits say.
 
         Raises BudgetReached, Unauthorised, or the error of a server that answers nobody.
         """
-        tries = RequestTries(self._context.limits)
+        limits = self._context.limits
+        if max_tries is not None:
+            limits = replace(limits, max_tries=min(max_tries, limits.max_tries))
+        tries = RequestTries(limits)
         while True:
             await self._slots.acquire(is_retry=tries.n_tries > 0)
             try:

@@ -16,7 +16,7 @@ from cotlab.text.answers.agreement import answers_agree
 from cotlab.text.answers.boxes import box_content, joined_boxes
 from cotlab.text.answers.closing_formulas import is_named_equation, is_one_expression
 from cotlab.text.answers.half_units import with_half_units
-from cotlab.text.answers.placeholders import has_only_cue, is_about_markup, is_place
+from cotlab.text.answers.placeholders import has_only_cue, is_placeholder
 from cotlab.text.answers.regional_forms import with_decimal_points, with_iso_dates
 from cotlab.text.answers.remarks import (
     ASIDE_RE,
@@ -26,7 +26,11 @@ from cotlab.text.answers.remarks import (
     without_remarks,
 )
 from cotlab.text.answers.rounding import without_exact_forms
-from cotlab.text.answers.tags import find_tagged_answers, without_emphasis, without_place
+from cotlab.text.answers.tags import (
+    find_tagged_answers,
+    without_brackets,
+    without_emphasis,
+)
 from cotlab.text.answers.unmarked import (
     MAX_ANSWER_CHARACTERS,
     is_refusal,
@@ -146,25 +150,22 @@ def final_answer(text: str, question: str = "") -> str | None:
     -----
     The last explicit marker decides: ``\boxed{}``, ``<answer>18</answer>``, ``#### 18``,
     ``{"answer": 18}``, "the answer is 18", "Answer: 18", "A: 18", "18 is the answer", "the correct
-    option is B". "The answer is not 5" denies 5. The empty place of a form ("the answer is
+    option is B". "The answer is not 5" denies 5. The placeholder of a form ("the answer is
     <answer>") is none, whatever stands before or after it. Boxes with a comma or "and" between them
-    are one list. Without a marker, in this
-    order: a reply that is one expression, quantity, date, option, list; formulas at the end; "= 18"
-    at the end; an option in the last sentence; yes or no at the start or the end, or by the verb of
-    the question; what "Therefore, she spends $225 over 5 weeks" says before its period; of the
-    numbers of the last sentence with some, that which the question counts ("how many boxes") or
-    that the sentence states ("is 12", "12 left"), none where several compete and nothing tells; a
-    reply of at most six words as it is.
+    are one list. Without a marker, in this order: a reply that is one expression, quantity, date,
+    option, list; formulas at the end; "= 18" at the end; an option in the last sentence; yes or no
+    at the start or the end, or by the verb of the question; what "Therefore, she spends $225 over 5
+    weeks" says before its period; of the numbers of the last sentence with some, that which the
+    question counts ("how many boxes") or that the sentence states ("is 12", "12 left"), none where
+    several compete and nothing tells; a reply of at most six words as it is.
 
     Examples
     --------
     >>> final_answer("9 * 2 = 18, so the answer is 18 eggs.")
     '18 eggs'
     """
-    text = _without_markup(text)
-    text = without_exact_forms(
-        text if is_about_markup(question) else without_emphasis(text), question
-    )
+    text = without_emphasis(_without_markup(text), question)
+    text = without_exact_forms(text, question)
     answer, remaining_text = marked_answer(text, question)
     if answer is not None:
         return _first_form(answer)
@@ -321,9 +322,9 @@ def marked_answer(text: str, question: str = "") -> tuple[str | None, str]:
                 candidate = reading.tidy_answer(re.sub(r"^(?:rather|instead)\s+", "", alternative))
         if is_refusal(candidate):
             return None, ""
-        if is_place(candidate, question, is_in_form=marker_kind in ("box", "json", "tag")):
+        if is_placeholder(candidate, question, is_in_form=marker_kind in ("box", "json", "tag")):
             return None, ""
-        candidate = without_place(candidate)
+        candidate = without_brackets(candidate)
         if (
             reading.has_content(candidate, pair=marker_kind != "back")
             and not _NON_ANSWER_RE.match(candidate)
@@ -392,7 +393,7 @@ def _comparable_text(text: str | None) -> str | None:
         if has_no_answer
         else reading.tidy_answer(
             reading.to_plain_text(
-                without_place(reading.tidy_answer(text if answer is None else answer))
+                without_brackets(reading.tidy_answer(text if answer is None else answer))
             )
         )
     )

@@ -1,4 +1,4 @@
-"""What a form has where its answer goes: "<answer>", "[your answer]"."""
+"""Placeholders, which a form has where its answer goes: "<answer>", "[your answer]"."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 
 _LABEL_PATTERN = r"(?:answer|ans|number|integer|value|result|option|letter|choice)"
 # "<answer>", "<the number of coins>", "[your answer]", "____"
-_PLACE_RE = re.compile(
+_PLACEHOLDER_RE = re.compile(
     r"(?i)<\s?(?:(?:insert|put|your|the|an?|final|correct|numeric(?:al)?|single)[ _-]){0,4}"
-    rf"{_LABEL_PATTERN}(?: of [a-z ]{{1,40}}|[ _-](?:goes )?here)?\s?>"
+    rf"{_LABEL_PATTERN}(?: of [a-z ]{{1,40}}|[ _-](?:goes )?here)?\s?>(?: [a-z]{{1,20}}){{0,3}}"
     r"|[\[{(]\s?(?:(?:insert|put|your|the|final|correct|numeric(?:al)?)[ _-]){0,4}answer"
     r"(?:[ _-](?:goes )?here)?\s?[\]})]"
     rf"|[\[{{(]\s?(?:insert|your)[ _-]{_LABEL_PATTERN}\s?[\]}})]"
@@ -27,10 +27,10 @@ _MARKUP_WORD_RE = re.compile(r"(?i)\b(?:x?html|xml|markup|tags?|elements?)\b")
 _TAG_IN_QUESTION_RE = re.compile(r"</?[A-Za-z][^<>\n]{0,60}>")
 
 
-def is_place(answer: str, question: str = "", *, is_in_form: bool = False) -> bool:
-    """Return whether what stands for an answer is only the place of one.
+def is_placeholder(answer: str, question: str = "", *, is_in_form: bool = False) -> bool:
+    """Return whether what stands for an answer is only the placeholder of one.
 
-    In a box or between tags (``is_in_form``) a bare label is such a place too. Where the question
+    In a box or between tags (``is_in_form``) a bare label is a placeholder too. Where the question
     is about markup, or has the text itself, what stands in brackets is an answer.
     """
     text = answer.strip(" \t\n.:*`\"'$#")
@@ -39,7 +39,7 @@ def is_place(answer: str, question: str = "", *, is_in_form: bool = False) -> bo
     is_in_question = _MARKUP_WORD_RE.search(question) is not None or (
         bool(text) and text in question
     )
-    return not is_in_question and _PLACE_RE.fullmatch(text) is not None
+    return not is_in_question and _PLACEHOLDER_RE.fullmatch(text) is not None
 
 
 def is_about_markup(question: str) -> bool:

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cotlab.core.requests import Message
-from cotlab.core.types import ANSWER_PLACE, Form
+from cotlab.core.types import ANSWER_PLACEHOLDER, Form
 
 FINAL_ANSWER_CUE = "So the answer is"
 """Words that the answer follows."""
 CHAIN_PLACEMENT_BY_FORM = {"continuation": "prefix", "prefill": "prefix", "chat": "user"}
 """How a chain reaches a model of each form: in the assistant's prefix or in the user's turn."""
 _STEPWISE_INSTRUCTION = "Reason step by step, one numbered step a line."
-_ANSWER_LINE_INSTRUCTION = f"Finish with one line of the form: {FINAL_ANSWER_CUE} {ANSWER_PLACE}."
+_ANSWER_LINE_INSTRUCTION = (
+    f"Finish with one line of the form: {FINAL_ANSWER_CUE} {ANSWER_PLACEHOLDER}."
+)
 
 
 class Prompt(NamedTuple):
@@ -40,7 +42,7 @@ def answer_prompt(question: str, steps: Sequence[str], form: Form) -> Prompt:
         return user_prompt(
             question,
             f"Answer at once, without any reasoning, in one line of the form: {FINAL_ANSWER_CUE}"
-            f" {ANSWER_PLACE}.",
+            f" {ANSWER_PLACEHOLDER}.",
         )
     return user_prompt(
         question,
@@ -122,5 +124,5 @@ def rewrite_prompt(question: str, steps: Sequence[str], critique: str) -> Prompt
         f"Critique of this reasoning:\n{critique.strip()}",
         "Rewrite the whole reasoning so that it is right: keep what is sound, mend what is not,"
         f" one numbered step a line. Finish with one line of the form: {FINAL_ANSWER_CUE}"
-        f" {ANSWER_PLACE}.",
+        f" {ANSWER_PLACEHOLDER}.",
     )

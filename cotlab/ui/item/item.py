@@ -10,6 +10,7 @@ import streamlit as st
 
 from cotlab.analysis.tables.reliability import composite_components
 from cotlab.analysis.tables.step_effects import measured_modes
+from cotlab.analysis.view import with_facet_columns
 from cotlab.core.errors import UnknownName
 from cotlab.core.resources import page_path
 from cotlab.core.types import CCS_METRICS, Item
@@ -172,8 +173,8 @@ def _render_reading(
 
 def _render_unmeasured_note(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
     """Say why no effect of a step is shown, and where to measure it, or to see another change."""
-    is_numeric = scores["facet"].astype(str).str.contains('"perturbation": "numeric"', regex=False)
-    if ((scores["scorer"] == "robustness") & is_numeric & scores["value"].notna()).any():
+    perturbation = with_facet_columns(scores, "perturbation")["perturbation"]
+    if ((perturbation == "numeric") & scores["value"].notna()).any():
         st.info(
             "In this run other numbers were put into the steps; that is on the page Robustness."
         )

@@ -123,6 +123,17 @@ async def test_while_a_request_is_tried_again_the_progress_has_the_error(log: Re
     assert at_calls[4:] == [""] and dispatcher.progress.retried_error == ""
 
 
+@pytest.mark.parametrize(("max_tries", "n_tries"), [(2, 2), (None, 4), (9, 4)])
+async def test_a_check_of_a_server_that_answers_is_tried_less_often(
+    max_tries: int | None, n_tries: int, log: ResponseLog
+) -> None:
+    server = Timed(lambda n: Unavailable("500") if n else None)
+    dispatcher = over(log, server, replace(LIMITS, max_tries=4))
+    assert isinstance(await dispatcher.send_check(ask_for("0")), Response)
+    failed = await dispatcher.send_check(ask_for("1"), max_tries)
+    assert isinstance(failed, Failed) and len(server.began) == 1 + n_tries
+
+
 async def test_a_503_whose_wait_is_longer_than_an_hour_ends_the_run(log: ResponseLog) -> None:
     server = Server(lambda n: Unavailable("down for maintenance", retry_wait_s=7_200.0))
     (failed,) = await ask_all(over(log, server), "1")

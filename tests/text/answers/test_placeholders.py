@@ -31,6 +31,7 @@ PROBLEM = Item("1", "Kim has 3 coins and gets 4 coins. How many coins?", "7", ("
         "So the answer is 7.\nSo the answer is <answer>.",
         "<answer>[number]</answer>",
         "The answer is <the number of coins>.",
+        "So the answer is <answer> coins.",
         "Tom thinks the answer is 14. How many?\nFinish with: So the answer is <answer>.",
     ],
 )
