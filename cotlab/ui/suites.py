@@ -190,7 +190,10 @@ def _select_upload() -> Callable[..., Suite] | None:
         return partial(
             _import_upload, format_name, uploaded_file.name, uploaded_file.getvalue(), fields
         )
-    st.markdown("One JSON object per line (UTF-8):")
+    st.markdown(
+        "One JSON object per line (UTF-8). Where no line has a `reference_cot`, the model writes"
+        " the chains."
+    )
     st.code(EXAMPLE_LINE, language=None, wrap_lines=True)
     has_model_chains = st.checkbox(
         f"{MODEL_CHAINS_LABEL} (some lines have no `reference_cot`)", key="upload-own"

@@ -173,13 +173,6 @@ def _render_reading(
 
 def _render_unmeasured_note(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> None:
     """Say why no effect of a step is shown, and where to measure it, or to see another change."""
-    perturbation = with_facet_columns(scores, "perturbation")["perturbation"]
-    if ((perturbation == "numeric") & scores["value"].notna()).any():
-        st.info(
-            "In this run other numbers were put into the steps; that is on the page Robustness."
-        )
-        query = {"run": row["id"], "item": item.id, "view": ITEM_VIEWS["robustness"]}
-        components.page_link("robustness", "This item with other numbers", "grid_on", query)
     ccs_scores = scores[scores["metric"].isin(CCS_METRICS)]
     reasons = ccs_scores["reason"].dropna().unique().tolist()
     if len(ccs_scores):
@@ -192,7 +185,16 @@ def _render_unmeasured_note(row: dict[str, Any], item: Item, scores: pd.DataFram
             "What happens to the answer when a step changes is not measured yet: the run goes on."
         )
         return
-    st.info("What happens to the answer when a step changes was not measured in this run.")
+    perturbation = with_facet_columns(scores, "perturbation")["perturbation"]
+    if ((perturbation == "numeric") & scores["value"].notna()).any():
+        st.info(
+            "What other numbers in its steps do to the answer is on the page Robustness. What a"
+            " step does that states something else, or is left out, was not measured in this run."
+        )
+        query = {"run": row["id"], "item": item.id, "view": ITEM_VIEWS["robustness"]}
+        components.page_link("robustness", "This item with other numbers", "grid_on", query)
+    else:
+        st.info("What happens to the answer when a step changes was not measured in this run.")
     label = f"Measure it ({added_cost_text(row, 'change')})"
     components.page_link("new_run", label, "add", {"from": row["id"], "measure": "change"})
 
