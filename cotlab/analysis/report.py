@@ -19,6 +19,7 @@ from cotlab.analysis.verdict.collect import HEADLINE_METRICS
 from cotlab.analysis.verdict.record import verdict_record
 from cotlab.analysis.verdict.stored import judge_run_once
 from cotlab.analysis.view import RunView, position_estimates, run_view
+from cotlab.core.garbage import loaded_objects_frozen
 from cotlab.core.types import Plan
 from cotlab.metrics.ablation.redundancy import rrr_estimates
 from cotlab.run.exit_status import exit_status
@@ -56,7 +57,8 @@ class RunReport(NamedTuple):
 
 def report_run(store: Store, finished_run: FinishedRun) -> RunReport:
     """Write report.json and report.md of a run that ended, and judge how it ended."""
-    report = write_reports(store, finished_run.run_id, finished_run.output)
+    with loaded_objects_frozen():
+        report = write_reports(store, finished_run.run_id, finished_run.output)
     return RunReport(report, *exit_status(finished_run.outcome, report, finished_run.config))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cotlab.core.errors import ConfigError
+from cotlab.core.garbage import loaded_objects_frozen
 from cotlab.core.provider import AnyProvider, InProcessProvider, SupportsBatches
 from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.core.types import RECORDED_PROVIDER, ModelRef, Plan, Suite
@@ -390,7 +391,8 @@ def _execute(
         with stopping_on_signals(run.stop_event):
             return await run.execute(), formed.plan, formed.config
 
-    with closing(journal):
-        outcome, final_plan, final_config = run_coroutine(execute_run)
-    summarise(store, run_id, final_plan)
+    with loaded_objects_frozen():
+        with closing(journal):
+            outcome, final_plan, final_config = run_coroutine(execute_run)
+        summarise(store, run_id, final_plan)
     return FinishedRun(run_id, outcome, final_config, output)

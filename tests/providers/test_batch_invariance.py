@@ -26,7 +26,7 @@ from cotlab.core.requests import (
     Span,
 )
 from cotlab.core.types import ModelRef
-from cotlab.providers.local.batching import use_reproducible_products
+from cotlab.providers.local.batching import prompt_length_multiple, use_reproducible_products
 from cotlab.providers.local.embedder import open_embedder
 from cotlab.providers.local.generate import Decoding, TokenTexts, generate
 from cotlab.providers.local.load import LoadedModel, load_organism
@@ -141,10 +141,15 @@ def test_a_short_prompt_has_the_same_numbers_beside_long_ones(
     model.generation_config.eos_token_id = None
     loaded_model = LoadedModel(model, tokenizer, "", "cpu")
 
-    def decoded(indices: Sequence[int], n_rows: int) -> list[Any]:
+    def decoded(indices: Sequence[int], n_rows: int, multiple: int = 32) -> list[Any]:
         rng = random.Random(1)
         rows = [
-            Decoding([rng.randrange(5, 120) for _ in range(n)], n_new // k, n_alternatives=3)
+            Decoding(
+                [rng.randrange(5, 120) for _ in range(n)],
+                n_new // k,
+                n_alternatives=3,
+                length_multiple=multiple,
+            )
             for n, k in ((9, 1), (31, 1), (40, 2), (95, 1), (150, 1), (191, 9))
         ]
         chosen = [rows[i] for i in indices]
@@ -153,7 +158,26 @@ def test_a_short_prompt_has_the_same_numbers_beside_long_ones(
 
     alone = [decoded([i], 4)[0] for i in range(6)]
     for indices, n_rows in (((0, 1, 2, 3, 4, 5), 8), ((5, 3, 1), 4), ((2, 0), 4)):
-        assert decoded(indices, n_rows) == [alone[i] for i in indices]
+        for multiple in (32, 16):
+            assert decoded(indices, n_rows, multiple) == [alone[i] for i in indices]
+
+
+@pytest.mark.parametrize(
+    ("n_tokens", "max_new_tokens", "shares_lengths", "multiple"),
+    [
+        (79, 64, True, 16),
+        (191, 64, True, 16),  # up to 192 + 64 tokens: never parts from its batch
+        (191, 65, True, 32),
+        (192, 8, True, 32),  # a group of its own length
+        (79, 512, True, 32),
+        (79, 64, False, 32),
+    ],
+)
+def test_only_prompts_that_never_part_have_finer_lengths(
+    n_tokens: int, max_new_tokens: int, shares_lengths: bool, multiple: int
+) -> None:
+    found = prompt_length_multiple(n_tokens, max_new_tokens, shares_lengths=shares_lengths)
+    assert found == multiple
 
 
 @pytest.mark.soak

@@ -19,7 +19,7 @@ import torch
 LENGTH_MULTIPLE = 16
 """Padded lengths are multiples of it: the widest vector of floats that CPUs have."""
 PROMPT_LENGTH_MULTIPLE = 32
-"""That of prompts: each group of one length is decoded by itself, so fewer groups are faster."""
+"""That of prompts where each group of one length is decoded by itself: fewer groups are faster."""
 ROW_MULTIPLE = 4
 """Batches on a CPU have a multiple of it as rows; fewer rows take other kernels."""
 ACCELERATOR_ROWS = 32
@@ -57,6 +57,17 @@ def row_multiple(device: str, n_tokens: int, max_tokens: int) -> int:
     if device == "cpu":
         return ROW_MULTIPLE
     return min(ACCELERATOR_ROWS, max(1, max_tokens // n_tokens))
+
+
+def prompt_length_multiple(n_tokens: int, max_new_tokens: int, *, shares_lengths: bool) -> int:
+    """Return the number whose multiples a prompt of ``n_tokens`` is padded to.
+
+    The smaller one where the prompt shares its batch with other lengths to the end, and so makes no
+    further groups.
+    """
+    longest = padded_length(n_tokens, PROMPT_LENGTH_MULTIPLE)
+    is_short = longest <= MAX_SHARED_PROMPT_LENGTH and longest + max_new_tokens <= MAX_SHARED_LENGTH
+    return LENGTH_MULTIPLE if shares_lengths and is_short else PROMPT_LENGTH_MULTIPLE
 
 
 def can_share_lengths(device: str, dtype: torch.dtype) -> bool:

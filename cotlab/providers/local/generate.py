@@ -46,6 +46,8 @@ class Decoding:
     """Why it ended, "stop" or "length"; "" while it runs."""
     generator: torch.Generator | None = None
     """Generator of the samples, made at the first."""
+    length_multiple: int = PROMPT_LENGTH_MULTIPLE
+    """Number whose multiples the prompt is padded to."""
 
 
 @dataclass(slots=True)
@@ -201,7 +203,7 @@ def score_answers(loaded_model: LoadedModel, rows: Sequence[AnswerIds], n_rows: 
 
 def prompt_length(row: Decoding) -> int:
     """Return the length that a prompt is padded to."""
-    return padded_length(len(row.ids), PROMPT_LENGTH_MULTIPLE)
+    return padded_length(len(row.ids), row.length_multiple)
 
 
 def answer_shape(row: AnswerIds) -> tuple[int, int]:

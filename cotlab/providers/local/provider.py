@@ -20,6 +20,7 @@ from cotlab.providers.local.batching import (
     can_share_lengths,
     equal_shape_batches,
     padded_batches,
+    prompt_length_multiple,
     round_up,
     single_torch_thread,
 )
@@ -98,6 +99,7 @@ class LocalModel:
             open_backend(
                 backend, loaded_model
             )  # raises before the run where it does not fit the model
+        self._shares_lengths = can_share_lengths(loaded_model.device, loaded_model.model.dtype)
         self._token_texts = TokenTexts(loaded_model.tokenizer)
         self._is_small = (
             sum(weights.numel() for weights in loaded_model.model.parameters())
@@ -197,13 +199,11 @@ class LocalModel:
 
     def _decoding_batches(self, decodings: dict[int, Decoding]) -> Iterator[tuple[list[int], int]]:
         """Yield the indices of rows to decode together, and the number of rows to pad them to."""
-        device, model = self._loaded_model.device, self._loaded_model.model
+        device = self._loaded_model.device
         lengths = {i: prompt_length(row) for i, row in decodings.items()}
         indices = sorted(lengths, key=lambda i: (decodings[i].max_new_tokens, lengths[i]))
         shared_indices = [
-            i
-            for i in indices
-            if lengths[i] <= MAX_SHARED_PROMPT_LENGTH and can_share_lengths(device, model.dtype)
+            i for i in indices if lengths[i] <= MAX_SHARED_PROMPT_LENGTH and self._shares_lengths
         ]
         for group in padded_batches(
             [
@@ -238,13 +238,17 @@ class LocalModel:
         )
 
     def _make_decoding(self, request: Complete) -> Decoding:
+        ids = encode(self._loaded_model, render_prompt(self._loaded_model, request))
         return Decoding(
-            encode(self._loaded_model, render_prompt(self._loaded_model, request)),
+            ids,
             request.max_tokens,
             request.temperature,
             derive_seed("draw", request.key) if request.temperature > 0 else 0,
             request.top_logprobs,
             request.stop,
+            length_multiple=prompt_length_multiple(
+                len(ids), request.max_tokens, shares_lengths=self._shares_lengths
+            ),
         )
 
     def _completion_response(self, request: Request, row: Decoding, batch_size: int) -> Response:

@@ -159,6 +159,8 @@ def _drops_text(
     """
     text_ids = [i for i, (start, end) in zip(ids, offsets, strict=True) if end > start]
     reread_text = loaded_model.tokenizer.decode(text_ids, clean_up_tokenization_spaces=False)
+    if "".join(reread_text.split()) == "".join(text.split()):
+        return False
     n_expected = min(map(_n_read, (text, unicodedata.normalize("NFKC", text))))
     return _n_read(reread_text) < n_expected
 

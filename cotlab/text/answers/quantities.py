@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 
 from cotlab.text.answers.qualifiers import follows_other_value, is_decade
@@ -121,6 +122,7 @@ class Quantity:
     """Whether it has 12 or more decimals, as floating-point noise does."""
 
 
+@lru_cache(4096)  # the same few answers are compared at every step of a chain
 def read_quantity(text: str) -> Quantity | None:
     """Read a text that is one quantity and nothing else.
 
