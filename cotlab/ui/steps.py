@@ -45,7 +45,7 @@ def select_ccs_metric(row: dict[str, Any]) -> str:
     """Choose the variant of CCS, the one that Validation speaks for most by default."""
     metrics = run_ccs_metrics(cached.cached_run_view(row)) or list(CCS_METRICS)
     metric: str = st.selectbox(
-        "CCS", metrics, format_func=metric_name, **bind_choice("metric", metrics)
+        "Effect of a step (CCS)", metrics, format_func=metric_name, **bind_choice("metric", metrics)
     )
     components.show_card(metric)
     return metric

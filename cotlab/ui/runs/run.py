@@ -135,7 +135,7 @@ def _render_progress(run_id: str, page_state: str, is_followed: bool) -> None:
     numbers = [
         (f"{unit.capitalize()}{tried_text}", f"{progress.items_done} / {progress.items_total}"),
         ("Replies", "n/a" if progress.answered is None else f"{progress.answered:,}"),
-        ("From the log", f"{progress.hits:,}"),
+        ("Reused replies", f"{progress.hits:,}"),
         ("Rate limited · failed", f"{progress.limited} · {progress.failed}"),
         ("Spent", f"{components.money_text(progress.spent_micro)}{cap_text}"),
     ]
