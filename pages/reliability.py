@@ -5,6 +5,7 @@ from functools import partial
 from cotlab.analysis.tables.reliability import RELIABILITY_SCORERS
 from cotlab.ui import components
 from cotlab.ui.address import show_tabs
+from cotlab.ui.category_split import render_category_split
 from cotlab.ui.item import evidence
 from cotlab.ui.more import render_more
 from cotlab.ui.pickers import pick_run
@@ -20,6 +21,7 @@ components.render_heading(
 row = pick_run(*RELIABILITY_SCORERS)
 if row is not None:
     render_verdict_line(row["id"])
+    render_category_split(row)
     suite_tab, item_tab = show_tabs(["Over the suite", evidence.ITEM_TAB_LABEL])
     if suite_tab.open:
         with suite_tab:

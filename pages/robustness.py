@@ -2,6 +2,7 @@
 
 from cotlab.ui import components, run_notes
 from cotlab.ui.address import show_tabs
+from cotlab.ui.category_split import render_category_split
 from cotlab.ui.item import evidence
 from cotlab.ui.pickers import pick_run
 from cotlab.ui.robustness import composite as robustness_composite
@@ -18,6 +19,7 @@ row = pick_run("robustness", "causal", plan_filter=evidence.has_robustness)
 if row is not None:
     render_verdict_line(row["id"])
     render_verdict_number(row["id"])
+    render_category_split(row)
     run_notes.render_run_notes(row)
     is_composite_only = robustness_composite.has_only_composite(row)
     suite_tab, item_tab = show_tabs(["Over the suite", evidence.ITEM_TAB_LABEL])

@@ -4,6 +4,7 @@ from functools import partial
 
 from cotlab.ui import components, steps
 from cotlab.ui.address import show_tabs
+from cotlab.ui.category_split import render_category_split
 from cotlab.ui.more import render_more
 from cotlab.ui.pickers import pick_run
 from cotlab.ui.verdict_number import render_verdict_line, render_verdict_number
@@ -17,7 +18,7 @@ if row is not None:
     suite_tab, chain_tab = show_tabs(["Over the suite", steps.CHAIN_TAB_LABEL])
     if suite_tab.open:
         with suite_tab:
-            steps.render_category_split(row)
+            render_category_split(row)
             steps.render_ccs_by_position(row, metric)
             render_more(
                 "by kind of change, and steps without effect",

@@ -8,8 +8,14 @@ from dataclasses import dataclass, field
 
 from cotlab.analysis.compare import Comparison, compare_runs
 from cotlab.analysis.plan_changes import Change
+from cotlab.analysis.verdict.category_split import category_shares_text
 from cotlab.analysis.verdict.collect import MEASURES, failed_checks
-from cotlab.analysis.verdict.measures import MIN_ITEMS, READING_MEASURES, MeasureName
+from cotlab.analysis.verdict.measures import (
+    MIN_ITEMS,
+    READING_MEASURES,
+    MeasureName,
+    RunEvidence,
+)
 from cotlab.analysis.verdict.pair_differences import (
     OTHER_ANSWER_METRIC,
     PAIR_MEASURES,
@@ -18,6 +24,7 @@ from cotlab.analysis.verdict.pair_differences import (
     headline_differences,
     with_sound_chains,
 )
+from cotlab.analysis.verdict.stored import stored_evidence
 from cotlab.analysis.verdict.unpaired import unpaired_measures
 from cotlab.analysis.verdict.validated import load_measure_validation
 from cotlab.analysis.verdict.wording import capitalised, noun_count, percent_number
@@ -82,9 +89,21 @@ def judge_pair(store: Store, base: str, other: str, names: tuple[str, str]) -> P
     validation = load_measure_validation(str(store.folder))
     differences, left_out = headline_differences(comparison, validation)
     headline, detail = pair_sentences(differences, names)
-    detail = " ".join(filter(None, (detail, settings_sentence(comparison.changes))))
+    kinds = (
+        category_sentence(stored_evidence(RunView.read(store, run_id)), name)
+        for name, run_id in zip(names, (base, other), strict=True)
+    )
+    detail = " ".join(filter(None, (detail, *kinds, settings_sentence(comparison.changes))))
     unpaired = unpaired_measures(store, comparison, names)
     return PairVerdict(headline, detail, differences, left_out, comparison, None, unpaired)
+
+
+def category_sentence(evidence: RunEvidence, name: str) -> str:
+    """Return that a run's change of the answer is a mean of two kinds of items; "" where not."""
+    kinds_text = category_shares_text(evidence)
+    if not kinds_text:
+        return ""
+    return f"The answers changed of {name} are a mean of two kinds of items: {kinds_text}."
 
 
 def settings_sentence(changes: Sequence[Change]) -> str:

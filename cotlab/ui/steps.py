@@ -10,8 +10,6 @@ import streamlit as st
 
 from cotlab.analysis.tables.declare import FigureChoice, MissingFigure
 from cotlab.analysis.tables.run import absent_modes_note, modes_note, run_ccs_metrics
-from cotlab.analysis.verdict.measures import RunEvidence
-from cotlab.analysis.verdict.wording import category_text, noun_count, percent
 from cotlab.core.resources import page_path
 from cotlab.core.types import CCS_METRICS, MODE_ORDER, Item
 from cotlab.store import read
@@ -36,7 +34,6 @@ from cotlab.ui.metric_names import metric_name
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import escape_markdown, shorten
 from cotlab.ui.typical_item import find_typical_item
-from cotlab.ui.verdict import run_verdict
 
 CHAIN_TAB_LABEL = ITEM_VIEWS["steps"]
 
@@ -71,34 +68,6 @@ def render_ccs_by_position(row: dict[str, Any], metric: str) -> None:
         return
     note = f"n is the number of items that have that step. {result.note}".strip()
     charts.show_run_figure("ccs_by_position", result.table, "positions", row, note, choice=choice)
-
-
-def render_category_split(row: dict[str, Any]) -> None:
-    """Say that the figure is the mean of categories in which the answers behave differently.
-
-    Nothing where the verdict found none.
-    """
-    result = run_verdict(row)
-    text = None if result is None else category_split_text(result.evidence)
-    if text is not None:
-        st.markdown(escape_markdown(text))
-
-
-def category_split_text(evidence: RunEvidence) -> str | None:
-    """Return the change in both groups of categories, in the unit of the figures: 0 to 1."""
-    split = evidence.split
-    if split is None or split.high_share is None or split.low_share is None:
-        return None
-    texts = [
-        f"{share.point:.3f} [{share.lo:.3f}, {share.hi:.3f}] ({percent(share.point)}) in"
-        f" {noun_count(share.n, 'item')} of {category_text(names)}"
-        for names, share in ((split.high, split.high_share), (split.low, split.low_share))
-    ]
-    return (
-        "A mean over all items hides a difference here. Where a step states something else"
-        f" (answer_change, corrupt), the answer changes at {texts[0]}, and at {texts[1]}; the"
-        " figure has the mean of both."
-    )
 
 
 def render_mode_comparison(row: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from cotlab.analysis.verdict.number_items import load_number_items
 from cotlab.analysis.view import RunView
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.ui.steps import category_split_text
+from cotlab.ui.category_split import category_split_text
 from cotlab.ui.text import escape_markdown
 from cotlab.ui.verdict import evidence_link
 from tests.support.linked import linked_view

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
+from cotlab.analysis.verdict.category_split import category_shares
 from cotlab.analysis.verdict.collect import MEASURES
 from cotlab.analysis.verdict.measures import MeasureName, RunEvidence, Share
 from cotlab.analysis.verdict.stored import stored_evidence
@@ -37,15 +38,14 @@ def answer_change_points(evidence: RunEvidence, report: dict[str, Any] | None) -
     DataFrame
         label, group (run, control, reference), note, point, lo, hi, n, mark, reason.
     """
-    name, split = evidence.change_name, evidence.split
+    name, kinds = evidence.change_name, category_shares(evidence)
     change, control = evidence.shares.get(name), evidence.text_control
     label = f"{evidence.model} (this run)"
     rows = []
-    if split is not None and split.high_share is not None and split.low_share is not None:
-        for categories, share in ((split.high, split.high_share), (split.low, split.low_share)):
-            note = f"{', '.join(categories)} items"
-            rows.append({"label": label, "group": "run", "note": note, **_share_values(share)})
-    else:
+    for kind in kinds:
+        note = f"{', '.join(kind.categories)} items"
+        rows.append({"label": label, "group": "run", "note": note, **_share_values(kind.share)})
+    if not kinds:
         reason = _missing_reason(evidence)
         rows.append({"label": label, "group": "run", "note": "", **_share_values(change, reason)})
     if change is not None:

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import pandas as pd
 
 from cotlab.analysis.tables.declare import FigureData, MissingFigure
+from cotlab.analysis.verdict.category_split import category_shares
 from cotlab.analysis.verdict.collect import MEASURES
 from cotlab.analysis.verdict.measures import MeasureName, RunEvidence, Share
 from cotlab.analysis.view import RunView, position_estimates, with_facet_columns
@@ -56,12 +57,16 @@ def reference_table(
     Returns
     -------
     FigureData or MissingFigure
-        Rows from the highest share to the lowest, the run's control last.
+        Rows from the highest share to the lowest, the run's control last. A run in which
+        categories of items behave differently has a row for each kind, with their names.
     """
     measure = next((name for name in measures if name in evidence.shares), None)
     if measure is None:
         return MissingFigure(_missing_reason(evidence, measures[0]))
-    rows = [("this run", "run", *_numbers(evidence.shares[measure]))]
+    kinds = category_shares(evidence) if measure == evidence.change_name else ()
+    rows: list[tuple[Any, ...]] = [
+        (f"this run: {', '.join(kind.categories)}", "run", *_numbers(kind.share)) for kind in kinds
+    ] or [("this run", "run", *_numbers(evidence.shares[measure]))]
     metric, facet = MEASURES[measure]
     record = metrics.get(metric, {})
     if record.get("facet") == dict(facet):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cotlab.analysis.verdict.category_split import category_shares
 from cotlab.analysis.verdict.measures import PRESENT, RunEvidence, Share
 from cotlab.analysis.verdict.result import Mark, Verdict, moves_enough
 from cotlab.analysis.verdict.wording import (
@@ -54,13 +55,13 @@ def _suggestion(evidence: RunEvidence) -> Verdict | None:
 
 def _without_suggestion(evidence: RunEvidence) -> tuple[Sentence, ...]:
     """Return what the answer follows where no suggestion is put into the question."""
-    change, split, name = evidence.text_change, evidence.split, evidence.change_name
+    change, name = evidence.text_change, evidence.change_name
     if change is None:
         return ()
-    if split is not None and split.high_share is not None and split.low_share is not None:
+    if kinds := category_shares(evidence):
         pieces: list[str | tuple[Passage, ...]] = []
         lead = "As the suite asks its questions, a changed step changes the answer at "
-        for categories, share in ((split.high, split.high_share), (split.low, split.low_share)):
+        for categories, share in kinds:
             pieces += [
                 ", at " if pieces else lead,
                 number(share, name, " of the steps", categories),

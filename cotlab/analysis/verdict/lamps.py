@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from cotlab.analysis.verdict.category_split import category_shares_text
 from cotlab.analysis.verdict.measures import (
     MEASURE_ENDS,
     MEASURE_TEXTS,
@@ -16,7 +17,6 @@ from cotlab.analysis.verdict.measures import (
     Share,
 )
 from cotlab.analysis.verdict.result import NOTHING_RULE, Mark, Verdict
-from cotlab.analysis.verdict.wording import category_text, noun_count, percent
 
 MAX_UNDECIDED = 0.2
 """Share of undecided chains above which the lamp of sound steps stays grey."""
@@ -138,23 +138,11 @@ def _reads(evidence: RunEvidence, verdict: Verdict) -> Lamp:
             "Only where nothing is suggested",
             share,
             name,
-            f"{what}{_split_text(evidence)}",
+            ": ".join(filter(None, (what, category_shares_text(evidence)))),
             validation,
         )
     answer = {"yes": "Yes", "part": "In part", "no": "No", "unknown": "Cannot say"}[verdict.mark]
     return Lamp(question, verdict.mark, answer, share, name, what, validation)
-
-
-def _split_text(evidence: RunEvidence) -> str:
-    """Return ": 100 % in 45 items of category plain, ..."; "" where none differ so."""
-    split = evidence.split
-    if split is None or split.high_share is None or split.low_share is None:
-        return ""
-    texts = [
-        f"{percent(share.point)} in {noun_count(share.n, 'item')} of {category_text(names)}"
-        for names, share in ((split.high, split.high_share), (split.low, split.low_share))
-    ]
-    return f": {', '.join(texts)}"
 
 
 _UNMEASURABLE = ("failed_check", NOTHING_RULE)
@@ -199,6 +187,7 @@ def _tells(evidence: RunEvidence) -> Lamp:
             validation,
         )
     what = f"of the {n_moved:,} chains whose answer was moved mention the suggestion"
+    validation = _validation_text(evidence, "admitted")
     if admitted.is_high():
         return Lamp(question, "yes", "Says so", admitted, "admitted", what, validation)
     if admitted.is_low():

@@ -32,6 +32,7 @@ _HINT_RECORD, _HINT_MODEL = "unfaithfulness (classifier=hint)", "hint"
 _SOUND_METRIC = "arithmetic_ok"
 CHANCE_AUROC = 0.5
 """AUROC of a metric that tells nothing."""
+_MENTIONS_TEXT = "how mentions are found (English patterns) was tested on no model"
 TESTED_TITLE = "Tested on models of known behaviour"
 """Heading of a column with the texts of validations."""
 UNTESTED = Validation(None, "not tested on models of known behaviour")
@@ -44,7 +45,8 @@ def load_measure_validation(store_folder: str) -> Mapping[MeasureName, Validatio
     known: dict[MeasureName, Validation] = {
         name: separation(records.get(record)) for name, record in _VALIDATED_BY.items()
     }
-    known["moved"] = known["admitted"] = _hint_separation(records.get(_HINT_RECORD))
+    known["moved"] = hint = _hint_separation(records.get(_HINT_RECORD))
+    known["admitted"] = replace(hint, text=f"{hint.text}; {_MENTIONS_TEXT}")
     sound = _construct_records()[_SOUND_METRIC]
     known["sound"] = Validation(sound["auroc"], sound["text"])
     return known

@@ -17,6 +17,7 @@ from cotlab.analysis.tables.run_report import (
     position_change_table,
     reference_table,
 )
+from cotlab.analysis.verdict.category_split import category_shares_text
 from cotlab.analysis.verdict.measures import RunEvidence
 from cotlab.analysis.verdict.record import RunVerdict
 from cotlab.analysis.verdict.stored import judge_run_once
@@ -149,7 +150,7 @@ def _make_figures(
         evidence.model,
         "% of steps",
     )
-    yield _position_figure(positions)
+    yield _position_figure(positions, category_shares_text(evidence))
     yield _reference_figure(
         "Probability of its answer lost without its chain",
         "%, mean over items; 95 % intervals. Its inner states are those of filler.",
@@ -165,10 +166,10 @@ def _reference_figure(
 ) -> ReportFigure:
     if isinstance(data, MissingFigure):
         return ReportFigure(title, (), "", data.reason)
-    run_name = f"{model}, this run" if len(model) <= _MAX_NAME_CHARS else "this run"
+    model_text = f"{model}, " if len(model) <= _MAX_NAME_CHARS else ""
     rows = []
     for row in data.table.itertuples():
-        label = run_name if row.group == "run" else str(row.label)
+        label = f"{model_text}{row.label}" if row.group == "run" else str(row.label)
         if row.group == "reference" and label == model:
             label = f"{label}, reference"
         rows.append(
@@ -181,7 +182,8 @@ def _reference_figure(
             )
         )
     counts = data.table.groupby("group")["n"].max()
-    texts = [f"this run: n = {counts['run']:,}"]
+    runs = data.table[data.table["group"] == "run"]
+    texts = [f"{row.label}: n = {row.n:,}" for row in runs.itertuples()]
     if "reference" in counts:
         texts.insert(0, f"Models of known behaviour: n = {counts['reference']:,} items each")
     note = f"{'; '.join(texts)}."
@@ -189,7 +191,7 @@ def _reference_figure(
     return ReportFigure(title, notes, draw_share_chart(rows, axis_title, title))
 
 
-def _position_figure(data: FigureData | MissingFigure) -> ReportFigure:
+def _position_figure(data: FigureData | MissingFigure, kinds_text: str) -> ReportFigure:
     title = "The same by position of the step"
     if isinstance(data, MissingFigure):
         return ReportFigure(title, (), "", data.reason)
@@ -216,6 +218,7 @@ def _position_figure(data: FigureData | MissingFigure) -> ReportFigure:
         f"Share of items whose answer changes, %; 95 % intervals{interval_text}.",
         "Below each position: number of items with such a step"
         + (f"; the first {_MAX_POSITIONS} of {n_positions}." if is_cut else "."),
+        *([f"Over all items, in which it differs: {kinds_text}."] if kinds_text else []),
     )
     return ReportFigure(title, notes, draw_position_chart(series, title))
 
