@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from cotlab.analysis.tables.comparison import share_settings
 from cotlab.analysis.verdict.measures import MeasureName
 from cotlab.analysis.verdict.result import NOTHING_RULE
 from cotlab.analysis.verdict.wording import noun_count, percent
@@ -96,7 +97,7 @@ def _compare_step(
         if other["suite"] == row["suite"]
         and other["model"] != row["model"]
         and other["id"] != row["id"]
-        and _share_scorers(row, other)
+        and share_settings(cached.parse_plan(row["plan"]), cached.parse_plan(other["plan"]))
     ]
     results = verdict.run_verdicts([row, *others])
     known = [(other, result) for other in others if (result := results[other["id"]]) is not None]
@@ -105,20 +106,8 @@ def _compare_step(
     if not known:
         return []
     other, result = known[0]
-    name = shorten(cached.parse_plan(other["plan"]).subject.name, 40)
+    name = shorten(cached.parse_plan(other["plan"]).subject.short_name, 40)
     link = PageLink("compare", (("base", row["id"]), ("other", other["id"])))
     return [
         (f"Compare with {name}", link, f"the same questions; its verdict: {result.verdict.short}")
     ]
-
-
-def _share_scorers(row: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Return whether two runs have a scorer in common, with the same chain and modes."""
-    scorers, other_scorers = (
-        {
-            (spec.name, *(str(spec.params.get(name)) for name in ("chain", "modes")))
-            for spec in cached.parse_plan(run["plan"]).scorers
-        }
-        for run in (row, other)
-    )
-    return not scorers.isdisjoint(other_scorers)

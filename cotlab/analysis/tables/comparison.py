@@ -46,6 +46,18 @@ def shared_scorers(plans: Sequence[Plan]) -> list[str]:
     return sorted(set.intersection(*scorer_names))
 
 
+def share_settings(base: Plan, other: Plan) -> bool:
+    """Return whether two runs have a scorer in common, with the same chain and modes."""
+    base_settings, other_settings = (
+        {
+            (spec.name, *(str(spec.params.get(name)) for name in ("chain", "modes")))
+            for spec in plan.scorers
+        }
+        for plan in (base, other)
+    )
+    return not base_settings.isdisjoint(other_settings)
+
+
 def default_base(runs: Sequence[RunView]) -> str:
     """Return the run that others are compared with where none is chosen; the newest comes first.
 

@@ -16,25 +16,31 @@ from cotlab.analysis.verdict.pair_differences import (
     points_text,
 )
 from cotlab.analysis.verdict.wording import noun_count, percent_number
+from cotlab.core.types import ModelRef
 from cotlab.stats.intervals import Interval
 from cotlab.ui import cached, components
 from cotlab.ui.item.chain import chain_sources
 from cotlab.ui.text import shorten
 
 _FOLDER = Path(__file__).parent
+_MAX_CHOSEN_ID_CHARS = 16
+"""Characters up to which an id is shown whole: ids with a time are longer."""
 
 
 def run_names(base_row: dict[str, Any], other_row: dict[str, Any]) -> tuple[str, str]:
     """Return how two runs are called: by their models, where these differ, else also by their ids.
 
-    Of an id the end is enough where it tells the two apart.
+    Of an id that cotlab made the end is enough where it tells the two apart.
     """
     rows = (base_row, other_row)
-    models = [str(row["model"]) for row in rows]
-    names = [shorten(model.partition("/")[2] or model, 40) for model in models]
+    models = [str(row["model"]).partition("/") for row in rows]
+    names = [
+        shorten(ModelRef(provider, name).short_name or provider, 40) for provider, _, name in models
+    ]
     if names[0] == names[1]:
         ids = [str(row["id"]) for row in rows]
-        ends = [run_id.rpartition("-")[2] for run_id in ids]
+        is_made = all(len(run_id) > _MAX_CHOSEN_ID_CHARS for run_id in ids)
+        ends = [run_id.rpartition("-")[2] for run_id in ids] if is_made else ids
         ends = ids if ends[0] == ends[1] else ends
         names = [f"{name} · {shorten(end, 40)}" for name, end in zip(names, ends, strict=True)]
     return names[0], names[1]

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from cotlab.analysis.tables import comparison as tables
-from cotlab.analysis.tables.comparison import order_by_epoch
+from cotlab.analysis.tables.comparison import order_by_epoch, share_settings
+from cotlab.analysis.verdict.measures import MIN_ITEMS
 from cotlab.analysis.view import RunView
 from cotlab.core.resources import page_path
 from cotlab.ui import cached, components, run_notes
@@ -132,35 +133,58 @@ def _open_pair(base: str, other: str) -> None:
 
 _MAX_BASES = 20
 """Newest runs that are tried as a base."""
+_MAX_OTHERS = 100
+"""Newest runs that each of them is held against."""
 _PAIR_PARAMS = ("item", "show", "q", "sort", "effect", "chain", "with")
 """What of the address belongs to one pair of runs."""
+
+
+class _PairRank(NamedTuple):
+    """How much a comparison of two runs can tell; a higher one is proposed first."""
+
+    is_same_suite: bool
+    """Whether their items are of one suite."""
+    shares_scorers: bool
+    """Whether they have a scorer in common."""
+    shares_settings: bool
+    """Whether one is of the same chain and modes, so that its numbers can be paired."""
+    has_enough_items: bool
+    """Whether both have as many items as a verdict needs."""
+    is_other_model: bool
+    """Whether they are of two models."""
+
+
+def _pair_rank(base_row: dict[str, Any], other_row: dict[str, Any]) -> _PairRank:
+    rows = (base_row, other_row)
+    plans = [cached.parse_plan(row["plan"]) for row in rows]
+    return _PairRank(
+        base_row["suite"] == other_row["suite"],
+        bool(tables.shared_scorers(plans)),
+        share_settings(*plans),
+        min(int(row["n_items"]) for row in rows) >= MIN_ITEMS,
+        base_row["model"] != other_row["model"],
+    )
 
 
 def _default_other(
     base_id: str, other_labels: Mapping[str, str], row_by_id: Mapping[str, dict[str, Any]]
 ) -> str:
-    """Return the run that is compared with a base where none is chosen."""
-    suite = row_by_id[base_id]["suite"]
-    same_suite_runs = [i for i in other_labels if row_by_id[i]["suite"] == suite]
-    comparable_runs = [i for i in same_suite_runs if _is_comparable(base_id, i, row_by_id)]
-    return (comparable_runs or same_suite_runs or list(other_labels))[0]
-
-
-def _is_comparable(base: str, other: str, row_by_id: Mapping[str, dict[str, Any]]) -> bool:
-    """Return whether two runs on the same suite have a scorer in common."""
-    rows = (row_by_id[base], row_by_id[other])
-    plans = [cached.parse_plan(row["plan"]) for row in rows]
-    return rows[0]["suite"] == rows[1]["suite"] and bool(tables.shared_scorers(plans))
+    """Return the run that is compared with a base where none is chosen: the newest that tells."""
+    base_row = row_by_id[base_id]
+    return max(other_labels, key=lambda run: _pair_rank(base_row, row_by_id[run]))
 
 
 def _default_base(rows: Sequence[dict[str, Any]]) -> str:
     """Return the base where none is chosen: one that another run can be compared with, if any."""
-    row_by_id = {str(row["id"]): row for row in rows}
     chosen = tables.default_base([RunView.from_row(cached.store(), row) for row in rows])
+    row_by_id = {str(row["id"]): row for row in rows}
+    rank_by_base: dict[str, _PairRank] = {}
     for base in dict.fromkeys((chosen, *list(row_by_id)[:_MAX_BASES])):
-        if any(base != i and _is_comparable(base, i, row_by_id) for i in row_by_id):
+        others = [row for row in rows[:_MAX_OTHERS] if row["id"] != base]
+        rank_by_base[base] = max(_pair_rank(row_by_id[base], row) for row in others)
+        if all(rank_by_base[base]):
             return base
-    return chosen
+    return max(rank_by_base, key=rank_by_base.__getitem__)
 
 
 def render_pair(choice: RunChoice) -> None:
