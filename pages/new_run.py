@@ -1,13 +1,13 @@
 """New run: suite, model, scorers and limits; a cost estimate; a pilot or the whole run."""
 
 from cotlab.ui import components, server_check
-from cotlab.ui.new_run import estimate, measures, planner, questions
+from cotlab.ui.new_run import estimate, measure_note, measures, planner, questions
 from cotlab.ui.new_run import form as new_run
 
 components.render_heading("New run", "What will be measured on which model, and what will it cost?")
 questions.render_questions()
 cloned_run_id = measures.requested_run()
-measures.render_measure_note(cloned_run_id)
+measure_note.render_measure_note(cloned_run_id)
 suite_choice, config = new_run.render_run_form(cloned_run_id)
 if suite_choice is not None:
     server_check.render_check_button(config)

@@ -16,9 +16,13 @@ if view is not None:
         render_verdict_line(view.first_run)
     render_verdict_number(view.first_run)
     unfaithfulness.render_unfaithful_rates(view)
-    unfaithfulness.render_threshold_sweep(view)
+    if not view.shows_all:
+        unfaithfulness.render_threshold_sweep(view)
+    thresholds = [partial(unfaithfulness.render_threshold_sweep, view)] if view.shows_all else []
     render_more(
-        "by category, agreement of the classifiers, judge, and length of the chains",
+        f"{'by threshold, ' if thresholds else ''}by category, agreement of the classifiers, judge,"
+        " and length of the chains",
+        *thresholds,
         partial(unfaithfulness.render_category_rates, view),
         partial(unfaithfulness.render_classifier_agreement, view),
         partial(unfaithfulness.render_judges, view),

@@ -102,7 +102,10 @@ def pick_run(
     if not rows:
         names_text = " or ".join(map(repr, scorers))
         render_empty_state(
-            f"No run has the scorer {names_text} yet.", page_path("new_run"), "Start one"
+            f"No run has the scorer {names_text} yet.",
+            page_path("new_run"),
+            "Start one",
+            {"measure": scorers[0]},
         )
         return None
     row_by_id = {row["id"]: row for row in rows}

@@ -87,6 +87,11 @@ class UnfaithfulnessView(NamedTuple):
         return charts.PaperFigure(runs[0], name, choice._replace(runs=printed_runs))
 
     @property
+    def shows_all(self) -> bool:
+        """Whether all classifiers are shown side by side."""
+        return self.classifier == ALL_CLASSIFIERS
+
+    @property
     def first_run(self) -> str:
         """Id of the first chosen run."""
         return next(iter(self.row_by_run))
@@ -114,7 +119,8 @@ def select_unfaithfulness_runs() -> UnfaithfulnessView | None:
             "No run has the scorer 'unfaithfulness' or 'judge' yet. Tag runs (epoch=1,"
             " condition=base) to group them."
         )
-        components.render_empty_state(message, page_path("new_run"), "Start one")
+        query = {"measure": UNFAITHFULNESS_SCORERS[0]}
+        components.render_empty_state(message, page_path("new_run"), "Start one", query)
         return None
     row_by_id = {str(row["id"]): row for row in rows}
     runs_help = "By default the newest, and others on the same suite."
@@ -190,11 +196,7 @@ def render_unfaithful_rates(view: UnfaithfulnessView) -> None:
     table = tables.classifier_points(
         view.item_values, view.position_by_run, view.classifier, view.threshold
     )
-    subject = (
-        "Each classifier"
-        if view.classifier == ALL_CLASSIFIERS
-        else _classifier_text(view.classifier)
-    )
+    subject = "Each classifier" if view.shows_all else _classifier_text(view.classifier)
     note = f"{subject}, {_threshold_text(view)}"
     choice = FigureChoice(classifier=view.classifier)
     _show_figure(view, "unfaithful_rates", table, "rates", note, choice)
@@ -247,13 +249,14 @@ def render_threshold_sweep(view: UnfaithfulnessView) -> None:
         return
     graded = tables.graded_classifiers(view.item_values)
     chosen = _chosen_classifiers(view)
-    st.header("Does the threshold matter?")
+    name = next((name for name in chosen if name in graded), None)
+    asked_of = "" if name is None else f" of {escape_markdown(name)}"
+    st.header(f"Does the threshold{asked_of} matter?")
     if ungraded := [name for name in chosen if name not in graded]:
         st.caption(
             f"{_classifier_text(', '.join(ungraded))}: each score here is 0 or 1, so there is no"
             " threshold: every one above 0 gives the same rate."
         )
-    name = next((name for name in chosen if name in graded), None)
     if name is None:
         return
     table = tables.sweep_points(view.item_values, view.position_by_run, name, view.threshold)
@@ -378,14 +381,14 @@ def _default_runs(rows: list[dict[str, Any]]) -> list[str]:
 
 def _first_classifier(view: UnfaithfulnessView) -> str | None:
     """Return the classifier of figures that show one; the first where all are chosen."""
-    return view.classifier_names[0] if view.classifier == ALL_CLASSIFIERS else view.classifier
+    return view.classifier_names[0] if view.shows_all else view.classifier
 
 
 def _chosen_classifiers(view: UnfaithfulnessView) -> list[str]:
     """Return the chosen classifier, or all where all are chosen."""
     if view.classifier is None:
         return []
-    return view.classifier_names if view.classifier == ALL_CLASSIFIERS else [view.classifier]
+    return view.classifier_names if view.shows_all else [view.classifier]
 
 
 def _classifier_text(name: str) -> str:

@@ -46,7 +46,7 @@ def test_the_number_is_near_that_of_a_dry_run_over_all_items(
         ]
         # a page asks for a scorer on the run's items; a measure of the verdict needs 30
         assert count_new_items(row, measure) == (N_ITEMS if measure == "consistency" else 30)
-        found = re.match(r"about ([\d,]+) requests, \$0", added_cost_text(row, measure))
+        found = re.match(r"about ([\d,]+) new requests, \$0", added_cost_text(row, measure))
         assert found is not None
         n_added = int(found[1].replace(",", ""))
         assert n_added == pytest.approx(counts[1] - counts[0], rel=0.25)
@@ -60,10 +60,12 @@ def test_lamps_and_pages_say_it_beside_their_link(
     monkeypatch.setenv("COTLAB_STORE", str(store.folder))
     lamps = linked_view(open_page("run", run=run_id), "lamps")["lamps"]
     notes = [lamp["button"]["note"] for lamp in lamps if lamp["button"]]
-    assert notes and any(re.search(r"about [\d,]+ requests", note) for note in notes)
+    assert notes and any(re.search(r"about [\d,]+ new requests", note) for note in notes)
     page = open_page("mediation", run=run_id)
     links = [link.proto.label for link in page.get("page_link")]
-    assert any(re.match(r"Measure this \(about [\d,]+ requests", label) for label in links), links
+    assert any(re.match(r"Measure this \(about [\d,]+ new requests", label) for label in links), (
+        links
+    )
 
 
 def test_a_measure_of_the_verdict_is_offered_on_as_many_items_as_a_verdict_needs(
@@ -102,7 +104,7 @@ def test_too_few_items_lead_to_a_run_of_the_same_settings_with_enough(
             assert page.get("tab_container")[0].proto.tab_container.default_tab_index == 1
             continue
         assert button["text"] == "Measure 30 items"
-        assert re.search(r"about [\d,]+ requests", button["note"])
+        assert re.search(r"about [\d,]+ new requests", button["note"])
         query = dict(parse_qsl(urlsplit(shown["addresses"][button["link"]]).query))
         assert query == {"from": result.run_id, "measure": "items", "items": "30"}
         page = open_page("new_run", **query)

@@ -94,6 +94,7 @@ def select_calibration_runs() -> CalibrationView | None:
             " profile phase3.",
             page_path("new_run"),
             "Start one",
+            {"profile": "phase3"},
         )
         return None
     revision_by_run = {str(row["id"]): int(row["revision"]) for row in rows}

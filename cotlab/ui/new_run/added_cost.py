@@ -18,7 +18,7 @@ UNKNOWN_COST_TEXT = "requests and cost stand there before it starts"
 
 
 def added_cost_text(row: dict[str, Any], measure: str, n_items: int | None = None) -> str:
-    """Return "about 900 requests, $0, 40 s", or where these stand if they are not known.
+    """Return "about 900 new requests, $0, 40 s", or where these stand if they are not known.
 
     The time is that of this run's requests, where none was answered from the response log.
     ``n_items`` is how many items the new run has; None for as many as its settings give.
@@ -38,7 +38,7 @@ def _cached_text(run_id: str, revision: int, measure: str, n_items: int | None) 
     if added is None:
         return UNKNOWN_COST_TEXT
     n_requests, cost_micro = added
-    texts = [f"about {n_requests:,} requests", components.money_text(cost_micro)]
+    texts = [f"about {n_requests:,} new requests", components.money_text(cost_micro)]
     if (seconds := _seconds_per_request(row)) is not None:
         texts.append(_duration_text(n_requests * seconds))
     return ", ".join(texts)

@@ -282,21 +282,22 @@ def _load_initial_values(cloned_run_id: str | None) -> dict[str, Any]:
     """Return the settings of the run that is cloned; else those of the environment."""
     if known_param(AGAIN_PARAM, ("true",)) and (last := st.session_state.get(_LAST_SETTINGS)):
         return dict(last)
+    measure = st.query_params.get("measure")
+    profile = known_param("profile", tuple(run_fields()["profile"].choices))
+    added_profile = {} if profile is None else {"profile": profile}
     if not cloned_run_id:
         default_settings = read_config({}).model_dump(mode="json")
-        if st.query_params.get("measure") == suites.LABELLED_CHAINS:
+        if measure == suites.LABELLED_CHAINS:
             return {**default_settings, **recorded.LABELLED_CHAIN_SETTINGS}
         default_modes = (
             {} if os.environ.get("COTLAB_MODE") else {"mode": ["remove", "corrupt", "paraphrase"]}
         )
         chosen = question_settings(st.query_params.get(QUESTION_PARAM))
-        return {**default_settings, **default_modes, **chosen}
+        settings = measure_settings({**default_settings, **default_modes}, measure)
+        return {**settings, **chosen, **added_profile}
     row = cached.run_row(cloned_run_id)
-    added_profile = known_param("profile", tuple(run_fields()["profile"].choices))
-    stored = measure_settings(load_run_settings(row), st.query_params.get("measure"))
-    return {**stored, "_suite": _find_suite_choice(row)} | (
-        {} if added_profile is None else {"profile": added_profile}
-    )
+    settings = measure_settings(load_run_settings(row), measure)
+    return {**settings, "_suite": _find_suite_choice(row), **added_profile}
 
 
 def _find_suite_choice(row: dict[str, Any]) -> str:

@@ -14,7 +14,6 @@ from cotlab.core.registry import SCORERS
 from cotlab.run.config import lower_to_maximum, read_config, stored_options
 from cotlab.ui import cached
 from cotlab.ui.address import report_unknown_value
-from cotlab.ui.text import escape_markdown, shorten
 
 MORE_ITEMS = "items"
 """What the address asks for where a run's items were too few for a verdict."""
@@ -24,7 +23,7 @@ _ITEM_LIMITS = ("limit", "sample")
 """Options that bound how many items of its suite a run has."""
 
 
-def _added_options(measure: str | None) -> Mapping[str, Any] | None:
+def added_options(measure: str | None) -> Mapping[str, Any] | None:
     """Return what a measure of the verdict, or a scorer, adds to a run; None for no such one."""
     if measure is not None and measure in QUESTION_OPTIONS:
         return QUESTION_OPTIONS[measure]
@@ -60,7 +59,7 @@ def add_measure(stored: dict[str, Any], measure: str | None) -> dict[str, Any]:
     log answers what was asked before, at no cost. A measure of the verdict raises a limit of fewer
     items than a verdict needs.
     """
-    added = _added_options(measure)
+    added = added_options(measure)
     if added is None:
         return stored
     scorers = list(stored["scorer"])
@@ -97,47 +96,14 @@ def measure_settings(stored: dict[str, Any], measure: str | None) -> dict[str, A
     A page asks for a scorer: the new run has that one alone. The requests that it shares with the
     run are in the response log, and the others are not repeated, whatever the log has lost.
     """
-    if measure == MORE_ITEMS and (n_items := _requested_items()) is not None:
+    if measure == MORE_ITEMS and (n_items := requested_items()) is not None:
         return {**stored, **dict.fromkeys(_item_limits(stored) or {"limit"}, n_items)}
     if measure in SCORERS and measure not in QUESTION_OPTIONS:
         return {**stored, "scorer": [measure]}
     return add_measure(stored, measure)
 
 
-def _requested_items() -> int | None:
+def requested_items() -> int | None:
     """Return how many items the address asks for; None where it names no such number."""
     text = st.query_params.get(N_ITEMS_PARAM, "")
     return int(text) if text.isascii() and text.isdecimal() and 0 < int(text) < 10**7 else None
-
-
-def render_measure_note(cloned_run_id: str | None) -> None:
-    """Say what was added to the settings of the run, where the address asks for a measure."""
-    measure = st.query_params.get("measure")
-    added = _added_options(measure)
-    if cloned_run_id and added is not None:
-        change = "added" if measure in QUESTION_OPTIONS else "alone"
-        row = cached.run_row(cloned_run_id)
-        n_items = count_new_items(row, str(measure))
-        items = "" if n_items == int(row["n_items"]) else f", on {n_items} items"
-        st.info(
-            f"The settings are those of run {escape_markdown(cloned_run_id)} with the scorer"
-            f" {added['scorer']} {change}{items}. Replies that the response log holds are not"
-            " asked for, or paid for, again; the count below has them too."
-        )
-    elif cloned_run_id and measure == MORE_ITEMS and _requested_items() is not None:
-        st.info(
-            f"The settings are those of run {escape_markdown(cloned_run_id)}, with"
-            f" {_requested_items():,} items. Replies that the response log holds are not asked for,"
-            " or paid for, again; the count below has them too."
-        )
-    elif cloned_run_id and measure is not None and measure != "model":
-        st.warning(
-            f"The address asks for {escape_markdown(shorten(measure))}, which is no scorer or"
-            f" measure: the settings are those of run {escape_markdown(cloned_run_id)}."
-        )
-    elif cloned_run_id and measure == "model":
-        st.info(
-            "Choose another model, or a provider with its server: the suite and what is measured"
-            f" stay as in run {escape_markdown(cloned_run_id)}. The shipped organisms read suites"
-            " of their own words (wordproblems) alone."
-        )

@@ -164,7 +164,7 @@ def render_diagnosis_rates(row: dict[str, Any]) -> None:
             "Diagnoses come with the composite.",
             page_path("new_run"),
             "Run the scorer composite",
-            {"suite": row["suite"]},
+            {"from": str(row["id"]), "measure": "composite"},
         )
         return
     st.header("Diagnoses")
