@@ -163,12 +163,19 @@ def test_undo_skip_flag_modes_and_corrections(house: House) -> None:
     expect(page.get_by_role("radio", name="Right", exact=True)).to_have_attribute(
         "aria-checked", "true"
     )
+    page.keyboard.press("5")
     rater.press("1")
     assert now().loc[item_id(101), "target"] is True
 
-    page.keyboard.press("u")  # takes it back: the item is asked for again
+    page.keyboard.press("u")  # takes it back: the item is asked for again, with what was marked
     rater.wait_for_another(question(102))
     assert rater.shown() == question(101) and item_id(101) not in now().index
+    expect(page.locator(".desk-mode[aria-keyshortcuts='5']")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    expect(page.get_by_role("radio", name="Right", exact=True)).to_have_attribute(
+        "aria-checked", "true"
+    )
     rater.press("3")
     rater.press("s")
     assert rater.shown() == question(103) and now().loc[item_id(101), "reasoning"] == "unsure"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cotlab.cli import main as command
+from cotlab.review.labelling.readable_chains import NO_CHAIN_REASON
 from cotlab.store import labels as label_store
 from cotlab.store.database import Store, store_folder
 from tests.support.stores.queued import fill
@@ -127,7 +128,7 @@ def test_a_queue_leaves_out_chains_that_nobody_can_read(
         connection.execute("UPDATE items SET steps = [] WHERE id = 'i-2'")
     assert typed(monkeypatch, "queue", "run-1") == 0
     said = capsys.readouterr()
-    assert "Left out: 1 item: the chain is not in the store or its log." in said.err
+    assert f"Left out: 1 item: {NO_CHAIN_REASON}." in said.err
     items = label_store.list_queue_items(store, said.out.strip())["item_id"].tolist()
     assert items == ["i-0", "i-1", "i-3"]
 

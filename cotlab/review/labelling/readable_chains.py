@@ -16,7 +16,7 @@ from cotlab.store.labels import runs_with_scores
 
 NO_SCORES_REASON = "the run has no replies yet"
 REDACTED_REASON = "the run stored no texts"
-NO_CHAIN_REASON = "the chain is not in the store or its log"
+NO_CHAIN_REASON = "no chain is stored: the model wrote none, or its reply is not in the log"
 
 
 _BATCH = 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -65,9 +66,15 @@ def _render_form() -> None:
     run_options = run_labels(rows)
     st.header("Make a queue")
     with st.form("queue-form", width=720):
-        st.selectbox("Run", list(run_options), format_func=run_options.__getitem__, key="queue-run")
+        st.selectbox(
+            "Run",
+            list(run_options),
+            _default_run_index(list(run_options)),
+            format_func=run_options.__getitem__,
+            key="queue-run",
+        )
         st.text_input(
-            "Name",
+            "Name (required)",
             key="queue-name",
             max_chars=80,
             placeholder="pilot, October",
@@ -93,6 +100,15 @@ def _render_form() -> None:
         " with items whose label is known (gold): `cotlab labels queue RUN --name NAME --gold"
         " FILE`."
     )
+
+
+def _default_run_index(run_ids: Sequence[str]) -> int:
+    """Return the place of the address's run, else of the newest that measured something."""
+    requested_id = st.query_params.get("run")
+    if requested_id in run_ids:
+        return run_ids.index(requested_id)
+    measured_ids = [run_id for run_id in run_ids if run_id not in cached.unmeasured_runs()]
+    return run_ids.index(measured_ids[0]) if measured_ids else 0
 
 
 def _make_queue_from_form() -> None:

@@ -267,6 +267,7 @@ class LabelWidget {
   help() {
     this.helping = !this.helping;
     this.render();
+    if (this.helping) this.helpBox.scrollIntoView({ block: "nearest" });
   }
 
   key(event) {
@@ -484,7 +485,7 @@ class LabelWidget {
 
   refreshSteps(item) {
     const { first, verdicts } = this.draft(item);
-    const follows = first === undefined ? null : first === null ? "acceptable" : "not_acceptable";
+    const follows = Number.isInteger(first) ? "not_acceptable" : null; // no wrong step suggests no verdict
     for (const [made, verdict, title] of this.verdicts) {
       const contradicts = this.contradicts(item, verdict);
       made.disabled = !item.readable || contradicts;

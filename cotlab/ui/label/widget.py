@@ -200,8 +200,10 @@ def _upcoming_entries(
     candidates, n_chars = queue_items[:max_entries], 0
     state_by_item = _adjudication_state(candidates, rater)
     for candidate in candidates:
-        item_state = state_by_item.get((candidate.run, candidate.item_id), {})
-        entry = _queue_entry(candidate, item_state)
+        item_key = (candidate.run, candidate.item_id)
+        item_state = state_by_item.get(item_key, {})
+        undone_label = st.session_state.get(_state_key(rater, "undone"), {}).get(item_key)
+        entry = _queue_entry(candidate, item_state, undone_label)
         n_chars += sum(len(text) for _, text in entry["rows"])
         if len(entries) >= 2 and n_chars > MAX_PREFETCHED_CHARS:
             break
@@ -217,10 +219,19 @@ def _adjudication_state(items: Sequence[LeasedItem], rater: str) -> dict[ItemKey
     return adjudication_state(keys, rater, label_items.hidden_item_keys())
 
 
-def _queue_entry(item: LeasedItem, item_state: dict[str, Any]) -> dict[str, Any]:
+def _queue_entry(
+    item: LeasedItem, item_state: dict[str, Any], undone_label: Label | None
+) -> dict[str, Any]:
+    """Return an item of the queue; what a label said that was taken back is filled in."""
     item_key, has_answer = (item.run, item.item_id), item.prefilled_correct is not None
-    answer = ANSWER_FROM_KEY if has_answer else None
-    payload = _item_payload(item.label_id, item_key, answer, until=item.lease_end, known=has_answer)
+    answer: bool | str | None = ANSWER_FROM_KEY if has_answer else None
+    given: dict[str, Any] = {}
+    if undone_label is not None:
+        answer = answer if has_answer else undone_label.answer_correct
+        given = _given_state(undone_label)
+    payload = _item_payload(
+        item.label_id, item_key, answer, until=item.lease_end, known=has_answer, **given
+    )
     payload["notes"] += item_state.get("added_notes", [])
     payload["readable"] &= item_state.get("readable", True)
     return payload | {"others": item_state.get("others")}
@@ -236,11 +247,18 @@ def _correction_entry(given_label: GivenLabel) -> dict[str, Any]:
         label.answer_correct,
         notice,
         corrects=True,
-        note=label.note,
-        modes=list(label.modes),
-        faithful=label.faithful,
-        marks=_marks_of(label),
+        **_given_state(label),
     )
+
+
+def _given_state(label: Label) -> dict[str, Any]:
+    """Return what a label said besides its verdict and the answer."""
+    return {
+        "note": label.note,
+        "modes": list(label.modes),
+        "faithful": label.faithful,
+        "marks": _marks_of(label),
+    }
 
 
 def _marks_of(label: Label) -> dict[str, Any]:
@@ -322,7 +340,10 @@ def _receive_actions(rater: str) -> None:
         problems.extend(result.refusals)
         if result.undone_label is not None:
             first_item_by_queue = st.session_state.setdefault(_state_key(rater, "first"), {})
-            first_item_by_queue[queue] = (result.undone_label.run_id, result.undone_label.item_id)
+            undone_key = (result.undone_label.run_id, result.undone_label.item_id)
+            first_item_by_queue[queue] = undone_key
+            undone_by_item = st.session_state.setdefault(_state_key(rater, "undone"), {})
+            undone_by_item[undone_key] = result.undone_label
     if new_actions:
         st.session_state[_state_key(rater, "idle")] = new_actions[-1].kind == "idle"
     if any(action.kind == "leave" for action in new_actions):

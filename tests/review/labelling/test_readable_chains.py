@@ -9,7 +9,12 @@ import pytest
 import cotlab
 from cotlab.review.labelling.adjudication import list_settlements, open_adjudication
 from cotlab.review.labelling.queue import QueueError, lease_next_items, make_queue
-from cotlab.review.labelling.readable_chains import keep_readable, require_readable, runs_to_label
+from cotlab.review.labelling.readable_chains import (
+    NO_CHAIN_REASON,
+    keep_readable,
+    require_readable,
+    runs_to_label,
+)
 from cotlab.review.labelling.session import undo_label
 from cotlab.review.labelling.truth import load_truth
 from cotlab.store.database import Store
@@ -27,11 +32,11 @@ def test_chains_that_nobody_can_read_are_left_out_with_the_reason(store: Store) 
         connection.execute("UPDATE items SET steps = [] WHERE id = 'i-1'")
     kept = keep_readable(store, pairs(4))
     assert [item for _, item, _ in kept.items] == ["i-0", "i-2", "i-3"]
-    assert kept.n_left_out_by_reason == {"the chain is not in the store or its log": 1}
+    assert kept.n_left_out_by_reason == {NO_CHAIN_REASON: 1}
     assert len(keep_readable(store, pairs(4), 2).items) == 2
     with store.writing() as connection:
         connection.execute("UPDATE items SET steps = []")
-    with pytest.raises(QueueError, match="4 items: the chain is not in the store"):
+    with pytest.raises(QueueError, match="4 items: no chain is stored"):
         require_readable(store, pairs(4))
     with pytest.raises(QueueError, match="no replies yet"):
         require_readable(store, [])
