@@ -60,7 +60,7 @@ def ccs_by_position(table: pd.DataFrame) -> Any:
     rows = table_records(table)
     metrics = column_names(rows, "metric", METRIC_ORDER)
     title = style.escape(
-        f"{_title(metrics)} ({unit_text(metrics)}), n = {count_range(rows)} items a step"
+        f"{_title(metrics)} (effect, {unit_text(metrics)}), n = {count_range(rows)} items a step"
     )
     draw = _draw_rows if len(rows) <= MAX_ROWS else _draw_upright
     return draw(rows, metrics, title)

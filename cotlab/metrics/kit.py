@@ -23,6 +23,7 @@ from cotlab.text.prompts.chain import (
 
 MAX_ANSWER_TOKENS = 64
 """Maximum output tokens of a request for an answer alone."""
+NO_MODEL_CHAIN_REASON = "the model wrote no chain"
 NO_EMBEDDER_REASON = "no model embeds the steps: --embedder"
 STATUS_PRIORITY: tuple[ScoreStatus, ...] = ("error", "refused", "stopped", "undefined", "ok")
 """Of several statuses a score has the first of these."""
@@ -165,7 +166,7 @@ def reference_chain(item: Item) -> Chain:
 
 def chain_from_reply(reply: Reply) -> Chain:
     """Return the chain that a reply to `ask_chain` holds."""
-    missing_reason = missing_reply_reason(reply) or ("undefined", "the model wrote no chain")
+    missing_reason = missing_reply_reason(reply) or ("undefined", NO_MODEL_CHAIN_REASON)
     if not isinstance(reply, Response) or reply.refused:
         return Chain((), (reply.key,), missing_reason)
     steps, was_cut = complete_steps(reply), is_chain_cut_off(reply)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -98,8 +98,8 @@ def select_drift_runs() -> DriftView | None:
         "Current",
         other_labels,
         "current",
-        list(other_labels)[:1],
-        help="The runs to check for drift.",
+        _default_current_runs(list(other_labels)),
+        help="The runs to check for drift: by default the one that is looked at, or the newest.",
         stable_key="-".join(("drift-current", *reference_runs)),
     )
     if not reference_runs or not current_runs:
@@ -306,7 +306,7 @@ def _default_reference_runs(rows: list[dict[str, Any]]) -> list[str]:
     The runs of the current calibrator's fit, else the oldest run with a composite, else the
     oldest.
     """
-    requested = st.query_params.get_all("current")
+    requested = st.query_params.get_all("current") or st.query_params.get_all("run")
     run_ids = [str(row["id"]) for row in rows if str(row["id"]) not in requested]
     calibrator = current_calibrator(cached.store()) or {}
     fit_runs = [run for run in (calibrator.get("report") or {}).get("runs", ()) if run in run_ids]
@@ -318,6 +318,12 @@ def _default_reference_runs(rows: list[dict[str, Any]]) -> list[str]:
         if str(row["id"]) in run_ids and cached.has_scorer(row, "composite")
     ]
     return (composite_runs or run_ids)[-1:]
+
+
+def _default_current_runs(run_ids: Sequence[str]) -> list[str]:
+    """Return the run of the address, else the newest."""
+    requested_id = st.query_params.get("run")
+    return [run for run in run_ids if run == requested_id] or list(run_ids[:1])
 
 
 def _quality_cache_key() -> tuple[int, int]:

@@ -108,19 +108,25 @@ def render_suite_links(suite: Suite, name: str, suite_key: str | None = None) ->
 
 def render_suite(suite: Suite, key_suffix: str) -> None:
     """Show the digest, the chain lengths and the items of a suite."""
-    step_counts = [len(item.steps) for item in suite.items]
+    step_counts = [len(item.steps) for item in suite.items if item.steps]
+    n_categories = len({item.category for item in suite.items if item.category})
+    steps_text = f"{min(step_counts)} to {max(step_counts)}" if step_counts else "n/a"
     components.show_numbers(
         (
             ("Items", str(len(suite.items))),
-            ("Steps per chain", f"{min(step_counts)} to {max(step_counts)}"),
+            ("With a chain", str(len(step_counts))),
+            ("Steps per chain", steps_text),
             ("With an answer", str(sum(item.answer is not None for item in suite.items))),
-            ("Categories", str(len({item.category for item in suite.items}))),
+            ("Categories", str(n_categories) if n_categories else "n/a"),
             ("With judged steps", str(sum(MISTAKE_KEY in item.meta for item in suite.items))),
         )
     )
     st.caption(f"SHA-256 of its items: {suite.digest}")
-    length_counts = pd.Series(step_counts, name="n_steps").value_counts().sort_index().reset_index()
-    charts.show_figure("chain_lengths", length_counts, key=f"lengths-{key_suffix}")
+    if step_counts:
+        lengths = pd.Series(step_counts, name="n_steps").value_counts().sort_index().reset_index()
+        charts.show_figure("chain_lengths", lengths, key=f"lengths-{key_suffix}")
+    else:
+        st.caption("No item has a chain: a run measures the chains that the model writes.")
     render_preview(suite, key_suffix)
 
 

@@ -177,7 +177,7 @@ def render_context(row: dict[str, Any], label: str) -> None:
         time_text = ": estimates in a few seconds"
     content = {
         "label": label,
-        "name": shorten(plan.subject.name, 60),
+        "name": shorten(plan.subject.short_name, 60),
         "facts": [
             *([f"{row['name']}, {row['id']}"] if row["name"] else []),
             shorten(str(row["suite_name"]), 60),

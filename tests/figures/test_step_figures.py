@@ -78,7 +78,7 @@ def test_position_bars_end_at_the_bounds_of_the_table() -> None:
     assert fig["layout"]["xaxis"]["range"] == [-0.04, 1.04]
     assert fig["layout"]["yaxis"]["ticktext"] == [f"Step {i} (n = 48)" for i in (1, 2, 3, 4)]
     assert title(fig).startswith(
-        "How often the answer changes, by the step's position (0 to 1), n = 48"
+        "How often the answer changes, by the step's position (effect, 0 to 1), n = 48"
     )
     assert "Mode: remove." in title(fig)
     assert "95 % intervals over items, bootstrap (BCa, 2000 resamples)" in title(fig)
@@ -173,7 +173,7 @@ def test_a_metric_beyond_one_has_its_own_range_and_unit() -> None:
         positions(rows=[{"metric": "kl_nats", "point": 3.0, "lo": 2.0, "hi": 4.0}])
     ).to_dict()
     assert fig["layout"]["xaxis"]["range"] == pytest.approx([-0.16, 4.16])  # 0 to 4, and 4 %
-    assert "(nats)" in title(fig)
+    assert "(effect, nats)" in title(fig)
 
 
 def test_raw_values_are_drawn_up_to_twenty() -> None:

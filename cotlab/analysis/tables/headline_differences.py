@@ -49,7 +49,7 @@ def _named(view: RunView) -> str:
 
 def _pair_text(base: RunView, other: RunView) -> str:
     """Name the pair by models, and by ids where these are the same."""
-    names = [run.plan.subject.name for run in (other, base)]
+    names = [run.plan.subject.short_name for run in (other, base)]
     if names[0] == names[1]:
         names = [other.run_id, base.run_id]
     return f"{names[0]} minus {names[1]}"

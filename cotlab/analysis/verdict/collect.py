@@ -298,7 +298,7 @@ def failed_checks(view: RunView) -> list[FailedCheck]:
     for check in list_server_checks(view.store, view.id):
         if (check.model.provider, check.model.name) != (
             view.plan.subject.provider,
-            view.plan.subject.name,
+            view.plan.subject.short_name,
         ):
             continue
         verdicts = {name: finding.verdict for name, finding in check.findings.items()}

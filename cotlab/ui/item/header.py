@@ -14,6 +14,7 @@ from cotlab.analysis.tables.step_replies import ModelAnswers, answer_scores, mod
 from cotlab.analysis.tables.suggestion import question_pieces
 from cotlab.analysis.verdict.wording import noun_count
 from cotlab.core.types import Item
+from cotlab.metrics.kit import NO_MODEL_CHAIN_REASON
 from cotlab.store import read
 from cotlab.store.run_items import ItemFilter, ItemList
 from cotlab.ui import cached
@@ -213,16 +214,21 @@ def item_facts(
         f"Chain: {origin}, {noun_count(n_steps, 'step')}{equations_text(scores, is_model_chain)}"
     )
     if not n_steps:
-        chain_text = "Chain: n/a: " + (
-            "the log does not hold the model's own in full"
-            if is_model_chain
-            else "the item has no reference chain"
-        )
+        chain_text = f"Chain: n/a: {missing_chain_text(scores, is_model_chain)}"
     return [
         _fact("", ("Right answer ", False), (right_answer, True)),
         _answers_fact(answers),
         _fact("", (chain_text, False)),
     ]
+
+
+def missing_chain_text(scores: pd.DataFrame, is_model_chain: bool) -> str:
+    """Return why an item has no chain to show."""
+    if not is_model_chain:
+        return "the item has no reference chain"
+    if NO_MODEL_CHAIN_REASON in set(scores["reason"]):
+        return NO_MODEL_CHAIN_REASON
+    return "the log does not hold the model's own in full"
 
 
 def _answers_fact(answers: ModelAnswers) -> dict[str, Any]:

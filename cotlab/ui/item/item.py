@@ -29,7 +29,7 @@ from cotlab.ui.item.chain import (
     warn_if_divided_otherwise,
 )
 from cotlab.ui.item.evidence import ITEM_VIEWS
-from cotlab.ui.item.header import LINKS_KEY, render_item_header
+from cotlab.ui.item.header import LINKS_KEY, missing_chain_text, render_item_header
 from cotlab.ui.item.item_list import item_filter, load_item_list
 from cotlab.ui.item.reader import read_chain, render_reader
 from cotlab.ui.item.reader_data import few_replies_text, limit_lines
@@ -211,15 +211,13 @@ def _render_plain_chain(row: dict[str, Any], item: Item, scores: pd.DataFrame) -
             ],
             key=f"plain-{row['id']}-{item.id}",
         )
-    elif chain.from_model:
-        st.info(
-            "n/a: the scores are of the model's own chain, and the log does not hold it in full."
-        )
     else:
-        st.info("n/a: the item has no reference chain.")
-    note = "The suite's reference chain."
-    if chain.from_model:
-        note = "The model's own chain, as it replied in this run."
+        st.info(f"n/a: {missing_chain_text(scores, chain.from_model)}.")
+    note = ""
+    if chain.steps:
+        note = "The suite's reference chain."
+        if chain.from_model:
+            note = "The model's own chain, as it replied in this run."
     model_chain_scorers = sorted(set(scores["scorer"]) & set(MODEL_CHAIN_SCORERS))
     if not chain.from_model and (
         model_chain_scorers or composite_components(cached.parse_plan(row["plan"]))
@@ -228,7 +226,8 @@ def _render_plain_chain(row: dict[str, Any], item: Item, scores: pd.DataFrame) -
             " Consistency and diversity are measured on chains that the model wrote; these"
             " are among its requests."
         )
-    st.caption(note)
+    if note:
+        st.caption(note.strip())
     if chain.key is not None:
         st.button(
             "Its request and reply",

@@ -215,7 +215,7 @@ def show_latest_runs(rows: Sequence[dict[str, Any]]) -> None:
     table, verdicts = [], verdict.run_verdicts(rows)
     for row in rows:
         result = verdicts[row["id"]]
-        model = cached.parse_plan(row["plan"]).subject.name
+        model = cached.parse_plan(row["plan"]).subject.short_name
         name = f"{shorten(model, 32)} · {shorten(str(row['suite_name']), 32)}"
         small_text = f"{name} · {row['id']}" if row["name"] else str(row["id"])
         n_items = int(row["n_items"])
