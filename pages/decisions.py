@@ -3,7 +3,7 @@
 from functools import partial
 
 from cotlab.ui import components
-from cotlab.ui.decisions import decided, fitted, thresholds
+from cotlab.ui.decisions import decided, fitted, suggested, thresholds
 from cotlab.ui.more import render_more
 
 components.render_heading("Decisions", "What may be released without a review?")
@@ -12,7 +12,7 @@ if view is not None:
     fitted.render_fit_warning(view)
     policy = thresholds.render_thresholds(view)
     thresholds.render_policy_form(view, policy)
-    thresholds.render_suggestions(view)
+    suggested.render_suggestions(view)
     decided.render_decide_button(view)
     render_more(
         "items to review",

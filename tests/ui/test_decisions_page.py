@@ -48,6 +48,17 @@ def test_an_empty_store_says_what_to_run() -> None:
     assert "No run has" in said(app) and "phase 0 of 5" in " ".join(s.value for s in app.header)
 
 
+def test_without_a_calibrated_score_there_is_no_curve_and_nothing_to_decide(
+    tmp_path: Path,
+) -> None:
+    fill(tmp_path / "store", 20, labelled=10, fitted=False)
+    app = open_page("decisions", run=RUN)
+    check(app, "Decisions")
+    assert "No answer of this run has a calibrated score (r_cal)" in said(app)
+    assert next(b for b in app.button if b.label == "Decide on this run").disabled
+    assert not app.get("plotly_chart")
+
+
 def test_from_thresholds_to_decisions_to_a_queue(store: Store) -> None:
     app = open_page("decisions", run=RUN, thresholds="0.3,0.7", more="true", review="true")
     check(app, "Decisions")

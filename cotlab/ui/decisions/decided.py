@@ -54,6 +54,11 @@ class DecisionView(NamedTuple):
         return self.counts["said"], self.counts["chosen"]
 
     @property
+    def has_calibrated_scores(self) -> bool:
+        """Whether any answer has an r_cal; without one, nothing can be released."""
+        return bool(self.answers["r_cal"].notna().any())
+
+    @property
     def run_id(self) -> str:
         """The run's id."""
         return str(self.row["id"])
@@ -278,12 +283,15 @@ def render_decide_button(view: DecisionView) -> None:
             )
         n_unreleased = int((decisions_table["action"] != "release").sum())
         st.caption(f"Decided: {n_unreleased} of {len(decisions_table)} items need a review.")
+    help_text = "No answer has a calibrated score: fit a calibrator."
+    if view.has_calibrated_scores:
+        help_text = "Uses the policy in force, not the sliders."
     if st.button(
         "Decide on this run" if decisions_table.empty else "Decide again",
         icon=":material/gavel:",
         key="decide",
         type="primary" if decisions_table.empty else "secondary",
-        **access.role_control("admin", help="Uses the policy in force, not the sliders."),
+        **access.role_control("admin", disabled=not view.has_calibrated_scores, help=help_text),
     ):
         with display_errors():
             user = access.require_role("admin")
