@@ -191,6 +191,7 @@ def test_a_disagreement_is_settled_by_keys_and_undone(
     rater.wait_for_another("")
     rater.settle()
     assert truth() == (None, None)
+    page.get_by_role("button", name="Step 2", exact=True).click()  # what was marked is there again
     page.keyboard.press("1")
     page.wait_for_timeout(800)
     rater.give_last("1")  # for the next test, nothing is left to settle

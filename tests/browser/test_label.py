@@ -80,6 +80,12 @@ def check_presses(rows: pd.DataFrame, presses: list[Press]) -> None:
     assert order == list(range(order[0], order[0] + len(order)))
 
 
+def processor_time() -> tuple[int, int]:
+    """Return the idle and the whole time of all processors so far, in ticks."""
+    times = [int(ticks) for ticks in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
+    return times[3] + times[4], sum(times)
+
+
 @pytest.mark.soak
 def test_fifty_keys_as_fast_as_they_go(house: House) -> None:
     queue = house.queue("fast", 0, 60)
@@ -106,14 +112,19 @@ def test_fifty_keys_with_a_pause_all_land(house: House) -> None:
     queue = house.queue("paused", 0, 120)
     rater = Rater(house.browser, house.base, "bob", queue)
     rater.settle()
+    idle_before, total_before = processor_time()
     presses = rater.press_all(keys_of(8, 50), [0.15] * 50)
+    idle, total = processor_time()
+    busy_share = 1 - (idle - idle_before) / (total - total_before)
     rater.settle()
     rows = house.history(queue)
     check_presses(rows, presses)
     landed = [one for one in presses if one.painted]
     assert rows["reasoning"].tolist() == [VERDICTS[one.key] for one in landed]
     if len(landed) < 50:
-        assert os.getloadavg()[0] >= 2 and len(landed) >= 35, f"{len(landed)} of 50 landed"
+        # the average of a minute lags behind what else ran during these few seconds
+        assert os.getloadavg()[0] >= 2 or busy_share >= 0.75, f"{len(landed)} of 50 landed"
+        assert len(landed) >= 35, f"{len(landed)} of 50 landed"
         pause = 2.5 * max(rater.timed("1") for _ in range(8))
         presses = rater.press_all(keys_of(9, 50), [max(0.15, pause)] * 50)
         rater.settle()

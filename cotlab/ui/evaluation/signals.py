@@ -28,6 +28,8 @@ MEASURE_LABELS = {
     "tpr_at_1": "TPR at 1 % FPR",
     "tpr_at_5": "TPR at 5 % FPR",
 }
+N_FIRST_SIGNALS = 16
+"""Signals of the figure that the page opens with; it has the baselines among them."""
 CALIBRATION_LABELS = {"brier": "Brier", "ece": "ECE"}
 
 
@@ -46,16 +48,22 @@ def render_finding(view: EvaluationView) -> None:
 
 
 def render_aurocs(view: EvaluationView) -> None:
-    """Show the AUROC of every signal; a click chooses the signal below."""
+    """Show the AUROC of the signals that tell most; a click chooses the signal below."""
+    _show_aurocs(view, N_FIRST_SIGNALS, "signal-aurocs")
+    if len(view.result.signals) > N_FIRST_SIGNALS:
+        all_aurocs = partial(_show_aurocs, view, MAX_SIGNALS, "all-aurocs")
+        render_more(f"all {len(view.result.signals)} signals", all_aurocs, name="signals")
 
+
+def _show_aurocs(view: EvaluationView, max_signals: int, key: str) -> None:
     def choose_signal(customdata: Sequence[Any]) -> None:
         write_address({"signal": str(customdata[0])})
 
-    n_hidden = len(view.result.signals) - MAX_SIGNALS
+    n_hidden = len(view.result.signals) - max_signals
     charts.show_figure(
         "signal_aurocs",
-        signal_table(view.result),
-        key="signal-aurocs",
+        signal_table(view.result, max_signals),
+        key=key,
         note=f"{n_hidden} signals of lower AUROC are in the list below." if n_hidden > 0 else "",
         evidence=(page_path("run"), {"run": view.evaluation.runs[0]}),
         on_click=choose_signal,

@@ -74,10 +74,10 @@ def _render_form() -> None:
             key="queue-run",
         )
         st.text_input(
-            "Name (required)",
+            "Name",
             key="queue-name",
             max_chars=80,
-            placeholder="pilot, October",
+            placeholder="required: pilot, October",
             help=_NAME_HELP,
         )
         with st.container(horizontal=True):

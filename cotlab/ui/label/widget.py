@@ -227,7 +227,8 @@ def _queue_entry(
     answer: bool | str | None = ANSWER_FROM_KEY if has_answer else None
     given: dict[str, Any] = {}
     if undone_label is not None:
-        answer = answer if has_answer else undone_label.answer_correct
+        if not has_answer or undone_label.answer_correct != item.prefilled_correct:
+            answer = undone_label.answer_correct
         given = _given_state(undone_label)
     payload = _item_payload(
         item.label_id, item_key, answer, until=item.lease_end, known=has_answer, **given
