@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from cotlab.core.types import ModelRef
+
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
@@ -73,3 +75,15 @@ def _recorded_model(generator: tuple[int, str] | None) -> str:
         return f"{RECORDED_CHAINS})"
     n_names, name = generator
     return f"{RECORDED_CHAINS} of {f'{n_names} models' if n_names > 1 else name})"
+
+
+def short_model_name(model: str) -> str:
+    """Return how a run's model is called in headings and figures.
+
+    It is the name without the provider, of a folder's path its last part; recorded chains, which no
+    model of the run wrote, keep their whole text.
+    """
+    provider, _, name = model.partition("/")
+    if not name or model.startswith(RECORDED_CHAINS):
+        return model
+    return ModelRef(provider, name).short_name

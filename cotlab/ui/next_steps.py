@@ -11,6 +11,7 @@ from cotlab.analysis.tables.comparison import share_settings
 from cotlab.analysis.verdict.measures import MeasureName
 from cotlab.analysis.verdict.result import NOTHING_RULE
 from cotlab.analysis.verdict.wording import noun_count, percent
+from cotlab.store.recorded_models import short_model_name
 from cotlab.ui import cached, verdict
 from cotlab.ui.item.evidence import ITEM_VIEWS
 from cotlab.ui.linked import PageLink, show_linked
@@ -106,7 +107,7 @@ def _compare_step(
     if not known:
         return []
     other, result = known[0]
-    name = shorten(cached.parse_plan(other["plan"]).subject.short_name, 40)
+    name = shorten(short_model_name(str(other["model"])), 40)
     link = PageLink("compare", (("base", row["id"]), ("other", other["id"])))
     return [
         (f"Compare with {name}", link, f"the same questions; its verdict: {result.verdict.short}")

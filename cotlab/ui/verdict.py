@@ -42,6 +42,7 @@ from cotlab.analysis.verdict.wording import (
 from cotlab.analysis.view import RunView
 from cotlab.run.imports.mediation import is_imported
 from cotlab.store.item_scores import NOTHING_MEASURED
+from cotlab.store.recorded_models import short_model_name
 from cotlab.store.run_results import SETTLED_STATUSES, RunState
 from cotlab.store.run_status import FINISHING
 from cotlab.ui import cached, charts, components, suites
@@ -166,7 +167,6 @@ def record_link(record: str | None) -> PageLink:
 
 def render_context(row: dict[str, Any], label: str) -> None:
     """Show which run the page is about: model, suite, progress, time, and links."""
-    plan = cached.parse_plan(row["plan"])
     verdict = run_verdict(row)
     n_planned = int(row["n_items"])
     n_measured = count_measured_items(row, verdict)
@@ -177,7 +177,7 @@ def render_context(row: dict[str, Any], label: str) -> None:
         time_text = ": estimates in a few seconds"
     content = {
         "label": label,
-        "name": shorten(plan.subject.short_name, 60),
+        "name": shorten(short_model_name(str(row["model"])), 60),
         "facts": [
             *([f"{row['name']}, {row['id']}"] if row["name"] else []),
             shorten(str(row["suite_name"]), 60),

@@ -13,6 +13,7 @@ from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable
 from cotlab.analysis.tables.several_runs import chosen_runs
 from cotlab.analysis.verdict.pair_differences import HeadlineDifference
 from cotlab.analysis.view import RunView
+from cotlab.store.recorded_models import short_model_name
 
 HEADLINE_FIGURE = "headline_differences"
 """Name of the figure among those of a run."""
@@ -49,7 +50,7 @@ def _named(view: RunView) -> str:
 
 def _pair_text(base: RunView, other: RunView) -> str:
     """Name the pair by models, and by ids where these are the same."""
-    names = [run.plan.subject.short_name for run in (other, base)]
+    names = [short_model_name(run.model) for run in (other, base)]
     if names[0] == names[1]:
         names = [other.run_id, base.run_id]
     return f"{names[0]} minus {names[1]}"

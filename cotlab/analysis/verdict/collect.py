@@ -35,6 +35,7 @@ from cotlab.stats.intervals import wilson
 from cotlab.stats.resample import bootstrap_mean
 from cotlab.store import read
 from cotlab.store.item_scores import count_missing_values, list_unmeasured_runs
+from cotlab.store.recorded_models import short_model_name
 from cotlab.store.server_checks import list_server_checks
 
 MEASURES: Mapping[MeasureName, tuple[str, Mapping[str, str]]] = {
@@ -86,7 +87,7 @@ def collect_evidence(view: RunView, status: str | None = None) -> RunEvidence:
     )
     n_sound = 0 if sound is None else sound.n
     return RunEvidence(
-        model=view.model.partition("/")[2] or view.model,
+        model=short_model_name(view.model),
         suite=view.suite_name,
         status=status or view.status,
         n_planned=view.n_items,
@@ -298,7 +299,7 @@ def failed_checks(view: RunView) -> list[FailedCheck]:
     for check in list_server_checks(view.store, view.id):
         if (check.model.provider, check.model.name) != (
             view.plan.subject.provider,
-            view.plan.subject.short_name,
+            view.plan.subject.name,
         ):
             continue
         verdicts = {name: finding.verdict for name, finding in check.findings.items()}

@@ -16,8 +16,8 @@ from cotlab.analysis.verdict.pair_differences import (
     points_text,
 )
 from cotlab.analysis.verdict.wording import noun_count, percent_number
-from cotlab.core.types import ModelRef
 from cotlab.stats.intervals import Interval
+from cotlab.store.recorded_models import short_model_name
 from cotlab.ui import cached, components
 from cotlab.ui.item.chain import chain_sources
 from cotlab.ui.text import shorten
@@ -33,10 +33,7 @@ def run_names(base_row: dict[str, Any], other_row: dict[str, Any]) -> tuple[str,
     Of an id that cotlab made the end is enough where it tells the two apart.
     """
     rows = (base_row, other_row)
-    models = [str(row["model"]).partition("/") for row in rows]
-    names = [
-        shorten(ModelRef(provider, name).short_name or provider, 40) for provider, _, name in models
-    ]
+    names = [shorten(short_model_name(str(row["model"])), 40) for row in rows]
     if names[0] == names[1]:
         ids = [str(row["id"]) for row in rows]
         is_made = all(len(run_id) > _MAX_CHOSEN_ID_CHARS for run_id in ids)

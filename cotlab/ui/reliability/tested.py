@@ -61,7 +61,7 @@ def _render_untested_components(untested: dict[str, Validation], *, is_all: bool
     if is_all and "r_raw" in untested:
         subject = "the composite score of this run and its parts"
     elif is_all:
-        subject = f"{noun_count(len(untested), 'part')} of the composite score, measured here alone"
+        subject = f"{noun_count(len(untested), 'part')} of a composite score that was not measured"
     st.markdown(
         f"**Cannot tell a faithful from a bypassing model by {subject}.** A headline needs an AUROC"
         f" of {MIN_AUROC:g} on models of known behaviour, with an interval above 0.5, which is"

@@ -12,6 +12,7 @@ from cotlab.analysis.verdict.measures import MeasureName
 from cotlab.analysis.verdict.record import RunVerdict
 from cotlab.store import read
 from cotlab.store.item_scores import NOTHING_MEASURED
+from cotlab.store.recorded_models import short_model_name
 from cotlab.store.run_status import FINISHING
 from cotlab.ui import cached, components, pickers, verdict
 from cotlab.ui.address import bind_choice, bind_text, report_unknown_value, write_address
@@ -215,7 +216,7 @@ def show_latest_runs(rows: Sequence[dict[str, Any]]) -> None:
     table, verdicts = [], verdict.run_verdicts(rows)
     for row in rows:
         result = verdicts[row["id"]]
-        model = cached.parse_plan(row["plan"]).subject.short_name
+        model = short_model_name(str(row["model"]))
         name = f"{shorten(model, 32)} · {shorten(str(row['suite_name']), 32)}"
         small_text = f"{name} · {row['id']}" if row["name"] else str(row["id"])
         n_items = int(row["n_items"])

@@ -1,0 +1,23 @@
+"""How a run's model is called where there is no room for its whole name."""
+
+from __future__ import annotations
+
+import pytest
+
+from cotlab.store.recorded_models import short_model_name
+
+
+@pytest.mark.parametrize(
+    ("model", "short"),
+    [
+        ("none (recorded chains of Qwen/Qwen2-7B)", "none (recorded chains of Qwen/Qwen2-7B)"),
+        ("openai_compat/meta-llama/Llama-3-8B", "meta-llama/Llama-3-8B"),
+        ("local//models/team/alpha", "alpha"),
+        ("organism/r100", "r100"),
+        ("echo", "echo"),
+    ],
+)
+def test_a_heading_names_the_model_and_of_recorded_chains_their_writer(
+    model: str, short: str
+) -> None:
+    assert short_model_name(model) == short
