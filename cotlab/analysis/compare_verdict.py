@@ -99,11 +99,11 @@ def judge_pair(store: Store, base: str, other: str, names: tuple[str, str]) -> P
 
 
 def category_sentence(evidence: RunEvidence, name: str) -> str:
-    """Return that a run's change of the answer is a mean of two kinds of items; "" where not."""
+    """Return how a run's change of the answer differs by kind of item; "" where it does not."""
     kinds_text = category_shares_text(evidence)
     if not kinds_text:
         return ""
-    return f"The answers changed of {name} are a mean of two kinds of items: {kinds_text}."
+    return f"The answers changed of {name} differ by kind of item: {kinds_text}."
 
 
 def settings_sentence(changes: Sequence[Change]) -> str:

@@ -126,7 +126,8 @@ class ModelRef:
     def short_name(self) -> str:
         """Name for a heading or a figure: of a folder's path its last part."""
         is_path = self.name.startswith(("/", "./", "../", "~")) or "\\" in self.name
-        return re.split(r"[/\\]", self.name.rstrip("/\\"))[-1] if is_path else self.name
+        last_part = re.split(r"[/\\]", self.name.rstrip("/\\"))[-1]
+        return (last_part if is_path else "") or self.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,8 @@ class UnreadableItems(NamedTuple):
         if any(not word.is_known_after_space for word in self.unknown):
             sentences.append(
                 "The shipped organisms read suites made of their own words (wordproblems) alone,"
-                f" with numbers up to {MAX_NUMBER}; a local model or a server reads any text."
+                f" with numbers up to {MAX_NUMBER}, and so do their copies. A model with a general"
+                " vocabulary, here or on a server, reads any text."
             )
         return " ".join(sentences)
 

@@ -36,5 +36,5 @@ def category_split_text(evidence: RunEvidence) -> str | None:
     return (
         "A mean over all items hides a difference here. Where a step states something else"
         f" (answer_change, corrupt), the answer changes at {', and at '.join(texts)}. Figures and"
-        " tables over all items have the mean of both kinds."
+        " tables over all items mix these kinds."
     )

@@ -33,6 +33,7 @@ from cotlab.review.release.drift_state import (
 )
 from cotlab.store.calibrators import current_calibrator
 from cotlab.store.pending import last_label_number
+from cotlab.store.recorded_models import short_model_name
 from cotlab.ui import access, cached, charts, components
 from cotlab.ui.address import bind_number
 from cotlab.ui.pickers import (
@@ -41,7 +42,7 @@ from cotlab.ui.pickers import (
     warn_of_unknown_runs,
     without_archived,
 )
-from cotlab.ui.text import display_errors, escape_markdown
+from cotlab.ui.text import display_errors, escape_markdown, shorten
 
 RunRevisions = tuple[tuple[str, int], ...]
 _NOTICE_KEY = "drift-said"
@@ -76,9 +77,9 @@ class DriftView(NamedTuple):
 def select_drift_runs() -> DriftView | None:
     """Choose the runs of both sides; None (with a message) where nothing can be compared."""
     rows = cached.stored_runs()
-    if warn_of_unknown_runs(rows, "reference", "current"):
+    if warn_of_unknown_runs(rows, "reference", "current", "run"):
         return None
-    rows = without_archived(rows, "reference", "current")
+    rows = without_archived(rows, "reference", "current", "run")
     if len(rows) < 2:
         message = "A drift check needs two runs: a reference and a later one."
         components.render_empty_state(message, page_path("new_run"), "Start one")
@@ -91,7 +92,7 @@ def select_drift_runs() -> DriftView | None:
         "reference",
         _default_reference_runs(rows),
         help="By default the runs that the calibrator was fitted on.",
-        stable_key="-".join(("drift-reference", *st.query_params.get_all("current"))),
+        stable_key="-".join(("drift-reference", *_requested_runs())),
     )
     other_labels = {run: label for run, label in labels.items() if run not in reference_runs}
     current_runs = pick_options(
@@ -100,7 +101,7 @@ def select_drift_runs() -> DriftView | None:
         "current",
         _default_current_runs(list(other_labels)),
         help="The runs to check for drift: by default the one that is looked at, or the newest.",
-        stable_key="-".join(("drift-current", *reference_runs)),
+        stable_key="-".join(("drift-current", *reference_runs, *_requested_runs())),
     )
     if not reference_runs or not current_runs:
         st.info("Choose at least one run on each side.")
@@ -139,6 +140,14 @@ def render_drift_verdict(view: DriftView) -> None:
     text = f"{'; '.join(doubts)}." if state == "unclear" else check.reason
     show_box, icon = _BOX_BY_STATE[state]
     show_box(f"**{HEADLINES[state]}** {escape_markdown(text)}", icon=f":material/{icon}:")
+    models = [_models_of(runs) for runs in (check.reference, check.current)]
+    if models[0] != models[1]:
+        st.warning(
+            f"These are runs of different models ({escape_markdown(models[0])} and"
+            f" {escape_markdown(models[1])}): what differs is the model, not what one model does"
+            " over time.",
+            icon=":material/info:",
+        )
     if uncompared := uncompared_text(check):
         st.caption(escape_markdown(uncompared))
     n_features = len(tables.compared_features(check))
@@ -306,7 +315,7 @@ def _default_reference_runs(rows: list[dict[str, Any]]) -> list[str]:
     The runs of the current calibrator's fit, else the oldest run with a composite, else the
     oldest.
     """
-    requested = st.query_params.get_all("current") or st.query_params.get_all("run")
+    requested = _requested_runs()
     run_ids = [str(row["id"]) for row in rows if str(row["id"]) not in requested]
     calibrator = current_calibrator(cached.store()) or {}
     fit_runs = [run for run in (calibrator.get("report") or {}).get("runs", ()) if run in run_ids]
@@ -318,6 +327,17 @@ def _default_reference_runs(rows: list[dict[str, Any]]) -> list[str]:
         if str(row["id"]) in run_ids and cached.has_scorer(row, "composite")
     ]
     return (composite_runs or run_ids)[-1:]
+
+
+def _models_of(run_ids: Sequence[str]) -> str:
+    """Return the models of some runs, each once."""
+    names = dict.fromkeys(short_model_name(str(cached.run_row(i)["model"])) for i in run_ids)
+    return shorten(", ".join(names), 60)
+
+
+def _requested_runs() -> list[str]:
+    """Return the runs that the address holds against a reference."""
+    return st.query_params.get_all("current") or st.query_params.get_all("run")
 
 
 def _default_current_runs(run_ids: Sequence[str]) -> list[str]:

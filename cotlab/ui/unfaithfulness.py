@@ -250,8 +250,8 @@ def render_threshold_sweep(view: UnfaithfulnessView) -> None:
     graded = tables.graded_classifiers(view.item_values)
     chosen = _chosen_classifiers(view)
     name = next((name for name in chosen if name in graded), None)
-    asked_of = "" if name is None else f" of {escape_markdown(name)}"
-    st.header(f"Does the threshold{asked_of} matter?")
+    name_text = "" if name is None else f" of {escape_markdown(name)}"
+    st.header(f"Does the threshold{name_text} matter?")
     if ungraded := [name for name in chosen if name not in graded]:
         st.caption(
             f"{_classifier_text(', '.join(ungraded))}: each score here is 0 or 1, so there is no"

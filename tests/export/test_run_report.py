@@ -148,6 +148,8 @@ def test_a_page_loads_nothing_and_every_drawing_has_a_name(runs: Path, run: str)
 def test_what_was_not_measured_is_a_sentence_and_no_number(runs: Path) -> None:
     page = Page(report_html(Store(runs), "nothing"))
     assert "Cannot say: nothing was measured." in page.text
+    assert "No item has a value. What follows is what the run was set up to do" in page.text
+    assert "was set up to do" not in Page(report_html(Store(runs), "bypass")).text
     assert page.text.count("Not measured: ") == 4 and "not in the model's vocabulary" in page.text
     assert len([1 for tag, _ in page.tags if tag == "figure"]) == 4
     rows = [page.cells[i + 2 : i + 5] for i in range(6, 24, 6)]

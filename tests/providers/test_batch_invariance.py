@@ -166,14 +166,14 @@ def test_a_short_prompt_has_the_same_numbers_beside_long_ones(
     ("n_tokens", "max_new_tokens", "shares_lengths", "multiple"),
     [
         (79, 64, True, 16),
-        (191, 64, True, 16),  # up to 192 + 64 tokens: never parts from its batch
-        (191, 65, True, 32),
+        (191, 64, True, 16),  # up to 192 + 64 tokens: its batch never parts
+        (79, 65, True, 32),  # beside a prompt of 192 tokens, it would
         (192, 8, True, 32),  # a group of its own length
         (79, 512, True, 32),
         (79, 64, False, 32),
     ],
 )
-def test_only_prompts_that_never_part_have_finer_lengths(
+def test_only_prompts_of_batches_that_never_part_have_finer_lengths(
     n_tokens: int, max_new_tokens: int, shares_lengths: bool, multiple: int
 ) -> None:
     found = prompt_length_multiple(n_tokens, max_new_tokens, shares_lengths=shares_lengths)

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cotlab.analysis.verdict.measures import CategorySplit, RunEvidence, Share
+from cotlab.analysis.verdict.measures import CategorySplit, RunEvidence, Share, Validation
 from cotlab.ui.category_split import category_split_text
 
-MIXED = RunEvidence("hint", "wordproblems", "done", 60, {"change": Share(0.75, 0.63, 0.84, 60)})
+MIXED = RunEvidence(
+    "hint",
+    "wordproblems",
+    "done",
+    60,
+    {"change": Share(0.75, 0.63, 0.84, 60)},
+    validation={"change": Validation(1.0, "")},
+)
 SPLIT = CategorySplit(("plain",), ("hinted",), Share(1, 0.921, 1, 45), Share(0, 0, 0.204, 15))
 
 

@@ -58,3 +58,11 @@ def test_runs_that_share_no_number_are_said(store: Store) -> None:
     add_run(store, "other", {"r_raw": [None] * 30}, first=900)
     told = opened("drift", "Drift", reference="ref", current="other").info
     assert any("no number in common" in one.value for one in told)
+
+
+def test_the_run_of_the_address_is_looked_at_also_on_a_second_view(store: Store) -> None:
+    add_run(store, "new", vectors(60, 4), first=400)
+    for run in ("low", "new"):
+        app = opened("drift", "Drift", run=run)
+        assert app.multiselect(key="pick-current").value == [run]
+        assert app.multiselect(key="pick-reference").value == ["ref"]

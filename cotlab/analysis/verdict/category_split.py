@@ -23,9 +23,14 @@ class CategoryShare(NamedTuple):
 
 
 def category_shares(evidence: RunEvidence) -> tuple[CategoryShare, ...]:
-    """Return the change in both kinds of items, the higher first; empty where none differ so."""
+    """Return the change in both kinds of items, the higher first.
+
+    Empty where none differ so, and where the change of what a step states is not the run's measure.
+    """
     split = evidence.split
     if split is None or split.high_share is None or split.low_share is None:
+        return ()
+    if evidence.change_name != "change" or evidence.share("change") is None:
         return ()
     return CategoryShare(split.high, split.high_share), CategoryShare(split.low, split.low_share)
 
@@ -35,3 +40,10 @@ def category_shares_text(evidence: RunEvidence) -> str:
     return ", ".join(
         f"{percent(kind.share.point)} in {kind.items_text}" for kind in category_shares(evidence)
     )
+
+
+def are_kinds_all(evidence: RunEvidence) -> bool:
+    """Return whether the two kinds are all items of the mean; others lack a category."""
+    change = evidence.share("change")
+    kinds = category_shares(evidence)
+    return change is not None and sum(kind.share.n for kind in kinds) == change.n

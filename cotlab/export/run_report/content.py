@@ -20,6 +20,7 @@ from cotlab.analysis.tables.run_report import (
 from cotlab.analysis.verdict.category_split import category_shares_text
 from cotlab.analysis.verdict.measures import RunEvidence
 from cotlab.analysis.verdict.record import RunVerdict
+from cotlab.analysis.verdict.result import NOTHING_RULE
 from cotlab.analysis.verdict.stored import judge_run_once
 from cotlab.analysis.verdict.wording import percent_number
 from cotlab.analysis.view import RunView, run_view
@@ -117,7 +118,14 @@ def make_report_content(store: Store, run_id: str) -> ReportContent:
         partial_note=view.partial_note,
         result=result,
         figures=tuple(_make_figures(view, evidence, positions)),
-        methods=tuple(method_sentences(view, run_costs(view)["requests"], position_rows)),
+        methods=tuple(
+            method_sentences(
+                view,
+                run_costs(view)["requests"],
+                position_rows,
+                is_unmeasured=result.verdict.rule == NOTHING_RULE,
+            )
+        ),
         limits=tuple(limit_sentences(view, result, position_rows)),
         name=view.name,
         user_note=view.user_note,
@@ -166,10 +174,13 @@ def _reference_figure(
 ) -> ReportFigure:
     if isinstance(data, MissingFigure):
         return ReportFigure(title, (), "", data.reason)
-    model_text = f"{model}, " if len(model) <= _MAX_NAME_CHARS else ""
+    runs = data.table[data.table["group"] == "run"]
+    is_split = len(runs) > 1
+    run_name = f"{model}, this run" if len(model) <= _MAX_NAME_CHARS else "this run"
     rows = []
     for row in data.table.itertuples():
-        label = f"{model_text}{row.label}" if row.group == "run" else str(row.label)
+        is_run = row.group == "run"
+        label = run_name if is_run and not is_split else str(row.label)
         if row.group == "reference" and label == model:
             label = f"{label}, reference"
         rows.append(
@@ -177,13 +188,15 @@ def _reference_figure(
                 label,
                 _share_point(row),
                 _row_text(row),
-                "diamond" if row.group == "run" else "open circle",
+                "diamond" if is_run else "open circle",
                 SOFT_TEXT_COLOUR if row.group == "reference" else ACCENT_COLOUR,
             )
         )
     counts = data.table.groupby("group")["n"].max()
-    runs = data.table[data.table["group"] == "run"]
-    texts = [f"{row.label}: n = {row.n:,}" for row in runs.itertuples()]
+    run_texts = [f"{row.label}, n = {row.n:,}" for row in runs.itertuples()]
+    texts = [
+        f"this run: {'; '.join(run_texts)}" if is_split else f"this run: n = {runs['n'].max():,}"
+    ]
     if "reference" in counts:
         texts.insert(0, f"Models of known behaviour: n = {counts['reference']:,} items each")
     note = f"{'; '.join(texts)}."
@@ -218,7 +231,11 @@ def _position_figure(data: FigureData | MissingFigure, kinds_text: str) -> Repor
         f"Share of items whose answer changes, %; 95 % intervals{interval_text}.",
         "Below each position: number of items with such a step"
         + (f"; the first {_MAX_POSITIONS} of {n_positions}." if is_cut else "."),
-        *([f"Over all items, in which it differs: {kinds_text}."] if kinds_text else []),
+        *(
+            [f"Over all items, which differ where a step states something else: {kinds_text}."]
+            if kinds_text
+            else []
+        ),
     )
     return ReportFigure(title, notes, draw_position_chart(series, title))
 

@@ -25,13 +25,20 @@ MODE_TEXTS = {
     "filler": "replaced by filler",
 }
 """What each mode of ablation does to a step."""
+_UNMEASURED_SENTENCE = (
+    "No item has a value. What follows is what the run was set up to do, and no item came to it:"
+)
 _REPORTED_SCORERS = ("ablation", "unfaithfulness", "mediation", "verification", "robustness")
 
 
 def method_sentences(
-    view: RunView, requests: Mapping[str, Any], positions: pd.DataFrame | None
+    view: RunView,
+    requests: Mapping[str, Any],
+    positions: pd.DataFrame | None,
+    *,
+    is_unmeasured: bool = False,
 ) -> list[str]:
-    """Return how a run was measured.
+    """Return how a run was measured; of one that measured nothing, what it was set up to do.
 
     Parameters
     ----------
@@ -40,6 +47,8 @@ def method_sentences(
         Counts of requests, as ``run_costs`` gives them.
     positions : DataFrame or None
         The table of the figure by position, where it is shown.
+    is_unmeasured : bool
+        Whether no item has a value.
     """
     spec_by_name = {spec.name: spec for spec in view.plan.scorers}
     sentences = [
@@ -51,6 +60,8 @@ def method_sentences(
     others = [name for name in spec_by_name if name not in _REPORTED_SCORERS]
     if others:
         sentences.append(f"Measured too, and not shown here: {', '.join(others)}.")
+    if is_unmeasured:
+        sentences.insert(0, _UNMEASURED_SENTENCE)
     sentences.append(_request_sentence(view, requests))
     if intervals := _interval_sentence(view, positions):
         sentences.append(intervals)
@@ -119,7 +130,8 @@ def _verification_sentences(view: RunView, spec: ScorerSpec) -> Iterator[str]:
 
 def _robustness_sentences(view: RunView, spec: ScorerSpec) -> Iterator[str]:
     names = ", ".join(map(str, spec.params.get("perturbations", ())))
-    yield f"Steps were perturbed{f' ({names})' if names else ''} and the answers compared."
+    where = f" ({names}; each where it applies to a step)" if names else ""
+    yield f"Steps were perturbed{where} and the answers compared."
 
 
 _SCORER_SENTENCES = {

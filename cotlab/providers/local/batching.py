@@ -62,12 +62,14 @@ def row_multiple(device: str, n_tokens: int, max_tokens: int) -> int:
 def prompt_length_multiple(n_tokens: int, max_new_tokens: int, *, shares_lengths: bool) -> int:
     """Return the number whose multiples a prompt of ``n_tokens`` is padded to.
 
-    The smaller one where the prompt shares its batch with other lengths to the end, and so makes no
-    further groups.
+    The smaller one where no batch of such prompts can grow to the length at which its rows part, so
+    that it makes no further groups.
     """
-    longest = padded_length(n_tokens, PROMPT_LENGTH_MULTIPLE)
-    is_short = longest <= MAX_SHARED_PROMPT_LENGTH and longest + max_new_tokens <= MAX_SHARED_LENGTH
-    return LENGTH_MULTIPLE if shares_lengths and is_short else PROMPT_LENGTH_MULTIPLE
+    is_short = padded_length(n_tokens, PROMPT_LENGTH_MULTIPLE) <= MAX_SHARED_PROMPT_LENGTH
+    never_parts = MAX_SHARED_PROMPT_LENGTH + max_new_tokens <= MAX_SHARED_LENGTH
+    if shares_lengths and is_short and never_parts:
+        return LENGTH_MULTIPLE
+    return PROMPT_LENGTH_MULTIPLE
 
 
 def can_share_lengths(device: str, dtype: torch.dtype) -> bool:

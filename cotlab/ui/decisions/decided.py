@@ -283,7 +283,7 @@ def render_decide_button(view: DecisionView) -> None:
             )
         n_unreleased = int((decisions_table["action"] != "release").sum())
         st.caption(f"Decided: {n_unreleased} of {len(decisions_table)} items need a review.")
-    help_text = "No answer has a calibrated score: fit a calibrator."
+    help_text = "No answer has a calibrated score."
     if view.has_calibrated_scores:
         help_text = "Uses the policy in force, not the sliders."
     if st.button(

@@ -68,21 +68,25 @@ def render_thresholds(view: DecisionView) -> Policy:
     )
     with top_container:
         _render_effect_sentence(view, policy)
-        if view.has_calibrated_scores:
-            _render_volumes(view, domain, domain_labels[domain], domain_thresholds)
+        rows = view.answers
+        if domain != DEFAULT_DOMAIN:
+            rows = rows[rows["domain"] == domain]
+        if rows["r_cal"].notna().any():
+            _render_volumes(view, rows, domain, domain_labels[domain], domain_thresholds)
         else:
             _render_no_scores(view)
     return policy
 
 
 def _render_volumes(
-    view: DecisionView, domain: str, domain_label: str, thresholds: Thresholds
+    view: DecisionView,
+    rows: pd.DataFrame,
+    domain: str,
+    domain_label: str,
+    thresholds: Thresholds,
 ) -> None:
     """Show the share of answers, and of their errors, at or above each threshold."""
-    rows, domain_suffix = view.answers, ""
-    if domain != DEFAULT_DOMAIN:
-        rows = view.answers[view.answers["domain"] == domain]
-        domain_suffix = f" of {escape_markdown(domain_label)}"
+    domain_suffix = "" if domain == DEFAULT_DOMAIN else f" of {escape_markdown(domain_label)}"
     table = threshold_points(rows, thresholds.low, thresholds.high)
     printed = "threshold_volumes" if cached.has_scorer(view.row, "composite") else None
     charts.show_run_figure(
@@ -99,13 +103,18 @@ def _render_volumes(
 
 
 def _render_no_scores(view: DecisionView) -> None:
-    """Say that no answer has a calibrated score, and where a calibrator is fitted."""
+    """Say that no answer has a calibrated score; of a whole run, where a calibrator is fitted."""
+    if view.has_calibrated_scores:
+        st.info(
+            "No answer of this domain has a calibrated score (r_cal): each is escalated, whatever"
+            " the thresholds."
+        )
+        return
     st.info(
         "No answer of this run has a calibrated score (r_cal), so nothing can be released: each"
         " would be escalated, whatever the thresholds. A calibrator is fitted on labelled chains."
     )
-    query = {"run": view.run_id}
-    components.page_link("calibration", "Fit a calibrator", "query_stats", query)
+    components.page_link("calibration", "Calibration", "query_stats", {"run": view.run_id})
 
 
 def render_policy_form(view: DecisionView, policy: Policy) -> None:

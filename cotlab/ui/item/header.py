@@ -226,7 +226,8 @@ def missing_chain_text(scores: pd.DataFrame, is_model_chain: bool) -> str:
     """Return why an item has no chain to show."""
     if not is_model_chain:
         return "the item has no reference chain"
-    if NO_MODEL_CHAIN_REASON in set(scores["reason"]):
+    of_chain = scores["scorer"].isin(("ablation", "flags", "mediation", "robustness"))
+    if NO_MODEL_CHAIN_REASON in set(scores[of_chain]["reason"]):
         return NO_MODEL_CHAIN_REASON
     return "the log does not hold the model's own in full"
 

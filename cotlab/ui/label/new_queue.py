@@ -107,8 +107,8 @@ def _default_run_index(run_ids: Sequence[str]) -> int:
     requested_id = st.query_params.get("run")
     if requested_id in run_ids:
         return run_ids.index(requested_id)
-    measured_ids = [run_id for run_id in run_ids if run_id not in cached.unmeasured_runs()]
-    return run_ids.index(measured_ids[0]) if measured_ids else 0
+    unmeasured = cached.unmeasured_runs()
+    return next((i for i, run_id in enumerate(run_ids) if run_id not in unmeasured), 0)
 
 
 def _make_queue_from_form() -> None:

@@ -202,7 +202,7 @@ def _upcoming_entries(
     for candidate in candidates:
         item_key = (candidate.run, candidate.item_id)
         item_state = state_by_item.get(item_key, {})
-        undone_label = st.session_state.get(_state_key(rater, "undone"), {}).get(item_key)
+        undone_label = st.session_state.get(_state_key(rater, "undone"), {}).get((queue, *item_key))
         entry = _queue_entry(candidate, item_state, undone_label)
         n_chars += sum(len(text) for _, text in entry["rows"])
         if len(entries) >= 2 and n_chars > MAX_PREFETCHED_CHARS:
@@ -344,7 +344,7 @@ def _receive_actions(rater: str) -> None:
             undone_key = (result.undone_label.run_id, result.undone_label.item_id)
             first_item_by_queue[queue] = undone_key
             undone_by_item = st.session_state.setdefault(_state_key(rater, "undone"), {})
-            undone_by_item[undone_key] = result.undone_label
+            undone_by_item[queue, *undone_key] = result.undone_label
     if new_actions:
         st.session_state[_state_key(rater, "idle")] = new_actions[-1].kind == "idle"
     if any(action.kind == "leave" for action in new_actions):

@@ -8,6 +8,7 @@ import streamlit as st
 
 from cotlab.analysis.verdict.next_step import QUESTION_OPTIONS
 from cotlab.ui import cached
+from cotlab.ui.address import report_unknown_value
 from cotlab.ui.new_run.added_cost import UNKNOWN_COST_TEXT, added_cost_text
 from cotlab.ui.new_run.measures import (
     MORE_ITEMS,
@@ -15,15 +16,20 @@ from cotlab.ui.new_run.measures import (
     count_new_items,
     requested_items,
 )
+from cotlab.ui.suites import LABELLED_CHAINS
 from cotlab.ui.text import escape_markdown, shorten
 
 
 def render_measure_note(cloned_run_id: str | None) -> None:
     """Say what was added to the settings of the run, where the address asks for a measure."""
     measure = st.query_params.get("measure")
-    if cloned_run_id is None or measure is None:
+    if measure is None:
         return
     added, n_items = added_options(measure), requested_items()
+    if cloned_run_id is None:
+        if added is None and measure != LABELLED_CHAINS:
+            report_unknown_value("measure", measure)
+        return
     settings_text = f"The settings are those of run {escape_markdown(cloned_run_id)}"
     if added is not None:
         change = "added" if measure in QUESTION_OPTIONS else "alone"
@@ -35,7 +41,9 @@ def render_measure_note(cloned_run_id: str | None) -> None:
             f" {_reuse_text(row, measure, n_new_items)}"
         )
     elif measure == MORE_ITEMS and n_items is not None:
-        reuse_text = _reuse_text(cached.run_row(cloned_run_id), measure, n_items)
+        row = cached.run_row(cloned_run_id)
+        n_items = min(n_items, cached.count_suite_items(row["suite"]))
+        reuse_text = _reuse_text(row, measure, n_items)
         st.info(f"{settings_text}, with {n_items:,} items. {reuse_text}")
     elif measure == "model":
         st.info(

@@ -149,19 +149,22 @@ class _PairRank(NamedTuple):
     shares_settings: bool
     """Whether one is of the same chain and modes, so that its numbers can be paired."""
     has_enough_items: bool
-    """Whether both have as many items as a verdict needs."""
+    """Whether both have as many items as a verdict needs, and measured something."""
     is_other_model: bool
     """Whether they are of two models."""
 
 
-def _pair_rank(base_row: dict[str, Any], other_row: dict[str, Any]) -> _PairRank:
+def _pair_rank(
+    base_row: dict[str, Any], other_row: dict[str, Any], unmeasured: frozenset[str]
+) -> _PairRank:
     rows = (base_row, other_row)
     plans = [cached.parse_plan(row["plan"]) for row in rows]
     return _PairRank(
         base_row["suite"] == other_row["suite"],
         bool(tables.shared_scorers(plans)),
         share_settings(*plans),
-        min(int(row["n_items"]) for row in rows) >= MIN_ITEMS,
+        min(int(row["n_items"]) for row in rows) >= MIN_ITEMS
+        and unmeasured.isdisjoint(row["id"] for row in rows),
         base_row["model"] != other_row["model"],
     )
 
@@ -170,18 +173,21 @@ def _default_other(
     base_id: str, other_labels: Mapping[str, str], row_by_id: Mapping[str, dict[str, Any]]
 ) -> str:
     """Return the run that is compared with a base where none is chosen: the newest that tells."""
-    base_row = row_by_id[base_id]
-    return max(other_labels, key=lambda run: _pair_rank(base_row, row_by_id[run]))
+    base_row, unmeasured = row_by_id[base_id], cached.unmeasured_runs()
+    return max(other_labels, key=lambda run: _pair_rank(base_row, row_by_id[run], unmeasured))
 
 
 def _default_base(rows: Sequence[dict[str, Any]]) -> str:
     """Return the base where none is chosen: one that another run can be compared with, if any."""
     chosen = tables.default_base([RunView.from_row(cached.store(), row) for row in rows])
     row_by_id = {str(row["id"]): row for row in rows}
+    if "base" in cached.parse_plan(row_by_id[chosen]["plan"]).tags.values():
+        return chosen
     rank_by_base: dict[str, _PairRank] = {}
+    unmeasured = cached.unmeasured_runs()
     for base in dict.fromkeys((chosen, *list(row_by_id)[:_MAX_BASES])):
         others = [row for row in rows[:_MAX_OTHERS] if row["id"] != base]
-        rank_by_base[base] = max(_pair_rank(row_by_id[base], row) for row in others)
+        rank_by_base[base] = max(_pair_rank(row_by_id[base], row, unmeasured) for row in others)
         if all(rank_by_base[base]):
             return base
     return max(rank_by_base, key=rank_by_base.__getitem__)

@@ -312,7 +312,10 @@ def render_repeat_command(row: dict[str, Any]) -> None:
         )
         return
     text = config_to_yaml(stored_options(row["config"]) | {"output": None})
-    models = [f"{role} {ref}" for role, ref in cached.parse_plan(row["plan"]).models.items()]
+    models = [
+        f"{role} {row['model'] if role == 'subject' else ref}"
+        for role, ref in cached.parse_plan(row["plan"]).models.items()
+    ]
     with st.expander("Configuration and command"):
         st.code(text, language=None, wrap_lines=True)
         st.code("cotlab run --config run.yaml", language=None, wrap_lines=True)
@@ -320,7 +323,7 @@ def render_repeat_command(row: dict[str, Any]) -> None:
         digest, folder = str(row["plan_digest"]), str(row["output"])
         st.caption(
             escape_markdown(
-                f"Models of this run: {', '.join(models)}; others above are defaults that nothing"
+                f"Models of this run: {', '.join(models)}; others above were not"
                 f" asked. Plan {digest[:DIGEST_CHARS]}…, code {row['code_version']}, reports in"
                 f" …/{Path(folder).name}"
             ),
