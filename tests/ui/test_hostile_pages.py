@@ -131,6 +131,7 @@ def test_no_text_of_people_is_markup(
     monkeypatch.setenv("COTLAB_STORE", str(folder))
     item = list_run_items(Store(folder), runs[0])["id"].tolist()[1]
     domain = list_run_items(Store(folder), runs[0])["category"].tolist()[1]
+    seen: list[bytes] = []
     for asked in (
         {"run": runs[0], "item": item, "domain": domain},
         {"reference": runs[0], "current": runs[1], "on": "target"},
@@ -149,11 +150,11 @@ def test_no_text_of_people_is_markup(
             assert live(app._tree) == []
             tell(app, {"kind": "undo", "of": desk(app)["last"]})
             assert live(app._tree) == []
-    seen = [
-        e.proto.SerializeToString()
-        for e in _all(app._tree)
-        if hasattr(e.proto, "SerializeToString")
-    ]
+        seen += [
+            e.proto.SerializeToString()
+            for e in _all(app._tree)
+            if hasattr(e.proto, "SerializeToString")
+        ]
     assert any(b"evil" in one for one in seen) or page in ("home", "item", "reliability")
 
 
