@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -121,13 +120,6 @@ class ModelRef:
 
     def __str__(self) -> str:
         return f"{self.provider}/{self.name}"
-
-    @property
-    def short_name(self) -> str:
-        """Name for a heading or a figure: of a folder's path its last part."""
-        is_path = self.name.startswith(("/", "./", "../", "~")) or "\\" in self.name
-        last_part = re.split(r"[/\\]", self.name.rstrip("/\\"))[-1]
-        return (last_part if is_path else "") or self.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
-
-from cotlab.core.types import ModelRef
 
 if TYPE_CHECKING:
     import duckdb
@@ -83,7 +82,9 @@ def short_model_name(model: str) -> str:
     It is the name without the provider, of a folder's path its last part; recorded chains, which no
     model of the run wrote, keep their whole text.
     """
-    provider, _, name = model.partition("/")
+    name = model.partition("/")[2]
     if not name or model.startswith(RECORDED_CHAINS):
         return model
-    return ModelRef(provider, name).short_name
+    is_path = name.startswith(("/", "./", "../", "~")) or "\\" in name
+    last_part = re.split(r"[/\\]", name.rstrip("/\\"))[-1]
+    return (last_part if is_path else "") or name

@@ -11,7 +11,7 @@ from cotlab.analysis.tables.run_report import reference_table
 from cotlab.analysis.verdict.category_split import category_shares
 from cotlab.analysis.verdict.measures import CategorySplit, RunEvidence, Share, Validation
 
-PLAIN, HINTED = Share(1, 0.921, 1, 45), Share(0, 0, 0.204, 15)
+SPLIT = CategorySplit(("plain",), ("hinted",), Share(1, 0.921, 1, 45), Share(0, 0, 0.204, 15))
 MEAN = RunEvidence(
     "hint",
     "wordproblems",
@@ -20,7 +20,7 @@ MEAN = RunEvidence(
     {"change": Share(0.75, 0.63, 0.84, 60)},
     validation={name: Validation(1.0, "") for name in ("change", "numeric_change")},
 )
-MIXED = replace(MEAN, split=CategorySplit(("plain",), ("hinted",), PLAIN, HINTED))
+MIXED = replace(MEAN, split=SPLIT)
 
 
 def test_the_figure_of_the_report_has_a_row_for_each_kind() -> None:

@@ -21,7 +21,7 @@ from cotlab.core.errors import (
     SuiteError,
     SuiteErrors,
 )
-from cotlab.core.types import Item, MetricCard, ModelRef
+from cotlab.core.types import Item, MetricCard
 
 CARD = MetricCard("m", "M", -1.0, 2.0, "higher", "", "item", ("complete",), "f", "u", "s", "n")
 ITEM = Item("i", "q", "a", ())
@@ -112,17 +112,3 @@ def test_many_defects_are_told_at_once_but_not_all() -> None:
         and "… and 5 more" in str(found)
         and "2 other lines are good" in str(found)
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "short"),
-    [
-        ("/models/team/alpha", "alpha"),
-        ("./alpha/", "alpha"),
-        ("C:\\models\\alpha", "alpha"),
-        ("meta-llama/Llama-3-8B", "meta-llama/Llama-3-8B"),
-        ("r100", "r100"),
-    ],
-)
-def test_a_folder_is_called_by_its_last_part_and_a_hub_id_as_it_is(name: str, short: str) -> None:
-    assert ModelRef("local", name).short_name == short

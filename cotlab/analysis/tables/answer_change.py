@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
-from cotlab.analysis.verdict.category_split import are_kinds_all, category_shares
+from cotlab.analysis.verdict.category_split import category_shares, covers_all_items
 from cotlab.analysis.verdict.collect import MEASURES
 from cotlab.analysis.verdict.measures import MeasureName, RunEvidence, Share
 from cotlab.analysis.verdict.stored import stored_evidence
@@ -45,7 +45,7 @@ def answer_change_points(evidence: RunEvidence, report: dict[str, Any] | None) -
     for kind in kinds:
         note = f"{', '.join(kind.categories)} items"
         rows.append({"label": label, "group": "run", "note": note, **_share_values(kind.share)})
-    if not are_kinds_all(evidence):
+    if not covers_all_items(kinds, evidence):
         reason = _missing_reason(evidence)
         note = "all items" if kinds else ""
         rows.append({"label": label, "group": "run", "note": note, **_share_values(change, reason)})

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import pandas as pd
 
 from cotlab.analysis.tables.declare import FigureData, MissingFigure
-from cotlab.analysis.verdict.category_split import are_kinds_all, category_shares
+from cotlab.analysis.verdict.category_split import category_shares, covers_all_items
 from cotlab.analysis.verdict.collect import MEASURES
 from cotlab.analysis.verdict.measures import MeasureName, RunEvidence, Share
 from cotlab.analysis.view import RunView, position_estimates, with_facet_columns
@@ -63,14 +63,12 @@ def reference_table(
     measure = next((name for name in measures if name in evidence.shares), None)
     if measure is None:
         return MissingFigure(_missing_reason(evidence, measures[0]))
-    rows: list[tuple[Any, ...]] = []
-    if measure == "change":
-        rows += [
-            (", ".join(kind.categories), "run", *_numbers(kind.share))
-            for kind in category_shares(evidence)
-        ]
-    if not rows or not are_kinds_all(evidence):
-        label = "all items" if rows else "this run"
+    kinds = category_shares(evidence) if measure == "change" else ()
+    rows: list[tuple[Any, ...]] = [
+        (", ".join(kind.categories), "run", *_numbers(kind.share)) for kind in kinds
+    ]
+    if not covers_all_items(kinds, evidence):
+        label = "all items" if kinds else "this run"
         rows.append((label, "run", *_numbers(evidence.shares[measure])))
     metric, facet = MEASURES[measure]
     record = metrics.get(metric, {})

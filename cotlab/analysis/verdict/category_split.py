@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from cotlab.analysis.verdict.measures import RunEvidence, Share
@@ -42,8 +43,7 @@ def category_shares_text(evidence: RunEvidence) -> str:
     )
 
 
-def are_kinds_all(evidence: RunEvidence) -> bool:
-    """Return whether the two kinds are all items of the mean; others lack a category."""
+def covers_all_items(kinds: Sequence[CategoryShare], evidence: RunEvidence) -> bool:
+    """Return whether the kinds have all items of the mean: some may be of no category."""
     change = evidence.share("change")
-    kinds = category_shares(evidence)
-    return change is not None and sum(kind.share.n for kind in kinds) == change.n
+    return bool(kinds) and change is not None and sum(kind.share.n for kind in kinds) == change.n

@@ -27,7 +27,7 @@ def render_measure_note(cloned_run_id: str | None) -> None:
         return
     added, n_items = added_options(measure), requested_items()
     if cloned_run_id is None:
-        if added is None and measure != LABELLED_CHAINS:
+        if added is None and measure != LABELLED_CHAINS and "from" not in st.query_params:
             report_unknown_value("measure", measure)
         return
     settings_text = f"The settings are those of run {escape_markdown(cloned_run_id)}"
