@@ -21,8 +21,8 @@ from cotlab.ui.item.chain import (
     render_ablation_replies,
     render_row_choice,
 )
+from cotlab.ui.item.chain_finding import equal_steps_text
 from cotlab.ui.item.evidence import ITEM_VIEWS
-from cotlab.ui.item.reader_data import equal_steps_text
 from cotlab.ui.item.step_address import (
     STEP_PARAM,
     STEP_PARAMS,

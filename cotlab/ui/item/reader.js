@@ -98,6 +98,7 @@ class Reader {
     const { data } = this;
     this.root.replaceChildren(this.tabs(), node("p", "note", data.note));
     if (!data.note) this.root.lastChild.remove();
+    if (data.finding) this.root.append(node("p", "finding", data.finding));
     const view = node("div", "view", undefined, { role: "tabpanel", "aria-label": `One step ${data.panel.verb}` });
     view.append(this.chain(), this.panel());
     if (data.later) view.append(this.later());

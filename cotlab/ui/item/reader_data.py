@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from cotlab.analysis.tables.step_replies import StepReplies
 from cotlab.metrics.ablation.cards import ANSWER_CHANGE
 from cotlab.text.differences import TextChange, text_changes, without_label
 from cotlab.ui.item.chain import TextRow, label_length
+from cotlab.ui.item.chain_finding import chain_finding
 
 SINGLE_REPLY_TEXT = "one reply (temperature 0)"
 """In place of an interval, where nothing can vary."""
@@ -104,6 +104,7 @@ def reader_data(
         "mode": reading.mode,
         "step": reading.step,
         "note": reading.note,
+        "finding": chain_finding(reading.effects, reading.labels.verb),
         "chain": f"Chain, {len(reading.steps)} steps",
         "rows": [asdict(text_row) for text_row in effect_rows(reading, marks)],
         "levels": n_most if 1 <= n_most <= _MAX_PIPS else 0,
@@ -192,20 +193,7 @@ def _legend_text(reading: ChainReading, n_most: int) -> str:
         for reason, steps in steps_by_reason.items()
     ]
     arrows_texts = ["Arrows: later steps that change."] if reading.mode == "corrupt" else []
-    range_text += equal_steps_text(
-        [effect.share for effect in reading.effects],
-        "No reply changes its answer.",
-        "All steps change the answer equally often: none stands out.",
-    )
     return " ".join([range_text, *arrows_texts, *missing_texts])
-
-
-def equal_steps_text(values: Sequence[float | None], zero_text: str, equal_text: str) -> str:
-    """Return, where all steps have one value, the text for 0 or that for another; else ""."""
-    distinct_values = {math.nan if value is None else float(value) for value in values}
-    if len(values) < 2 or len(distinct_values) != 1 or any(map(math.isnan, distinct_values)):
-        return ""
-    return f" {zero_text if distinct_values == {0.0} else equal_text}"
 
 
 def _arrows_text(reading: ChainReading, arrows: Sequence[int]) -> str:
