@@ -15,14 +15,17 @@ else:
     rows = [row for row in all_rows if not row["is_archived"]]
     pair = find_demo_pair(rows)
     if pair is not None and tour.is_stop("home"):
-        row, label = pair[DEMO_MODELS[-1]], "One of the two"
+        row, unmeasured, label = pair[DEMO_MODELS[-1]], None, "One of the two"
     else:
-        row, label = home.find_verdict_run(rows), "Newest run"
+        row, unmeasured = home.find_opening_run(rows) or (None, None)
+        label = "Newest run" if unmeasured is None else "Newest run with a value"
     is_demo_first = home.is_demo_first(rows)
     if pair is not None and is_demo_first:
         home.render_demo_question(pair)
     if row is not None:
         verdict.render_context(row, label)
+        if unmeasured is not None:
+            home.render_unmeasured_note(unmeasured)
         verdict.render_verdict(row)
     home.render_running_runs(rows)
     if row is not None:
@@ -31,7 +34,7 @@ else:
         next_steps.render_next_steps(row, rows)
     if pair is not None and not is_demo_first:
         home.render_demo_line(pair)
-    home.render_recent_runs(rows, len(all_rows) - len(rows))
+    home.render_recent_runs(rows, len(all_rows) - len(rows), row)
     reviews = home.load_pending_reviews()
     home.render_totals(reviews)
     home.render_pending_reviews(reviews)

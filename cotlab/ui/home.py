@@ -14,6 +14,7 @@ from cotlab.core.resources import page_path
 from cotlab.run.config import DEMO_MODELS, demo_options
 from cotlab.run.imports.mediation import is_imported
 from cotlab.store import pending, read
+from cotlab.store.recorded_models import short_model_name
 from cotlab.store.run_status import FINISHING
 from cotlab.ui import access, cached, components, tour, verdict
 from cotlab.ui.linked import PageLink, show_linked
@@ -70,14 +71,40 @@ def render_first_steps() -> None:
         tour.render_tour_link(1, "Tour of the demonstration")
 
 
-def find_verdict_run(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return the newest run that has ended or is running; None where there is none."""
-    for row in rows:
-        if components.current_status(row) != "planned" and not is_imported(
-            cached.parse_plan(row["plan"])
-        ):
-            return row
-    return None
+class OpeningRun(NamedTuple):
+    """The run that Home opens on."""
+
+    row: dict[str, Any]
+    """The run."""
+    unmeasured: dict[str, Any] | None
+    """A newer run, which ended and measured nothing; None where there is none."""
+
+
+def find_opening_run(rows: Sequence[dict[str, Any]]) -> OpeningRun | None:
+    """Return the newest run that is running or measured something; None where no run began.
+
+    Where every run measured nothing, it is the newest of them.
+    """
+    began = [
+        row
+        for row in rows
+        if components.current_status(row) != "planned"
+        and not is_imported(cached.parse_plan(row["plan"]))
+    ]
+    if not began:
+        return None
+    unmeasured = cached.unmeasured_runs()
+    row = next((row for row in began if row["id"] not in unmeasured), began[0])
+    return OpeningRun(row, None if row is began[0] else began[0])
+
+
+def render_unmeasured_note(row: dict[str, Any]) -> None:
+    """Say that a run newer than the one on the page measured nothing."""
+    name = escape_markdown(shorten(short_model_name(str(row["model"])), 40))
+    suite_name = escape_markdown(shorten(str(row["suite_name"]), 40))
+    with st.container(horizontal=True, vertical_alignment="center", key="unmeasured-note"):
+        st.warning(f"A newer run measured nothing: {name} on {suite_name}.", width=480)
+        components.page_link("run", "See why", "monitoring", {"run": row["id"]})
 
 
 def is_demo_first(rows: Sequence[dict[str, Any]]) -> bool:
@@ -242,11 +269,16 @@ def _render_more_count(n: int, noun: str) -> None:
         st.caption(f"and {n - MAX_LISTED_ENTRIES} more {noun}")
 
 
-def render_recent_runs(rows: Sequence[dict[str, Any]], n_archived: int) -> None:
-    """Show the latest of the runs that are not archived, with their verdicts."""
+def render_recent_runs(
+    rows: Sequence[dict[str, Any]], n_archived: int, shown: dict[str, Any] | None
+) -> None:
+    """Show the latest of the runs that are not archived, with their verdicts.
+
+    ``shown`` is the run at the top of the page, with which the others can be compared.
+    """
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.header("Latest runs")
         components.page_link("runs", "All runs", "history")
     if n_archived:
         st.caption(f"{n_archived} archived; the page Runs lists them too.")
-    show_latest_runs(rows[:N_LATEST_RUNS])
+    show_latest_runs(rows[:N_LATEST_RUNS], shown)

@@ -39,9 +39,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
     node.append(...children.filter((child) => child !== null && child !== undefined && child !== ""));
     return node;
   };
-  const link = (text, index, className = "") => {
+  const link = (text, index, className = "", label = "") => {
     if (index === null || index === undefined) return element("span", className, text);
     const node = element("a", className, text);
+    if (label) node.setAttribute("aria-label", label);
     node.href = data.addresses[index];
     node.onclick = (event) => {
       if (event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
@@ -136,7 +137,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
       const rows = (order ? inOrder(numbered, order) : numbered).map(([number, row]) => element("tr", "",
         data.ticks ? tick(number) : null,
         ...row.map((cell, index) => element("td", [classes(data.columns[index]), cell.tone ?? ""].join(" ").trim(),
-          cell.mark ? mark(cell.mark, cell.mark_label) : null, link(cell.text, cell.link), ...passages(cell.passages ?? []), cell.small ? element("small", cell.small.startsWith("[") ? "bounds" : "", ` ${cell.small}`) : null))));
+          cell.mark ? mark(cell.mark, cell.mark_label) : null, link(cell.text, cell.link, "", cell.label), ...passages(cell.passages ?? []), cell.small ? element("small", cell.small.startsWith("[") ? "bounds" : "", ` ${cell.small}`) : null))));
       const table = element("table", "", element("thead", "", head), element("tbody", "", ...rows));
       table.setAttribute("aria-label", data.title);
       return element("div", ["scroll", data.is_tall ? "tall" : "", data.is_dense ? "dense" : ""].join(" "), table);

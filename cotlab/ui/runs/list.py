@@ -53,6 +53,7 @@ HOME_COLUMNS = (
     {"title": "No false equation,", "unit": "% of items", "is_number": True},
     {"title": "Items", "is_number": True, "is_optional": True},
     {"title": "Started", "unit": "(UTC)", "is_number": True, "is_optional": True},
+    {"title": "Item by item", "help": "With the run at the top of the page."},
 )
 """Columns of the table of the latest runs."""
 RUN_COLUMNS = (
@@ -211,8 +212,11 @@ _SHARE_MEASURES: tuple[tuple[MeasureName, ...], ...] = (
 """The measures of the columns with shares, of each the first that a run has."""
 
 
-def show_latest_runs(rows: Sequence[dict[str, Any]]) -> None:
-    """Show the latest runs with their verdicts; each row links to its run."""
+def show_latest_runs(rows: Sequence[dict[str, Any]], shown: dict[str, Any] | None) -> None:
+    """Show the latest runs with their verdicts; each row links to its run.
+
+    Those with the questions of the ``shown`` run link to the comparison with it, too.
+    """
     table, verdicts = [], verdict.run_verdicts(rows)
     for row in rows:
         result = verdicts[row["id"]]
@@ -231,7 +235,26 @@ def show_latest_runs(rows: Sequence[dict[str, Any]]) -> None:
                 *_verdict_cells(result),
                 {"text": f"{n_items:,}" if n_ended == n_items else f"{n_ended:,} of {n_items:,}"},
                 {"text": f"{row['planned_at']:%m-%d %H:%M}"},
+                _comparison_cell(row, shown, name),
             ]
         )
     content = {"title": "Latest runs", "columns": HOME_COLUMNS, "rows": table}
     show_linked("table", content, key="latest-runs")
+
+
+def _comparison_cell(
+    row: dict[str, Any], shown: dict[str, Any] | None, name: str
+) -> dict[str, Any]:
+    """Return the link that compares a run with the one that the page shows, or why there is none.
+
+    The shown run is the base.
+    """
+    if shown is None or row["id"] == shown["id"]:
+        return {"text": "", "small": "" if shown is None else "shown above"}
+    if row["suite"] != shown["suite"]:
+        return {"text": "", "small": "other suite"}
+    return {
+        "text": "Compare",
+        "label": f"Compare {name}, {row['id']} with the run above",
+        "link": PageLink("compare", (("base", shown["id"]), ("other", row["id"]))),
+    }
