@@ -90,7 +90,9 @@ def effective_param(name: str) -> str | None:
     return values[0] if values else value
 
 
-def stable_default(key: str, value: Sequence[str], options: Collection[str]) -> list[str]:
+def stable_default(
+    key: str, value: Sequence[str], options: Collection[str], *, replaces: bool = False
+) -> list[str]:
     """Return the default of the session's first view, so that a newer run does not replace it.
 
     Parameters
@@ -101,10 +103,12 @@ def stable_default(key: str, value: Sequence[str], options: Collection[str]) -> 
         The default of now, for the first view, or where the first one is no option any more.
     options : collection of str
         What can be chosen.
+    replaces : bool
+        Whether the default of now replaces that of the first view.
     """
     first_defaults = st.session_state.setdefault("first-defaults", {})
     first = first_defaults.get(key, [])
-    if not first or not set(first) <= set(options):
+    if replaces or not first or not set(first) <= set(options):
         first_defaults[key] = first = list(value)
     return list(first)
 

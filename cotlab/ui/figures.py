@@ -41,6 +41,7 @@ from cotlab.store.pending import last_label_number
 from cotlab.ui import cached, components
 from cotlab.ui.address import bind_number, bind_switch, report_unknown_value
 from cotlab.ui.metric_names import metric_name
+from cotlab.ui.opened_run import default_run
 from cotlab.ui.pickers import (
     pick_options,
     run_labels,
@@ -99,7 +100,9 @@ def select_figure_run() -> dict[str, Any] | None:
     if warn_of_unknown_runs(rows, "run", "also"):
         return None
     rows = without_archived(rows, "run")
-    chosen_id = select_option("Run", run_labels(rows), "run", stable_key="figures-run")
+    labels = run_labels(rows)
+    default = default_run("figures-run", next(iter(labels)), labels)
+    chosen_id = select_option("Run", labels, "run", default)
     row: dict[str, Any] = next(row for row in rows if row["id"] == chosen_id)
     components.warn_if_partial(row)
     return row

@@ -14,6 +14,7 @@ from cotlab.core.resources import checkout_root
 from cotlab.run.secrets import load_secrets
 from cotlab.ui import access, address
 from cotlab.ui.navigation import PageEntry, context_run, render_navigation, streamlit_page
+from cotlab.ui.opened_run import start_view
 from cotlab.ui.tab_title import APP_TITLE, tab_title
 from cotlab.ui.text import escape_markdown
 from cotlab.ui.tour import render_tour
@@ -80,6 +81,7 @@ def main() -> None:
     current_entry = next(
         entry for section in sections.values() for entry, page in section if page is current_page
     )
+    start_view(current_entry.name, is_blind=current_entry.is_blind)
     row = context_run(current_entry)
     render_navigation(sections, current_page, navigation_slot, row)
     render_tour(current_entry.name)

@@ -13,10 +13,10 @@ from cotlab.core.resources import page_path
 from cotlab.store import read
 from cotlab.ui import cached
 from cotlab.ui.address import effective_param
+from cotlab.ui.opened_run import opened_run, remember_run
 from cotlab.ui.pickers import ANY
 from cotlab.ui.text import escape_markdown, shorten
 
-_RUN_KEY = "context-run"
 _MAX_RUN_CHARACTERS = 26
 
 
@@ -87,14 +87,14 @@ def context_run(entry: PageEntry) -> dict[str, object] | None:
     """
     run_id = effective_param("run") if entry.run_param else st.query_params.get("run")
     if run_id in (None, "", ANY):
-        run_id = st.session_state.get(_RUN_KEY)
+        run_id = opened_run()
     if run_id is None:
         return None
     try:
         row: dict[str, object] = read.get_run(cached.store(), run_id)
     except (UnknownName, StoreError):  # the page says so
         return None
-    st.session_state[_RUN_KEY] = run_id
+    remember_run(run_id)
     return row
 
 

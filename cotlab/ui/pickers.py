@@ -22,6 +22,7 @@ from cotlab.ui.address import (
 from cotlab.ui.components import render_empty_state, warn_if_partial
 from cotlab.ui.new_run.added_cost import added_cost_text
 from cotlab.ui.new_run.readability import unreadable_text
+from cotlab.ui.opened_run import default_run
 from cotlab.ui.text import escape_markdown, shorten
 
 THRESHOLD_HELP = (
@@ -79,7 +80,8 @@ def pick_run(
 
     ``plan_filter``, where given, decides instead which runs can be chosen. Where the address names
     a run without these scorers, the page says so and offers to measure it, and where it names none
-    of this store, the page says that: another run is shown once it is chosen.
+    of this store, the page says that: another run is shown once it is chosen. An address without a
+    run opens the run that the session is about.
     """
     all_rows = cached.stored_runs()
     rows = [
@@ -94,7 +96,11 @@ def pick_run(
     rows = without_archived(rows, "run")
     labels = run_labels(rows, with_tags=False) if rows else {}
     requested_id = st.query_params.get("run")
-    if requested_id is not None and requested_id not in labels:
+    if requested_id is None:
+        run_ids = {str(row["id"]) for row in all_rows}
+        requested_id = default_run("-".join(("run", *scorers)), next(iter(labels), ""), run_ids)
+        store_default("run", requested_id)
+    if requested_id and requested_id not in labels:
         if not warn_of_unknown_runs(all_rows, "run"):
             render_unmeasured_run(requested_id, scorers)
         render_other_runs(labels)
@@ -109,8 +115,7 @@ def pick_run(
         )
         return None
     row_by_id = {row["id"]: row for row in rows}
-    stable_key = "-".join(("run", *scorers))
-    row: dict[str, Any] = row_by_id[select_option("Run", labels, "run", stable_key=stable_key)]
+    row: dict[str, Any] = row_by_id[select_option("Run", labels, "run", requested_id)]
     warn_if_partial(row)
     return row
 

@@ -20,7 +20,6 @@ from cotlab.analysis.tables.unfaithfulness import (
     RATIO_METRIC,
     RESULT_METRIC,
     SIZE_UNITS,
-    UNFAITHFULNESS_SCORERS,
 )
 from cotlab.analysis.verdict.validated import (
     TESTED_TITLE,
@@ -36,17 +35,9 @@ from cotlab.store import read
 from cotlab.store.database import store_folder
 from cotlab.ui import cached, charts, components
 from cotlab.ui.linked import show_linked
-from cotlab.ui.pickers import (
-    pick_options,
-    pick_threshold,
-    render_other_runs,
-    render_unmeasured_run,
-    run_labels,
-    select_option,
-    warn_of_unknown_runs,
-    without_archived,
-)
+from cotlab.ui.pickers import pick_threshold, select_option
 from cotlab.ui.text import escape_markdown
+from cotlab.ui.unfaithfulness_runs import pick_unfaithfulness_runs
 from cotlab.ui.verdict import record_link
 
 
@@ -104,38 +95,11 @@ class UnfaithfulnessView(NamedTuple):
 
 def select_unfaithfulness_runs() -> UnfaithfulnessView | None:
     """Choose runs and their layout; None (with a message) where there is none."""
-    all_rows = cached.stored_runs()
-    if warn_of_unknown_runs(all_rows, "run"):
+    chosen = pick_unfaithfulness_runs()
+    if chosen is None:
         return None
-    rows = [r for r in all_rows if cached.has_scorer(r, *UNFAITHFULNESS_SCORERS)]
-    requested_ids = st.query_params.get_all("run")
-    if requested_ids and not set(requested_ids) & {str(row["id"]) for row in rows}:
-        render_unmeasured_run(requested_ids[0], UNFAITHFULNESS_SCORERS)
-        render_other_runs(run_labels(without_archived(rows, "run")))
-        return None
-    rows = without_archived(rows, "run")
-    if not rows:
-        message = (
-            "No run has the scorer 'unfaithfulness' or 'judge' yet. Tag runs (epoch=1,"
-            " condition=base) to group them."
-        )
-        query = {"measure": UNFAITHFULNESS_SCORERS[0]}
-        components.render_empty_state(message, page_path("new_run"), "Start one", query)
-        return None
-    row_by_id = {str(row["id"]): row for row in rows}
-    runs_help = "By default the newest, and others on the same suite."
-    chosen_runs = pick_options(
-        "Runs",
-        run_labels(rows),
-        "run",
-        _default_runs(rows),
-        help=runs_help,
-        stable_key="unfaithfulness-runs",
-    )
-    if not chosen_runs:
-        st.info("Choose a run.")
-        return None
-    row_by_run = {i: row_by_id[i] for i in chosen_runs}
+    row_by_id = {str(row["id"]): row for row in chosen.rows}
+    row_by_run = {i: row_by_id[i] for i in chosen.run_ids}
     for row in row_by_run.values():
         components.warn_if_partial(row)
     models_and_tags = {
@@ -166,7 +130,9 @@ def select_unfaithfulness_runs() -> UnfaithfulnessView | None:
     has_printed_layout = (axis_name, colour_key, threshold) == printed_layout and (
         len(row_by_run) <= MAX_RUNS
     )
-    is_by_tags = set(row_by_run) == _tagged_runs(rows, row_by_run[next(iter(position_by_run))])
+    is_by_tags = set(row_by_run) == _tagged_runs(
+        chosen.rows, row_by_run[next(iter(position_by_run))]
+    )
     return UnfaithfulnessView(
         row_by_run,
         item_values,
@@ -372,11 +338,6 @@ def _cached_item_values(run_revisions: tuple[tuple[str, int], ...]) -> pd.DataFr
         )
     clusters_by_run = {run: read.get_cluster_by_item(cached.store(), run) for run in scores_by_run}
     return tables.collect_item_values(scores_by_run, categories_by_run, clusters_by_run)
-
-
-def _default_runs(rows: list[dict[str, Any]]) -> list[str]:
-    """Return the newest run and others on the same suite: rates on other items differ by them."""
-    return [str(r["id"]) for r in rows if r["suite"] == rows[0]["suite"]][:MAX_RUNS]
 
 
 def _first_classifier(view: UnfaithfulnessView) -> str | None:

@@ -207,3 +207,16 @@ def test_a_page_shows_the_run_of_its_address_or_what_it_lacks(
     missing.wait_for()
     assert query(page)["run"] == [lacking]
     page.close()
+
+
+def test_the_open_run_stays_over_pages_of_blind_judgement(base: str, browser: Any) -> None:
+    """Their links name no run, and yet the next page is about the one that was open."""
+    page = opened(browser, f"{base}/steps?run=ablated")
+    for title in ("Label", "Agreement", "Steps"):
+        follow(page, title)
+    assert "run" not in query(page)
+    assert any(text.endswith("ablated") for text in page.evaluate(STATE))
+    follow(page, "Label")
+    follow(page, "Unfaithfulness")
+    assert "Not measured in run ablated." in " ".join(page.evaluate(STATE))
+    page.close()

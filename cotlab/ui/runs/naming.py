@@ -15,6 +15,7 @@ from cotlab.store.run_names import (
     edit_run,
 )
 from cotlab.ui import access, cached, components
+from cotlab.ui.opened_run import forget_run
 from cotlab.ui.text import display_errors, escape_markdown
 
 _DELETED_KEY = "deleted-run"
@@ -119,5 +120,5 @@ def _delete_confirmed_run(run_id: str) -> None:
     with display_errors():
         content = delete_run(cached.store(), run_id, author)
         st.session_state[_DELETED_KEY] = f"Deleted run {run_id}: {content.lost_text}."
-        st.session_state.pop("context-run", None)
+        forget_run()
         st.switch_page(page_path("runs"))
