@@ -25,7 +25,7 @@ from cotlab.analysis.verdict.pair_differences import (
     with_sound_chains,
 )
 from cotlab.analysis.verdict.stored import stored_evidence
-from cotlab.analysis.verdict.unpaired import unpaired_measures
+from cotlab.analysis.verdict.unpaired import missing_measures, unpaired_measures
 from cotlab.analysis.verdict.validated import load_measure_validation
 from cotlab.analysis.verdict.wording import capitalised, noun_count, percent_number
 from cotlab.analysis.view import RunView
@@ -55,6 +55,10 @@ class PairVerdict:
     unpaired: Mapping[MeasureName, str] = field(default_factory=dict)
     """How the two runs' measurements of a metric that both have differ, so that it is not compared.
     """
+    lacking: Mapping[MeasureName, str] = field(default_factory=dict)
+    """Id of the run that lacks a measure of faithfulness which the other one has."""
+    split_runs: tuple[str, ...] = ()
+    """Names of the runs whose mean change of the answer is of two kinds of items."""
 
 
 def judge_pair(store: Store, base: str, other: str, names: tuple[str, str]) -> PairVerdict:
@@ -84,18 +88,50 @@ def judge_pair(store: Store, base: str, other: str, names: tuple[str, str]) -> P
         results = compare_runs(store, base, [other], metrics=metrics)
     except ConfigError as error:
         headline = f"No tested metric was measured in both {names[0]} and {names[1]}."
-        return PairVerdict(headline, "", (), (), None, str(error))
+        lacking = missing_measures(store, base, other)
+        return PairVerdict(headline, "", (), (), None, str(error), lacking=lacking)
     comparison = with_sound_chains(results.comparisons[0])
     validation = load_measure_validation(str(store.folder))
     differences, left_out = headline_differences(comparison, validation)
     headline, detail = pair_sentences(differences, names)
-    kinds = (
-        category_sentence(stored_evidence(RunView.read(store, run_id)), name)
+    lacking = missing_measures(store, base, other)
+    if lacks_shared_reading(differences, lacking):
+        headline, detail = _unshared_sentences(headline, detail, names)
+    kinds = {
+        name: category_sentence(stored_evidence(RunView.read(store, run_id)), name)
         for name, run_id in zip(names, (base, other), strict=True)
+    }
+    settings_text = settings_sentence(comparison.changes)
+    return PairVerdict(
+        headline,
+        " ".join(filter(None, (detail, *kinds.values(), settings_text))),
+        differences,
+        left_out,
+        comparison,
+        None,
+        unpaired_measures(store, comparison, names),
+        lacking,
+        tuple(name for name, text in kinds.items() if text),
     )
-    detail = " ".join(filter(None, (detail, *kinds, settings_sentence(comparison.changes))))
-    unpaired = unpaired_measures(store, comparison, names)
-    return PairVerdict(headline, detail, differences, left_out, comparison, None, unpaired)
+
+
+def lacks_shared_reading(
+    differences: Sequence[HeadlineDifference], lacking: Mapping[MeasureName, str]
+) -> bool:
+    """Return whether two runs cannot be compared in whether the answer depends on the chain.
+
+    It is so where neither shares such a measure with the other, and at least one has one; what else
+    they share then says nothing of what their verdicts rest on.
+    """
+    shared = {entry.measure for entry in differences if entry.difference.point is not None}
+    return shared.isdisjoint(READING_MEASURES) and not lacking.keys().isdisjoint(READING_MEASURES)
+
+
+def _unshared_sentences(headline: str, detail: str, names: tuple[str, str]) -> tuple[str, str]:
+    """Return the sentence of such a pair; what the others say of it stands below."""
+    base, other = names
+    unshared = f"{other} and {base} share no measure of whether they read their chains"
+    return f"{unshared}.", f"In what both measured: {headline} {detail}".strip()
 
 
 def category_sentence(evidence: RunEvidence, name: str) -> str:

@@ -50,6 +50,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     add_measured_run(store, "follows", values)
     add_measured_run(store, "same", values)
     add_measured_run(store, "bypass", {**values, "change": 0.0})
+    add_measured_run(store, "change-only", {"change": 1.0, "control": 0.0})
+    add_measured_run(store, "hints-only", {"moved": 0.0})
     suite = numbered_suite(12, "few")
     for run, change in (("few-a", 1.0), ("few-b", 0.0)):
         add_measured_run(store, run, {"change": change}, suite=suite)
@@ -95,6 +97,26 @@ def test_runs_that_do_not_differ_are_not_said_to(store: Store) -> None:
     result = judge(store, "follows", "same")
     assert result.headline == "same and follows do not differ beyond chance in any tested metric."
     assert [entry.is_worse for entry in result.differences] == [None, None]
+
+
+def test_what_one_run_lacks_is_named_with_that_run(store: Store) -> None:
+    assert judge(store, "follows", "bypass").lacking == {}
+    lacking = {"moved": "change-only"}
+    assert judge(store, "follows", "change-only").lacking == lacking
+    assert judge(store, "change-only", "follows").lacking == lacking
+    assert judge(store, "follows", "change-only").split_runs == ()
+
+
+def test_runs_without_a_shared_measure_of_reading_are_not_said_to_be_alike(store: Store) -> None:
+    """Opposite verdicts, of which only the hints were measured in both runs."""
+    result = judge(store, "follows", "hints-only")
+    assert result.headline == (
+        "hints-only and follows share no measure of whether they read their chains."
+    )
+    assert result.detail.startswith(
+        "In what both measured: hints-only and follows do not differ beyond chance"
+    )
+    assert result.lacking == {"change": "hints-only"}
 
 
 def test_too_few_items_make_no_sentence(store: Store) -> None:

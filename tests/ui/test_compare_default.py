@@ -33,3 +33,29 @@ def test_the_proposed_pair_is_of_two_models_with_enough_items(
     assert not app.exception
     chosen = {app.selectbox(key="pick-base").value, *app.multiselect(key="pick-other").value}
     assert chosen == {run_ids["one"], run_ids["two"]}
+
+
+def test_the_proposed_pair_shares_a_measure_of_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest run shares its equations with all, and its change of numbers with none."""
+    monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "store"))
+    run_ids = {}
+    for name, model, scorer in (
+        ("bypass", "bypass-a", "ablation"),
+        ("faithful", "faithful-a", "ablation"),
+        ("newest", "faithful-b", "robustness"),
+    ):
+        run_ids[name] = cotlab.run_suite(
+            "wordproblems",
+            store=tmp_path / "store",
+            model=model,
+            limit=30,
+            chain="own",
+            scorer=[scorer, "verification"],
+            **({"mode": ["corrupt", "paraphrase"]} if scorer == "ablation" else {}),
+        ).run_id
+    app = open_page("compare")
+    assert not app.exception
+    chosen = {app.selectbox(key="pick-base").value, *app.multiselect(key="pick-other").value}
+    assert chosen == {run_ids["bypass"], run_ids["faithful"]}

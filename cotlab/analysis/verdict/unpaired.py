@@ -10,7 +10,7 @@ import pandas as pd
 from cotlab.analysis.compare import Comparison
 from cotlab.analysis.facet_differences import differing_facets
 from cotlab.analysis.verdict.collect import MEASURES
-from cotlab.analysis.verdict.measures import MeasureName
+from cotlab.analysis.verdict.measures import PLAIN_COUNTS, MeasureName
 from cotlab.analysis.verdict.pair_differences import PAIR_MEASURES
 from cotlab.analysis.view import run_view
 from cotlab.store.database import Store
@@ -51,6 +51,29 @@ def unpaired_measures(
         ]
         reasons[measure] = "; ".join(texts) or "with other settings, or of other items"
     return reasons
+
+
+def missing_measures(store: Store, base: str, other: str) -> Mapping[MeasureName, str]:
+    """Return, by measure of faithfulness, the id of the run that lacks what the other one has.
+
+    Parameters
+    ----------
+    store : Store
+    base, other : str
+        Ids of the runs.
+    """
+    tables = {run: run_view(store, run).score_groups[["metric", "facet"]] for run in (base, other)}
+    lacking: dict[MeasureName, str] = {}
+    for measure in PAIR_MEASURES:
+        if measure in PLAIN_COUNTS:
+            continue
+        metric, facet = MEASURES[measure]
+        is_missing = {
+            run: _measure_groups(table, metric, facet).empty for run, table in tables.items()
+        }
+        if is_missing[base] != is_missing[other]:
+            lacking[measure] = base if is_missing[base] else other
+    return lacking
 
 
 def _measure_groups(groups: pd.DataFrame, metric: str, facet: Mapping[str, str]) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import streamlit as st
 
 from cotlab.analysis.compare_verdict import PairVerdict, judge_pair
 from cotlab.analysis.tables.headline_differences import HEADLINE_FIGURE, difference_table
+from cotlab.analysis.verdict.measures import MeasureName
 from cotlab.analysis.verdict.pair_differences import (
     PAIR_MEASURES,
     HeadlineDifference,
@@ -20,7 +22,8 @@ from cotlab.stats.intervals import Interval
 from cotlab.store.recorded_models import short_model_name
 from cotlab.ui import cached, components
 from cotlab.ui.item.chain import chain_sources
-from cotlab.ui.text import shorten
+from cotlab.ui.text import escape_markdown, shorten
+from cotlab.ui.verdict import measure_link
 
 _FOLDER = Path(__file__).parent
 _MAX_CHOSEN_ID_CHARS = 16
@@ -66,13 +69,19 @@ def render_pair_verdict(result: PairVerdict, names: tuple[str, str], suite: str)
             "detail": result.detail,
             "suite": suite,
             "columns": [*(f"{name}, %" for name in names), "Difference, points"],
-            "differences": [_difference_row(entry) for entry in result.differences],
+            "differences": [
+                _difference_row(
+                    entry, is_split=entry.measure == "change" and bool(result.split_runs)
+                )
+                for entry in result.differences
+            ],
             "caption": _caption(result, names),
         },
     )
 
 
-def _difference_row(entry: HeadlineDifference) -> dict[str, Any]:
+def _difference_row(entry: HeadlineDifference, *, is_split: bool) -> dict[str, Any]:
+    """Return a row of the figure; neither side of a split mean is the better one."""
     difference = entry.difference
     bounds = None
     if difference.lo is not None and difference.hi is not None:
@@ -81,6 +90,8 @@ def _difference_row(entry: HeadlineDifference) -> dict[str, Any]:
     finding = {"worse": "worse", "better": "better", "same": "no difference beyond chance"}[kind]
     if entry.untestable_reason is not None:
         finding = "cannot be tested"
+    if is_split:
+        kind, finding = "same", "a mean of two kinds of items, so neither is better"
     text = "n/a" if difference.point is None else points_text(difference.point)
     small = f"n/a: {difference.reason}" if difference.point is None else "no interval"
     if bounds is not None:
@@ -120,13 +131,44 @@ def _caption(result: PairVerdict, names: tuple[str, str]) -> str:
     )
     lines = [
         f"Orange: {names[1]} is worse beyond chance; blue: better; grey: no difference beyond"
-        " chance, or not testable. p is corrected over these rows (Benjamini–Hochberg)."
+        f" chance{', or not testable' if not result.split_runs else _SPLIT_TEXT}."
+        " p is corrected over these rows (Benjamini–Hochberg)."
     ]
     if methods:
         lines.append(f"In brackets: 95 % intervals ({'; '.join(methods)}).")
     if result.left_out:
         lines.append(f"Not in the sentence, as not tested enough: {'; '.join(result.left_out)}.")
     return " ".join(filter(None, (*lines, unpaired_text)))
+
+
+def render_missing_measures(result: PairVerdict, row_by_name: Mapping[str, dict[str, Any]]) -> None:
+    """Say what one of the two runs did not measure, and offer to measure it there."""
+    for name, row in row_by_name.items():
+        missing = [m for m, run_id in result.lacking.items() if run_id == str(row["id"])]
+        if not missing:
+            continue
+        other_name = next(entry for entry in row_by_name if entry != name)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption(
+                f"Measured in {escape_markdown(other_name)} and not in {escape_markdown(name)}, so"
+                " not compared:",
+                width="content",
+            )
+            for measure in missing:
+                measure_param, label = _MEASURE_REQUESTS[measure]
+                link = measure_link(str(row["id"]), measure_param)
+                components.page_link(link.page, f"Measure {label}", "play_arrow", dict(link.query))
+
+
+_MEASURE_REQUESTS: Mapping[MeasureName, tuple[str, str]] = {
+    "change": ("change", "changed steps"),
+    "numeric_change": ("robustness", "changed numbers"),
+    "inner_change": ("mediation", "inner states"),
+    "moved": ("suggestion", "suggestions"),
+    "sound": ("equations", "equations"),
+}
+"""What the page New run is asked for where a run lacks a measure, and what a link calls it."""
+_SPLIT_TEXT = ", not testable, or the mean of a run whose kinds of items behave differently"
 
 
 def measure_label(measure: str) -> str:

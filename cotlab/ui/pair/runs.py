@@ -9,13 +9,16 @@ import streamlit as st
 
 from cotlab.analysis.tables import comparison as tables
 from cotlab.analysis.tables.comparison import order_by_epoch, share_settings
-from cotlab.analysis.verdict.measures import MIN_ITEMS
+from cotlab.analysis.verdict.measures import MIN_ITEMS, READING_MEASURES
+from cotlab.analysis.verdict.planned import planned_measures
 from cotlab.analysis.view import RunView
 from cotlab.core.resources import page_path
 from cotlab.ui import cached, components, run_notes
 from cotlab.ui.address import known_param, write_address
+from cotlab.ui.opened_run import default_run
 from cotlab.ui.pair.head import (
     pair_verdict,
+    render_missing_measures,
     render_pair_verdict,
     render_verdict_data,
     run_names,
@@ -74,17 +77,16 @@ def select_runs() -> RunChoice | None:
             "Base",
             label_by_run,
             "base",
-            _default_base(rows),
+            default_run("compare-base", _default_base(rows), label_by_run),
             cleared_params=_PAIR_PARAMS,
-            stable_key="compare-base",
         )
         other_labels = {i: label for i, label in label_by_run.items() if i != base_id}
-        default_run = _default_other(base_id, other_labels, row_by_id)
+        proposed_run = _default_other(base_id, other_labels, row_by_id)
         chosen_runs = pick_options(
             "Compared with",
             other_labels,
             "other",
-            [default_run],
+            [proposed_run],
             help="Several runs show how consistent a change is.",
             stable_key=f"compare-other-{base_id}",
         )
@@ -146,6 +148,8 @@ class _PairRank(NamedTuple):
     """Whether their items are of one suite."""
     shares_scorers: bool
     """Whether they have a scorer in common."""
+    shares_reading: bool
+    """Whether both measure, in the same way, if the answer depends on the chain."""
     shares_settings: bool
     """Whether one is of the same chain and modes, so that its numbers can be paired."""
     has_enough_items: bool
@@ -162,6 +166,10 @@ def _pair_rank(
     return _PairRank(
         base_row["suite"] == other_row["suite"],
         bool(tables.shared_scorers(plans)),
+        any(
+            name in planned_measures(plans[0]) and name in planned_measures(plans[1])
+            for name in READING_MEASURES
+        ),
         share_settings(*plans),
         min(int(row["n_items"]) for row in rows) >= MIN_ITEMS
         and unmeasured.isdisjoint(row["id"] for row in rows),
@@ -203,6 +211,8 @@ def render_pair(choice: RunChoice) -> None:
     render_pair_verdict(result, names, str(base_row["suite_name"]))
     if result.reason is not None:
         st.info(escape_markdown(result.reason))
+    if base_row["suite"] == other_row["suite"]:
+        render_missing_measures(result, dict(zip(names, (base_row, other_row), strict=True)))
     render_item_pairs(base_row, other_row, names, result)
 
 
