@@ -43,14 +43,17 @@ def _with_labels(message: str) -> str:
     return message
 
 
-def render_estimate(suite_choice: str, config: dict[str, Any]) -> int:
+def render_estimate(suite_choice: str, config: dict[str, Any], *, reuses_replies: bool) -> int:
     """Show the dry run of these settings; return the items of the run that they make.
 
-    0 where they make none, with the reason shown.
+    0 where they make none, with the reason shown here, or beside the buttons where no model is
+    named. With ``reuses_replies`` the settings go on from a run whose replies the log holds.
     """
     access.require_role("admin")
     if not config["scorer"] or not config["mode"]:
         st.warning("Choose at least one scorer and one mode.")
+        return 0
+    if not str(config["model"]).strip():
         return 0
     try:
         config_json = json.dumps(config, sort_keys=True)
@@ -61,12 +64,12 @@ def render_estimate(suite_choice: str, config: dict[str, Any]) -> int:
         st.error(escape_markdown(_use_form_labels(str(error))))
         return 0
     request_count = estimate.request_count
+    is_rough = request_count.n_estimated_requests or request_count.n_sampled_items is not None
+    requests_label = "Requests, old and new" if reuses_replies else "Requests"
     labelled_numbers = [
         ("Items", str(estimate.n_items)),
         (
-            "Requests, about"
-            if request_count.n_estimated_requests or request_count.n_sampled_items is not None
-            else "Requests",
+            f"{requests_label}, about" if is_rough else requests_label,
             f"{request_count.n_requests:,}",
         ),
         ("Estimated cost", f"~{components.money_text(request_count.cost_micro)}"),

@@ -18,7 +18,7 @@ from cotlab.suites.shipped import shipped_suites
 from cotlab.ui import access, cached, suites
 from cotlab.ui.address import known_param
 from cotlab.ui.new_run import processes, recorded
-from cotlab.ui.new_run.measures import load_run_settings, measure_settings
+from cotlab.ui.new_run.measures import ANOTHER_MODEL, load_run_settings, measure_settings
 from cotlab.ui.new_run.questions import QUESTION_PARAM, question_settings
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import escape_markdown
@@ -297,6 +297,8 @@ def _load_initial_values(cloned_run_id: str | None) -> dict[str, Any]:
         return {**settings, **chosen, **added_profile}
     row = cached.run_row(cloned_run_id)
     settings = measure_settings(load_run_settings(row), measure)
+    if measure == ANOTHER_MODEL:
+        settings["model"] = ""
     return {**settings, "_suite": _find_suite_choice(row), **added_profile}
 
 
@@ -314,7 +316,15 @@ def _render_model_input(provider: str, initial_values: dict[str, Any]) -> str:
     if provider == "organism":
         organisms = list(shipped_organisms())
         index = _option_index(organisms, initial_model or DEFAULT_MODEL)
-        return st.selectbox("Organism", organisms, index, key="new-organism", help=ORGANISM_HELP)
+        chosen: str | None = st.selectbox(
+            "Organism",
+            organisms,
+            None if initial_model == "" else index,
+            key="new-organism",
+            placeholder="Choose another model",
+            help=ORGANISM_HELP,
+        )
+        return chosen or ""
     default_model = {
         "echo": "echo",
         "openai": "gpt-4o-mini",
@@ -325,7 +335,10 @@ def _render_model_input(provider: str, initial_values: dict[str, Any]) -> str:
         provider, "The model's name"
     )
     return st.text_input(
-        "Model", initial_model or default_model, key=f"new-model-{provider}", help=hint
+        "Model",
+        default_model if initial_model is None else initial_model,
+        key=f"new-model-{provider}",
+        help=hint,
     )
 
 

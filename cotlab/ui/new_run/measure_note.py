@@ -11,6 +11,7 @@ from cotlab.ui import cached
 from cotlab.ui.address import report_unknown_value
 from cotlab.ui.new_run.added_cost import UNKNOWN_COST_TEXT, added_cost_text
 from cotlab.ui.new_run.measures import (
+    ANOTHER_MODEL,
     MORE_ITEMS,
     added_options,
     count_new_items,
@@ -45,7 +46,7 @@ def render_measure_note(cloned_run_id: str | None) -> None:
         n_items = min(n_items, cached.count_suite_items(row["suite"]))
         reuse_text = _reuse_text(row, measure, n_items)
         st.info(f"{settings_text}, with {n_items:,} items. {reuse_text}")
-    elif measure == "model":
+    elif measure == ANOTHER_MODEL:
         st.info(
             "Choose another model, or a provider with its server: the suite and what is measured"
             f" stay as in run {escape_markdown(cloned_run_id)}. The shipped organisms read suites"

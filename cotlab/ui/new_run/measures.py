@@ -17,6 +17,8 @@ from cotlab.ui.address import report_unknown_value
 
 MORE_ITEMS = "items"
 """What the address asks for where a run's items were too few for a verdict."""
+ANOTHER_MODEL = "model"
+"""What the address asks for where a run's model cannot read its suite: the form has none chosen."""
 N_ITEMS_PARAM = "items"
 """Parameter of the address with the number of items that such a run needs."""
 _ITEM_LIMITS = ("limit", "sample")
