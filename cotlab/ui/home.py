@@ -21,6 +21,7 @@ from cotlab.ui.linked import PageLink, show_linked
 from cotlab.ui.new_run import processes
 from cotlab.ui.runs.list import show_latest_runs
 from cotlab.ui.text import escape_markdown, shorten
+from cotlab.ui.verdict_cells import verdict_cell
 
 MAX_LISTED_ENTRIES = 5
 """Maximum number of queues and of alerts that are listed; the others are counted."""
@@ -121,7 +122,7 @@ def render_demo_question(row_by_model: Mapping[str, dict[str, Any]]) -> None:
     for model in DEMO_MODELS:
         result = verdict.run_verdict(row_by_model[model])
         if result is not None:
-            cell = verdict.verdict_cell(result)
+            cell = verdict_cell(result)
             table.append(
                 [
                     {"text": model, "link": PageLink("run", (("run", row_by_model[model]["id"]),))},
@@ -146,7 +147,7 @@ def render_demo_line(row_by_model: Mapping[str, dict[str, Any]]) -> None:
         )
         results = verdict.run_verdicts(row_by_model.values())
         for model, row in row_by_model.items():
-            finding = verdict.verdict_cell(results[row["id"]])["text"]
+            finding = verdict_cell(results[row["id"]])["text"]
             components.page_link("run", f"{model}: {finding}", "monitoring", {"run": row["id"]})
         _render_demo_links(row_by_model)
 
@@ -270,15 +271,15 @@ def _render_more_count(n: int, noun: str) -> None:
 
 
 def render_recent_runs(
-    rows: Sequence[dict[str, Any]], n_archived: int, shown: dict[str, Any] | None
+    rows: Sequence[dict[str, Any]], n_archived: int, base_row: dict[str, Any] | None
 ) -> None:
     """Show the latest of the runs that are not archived, with their verdicts.
 
-    ``shown`` is the run at the top of the page, with which the others can be compared.
+    ``base_row`` is the run at the top of the page, with which the others can be compared.
     """
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.header("Latest runs")
         components.page_link("runs", "All runs", "history")
     if n_archived:
         st.caption(f"{n_archived} archived; the page Runs lists them too.")
-    show_latest_runs(rows[:N_LATEST_RUNS], shown)
+    show_latest_runs(rows[:N_LATEST_RUNS], base_row)

@@ -99,7 +99,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     steps: () => element("ol", "steps", ...data.steps.map((step) =>
       element("li", "", link(step.text, step.link), element("span", "note", step.note)))),
     table: () => {
-      const classes = (column) => [column.is_number ? "number" : "", column.is_optional ? "optional" : "", column.is_nowrap ? "nowrap" : ""].join(" ").trim();
+      const classes = (column) => [column.is_number ? "number" : "", column.is_optional ? "optional" : "", column.is_nowrap ? "nowrap" : "", column.is_wide ? "wide" : ""].join(" ").trim();
       const order = shown.get(root);
       const head = element("tr", "", data.ticks ? element("th", "", element("span", "spoken", "Compare")) : null, ...data.columns.map((column, index) => {
         const title = [column.title, column.unit ? element("span", "unit", column.unit) : null];
@@ -137,7 +137,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
       const rows = (order ? inOrder(numbered, order) : numbered).map(([number, row]) => element("tr", "",
         data.ticks ? tick(number) : null,
         ...row.map((cell, index) => element("td", [classes(data.columns[index]), cell.tone ?? ""].join(" ").trim(),
-          cell.mark ? mark(cell.mark, cell.mark_label) : null, link(cell.text, cell.link, "", cell.label), ...passages(cell.passages ?? []), cell.small ? element("small", cell.small.startsWith("[") ? "bounds" : "", ` ${cell.small}`) : null))));
+          cell.mark ? mark(cell.mark, cell.mark_label) : null, link(cell.text, cell.link, "", cell.label), ...passages(cell.passages ?? []), cell.small ? element("small", cell.small.startsWith("[") ? "bounds" : "", ` ${cell.small}`) : null, cell.below ? element("small", "below", ` ${cell.below}`) : null))));
       const table = element("table", "", element("thead", "", head), element("tbody", "", ...rows));
       table.setAttribute("aria-label", data.title);
       return element("div", ["scroll", data.is_tall ? "tall" : "", data.is_dense ? "dense" : ""].join(" "), table);

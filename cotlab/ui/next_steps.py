@@ -18,6 +18,7 @@ from cotlab.ui.linked import PageLink, show_linked
 from cotlab.ui.new_run.questions import QUESTION_PARAM
 from cotlab.ui.text import shorten
 from cotlab.ui.typical_item import find_typical_item
+from cotlab.ui.verdict_cells import verdict_cell
 from cotlab.ui.verdict_number import load_verdict_number
 
 
@@ -102,7 +103,7 @@ def _compare_step(
     ]
     results = verdict.run_verdicts([row, *others])
     known = [(other, result) for other in others if (result := results[other["id"]]) is not None]
-    mark = verdict.verdict_cell(results[row["id"]])["mark"]
+    mark = verdict_cell(results[row["id"]])["mark"]
     known.sort(key=lambda pair: pair[1].verdict.mark in (mark, "unknown"))
     if not known:
         return []

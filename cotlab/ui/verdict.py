@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables.declare import MissingFigure
+from cotlab.analysis.verdict.category_split import category_shares
 from cotlab.analysis.verdict.lamps import MAX_UNDECIDED, Lamp
 from cotlab.analysis.verdict.measures import (
     HIGH,
@@ -36,12 +37,10 @@ from cotlab.analysis.verdict.wording import (
     interval,
     noun_count,
     percent,
-    percent_number,
     plain_text,
 )
 from cotlab.analysis.view import RunView
 from cotlab.run.imports.mediation import is_imported
-from cotlab.store.item_scores import NOTHING_MEASURED
 from cotlab.store.recorded_models import short_model_name
 from cotlab.store.run_results import SETTLED_STATUSES, RunState
 from cotlab.store.run_status import FINISHING
@@ -77,8 +76,6 @@ _EVIDENCE: dict[MeasureName, tuple[str, tuple[tuple[str, str], ...]]] = {
     "wrong": ("run", ()),
 }
 """Page and filters at which each measure's numbers and replies are."""
-OTHER_CHANGES: dict[MeasureName, str] = {"numeric_change": "numbers", "inner_change": "states"}
-"""What was changed, in a word, where it is not what a step states."""
 _BUTTONS = {
     "change": ("Measure this", "changes what each step states, and rewords it as a control"),
     "control": ("Measure the control", "says each step in other words"),
@@ -296,6 +293,9 @@ def _lamp_content(
     }
     if share is not None:
         content["interval"] = f"{interval(share)} · n = {noun_count(share.n, 'item')}"
+        if lamp.measure == "change" and (kinds := category_shares(evidence)):
+            content["share"] = " and ".join(percent(kind.share.point) for kind in kinds)
+            content["interval"] = f"mean {percent(share.point)} {content['interval']}"
     if lamp.measure_next is not None:
         content["button"] = _button_content(lamp, row, evidence)
     return content
@@ -336,30 +336,6 @@ def render_picture(row: dict[str, Any]) -> None:
 
 def _partial_note(row: dict[str, Any]) -> str:
     return cached.cached_run_view(row).partial_note
-
-
-def verdict_cell(result: RunVerdict | None) -> dict[str, Any]:
-    """Return the cell of a table of runs with mark and finding in a few words."""
-    if result is None:
-        return {"text": "imported", "mark": None}
-    if result.verdict.rule == NOTHING_RULE:
-        return {"text": NOTHING_MEASURED, "mark": result.verdict.mark, "tone": "amber"}
-    return {"text": result.verdict.short, "mark": result.verdict.mark}
-
-
-def share_cell(result: RunVerdict | None, *measures: MeasureName) -> dict[str, Any]:
-    """Return the cell of a table with a share in percent and its interval; "n/a" without it.
-
-    A measure that is not validated for what it claims has no number here. A word says where not
-    the statements of steps were changed.
-    """
-    evidence = None if result is None else result.evidence
-    measure = next((name for name in measures if evidence and evidence.share(name)), None)
-    share = evidence.share(measure) if evidence and measure else None
-    if share is None or measure is None:
-        return {"text": "n/a"}
-    small_text = f"{interval(share)} {OTHER_CHANGES.get(measure, '')}".strip()
-    return {"text": percent_number(share.point), "small": small_text}
 
 
 def render_explanation() -> None:

@@ -31,7 +31,7 @@ from cotlab.ui import charts
 from cotlab.ui.item.evidence import ITEM_TAB_LABEL
 from cotlab.ui.metric_names import metric_name
 from cotlab.ui.steps import CHAIN_TAB_LABEL
-from tests.support.pages import ROOT, components, opened
+from tests.support.pages import ROOT, components, opened, opened_run
 from tests.support.whole_report import build_whole_report
 
 SEED = 7
@@ -199,7 +199,7 @@ def test_the_run_page_and_every_figure_have_the_estimates_of_the_report(
         (e["metric"], json.dumps(e["facet"], sort_keys=True)): e for e in report["estimates"]
     }
     assert len(estimates) == len(report["estimates"]) >= 20
-    page = opened("run", "Run", run=run, estimates="true")
+    page = opened_run(run, estimates="true")
     (findings,) = [data for data in components(page) if data.get("title") == "Estimates"]
     texts = sorted(
         (row[0]["text"], f"{row[2]['text']} {row[2]['small']}".strip()) for row in findings["rows"]

@@ -60,7 +60,7 @@ def test_from_an_upload_to_the_step_that_matters(server: str, tmp_path: Path) ->
         page.get_by_role("option", name="faithful-a").click()
         page.get_by_role("button", name="Pilot of 5").click()
 
-        expect(page.get_by_role("heading", name="Run", exact=True)).to_be_visible()
+        expect(page.get_by_role("heading", name=" on ", level=1)).to_be_visible()
         expect(page.get_by_role("heading", name=re.compile("done"))).to_be_visible()
         expect(page.get_by_text("5 / 5")).to_be_visible()
         settle(page)  # the page of a run that has ended is drawn anew

@@ -37,6 +37,9 @@ def linked_frames(app: AppTest) -> list[pd.DataFrame]:
             is_number = data["columns"][k].get("is_number")
             columns[name] = [_text(row[k], with_small=bool(is_number)) for row in data["rows"]]
             if any(row[k].get("link") is not None for row in data["rows"]):
-                columns[f"{name} →"] = [data["addresses"][row[k]["link"]] for row in data["rows"]]
+                links = [row[k].get("link") for row in data["rows"]]
+                columns[f"{name} →"] = [
+                    None if link is None else data["addresses"][link] for link in links
+                ]
         frames.append(pd.DataFrame(columns))
     return frames

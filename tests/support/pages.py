@@ -12,7 +12,9 @@ from streamlit.util import calc_hash
 
 from cotlab.store import read
 from cotlab.store.database import Store
+from cotlab.store.recorded_models import short_model_name
 from cotlab.ui.main import SECTIONS
+from cotlab.ui.text import escape_markdown
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,6 +39,13 @@ def opened(page: str, title: str, /, **query: str) -> AppTest:
     assert not app.exception, [e.value for e in app.exception]
     assert titles(app) == [title]
     return app
+
+
+def opened_run(run: str, **query: str) -> AppTest:
+    """Open the page Run and check that its title is the run's name, or its model and suite."""
+    row = read.get_run(Store(), run)
+    title = row["name"] or f"{short_model_name(row['model'])} on {row['suite_name']}"
+    return opened("run", escape_markdown(title), run=run, **query)
 
 
 def opened_item(run: str, item: str, **query: str) -> AppTest:

@@ -9,7 +9,7 @@ import pytest
 
 from cotlab.store.database import Store
 from tests.support.linked import linked_frames
-from tests.support.pages import opened
+from tests.support.pages import opened, opened_run
 from tests.support.stores.evaluated import N_CHAINS, N_STEPS, add_run, is_sound, suite, values
 from tests.support.stores.reliability import fill
 
@@ -65,7 +65,7 @@ def test_a_run_whose_chains_have_labels_leads_here(store: Store) -> None:
     unlabelled = fill(store.folder, 3, estimated=False)
     leads = {}
     for run in ("one", unlabelled):
-        links = [link.proto for link in opened("run", "Run", run=run).get("page_link")]
+        links = [link.proto for link in opened_run(run).get("page_link")]
         leads[run] = [link.query_string for link in links if link.page.endswith("evaluation")]
     of_sidebar = [""]
     assert sorted(leads["one"]) == [*of_sidebar, "runs=one"] and leads[unlabelled] == of_sidebar

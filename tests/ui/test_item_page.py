@@ -17,7 +17,7 @@ from cotlab.ui.item.evidence import score_id, score_ids
 from cotlab.ui.item.requests import _exchange_rows
 from cotlab.ui.metric_names import metric_name
 from tests.support.linked import linked_frames, linked_view
-from tests.support.pages import opened, opened_item
+from tests.support.pages import opened_item, opened_run
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 
@@ -126,7 +126,7 @@ def test_the_hold_out_is_not_shown_by_item(runs: dict[str, str]) -> None:
 
 
 def test_runs_and_items_link_to_the_pages_that_show_them(runs: dict[str, str]) -> None:
-    run_page = opened("run", "Run", run=runs["own"])
+    run_page = opened_run(runs["own"])
     context = linked_view(opened_item(run=runs["own"], item="wp-0-0000"), "context")
     for labels in (
         {link.proto.label for link in run_page.main.get("page_link")},
@@ -139,7 +139,7 @@ def test_runs_and_items_link_to_the_pages_that_show_them(runs: dict[str, str]) -
 
 
 def test_findings_name_the_facet_of_each_number(runs: dict[str, str]) -> None:
-    page = opened("run", "Run", run=runs["own"], estimates="true")
+    page = opened_run(runs["own"], estimates="true")
     (table,) = [t for t in linked_frames(page) if "variant" in t.columns]
     assert not table.duplicated(["metric", "variant"]).any()
     assert any("perturbation numeric" in text for text in table["variant"])

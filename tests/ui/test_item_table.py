@@ -13,7 +13,7 @@ import cotlab
 from cotlab.store import read
 from cotlab.store.database import Store
 from tests.support.linked import linked_frames
-from tests.support.pages import components, opened
+from tests.support.pages import components, opened_run
 
 N_ITEMS = 4
 WRONG = "wp-0-0002"
@@ -54,7 +54,7 @@ def search(app: AppTest, label: str, text: str) -> AppTest:
 
 
 def test_items_have_the_model_s_answer_and_whether_it_is_right(run_id: str) -> None:
-    app = opened("run", "Run", run=run_id, items="true")
+    app = opened_run(run_id, items="true")
     items = table(app, "question")
     store = Store()
     suite = read.get_run(store, run_id)["suite"]
@@ -69,20 +69,20 @@ def test_items_have_the_model_s_answer_and_whether_it_is_right(run_id: str) -> N
 
 
 def test_a_search_finds_items_and_goes_on_in_their_pages(run_id: str) -> None:
-    app = search(opened("run", "Run", run=run_id, items="true"), "Search the items", "0002 ")
+    app = search(opened_run(run_id, items="true"), "Search the items", "0002 ")
     assert app.query_params["items-search"].strip() == "0002"
     items = table(app, "question")
     assert items["item"].tolist() == [WRONG]
     assert items["item →"].tolist()[0].startswith(f"/item?run={run_id}&item={WRONG}&q=0002")
     assert any("1 of 1 that match, of 4 scored items" in c.value for c in app.caption)
-    again = opened("run", "Run", run=run_id, **{"items-search": "0002"})
+    again = opened_run(run_id, **{"items-search": "0002"})
     assert table(again, "question")["item"].tolist() == [WRONG]
     app = search(app, "Search the items", "<b>' OR 1=1")
     assert "No item matches." in [info.value for info in app.info]
 
 
 def test_estimates_are_found_by_words_of_name_variant_and_reason(run_id: str) -> None:
-    app = opened("run", "Run", run=run_id, estimates="true")
+    app = opened_run(run_id, estimates="true")
     estimates = table(app, "variant")
     stored = read.run_estimates(Store(), run_id)
     assert len(estimates) == len(stored)

@@ -15,7 +15,7 @@ from cotlab.analysis.verdict.pair_differences import PAIR_MEASURES
 from cotlab.store import read
 from cotlab.store.database import Store
 from tests.support.command import cotlab as command
-from tests.support.pages import app_at, component, components, opened, opened_item
+from tests.support.pages import app_at, component, components, opened, opened_item, opened_run
 
 pytestmark = pytest.mark.soak
 
@@ -63,6 +63,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _in_store(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(store))
+
+
+def page_of(page: str, run: str) -> AppTest:
+    """Open a page of one run."""
+    return opened_run(run) if page == "run" else opened(page, PAGES[page][0], run=run)
 
 
 def first_texts(app: AppTest) -> list[str]:
@@ -120,8 +125,7 @@ def test_what_a_model_cannot_read_is_not_offered_to_be_measured(page: str) -> No
 
 @pytest.mark.parametrize("page", ["run", *PAGES])
 def test_a_first_view_tells_models_apart_and_an_empty_run_from_all(page: str) -> None:
-    title = "Run" if page == "run" else PAGES[page][0]
-    read = {run: first_texts(opened(page, title, run=run)) for run in (*MODELS, "nothing")}
+    read = {run: first_texts(page_of(page, run)) for run in (*MODELS, "nothing")}
     assert read["faithful-a"] != read["bypass-a"]
     assert read["hint"] not in (read["faithful-a"], read["bypass-a"])
     assert read["nothing"][0].startswith("Cannot say: nothing was measured")
@@ -133,9 +137,8 @@ def test_a_first_view_tells_models_apart_and_an_empty_run_from_all(page: str) ->
 def read_first(run: str) -> dict[str, str]:
     """Return, page by page, the first sentence and the first number that a stranger reads."""
     texts = {}
-    titles = {"run": "Run"} | {name: title for name, (title, _) in PAGES.items()}
-    for page, title in titles.items():
-        app = opened(page, title, run=run)
+    for page in ("run", *PAGES):
+        app = page_of(page, run)
         texts[page] = f"{first_texts(app)[0]} {first_number(app)}".strip()
     for page, name in (("runs", "Runs"), ("home", "Latest runs")):
         app = open_untitled(page)
@@ -244,7 +247,7 @@ def test_two_pages_give_one_rate_one_value_and_one_interval(run: str) -> None:
         for measure in values:
             if what["text"] == MEASURE_TEXTS[measure]:
                 values[measure]["reliability"] = percents(cell_text(share))
-    rows = table_of(opened("run", "Run", run=run, estimates="true"), "Estimates")["rows"]
+    rows = table_of(opened_run(run, estimates="true"), "Estimates")["rows"]
     for measure, metric, kind in (
         ("change", "Change of the answer (CCS)", "corrupt"),
         ("numeric_change", "Answer changes after a perturbed step", "perturbation numeric"),
@@ -288,7 +291,7 @@ def test_two_pages_give_one_step_of_an_item_one_value_and_name_its_mode(store: P
 
 @pytest.mark.parametrize("page", ["run", "steps", "robustness", "mediation", "unfaithfulness"])
 def test_a_caption_names_model_suite_and_items(page: str) -> None:
-    app = opened(page, "Run" if page == "run" else PAGES[page][0], run="bypass-a")
+    app = page_of(page, "bypass-a")
     captions = [caption.value.replace("\\", "") for caption in app.caption]
     source = f"Run: organism/bypass-a on wordproblems, {ITEMS} items."
     assert any(caption.endswith(source) for caption in captions), captions
@@ -302,5 +305,18 @@ def test_unfaithfulness_opens_on_the_hint_beside_the_others() -> None:
 
 def test_an_empty_run_is_amber_in_the_list_and_ends_with_its_reason(store: Path) -> None:
     assert Store(store).query_rows("SELECT status FROM runs WHERE id = 'nothing'") == [("done",)]
-    app = opened("run", "Run", run="nothing")
+    app = opened_run("nothing")
     assert any(":orange[" in header.value for header in app.header)
+
+
+def test_home_opens_on_the_newest_run_with_a_value_and_compares_it_in_one_click() -> None:
+    """The newest run measured nothing: it is named, and does not take the page over."""
+    app = open_untitled("home")
+    context = component(app, "facts")
+    assert context["label"] == "Newest run with a value" and context["name"] == "r100"
+    notes = [text.value for text in app.warning]
+    assert notes == ["A newer run measured nothing: r100 on unreadable."]
+    rows = table_of(app, "Latest runs")["rows"]
+    run_links = {row[0]["small"]: row[-1].get("text") or row[-1]["small"] for row in rows}
+    assert run_links["unreadable-one-scorer"] == "other suite"
+    assert run_links["one-scorer"] == "shown above" and run_links["hint"] == "Compare"

@@ -15,6 +15,7 @@ from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.ui.main import SECTIONS
 from cotlab.ui.new_run.processes import save_suite
+from cotlab.ui.text import escape_markdown
 from tests.support.linked import linked_view
 from tests.support.pages import app_at, titles
 
@@ -69,7 +70,8 @@ def test_every_page_opens_on_a_filled_store(
     folder, run_id = filled
     monkeypatch.setenv("COTLAB_STORE", str(folder))
     question = read.get_item(Store(), read.get_run(Store(), run_id)["suite"], "wp-0-0003").question
-    title = question if name == "item" else TITLES[name]  # an item's title is its question
+    own_titles = {"item": question, "run": escape_markdown("faithful-a on wordproblems")}
+    title = own_titles.get(name, TITLES[name])
     check(open_page(name, run=run_id, item="wp-0-0003"), title)
 
 

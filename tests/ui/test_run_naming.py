@@ -57,10 +57,10 @@ def test_a_name_stands_in_list_and_picker_and_the_note_on_the_page(store: Store)
     app = press(app, "Save")
     row = read.get_run(store, "run-1")
     assert row["name"] == " ".join(NAME.split()) and row["user_note"] == ALL.strip()
-    texts = [text.value for text in (*app.markdown, *app.caption, *app.subheader)]
+    texts = [text.value for text in (*app.markdown, *app.caption, *app.title)]
     unescaped = re.sub(r"\\.", "", " ".join(texts))
     assert not [raw for raw in RAW if raw in unescaped]
-    assert any("first try" in text.value for text in app.subheader)
+    assert any("first try" in text.value for text in app.title)
     assert [text for text in listed(open_page("runs")) if text.startswith("first try")]
     options = open_page("reliability").selectbox(key="pick-run").options
     assert [text for text in options if text.startswith("first try") and text.endswith("run-1")]

@@ -11,7 +11,7 @@ import cotlab
 from cotlab.store.database import Store
 from cotlab.store.run_names import edit_run
 from cotlab.ui.tab_title import MAX_NAME_CHARACTERS
-from tests.support.pages import opened, opened_item
+from tests.support.pages import opened, opened_item, opened_run
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,9 @@ def test_a_tab_is_named_after_page_and_run(run_id: str, shown: list[str]) -> Non
     for page, title in titles.items():
         if page == "item":
             opened_item(run_id, "wp-0-0001")
-        elif page in ("run", "steps", "label"):
+        elif page == "run":
+            opened_run(run_id)
+        elif page in ("steps", "label"):
             opened(page, page.capitalize(), run=run_id)
         elif page == "compare":
             opened(page, "Compare", base=run_id)
@@ -78,7 +80,7 @@ def test_a_name_stands_for_the_run_and_is_bounded(run_id: str, shown: list[str])
     opened_item(run_id, "wp-0-0000")
     assert shown[-1] == "Item 1 · night run <b> · cotlab"
     set_run_name(run_id, "n" * 80)
-    opened("run", "Run", run=run_id)
+    opened_run(run_id)
     assert shown[-1] == f"Run {'n' * (MAX_NAME_CHARACTERS - 1)}… · cotlab"
 
 

@@ -20,6 +20,7 @@ from cotlab.ui.components import n_evaluations
 from cotlab.ui.linked import PageLink, show_linked
 from cotlab.ui.metric_names import metric_name
 from cotlab.ui.text import shorten
+from cotlab.ui.verdict_cells import share_cell, verdict_cell
 
 STATUS_OPTIONS = (
     "any",
@@ -42,7 +43,7 @@ _CHANGES_NOTE = (
 )
 HOME_COLUMNS = (
     {"title": "Run"},
-    {"title": "Verdict"},
+    {"title": "Verdict", "is_wide": True},
     {
         "title": "Answers changed,",
         "unit": "% of steps",
@@ -116,14 +117,16 @@ def render_runs(table: pd.DataFrame) -> RunsTable:
     verdicts = verdict.run_verdicts(page_rows, MAX_COMPUTED_VERDICTS)
     cells, ticks = [], []
     for row in page_rows:
-        source = f"{shorten(str(row['model']), 40)} · {shorten(str(row['suite_name']), 32)}"
+        model, suite_name = short_model_name(str(row["model"])), str(row["suite_name"])
+        source = f"{shorten(model, 40)} · {shorten(suite_name, 32)}"
         name = str(row["name"] or source)
         archived_text = " · archived" if row["is_archived"] else ""
         cells.append(
             [
                 {
                     "text": name,
-                    "small": f"{source + ' · ' if row['name'] else ''}{row['id']}{archived_text}",
+                    "small": source if row["name"] else "",
+                    "below": f"{row['id']}{archived_text}",
                     "link": PageLink("run", (("run", row["id"]),)),
                 },
                 *(_verdict_cells(verdicts[row["id"]]) if row["id"] in verdicts else _PENDING_CELLS),
@@ -151,8 +154,8 @@ def render_runs(table: pd.DataFrame) -> RunsTable:
 
 def _verdict_cells(result: RunVerdict | None) -> list[dict[str, Any]]:
     """Return the cells of a run's finding and of its shares."""
-    share_cells = [verdict.share_cell(result, *names) for names in _SHARE_MEASURES]
-    return [verdict.verdict_cell(result), *share_cells]
+    share_cells = [share_cell(result, *names) for names in _SHARE_MEASURES]
+    return [verdict_cell(result), *share_cells]
 
 
 def _status_cell(row: dict[str, Any]) -> dict[str, str]:
@@ -212,10 +215,10 @@ _SHARE_MEASURES: tuple[tuple[MeasureName, ...], ...] = (
 """The measures of the columns with shares, of each the first that a run has."""
 
 
-def show_latest_runs(rows: Sequence[dict[str, Any]], shown: dict[str, Any] | None) -> None:
+def show_latest_runs(rows: Sequence[dict[str, Any]], base_row: dict[str, Any] | None) -> None:
     """Show the latest runs with their verdicts; each row links to its run.
 
-    Those with the questions of the ``shown`` run link to the comparison with it, too.
+    Those with the questions of ``base_row`` link to the comparison with it, too.
     """
     table, verdicts = [], verdict.run_verdicts(rows)
     for row in rows:
@@ -235,7 +238,7 @@ def show_latest_runs(rows: Sequence[dict[str, Any]], shown: dict[str, Any] | Non
                 *_verdict_cells(result),
                 {"text": f"{n_items:,}" if n_ended == n_items else f"{n_ended:,} of {n_items:,}"},
                 {"text": f"{row['planned_at']:%m-%d %H:%M}"},
-                _comparison_cell(row, shown, name),
+                _comparison_cell(row, base_row, name),
             ]
         )
     content = {"title": "Latest runs", "columns": HOME_COLUMNS, "rows": table}
@@ -243,18 +246,15 @@ def show_latest_runs(rows: Sequence[dict[str, Any]], shown: dict[str, Any] | Non
 
 
 def _comparison_cell(
-    row: dict[str, Any], shown: dict[str, Any] | None, name: str
+    row: dict[str, Any], base_row: dict[str, Any] | None, name: str
 ) -> dict[str, Any]:
-    """Return the link that compares a run with the one that the page shows, or why there is none.
-
-    The shown run is the base.
-    """
-    if shown is None or row["id"] == shown["id"]:
-        return {"text": "", "small": "" if shown is None else "shown above"}
-    if row["suite"] != shown["suite"]:
+    """Return the link that compares a run with ``base_row``, or why there is none."""
+    if base_row is None or row["id"] == base_row["id"]:
+        return {"text": "", "small": "" if base_row is None else "shown above"}
+    if row["suite"] != base_row["suite"]:
         return {"text": "", "small": "other suite"}
     return {
         "text": "Compare",
         "label": f"Compare {name}, {row['id']} with the run above",
-        "link": PageLink("compare", (("base", shown["id"]), ("other", row["id"]))),
+        "link": PageLink("compare", (("base", base_row["id"]), ("other", row["id"]))),
     }

@@ -20,6 +20,7 @@ from cotlab.run.summary import overshoot_warnings
 from cotlab.store.item_metadata import has_item_metadata
 from cotlab.store.item_scores import NOTHING_MEASURED
 from cotlab.store.pending import labelled_runs, last_label_number
+from cotlab.store.recorded_models import short_model_name
 from cotlab.store.run_names import is_run_deleted
 from cotlab.store.run_status import is_process_going_on
 from cotlab.ui import access, cached, components
@@ -69,15 +70,17 @@ def _render_loading(run_id: str) -> None:
 
 
 def render_banner(row: dict[str, Any]) -> None:
-    """Show the run's status, model, suite and note."""
+    """Show the run's name or its model and suite as the title, its status, and its note."""
     if st.session_state.pop("resumed", None) == row["id"]:
         st.toast("Resuming: the model is being loaded.")
     status = components.display_status(row)
     errors_text = " with errors" if status == "done" and int(row["n_errors"]) else ""
-    st.header(f"{components.STATUS_LABELS.get(status, status)}{errors_text}")
-    if row["name"]:
-        st.subheader(escape_markdown(str(row["name"])), anchor=False)
-    st.caption(escape_markdown(f"{row['model']} on {row['suite_name']}, run {row['id']}"))
+    model, suite_name = short_model_name(str(row["model"])), str(row["suite_name"])
+    title = str(row["name"]) or f"{shorten(model, 60)} on {shorten(suite_name, 60)}"
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        st.title(escape_markdown(title), width="content")
+        st.header(f"{components.STATUS_LABELS.get(status, status)}{errors_text}", width="content")
+    st.caption(escape_markdown(f"{row['model']} on {suite_name}, run {row['id']}"))
     if row["note"]:
         st.warning(escape_markdown(str(row["note"])))
     if status != "running":
@@ -203,6 +206,7 @@ def render_run_actions(row: dict[str, Any]) -> None:
         components.page_link("new_run", "Clone", "content_copy", {"from": run_id})
         for label, icon, link in evidence.run_page_links(row):
             components.page_link(link.page, label, icon, link.query)
+        components.page_link("compare", "Compare", "compare_arrows", {"base": run_id})
         if _has_labels(run_id, last_label_number(cached.store())):
             components.page_link("evaluation", "Evaluation", "rule", {"runs": run_id})
 
