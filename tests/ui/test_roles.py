@@ -109,7 +109,7 @@ def test_a_press_is_refused_where_it_is_carried_out(
         lambda: run._stop_run("r"),
         lambda: run._resume_run("r"),
         lambda: new_run._start_run("wordproblems", {}),
-        lambda: estimate.render_estimate("wordproblems", {}),
+        lambda: estimate.render_estimate("wordproblems", {}, reuses_replies=False),
     ],
 )
 def test_no_run_is_started_or_stopped_by_a_labeller(
