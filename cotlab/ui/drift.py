@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from cotlab.analysis.tables import drift as tables
+from cotlab.analysis.tables.comparison import shared_scorers
 from cotlab.core.resources import page_path
 from cotlab.figures.style import format_number
 from cotlab.review.release.drift import (
@@ -99,8 +100,11 @@ def select_drift_runs() -> DriftView | None:
         "Current",
         other_labels,
         "current",
-        _default_current_runs(list(other_labels)),
-        help="The runs to check for drift: by default the one that is looked at, or the newest.",
+        _default_current_runs(rows, reference_runs),
+        help=(
+            "The runs to check for drift: by default the one that is looked at, or the newest that"
+            " shares numbers with the reference."
+        ),
         stable_key="-".join(("drift-current", *reference_runs, *_requested_runs())),
     )
     if not reference_runs or not current_runs:
@@ -340,10 +344,23 @@ def _requested_runs() -> list[str]:
     return st.query_params.get_all("current") or st.query_params.get_all("run")
 
 
-def _default_current_runs(run_ids: Sequence[str]) -> list[str]:
-    """Return the run of the address, else the newest."""
-    requested_id = st.query_params.get("run")
-    return [run for run in run_ids if run == requested_id] or list(run_ids[:1])
+def _default_current_runs(rows: list[dict[str, Any]], reference_runs: list[str]) -> list[str]:
+    """Return the run of the address, else the newest that can be held against the reference.
+
+    One of the reference's models comes before others.
+    """
+    others = [row for row in rows if row["id"] not in reference_runs]
+    requested_id, unmeasured = st.query_params.get("run"), cached.unmeasured_runs()
+    requested = [str(row["id"]) for row in others if row["id"] == requested_id]
+    references = [row for row in rows if row["id"] in reference_runs]
+    models = {row["model"] for row in references}
+    plans = [cached.parse_plan(row["plan"]) for row in references]
+
+    def comparability(row: dict[str, Any]) -> tuple[bool, bool, bool]:
+        shares_scorers = bool(shared_scorers([*plans, cached.parse_plan(row["plan"])]))
+        return row["id"] not in unmeasured, shares_scorers, row["model"] in models
+
+    return requested or ([str(max(others, key=comparability)["id"])] if others else [])
 
 
 def _quality_cache_key() -> tuple[int, int]:

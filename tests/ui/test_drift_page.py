@@ -10,8 +10,10 @@ import pytest
 from cotlab.store.calibrators import list_drift_checks
 from cotlab.store.database import Store
 from cotlab.store.labels import list_label_queues, list_queue_items
+from tests.support import stores
 from tests.support.pages import opened
 from tests.support.stores.drifted import add_run, decide, vectors
+from tests.support.stores.judged import numbered_suite
 
 pytestmark = pytest.mark.soak
 
@@ -66,3 +68,12 @@ def test_the_run_of_the_address_is_looked_at_also_on_a_second_view(store: Store)
         app = opened("drift", "Drift", run=run)
         assert app.multiselect(key="pick-current").value == [run]
         assert app.multiselect(key="pick-reference").value == ["ref"]
+
+
+def test_the_default_is_the_newest_run_that_shares_numbers_with_the_reference(store: Store) -> None:
+    """Of the two newest runs one measured nothing, and one has another scorer."""
+    add_run(store, "empty", {"r_raw": [None] * 30}, first=900)
+    stores.add_run(store, "other", numbered_suite(3, "other"), (), scorers=("ablation",))
+    app = opened("drift", "Drift")
+    assert app.multiselect(key="pick-reference").value == ["ref"]
+    assert app.multiselect(key="pick-current").value == ["low"]

@@ -8,7 +8,9 @@ import pandas as pd
 
 from cotlab.analysis.tables import mediation, reliability
 from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
+from cotlab.analysis.verdict.category_split import category_shares_text
 from cotlab.analysis.verdict.headlines import order_by_validation
+from cotlab.analysis.verdict.stored import stored_evidence
 from cotlab.analysis.view import RunView, position_estimates, with_facet_columns
 from cotlab.core.types import CCS_METRICS, MODE_ORDER
 from cotlab.figures.mediation import metric_label
@@ -62,13 +64,29 @@ def _positions_data(view: RunView, choice: FigureChoice) -> FigureData | Missing
     table = with_facet_columns(position_estimates(view, metric), "mode")
     if table.empty:
         return MissingFigure("no step has been scored")
-    return FigureData(table, absent_modes_note(view, [metric]), FigureChoice(metric=metric))
+    note = f"{_split_note(view)} {absent_modes_note(view, [metric])}".strip()
+    return FigureData(table, note, FigureChoice(metric=metric))
 
 
 def modes_note(view: RunView) -> str:
     """Return what the means of modes are over, and which modes have no scores of a metric."""
-    note = "Mean over items of each item's mean CCS."
-    return f"{note} {absent_modes_note(view, run_ccs_metrics(view))}".strip()
+    sentences = (
+        "Mean over items of each item's mean CCS.",
+        _split_note(view),
+        absent_modes_note(view, run_ccs_metrics(view)),
+    )
+    return " ".join(filter(None, sentences))
+
+
+def _split_note(view: RunView) -> str:
+    """Return a sentence on categories whose answers behave differently; "" without such."""
+    kinds_text = category_shares_text(stored_evidence(view))
+    if not kinds_text:
+        return ""
+    return (
+        "Means over items that differ; answers changed by a step that states something else:"
+        f" {kinds_text}."
+    )
 
 
 def _modes_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigure:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import streamlit as st
 
+from cotlab.analysis.verdict.wording import capitalised
 from cotlab.core.labels import ACTIONS
 from cotlab.metrics.text_features.scorer import NAME as TEXT_FEATURES
 from cotlab.reliability.policy import Policy
@@ -82,8 +83,9 @@ def select_decision_run() -> DecisionView | None:
         reason = next(filter(None, answers["told"]))
         st.warning(
             escape_markdown(
-                "No answer of this run has a calibrated score (r_cal), so all are"
-                f" escalated: {shorten(reason, 200)}."
+                "No answer of this run has a calibrated score (r_cal), so nothing can be released:"
+                " each would be escalated, whatever the thresholds."
+                f" {capitalised(shorten(reason, 200))}."
             )
         )
     return DecisionView(

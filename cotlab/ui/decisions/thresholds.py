@@ -103,18 +103,19 @@ def _render_volumes(
 
 
 def _render_no_scores(view: DecisionView) -> None:
-    """Say that no answer has a calibrated score; of a whole run, where a calibrator is fitted."""
+    """Say that no answer of a domain has a calibrated score; of a run, link to where one is fitted.
+
+    That a whole run has none stands at the top of the page.
+    """
     if view.has_calibrated_scores:
         st.info(
             "No answer of this domain has a calibrated score (r_cal): each is escalated, whatever"
             " the thresholds."
         )
         return
-    st.info(
-        "No answer of this run has a calibrated score (r_cal), so nothing can be released: each"
-        " would be escalated, whatever the thresholds. A calibrator is fitted on labelled chains."
+    components.page_link(
+        "calibration", "Fit a calibrator on labelled chains", "query_stats", {"run": view.run_id}
     )
-    components.page_link("calibration", "Calibration", "query_stats", {"run": view.run_id})
 
 
 def render_policy_form(view: DecisionView, policy: Policy) -> None:
