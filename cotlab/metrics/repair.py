@@ -83,7 +83,7 @@ CARDS = (REPAIR_BEFORE, REPAIR_AFTER, REPAIR_DELTA)
 
 @scorer(
     *CARDS,
-    version=9,
+    version=10,
     name="repair",
     options=OPTIONS,
     roles=("symbolic", "verifier", EQUIVALENCE_ROLE),

@@ -13,7 +13,7 @@ from cotlab.core.requests import Complete, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef
 from cotlab.metrics.option_order import option_order
 from cotlab.suites.jsonl import load_suite
-from cotlab.text.answers.choices import find_choices
+from cotlab.text.answers.question_choices import find_choices
 from tests.support.replies import drive
 
 SUITE = load_suite(Path(__file__).parents[2] / "data" / "suites" / "commonsense.jsonl")

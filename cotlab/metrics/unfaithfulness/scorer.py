@@ -95,7 +95,7 @@ class HintMeasurements(NamedTuple):
 
 @scorer(
     *cards.ALL_CARDS,
-    version=9,
+    version=10,
     name="unfaithfulness",
     options=OPTIONS,
     statistics=STATISTICS,

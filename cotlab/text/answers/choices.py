@@ -1,6 +1,5 @@
-"""Options of multiple-choice questions, and which of them an answer names.
+"""Which options of a multiple-choice question an answer names.
 
-Options come from a list (``choices``) or from the question: "(a) shirt (b) printer", or one a line.
 An answer names options by letter, text or position; one that names none, or could be two, names
 nothing here and is compared as any other answer.
 """
@@ -9,25 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 
 from cotlab.text.answers.extract import final_answer, marked_answer, same_answer
+from cotlab.text.answers.openings import opening_sentence
 from cotlab.text.answers.qualifiers import qualified_number
+from cotlab.text.answers.question_choices import LETTER_RE, MAX_CHARACTERS
 from cotlab.text.answers.reading import answer_key, tidy_answer, to_plain_text
 from cotlab.text.steps import sentence_spans
 from cotlab.text.written_numbers import word_list
 
-_MAX_CHARACTERS, _MAX_SHORT_REPLY, _MAX_OPTIONS = 20_000, 300, 26
-"""Characters of a question that are read, of a reply that may be an option as a whole, and
-options of a question."""
-_MAX_INLINE_TEXT = 60
-"""Characters of an option in a list on one line without brackets."""
-# "(a) ", "[B] " anywhere; "a) ", "A. ", "B: " at the start of a line
-_LETTER_RE = re.compile(
-    r"(?<!\w)[(\[]([A-Za-z])[)\]]\s*|(?m:^)[ \t>*_-]{0,6}([A-Za-z])[.):][*_]{0,2}[ \t]+"
-)
-# "A. 0.3 B. 0.03", "A) 3/2 B) 2/3" on one line, where no other list is
-_INLINE_LETTER_RE = re.compile(r"(?<![^\s?:;,])([A-J])[.):]\s+(?=\S)")
+_MAX_SHORT_REPLY = 300
+"""Characters of a reply that may be an option as a whole."""
 _POSITION_WORDS = word_list("first second third fourth fifth sixth seventh eighth ninth tenth")
 # "the second option", "option 2", "#2"
 _POSITION_RE = re.compile(
@@ -39,6 +30,14 @@ _LETTER_ANSWER_RE = re.compile(
     r"(?is)(?:(?:option|choice|answer)\s+)?(?:[(\[]([A-Z])[)\]]|([A-Z])(?=[.):,]|\s+[-–—]\s|\s*$))"
     r"[.):,]?\s*(?:[-–—:]\s*)?(.*)"
 )
+_NUMBER_LABEL_RE = re.compile(r"(?:option |choice )?\(?(\d{1,2})[).:]\s{1,3}(\S.{0,200})")
+_ALL_THAT_APPLY_RE = re.compile(r"(?i)\b(?:select|choose|mark|tick|check) all\b|\ball that apply\b")
+# "**B. waits a few minutes**" alone on a line
+_OPTION_LINE_RE = re.compile(
+    r"(?m)^[ \t>*_]{0,6}(\(?[A-J][).:]\s{1,3}[^\n*]{1,300}?)[*_.]{0,4}[ \t]{0,3}$"
+)
+_MIN_OVERLAP = 0.7
+"""Share of an option's words beside its letter from which on they are that option's."""
 # "A, C and D", "both (a) and (c)"
 _LETTERS_RE = re.compile(
     r"(?i)(?:both|either|all of|options?|choices?|answers?)?\s*"
@@ -58,11 +57,6 @@ _ARE_RIGHT_RE = re.compile(
     r"(?i)(?<=[A-Z)\]])\s(?:are|is)\s(?:both\s|all\s)?"
     r"(?:correct|right|true|the (?:correct |right )?(?:answers?|options?|choices?))$"
 )
-# "\\textbf{(A)}\\ 30 \\qquad"
-_LATEX_LETTER_RE = re.compile(
-    r"\\(?:text(?:bf|rm|it)?|math(?:bf|rm))\s?\{\s?(\([A-Za-z]\)|[A-Z]\.)\s?\}"
-)
-_LATEX_SPACE_RE = re.compile(r"\\(?:qquad|quad|hspace\{[^{}]*\}|[ ,;:])|~")
 _SIGN_RE = re.compile(r"[^\w\s]")
 # "Thus, B." and "So it's (c)" at the end of a reply
 _CLOSING_LETTER_RE = re.compile(
@@ -96,58 +90,19 @@ _LETTER_IS_RE = re.compile(r"\s{0,3}\(?([A-J])\)?\s(?:is|must be|has)\s[a-z]")
 _SO_RE = re.compile(r"(?i)\b(?:so|hence|thus|therefore)\b,?\s")
 _IT_IS_RE = re.compile(r"(?i)\s{0,3}(?:it\s(?:is|must be|has to be)|it['’]s|that leaves)\s")
 _IS_RIGHT_RE = re.compile(r"(?i)\b(?:correct|right|best|answer|choose|pick|select|go with|fits)\b")
+# "is **D) Nitrous oxide**." at the end: what the sentence denies stands before
+_STATED_OPTION_RE = re.compile(
+    r"\b(?:is|are|must be)\s(?:therefore |thus )?\*{0,2}\(?([A-J])[).:]\s{1,3}([^*\n]{1,120}?)"
+    r"\*{0,2}[.!]?\*{0,2}\s*$"
+)
+_DENIED_THAT_RE = re.compile(
+    r"(?i)\bnot (?:true|the case|clear|certain)\b|\b(?:false|wrong|whether|if)\b"
+)
 # "not", "isn't": the sentence may name an option that it rejects
 _NEGATION_RE = re.compile(
     r"(?i)\b(?:not|never|no|nor|neither|cannot|rather than|instead|unlike|except|without|less|wrong"
     r"|incorrect|or|eliminate|rule out)\b|n['’]t\b"
 )
-
-
-@lru_cache(1024)
-def find_choices(question: str) -> tuple[str, ...]:
-    """Return the options that a question lists, in order; nothing where it lists none.
-
-    Letters must run a, b, c … without a gap; the last such list counts.
-
-    Examples
-    --------
-    >>> find_choices("Which one? (a) shirt (b) paper towel")
-    ('shirt', 'paper towel')
-    """
-    if len(question) > _MAX_CHARACTERS:
-        return ()
-    if _LATEX_LETTER_RE.search(question):
-        question = _LATEX_SPACE_RE.sub(" ", _LATEX_LETTER_RE.sub(r" \1 ", question))
-    labels = [(m.start(), m.end(), (m[1] or m[2]).lower()) for m in _LETTER_RE.finditer(question)]
-    if choices := _labelled_texts(question, labels):
-        return choices
-    labels = [(m.start(), m.end(), m[1].lower()) for m in _INLINE_LETTER_RE.finditer(question)]
-    choices = _labelled_texts(question, labels)
-    return choices if len(choices) > 2 and max(map(len, choices)) <= _MAX_INLINE_TEXT else ()
-
-
-def _labelled_texts(question: str, labels: list[tuple[int, int, str]]) -> tuple[str, ...]:
-    """Return the texts after the last run of labels (start, end, letter) from "a" on."""
-    starts = [i for i, (_, _, letter) in enumerate(labels) if letter == "a"]
-    for first in reversed(starts):
-        run = []
-        for k, label in enumerate(labels[first : first + _MAX_OPTIONS]):
-            if label[2] != chr(ord("a") + k):
-                break
-            run.append(label)
-        ends = [start for start, _, _ in run[1:]] + [len(question)]
-        texts = tuple(
-            _without_dollar(tidy_answer(question[end:next_start].split("\n\n")[0].strip(" ,;")))
-            for (_, end, _), next_start in zip(run, ends, strict=True)
-        )
-        if len(run) > 1 and all(texts) and len(set(map(answer_key, texts))) == len(texts):
-            return texts
-    return ()
-
-
-def _without_dollar(text: str) -> str:
-    """Return a text without the one dollar sign at its end: "42$" of "$(A) 30 (B) 42$"."""
-    return text[:-1].rstrip() if text.endswith("$") and text.count("$") == 1 else text
 
 
 def named_choices(answer: str, choices: Sequence[str]) -> frozenset[int] | None:
@@ -166,7 +121,7 @@ def named_choices(answer: str, choices: Sequence[str]) -> frozenset[int] | None:
         Several for "A and C", all others for the option "all of the above". None where no option
         is named, where letter and text disagree, and where letter and text are of two options.
     """
-    answer = tidy_answer(to_plain_text(tidy_answer(answer)))[:_MAX_CHARACTERS]
+    answer = tidy_answer(to_plain_text(tidy_answer(answer)))[:MAX_CHARACTERS]
     answer = _ARE_RIGHT_RE.sub("", answer)
     by_text = _choice_of_text(answer, choices)
     by_letter = _choice_of_letter(answer, choices)
@@ -180,31 +135,45 @@ def named_choices(answer: str, choices: Sequence[str]) -> frozenset[int] | None:
     return _several_choices(answer, choices)
 
 
-def choice_in_reply(text: str, choices: Sequence[str]) -> frozenset[int] | None:
+def choice_in_reply(text: str, choices: Sequence[str], question: str = "") -> frozenset[int] | None:
     """Return the options that a whole reply gives as its answer; None where none is clear.
 
-    The final answer decides. Where it names no option, the last sentence does if it mentions one
-    option alone and denies nothing.
+    The final answer decides. Where it names no option, the only line that is one option does, then
+    a first sentence in the words of the question, then the last sentence, if it mentions one option
+    alone and denies nothing.
     """
     named = named_choices(text, choices) if len(text) <= _MAX_SHORT_REPLY else None
     if named is not None:
         return named
+    if marked_answer(text)[0] is None:
+        lines = {m[1] for m in _OPTION_LINE_RE.finditer(text) if named_choices(m[1], choices)}
+        if len(lines) == 1:
+            return named_choices(lines.pop(), choices)
+        first_sentence = opening_sentence(text, question)
+        letter_is = _LETTER_IS_RE.match(first_sentence) if first_sentence else None
+        if letter_is is not None:
+            return named_choices(letter_is[1], choices)
+        named = choice_in_reply(first_sentence, choices) if first_sentence else None
+        if named is not None:
+            return named
     if (closing := _closing_choice(text, choices)) is not None:
         return named_choices(choices[closing], choices)
     answer = final_answer(text)
     if answer is not None and answer.isdecimal() and marked_answer(text)[0] is None:
         answer = None  # a number of the reasoning is no position
     named = None if answer is None else named_choices(answer, choices)
-    spans = sentence_spans(text[-_MAX_CHARACTERS:])
+    spans = sentence_spans(text[-MAX_CHARACTERS:])
     if answer is not None and (match := _LETTER_ANSWER_RE.fullmatch(answer)) and match[3]:
         return named  # a letter with the text of another option is neither
     if named is not None or not spans:
         return named
-    sentence = text[-_MAX_CHARACTERS:][slice(*spans[-1])]
+    sentence = text[-MAX_CHARACTERS:][slice(*spans[-1])]
     letter_matches = {m[1].upper() for m in re.finditer(r"[(\[]([A-Za-z])[)\]]", sentence)}
     opening = _OPENING_RE.match(text)
     if opening and (named := named_choices(opening[1] or opening[2], choices)) is not None:
         return named
+    if (stated := _STATED_OPTION_RE.search(sentence)) and not _DENIED_THAT_RE.search(sentence):
+        return named_choices(f"({stated[1]}) {stated[2]}", choices)
     if _NEGATION_RE.search(sentence) or len(letter_matches) > 1:
         return None
     if qualified_number(sentence.strip(" .*\n")):
@@ -230,13 +199,13 @@ def _closing_choice(text: str, choices: Sequence[str]) -> int | None:
     if it_is := _IT_IS_AFTER_RE.search(text[-100:]):
         named = named_choices(it_is[1], choices)
         return next(iter(named)) if named and len(named) == 1 else None
-    spans = sentence_spans(text[-_MAX_CHARACTERS:])
+    spans = sentence_spans(text[-MAX_CHARACTERS:])
     if not spans or marked_answer(text)[0] is not None:
         return None
     if letter := _CLOSING_LETTER_RE.search(text[-200:]):
         position = ord((letter[1] or letter[2] or letter[3]).lower()) - ord("a")
         return position if position < len(choices) else None
-    sentence = text[-_MAX_CHARACTERS:][slice(*spans[-1])]
+    sentence = text[-MAX_CHARACTERS:][slice(*spans[-1])]
     conclusion = _SO_RE.split(sentence)[-1]
     if conclusion != sentence and (letter := _LETTER_IS_RE.match(conclusion)):
         is_stated = not _NEGATION_RE.search(conclusion)
@@ -306,10 +275,14 @@ def _choice_of_letter(answer: str, choices: Sequence[str]) -> int | None:
         and not any(any(c.isdigit() for c in choice) for choice in choices)
     ):
         return int(answer) - 1 if 1 <= int(answer) <= len(choices) else None
+    if numbered := _NUMBER_LABEL_RE.fullmatch(answer):  # "3) Ottawa"
+        position = int(numbered[1]) - 1
+        is_there = 0 <= position < len(choices)
+        return position if is_there and same_answer(numbered[2], choices[position]) else None
     match = _LETTER_ANSWER_RE.fullmatch(answer)
     if match is None:
         trailing = re.fullmatch(r"(?s)(.{1,400}?)\s*[(\[]([A-Za-z])[)\]]", answer)
-        if trailing is None or _LETTER_RE.search(trailing[1]):
+        if trailing is None or LETTER_RE.search(trailing[1]):
             return None
         letter, rest = trailing[2], trailing[1]
     else:
@@ -329,10 +302,19 @@ def _is_text_of(text: str, position: int, choices: Sequence[str]) -> bool:
     if same_answer(text, choices[position]):
         return True
     key = _word_key(text)
+    overlaps = [_overlap(text, choice) for choice in choices]
+    if overlaps[position] >= _MIN_OVERLAP and overlaps.count(max(overlaps)) == 1:
+        return overlaps[position] == max(overlaps)
     return _word_key(choices[position]) in key and not any(
         _word_key(choices[i]) in key and _word_key(choices[i]) not in _word_key(choices[position])
         for i in others
     )
+
+
+def _overlap(text: str, choice: str) -> float:
+    """Return the share of an option's words that a text has."""
+    terms = set(_word_key(choice).split())
+    return len(terms & set(_word_key(text).split())) / len(terms) if len(terms) > 2 else 0.0
 
 
 def _several_choices(answer: str, choices: Sequence[str]) -> frozenset[int] | None:
@@ -361,3 +343,10 @@ def _several_choices(answer: str, choices: Sequence[str]) -> frozenset[int] | No
     ]
     positions = frozenset(i for i in named if i is not None)
     return positions if None not in named and len(positions) == len(pieces) else None
+
+
+def sorted_letters(text: str, question: str) -> str:
+    """Return "DCA" as "ACD" where a question asks for all options that apply."""
+    tidy = tidy_answer(text)
+    is_several = re.fullmatch(r"[A-J]{2,10}", tidy) and len(set(tidy)) == len(tidy)
+    return "".join(sorted(tidy)) if is_several and _ALL_THAT_APPLY_RE.search(question) else text

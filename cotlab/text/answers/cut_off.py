@@ -24,6 +24,19 @@ _OPENING_RE = re.compile(
     r"(?i)(?:^|[.\n:;!?>*_({\[\"“–—-]|\b(?:so|thus|therefore|hence|and|then|conclusion|finally|means)\b,?"
     r"|[⟹→])[\s*_]{0,40}(?:(?:the|my|our)\s+)?(?:(?:final|correct|right)\s+)*$"
 )
+_MIN_TERMS = 6
+"""Fewer words are an answer as they are, however they end."""
+# "=", "×", "the", "Together, their rate is", "let me check with", "**Final Answer:**"
+_OPEN_END_RE = re.compile(
+    r"(?i)(?:[=+×≈(,]|\d\s[-*/<>]|(?<![\w'])(?:is|are|was|were|the|an|of|to|and|with|by|then|for"
+    r"|equals|because|from|into|than|at|which|but|between|its|their|our|in|on|about|around"
+    r"|approximately|we)|\banswer[*_]{0,2}:[*_ ]{0,3})$"
+)
+_OPEN_BOX_RE = re.compile(r"\\boxed\{[^{}]*$")
+_FENCE_RE = re.compile(r"(?m)^\s{0,8}```")
+# "- **B) Bolivia**" after "- **A) Peru** has a coast"
+_BARE_ITEM_RE = re.compile(r"\s{0,8}[-*•]\s{1,4}\*\*[^*]{1,80}\*\*[ :]{0,3}")
+_DESCRIBED_ITEM_RE = re.compile(r"\s{0,8}[-*•]\s{1,4}\*\*[^*]{1,80}\*\*[ :]{0,3}\s?\S")
 # what takes an answer back, or goes on to look for another
 _RETRACTION_RE = re.compile(
     r"(?i)\b(?:wait|hmm+|actually|hold on|however|but|wrong|incorrect|mistaken?|mistakes|error"
@@ -32,6 +45,39 @@ _RETRACTION_RE = re.compile(
 )
 # the end of a sentence that no further token can change: "18 eggs.", not "18."
 _SENTENCE_END_RE = re.compile(r"(?:[^\d\s.][.!?]|[!?])[\s*_\"'”’)]*$")
+
+
+def ends_visibly_early(text: str) -> bool:
+    r"""Return whether a reply stops within a sentence, box, block, table or list, or in thought.
+
+    A reply that its server ended without a word is known by that as well; one that was recorded
+    elsewhere only by its text.
+
+    Examples
+    --------
+    >>> ends_visibly_early("18 kg at $1.50 per kg come to 18 × $1.50 =")
+    True
+    >>> ends_visibly_early("So he pays $27")
+    False
+    """
+    _, think, after = text.rpartition("</think>")
+    if "<think>" in (after if think else text):
+        return True
+    reply = (after if think else text).rstrip()
+    if len(reply.split()) < _MIN_TERMS:
+        return False
+    if _OPEN_END_RE.search(reply[-80:]) or _OPEN_BOX_RE.search(reply[-400:]):
+        return True
+    if len(_FENCE_RE.findall(reply)) % 2:
+        return True
+    *_, last_line = reply.split("\n")
+    rows = [line for line in reply.split("\n")[-60:] if line.lstrip().startswith("|")]
+    if last_line.lstrip().startswith("|"):
+        return last_line.count("|") < max(row.count("|") for row in rows)
+    bare = _BARE_ITEM_RE.fullmatch(last_line)
+    return bare is not None and any(
+        _DESCRIBED_ITEM_RE.match(line) for line in reply.split("\n")[-12:-1]
+    )
 
 
 def stated_answer_text(text: str) -> str:

@@ -15,7 +15,16 @@ from cotlab.text.answers import reading
 from cotlab.text.answers.agreement import answers_agree
 from cotlab.text.answers.boxes import box_content, joined_boxes
 from cotlab.text.answers.closing_formulas import is_named_equation, is_one_expression
+from cotlab.text.answers.cues import (
+    ANSWER_BEFORE_CUE_RE,
+    ANSWER_CUE_RE,
+    ANSWER_HEADER_RE,
+    ANSWER_LINE_RE,
+    FOREIGN_CUE_RE,
+    OPTION_B_LINE_RE,
+)
 from cotlab.text.answers.half_units import with_half_units
+from cotlab.text.answers.openings import opening_sentence
 from cotlab.text.answers.placeholders import has_only_cue, is_placeholder
 from cotlab.text.answers.regional_forms import with_decimal_points, with_iso_dates
 from cotlab.text.answers.remarks import (
@@ -60,39 +69,13 @@ _JSON_ANSWER_RE = re.compile(
     r"(\"(?:[^\"\\\n]|\\(?:[\"\\/bfnrt]|u[\da-f]{4})){0,2000}\""
     r"|-?\d[\d.eE+-]{0,80}|true\b|false\b|null\b)"
 )
-_IS_OR_EQUALS_PATTERN = (
-    r"\b(?:is|was|equals|are|becomes|(?:should|must|would|will)\s+be"
-    r"|(?:comes?|works) out (?:to|as)(?: be)?)\b|[:=→]|\s[-–—]\s"
-)
-_DENIAL_PATTERN = r"\b(?:(?:is|was)n['’]t|(?:cannot|can['’]t|could not) be)\b"
-# "answer is", "Answer:", "correct option is", "answer isn't", "choose option " before "B"
-_ANSWER_CUE_RE = re.compile(
-    rf"(?i)(?:(?<![\"/])\banswers?\b(?!\s+(?:choices|options|key|sheet)\b)[^.\n:=?!\"/+]{{0,60}}?"
-    rf"|\b(?:correct|right|best)\s+(?:options?|choices?)\s*)(?:({_DENIAL_PATTERN})|{_IS_OR_EQUALS_PATTERN})"
-    r"|\b(?:choose|select|pick|go with|answer with)\s+"
-    r"(?:(?:option|answer|choice)\s+)?(?=(?-i:\(?[A-J]\)?)(?:[\s.,:]|$)|\([a-j]\)|[a-j](?:[.,)]|$))"
-)
-# "**Final answer**" on a line of its own
-_ANSWER_HEADER_RE = re.compile(
-    r"(?im)^[ \t>*_#-]{0,12}(?:the\s+)?(?:(?:final|correct)\s+)?answer[*_:. \t]{0,8}$"
-)
-# "A: " of "A: 18", "**Ans**:" (a reply to "Q:")
-_ANSWER_LINE_RE = re.compile(r"(?m)^[ \t>*_#-]{0,8}(?:A|Ans)(?:\*\*)?[ \t]?:(?=[* \t]{0,4}\S)")
-# "B:", "B)": the second of a list of options
-_OPTION_B_LINE_RE = re.compile(r"(?m)^[ \t>*_#-]{0,8}B[ \t]?[:.)]")
-# "is the answer" of "18 is the answer", "is correct" of "B is correct"
-_ANSWER_BEFORE_CUE_RE = re.compile(
-    r"(?i)(?:^|(?<=[.\n,;:]))[^.\n,;:]{0,60}?"
-    r"((?:\bis|\bare)\s+(?:the|our|my)\s+(?:(?:final|correct|right|best)\s+){0,2}"
-    r"(?:answer|choice|option|solution)\b|(?:(?<=\b[A-J])|(?<=\b[A-J]\)))\s+is\s+(?:correct|right)\b)"
-)
 # "yet B" of "A is tempting, yet B is right"
 _CLAUSE_LETTER_RE = re.compile(
     r"(?i:\b(?:yet|but|so|while|that|only|then|hence|therefore|thus|whereas|clearly|surely))\s+"
     r"(?i:option\s|choice\s)?(\(?[A-J]\)?)$"
 )
 # "to " of "to answer", "whether the " of "whether the answer is": no marker follows
-_NO_ANSWER_CUE_RE = re.compile(
+_NOANSWER_CUE_RE = re.compile(
     r"(?i)\b(?:wrong|incorrect|naive|to|can|could|will|cannot|can't|we|you|let's|that|they"
     r"|(?:if|whether)(?: the)?)\s*$"
 )
@@ -172,6 +155,9 @@ def final_answer(text: str, question: str = "") -> str | None:
     text = without_remarks(remaining_text)
     if has_only_cue(text):
         return None
+    opening = opening_sentence(text, question)
+    if opening:
+        return unmarked_answer(opening, question)  # what follows is background
     second = SECOND_FORM_RE.search(text[-200:])
     first = unmarked_answer(text[: -len(second[0])], question) if second else None
     if first and second and _forms_agree(first, second[1] or second[2]):
@@ -266,14 +252,15 @@ def marked_answer(text: str, question: str = "") -> tuple[str | None, str]:
     markers += [(start, end, "box") for start, end in joined_boxes(text)]
     markers += [(m.start(1), m.end(1), "box") for m in _BARE_BOX_RE.finditer(text)]
     markers += [(m.start(1), m.end(1), "json") for m in _JSON_ANSWER_RE.finditer(text)]
-    markers += [(m.start(1), m.start(), "back") for m in _ANSWER_BEFORE_CUE_RE.finditer(text)]
+    markers += [(m.start(1), m.start(), "back") for m in ANSWER_BEFORE_CUE_RE.finditer(text)]
     markers += [
-        (m.end(), m.start(), "deny" if m[1] else "cue") for m in _ANSWER_CUE_RE.finditer(text)
+        (m.end(), m.start(), "deny" if m[1] else "cue") for m in ANSWER_CUE_RE.finditer(text)
     ]
-    markers += [(m.end(), m.start(), "cue") for m in _ANSWER_HEADER_RE.finditer(text)]
+    for cue_re in (ANSWER_HEADER_RE, FOREIGN_CUE_RE):
+        markers += [(m.end(), m.start(), "cue") for m in cue_re.finditer(text)]
     markers += [(m.end(), m.end(), "line") for m in _HASH_MARKER_RE.finditer(text)]
-    if not _OPTION_B_LINE_RE.search(text):  # else "A:" is an option
-        markers += [(m.end(), m.end(), "line") for m in _ANSWER_LINE_RE.finditer(text)]
+    if not OPTION_B_LINE_RE.search(text):  # else "A:" is an option
+        markers += [(m.end(), m.end(), "line") for m in ANSWER_LINE_RE.finditer(text)]
     denied_keys: set[str] = set()
     for position, boundary, marker_kind in sorted(markers, reverse=True)[:_MAX_MARKERS]:
         candidate = (
@@ -299,7 +286,7 @@ def marked_answer(text: str, question: str = "") -> tuple[str | None, str]:
             )
         elif not candidate and not (
             marker_kind in ("cue", "deny")
-            and _NO_ANSWER_CUE_RE.search(text, max(0, boundary - 16), boundary)
+            and _NOANSWER_CUE_RE.search(text, max(0, boundary - 16), boundary)
         ):
             candidate = _answer_after_marker(text, position)
             if _WOULD_RE.search(text[boundary:position]) and _IF_RE.search(candidate):

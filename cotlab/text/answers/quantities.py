@@ -340,6 +340,8 @@ def read_noun(remaining_text: str) -> tuple[frozenset[str], int]:
 def _singular_form(word: str) -> str:
     """Return a word in lower case without its plural ending."""
     word = word.lower().strip(".,'’()")
+    if word == "mol":
+        return "mole"
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     if len(word) > 4 and word.endswith(("shes", "ches", "xes", "sses", "oes")):

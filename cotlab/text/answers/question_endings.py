@@ -39,12 +39,14 @@ _INDEX_QUESTION_RE = re.compile(
     r"(?i)\b(?:which|what|all|values? of|smallest|largest|find) \$?[nkm]\b"
 )
 _WHO_RE = re.compile(
-    r"(?i)\b(?:who|whom|which (?:author|artist|painter|composer|scientist|person))\b"
+    r"(?i)\b(?:who|whom|which (?:author|artist|painter|composer|scientist|person|inventor|king"
+    r"|queen|president|writer|poet|explorer|physicist|chemist|mathematician|astronomer))\b"
 )
 # " in 1813", " on 5 May 1813" at the end of a reply
 _YEAR_RE = re.compile(
     r",?\s(?:in|around|about|on)\s(?:the year\s)?(?:[A-Z][a-z]{2,8}\s)?(?:\d{1,2},?\s)?"
     r"(?:[A-Z][a-z]{2,8}\s)?\d{3,4}[\s.*]{0,4}$"
+    r"|\sin the (?:early |late |mid-)?\d{1,2}(?:st|nd|rd|th) century[\s.*]{0,4}$"
 )
 _ONE_SIDED_RE = re.compile(r"(?i)\b(?:left|right|one)[- ](?:hand|sided)|\^\{?[+-]\}?")
 _NO_LIMIT_RE = re.compile(

@@ -127,6 +127,8 @@ _INVERSE_RE = re.compile(
 )
 # "F" of "F(x)", which is not f(x)
 _CAPITAL_FUNCTION_RE = re.compile(r"(?<![^\W_])([A-Z])(?='{0,3}\([a-z]\))")
+# "cos" of "-cos(x)", whose sign is no punctuation
+_FUNCTION_RE = re.compile(r"\b(?:arc)?(?:sin|cos|tan|cot|sec|csc|ln|log|exp|sqrt)h?\b")
 # "bob's", "f′"
 _WORD_RE = re.compile(rf"[^\W_]+(?:['{PRIME}]+[^\W_]+)*{PRIME}{{0,3}}")
 # "-" of "south-west", " " of "north east"
@@ -282,7 +284,9 @@ def answer_key(text: str) -> str:
     folded_text = re.sub(
         r"\b(?:[^\W\d_]\.){1,9}[^\W\d_]\b\.?", lambda m: m[0].replace(".", ""), folded_text
     )
+    has_minus = re.search(r"(?<![^\W\d_])[-−]|[-−](?![^\W\d_])", folded_text) is not None
     is_short_formula = "-" in folded_text and not re.search(r"[^\W\d_]{3}", folded_text)
+    is_short_formula |= has_minus and _FUNCTION_RE.search(folded_text) is not None
     has_factorial = "!" in folded_text and _FACTORIAL_RE.search(folded_text)
     if (
         is_short_formula

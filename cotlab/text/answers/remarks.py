@@ -46,6 +46,18 @@ _CHECK_PARAGRAPH_RE = re.compile(
     r"(?:verify|check|double-check|confirm)\b(?![^\n]{0,400}(?i:\b(?:not|so|therefore|thus|answer"
     r"|mistake|wrong|should|actually|wait|instead|hence)\b|[≠✗]))[^\n]{1,400}\s{0,9}$"
 )
+# "Let me know if you'd like another example with 4 workers!" as a last paragraph
+_OFFER_RE = re.compile(
+    r"\n\s{0,9}[>*_ ]{0,4}(?:Let me know|Would you like|Feel free|Do you want|Is there anything"
+    r"|If you(?:['’]d| would| have| need| want)|(?:I )?[Hh]ope (?:this|that) helps)\b"
+    r"[^\n]{1,300}\s{0,9}$"
+)
+# "With annual compounding, you'd have $1,276 instead." as a last paragraph
+_OTHERWISE_RE = re.compile(
+    r"\n\s{0,9}[^\n]{0,200}(?:\bwould\b|['’]d\b)[^\n]{0,200}\binstead[\s.*]{0,4}$"
+)
+# ": two hydrogen atoms and four oxygen atoms" after a formula
+_SPELLED_OUT_RE = re.compile(r"(?<=\$):\s[a-z][^$=\d\n]{3,200}$")
 # ", approximately 10^3" after a value
 _APPROXIMATELY_RE = re.compile(
     r"(?<=[\w)}$])(?<!\bis)(?<!\bare)(?<!\bwas)(?<!\bbe)(?<!quals)(?<!\bof)(?<!\bto)(?<!\bhas)(?<!\bin)"
@@ -53,8 +65,11 @@ _APPROXIMATELY_RE = re.compile(
     r"[\s.*]{0,4}$"
 )
 _REMARK_PATTERNS = (
+    _OFFER_RE,
+    _OTHERWISE_RE,
     _CHECK_PARAGRAPH_RE,
     _NOTE_PARAGRAPH_RE,
+    _SPELLED_OUT_RE,
     ASIDE_RE,
     _ASIDE_AFTER_FORMULA_RE,
     _CONDITION_RE,

@@ -89,7 +89,8 @@ _NAMES_RE = re.compile(r"(?:(?<!\s)\s+)?\(\s?[A-Za-z](?:\s?,\s?[A-Za-z]){1,5}\s?
 # "P(A)", "cos(x)", "AB" before "="
 _BEFORE_EQUALS_RE = re.compile(
     r"((?:\\?(?:sin|cos|tan|cot|sec|csc|log|ln)\s)?"
-    r"(?:[A-Za-z\\][A-Za-z]{0,9}\s?\([^()]{0,30}\)|[^\s=]{1,60}))\s*$"
+    r"(?:[A-Za-z\\][A-Za-z]{0,9}\s?\([^()]{0,30}\)"
+    r"|(?:[A-Za-z0-9^{}*]{1,20}\s[-+]\s){0,6}[^\s=]{1,60}))\s*$"
 )
 # "5 * 9.8" of "F = 5 * 9.8 = 49", not "+ 5" of "x + 5 = 3y"
 _PRODUCT_RE = re.compile(

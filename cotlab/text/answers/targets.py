@@ -12,7 +12,13 @@ from collections.abc import Sequence
 from cotlab.core.types import Item
 from cotlab.text.answers.arcs import same_arc
 from cotlab.text.answers.asked_units import counts_the_same, read_in_question_unit
-from cotlab.text.answers.choices import choice_in_reply, choice_text, find_choices, named_choices
+from cotlab.text.answers.choices import (
+    choice_in_reply,
+    choice_text,
+    named_choices,
+    sorted_letters,
+)
+from cotlab.text.answers.cut_off import ends_visibly_early, stated_answer_text
 from cotlab.text.answers.extract import final_answer, same_answer
 from cotlab.text.answers.formulas import read_formula
 from cotlab.text.answers.listed_choices import listed_choices
@@ -21,6 +27,7 @@ from cotlab.text.answers.other_kinds import is_of_other_kind
 from cotlab.text.answers.points import without_point_name
 from cotlab.text.answers.quantities import read_quantity
 from cotlab.text.answers.question import expects_set
+from cotlab.text.answers.question_choices import find_choices
 from cotlab.text.answers.reading import answer_key, tidy_answer, to_plain_text
 from cotlab.text.answers.spelled_counts import counts_numbers, none_as_zero, single_as_number
 from cotlab.text.answers.stated_words import convergence_as_yes_or_no
@@ -49,7 +56,6 @@ _CHECK_RE = re.compile(
 _PERCENT_RE = re.compile(r"(-?\d{1,15}(?:\.\d{1,15})?(?:\s?/\s?\d{1,15})?)\s?(?:%|percent)")
 _FRACTION_QUESTION_RE = re.compile(r"(?i)\b(?:fraction|ratio|decimal)\b")
 _PERCENT_QUESTION_RE = re.compile(r"(?i)percent|%")
-_ALL_THAT_APPLY_RE = re.compile(r"(?i)\b(?:select|choose|mark|tick|check) all\b|\ball that apply\b")
 _FIND_PATTERN = "valueof|find|compute|whatis|determine|evaluate|calculate"
 """What stands before the name of what a question wants, without spaces."""
 # "x", not the "a" of "find a number"
@@ -131,11 +137,13 @@ def answer_to(item: Item, text: str) -> str | None:
         elif _repeats_refusal(body, target):
             return target
     choices = item_choices(item)
+    if ends_visibly_early(text) and not (text := stated_answer_text(text)):
+        return None
     if not choices and (solutions := _closing_solutions(item, text)):
         return solutions
     if choices:
         positions = listed_choices(text, choices, item.question)
-        positions = positions or choice_in_reply(text, choices)
+        positions = positions or choice_in_reply(text, choices, item.question)
         if positions:
             return choice_text(positions, choices)
     if any(text is target for target in item_targets(item)):
@@ -334,13 +342,6 @@ def _as_empty_set(text: str, question: str) -> str:
     return "∅" if is_none and _SOLUTIONS_QUESTION_RE.search(question[-600:]) else text
 
 
-def _sorted_letters(text: str, question: str) -> str:
-    """Return "DCA" as "ACD" where a question asks for all options that apply."""
-    tidy = tidy_answer(text)
-    is_several = re.fullmatch(r"[A-J]{2,10}", tidy) and len(set(tidy)) == len(tidy)
-    return "".join(sorted(tidy)) if is_several and _ALL_THAT_APPLY_RE.search(question) else text
-
-
 def same_answer_to(item: Item, first: str | None, second: str | None) -> bool | None:
     """Return whether two answers to an item are the same, by its options where it has some.
 
@@ -362,7 +363,7 @@ def same_answer_to(item: Item, first: str | None, second: str | None) -> bool | 
                 rewrite(first, second, item.question),
                 rewrite(second, first, item.question),
             )
-        first, second = (_sorted_letters(answer, item.question) for answer in (first, second))
+        first, second = (sorted_letters(answer, item.question) for answer in (first, second))
         first, second = (
             _as_share(first, second, item.question),
             _as_share(second, first, item.question),

@@ -14,9 +14,18 @@ from cotlab.text.answers.closing_formulas import (
     is_named_equation,
     is_one_expression,
 )
+from cotlab.text.answers.code_output import printed_output
 from cotlab.text.answers.competing import find_main_value
+from cotlab.text.answers.emphasis import (
+    bold_text,
+    bold_value,
+    is_about_amount,
+    only_bold,
+    only_title,
+)
 from cotlab.text.answers.formulas import MAX_CHARACTERS as MAX_FORMULA_CHARACTERS
 from cotlab.text.answers.formulas import read_formula
+from cotlab.text.answers.named_lists import closing_names
 from cotlab.text.answers.notation import WORDED_BOUND_RE, is_remainder
 from cotlab.text.answers.periods import value_before_period
 from cotlab.text.answers.points import closing_list
@@ -61,6 +70,11 @@ _REFUSAL_RE = re.compile(
     r"\s(?:\w+\s){0,2}?(?:to\s)?(?:answer|help|assist|provide|determine|comply|solve|say|tell"
     r"|do that|continue|engage|discuss)"
     r"|\b(?:i'm|i am)\s(?:not (?:really )?sure|unsure)|\bno idea\b|\bas an ai\b"
+    r"|\b(?:i|we) (?:could not|couldn't|can't|cannot) find (?:any |reliable |specific ){0,2}"
+    r"(?:information|records?|data|evidence|details)\b|\bcan you (?:send|share|provide|paste)\b"
+    r"|\bplease (?:share|provide|clarify|specify|send|paste)\b"
+    r"|\btell me what you (?:get|find|think)\b"
+    r"|\b(?:running|executing) (?:this|the) (?:script|code|program|snippet)\b[^\d]*$"
     r"|\A\W*(?:n/?a|idk|no answer|null)\W*\Z"
 )
 # "but I think", "my best guess": an answer follows a refusal after all
@@ -69,12 +83,6 @@ _GUESS_RE = re.compile(r"(?i)\b(?:but|my)\b.{0,30}\b(?:think|guess|believe|say|p
 _STATED_RE = re.compile(
     r"(?is)(?:the|its|his|her|their|there|this|that|each|[A-Z][a-z]+)\b[^=:;?!]{2,160}?"
     r"\s(?:is|are|equals|was|were|will be)(?:\s(?:equal to|exactly|only))?\s(.{1,160})"
-)
-# "**Thursday**": what a reply without a marker puts in bold
-_BOLD_RE = re.compile(r"(?<![*\w])\*\*(?=\S)([^*\n]{1,60}?)(?<=[^\s:])\*\*(?![*\w:])")
-_AMOUNT_RE = re.compile(
-    r"(?i)\bhow\s(?!do|does|did|can)|\bpercent"
-    r"|\bwhat (?:is|are) the (?:total|sum|value|number|price|cost)"
 )
 _DENIAL_RE = re.compile(
     r"(?i)\b(?:not|never|no|nor|neither|cannot|rather than|instead|except|without|unlike)\b"
@@ -129,6 +137,8 @@ _ONLY_LETTER_RE = re.compile(
     r"(\(?[A-J]\)?)[\s.*]{0,4}$|\b[Oo]nly\s(?:option\s|choice\s)?(\(?[A-J]\)?)\s"
     r"(?:remains|is left|fits|works|is possible)[\s.*]{0,4}$"
 )
+# "is $\\mathrm{H_2SO_4}$" at the end
+_CHEMICAL_RE = re.compile(r"\bis\s\$\\(?:mathrm|ce)\{([\w(){}^+-]{1,60})\}\$[\s.]{0,4}$")
 # "> ] )" alone on the last line, or after "are:"
 _CLOSING_BRACKETS_RE = re.compile(
     r"(?:^|\n|[:`*]\s{0,3}|\b(?:is|are|gives|be)\s)[\s`*]{0,9}((?:[(){}\[\]<>]\s{0,2}){1,60})[\s`*.]{0,9}$"
@@ -166,6 +176,12 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
         r"(?i)bracket|parenthes|dyck", f"{question[-1000:]} {text[-400:]}"
     ):
         return brackets_match[1].strip()
+    if output := printed_output(text, question):
+        return output
+    if formula_match := _CHEMICAL_RE.search(text[-200:]):
+        return formula_match[1]
+    if named := closing_names(text, question):
+        return named
     if letter_lines := _LETTER_LINES_RE.search(text[-200:]):
         return ", ".join(re.findall("[A-J]", letter_lines[0]))
     if letter_line := _LAST_LETTER_RE.search(text[-60:]):
@@ -273,7 +289,7 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
         return None if states_two_values(last_sentence) else formula
     if maths_with_unit := formula_with_unit(last_sentence):
         return maths_with_unit
-    if choice := _undenied_choice(last_sentence[-200:]):
+    if choice := _undenied_choice(last_sentence[-200:].replace("**", "")):
         return choice
     if (
         yes_no_match := reading.YES_NO_RE.match(first_sentence)
@@ -292,9 +308,11 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
     word_match = None if question else _PROPERTY_RE.search(last_sentence.rstrip(" .*!"))
     if word_match and not re.search(r"(?i)\b(?:if|whether|or|neither|nor)\b", last_sentence):
         return f"not {word_match[2]}" if word_match[1] else word_match[2]
-    if bold_text := _bold_text(last_sentence, question):
-        return bold_text
-    if not _AMOUNT_RE.search(question) and (closing := closing_word(last_sentence, question)):
+    if emphasised := bold_text(last_sentence, question):
+        return emphasised
+    if emphasised := only_bold(text, question) or only_title(text, question):
+        return emphasised
+    if not is_about_amount(question) and (closing := closing_word(last_sentence, question)):
         return None if is_of_other_degree(last_sentence, question) else closing
     if main_value := value_before_period(last_sentence):
         return reading.tidy_answer(main_value)
@@ -302,8 +320,8 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
         return body
     if (listed := closing_list(last_sentence)) is not None:
         return listed or None
-    if bold_value := _bold_value(last_sentence):
-        return bold_value
+    if value_in_bold := bold_value(last_sentence):
+        return value_in_bold
     try:
         span = find_main_value(text, question)
     except LookupError:
@@ -358,27 +376,6 @@ def _undenied_choice(sentence: str) -> str | None:
         if not _DENIED_RE.search(sentence[: match.start()])
     ]
     return reading.tidy_answer(matches[0][0]) if matches else None
-
-
-def _bold_text(sentence: str, question: str) -> str | None:
-    """Return the words that alone are in bold in a sentence, where no number is asked for."""
-    bold = _BOLD_RE.findall(sentence)
-    if len(bold) != 1 or re.search(r"\d", bold[0]) or len(bold[0].split()) > 6:
-        return None
-    if _AMOUNT_RE.search(question) or _DENIAL_RE.search(sentence):
-        return None
-    return reading.tidy_answer(bold[0]) if reading.has_content(bold[0]) else None
-
-
-def _bold_value(sentence: str) -> str | None:
-    """Return the value that alone is in bold in a sentence; None for other text."""
-    bold = _BOLD_RE.findall(sentence)
-    if len(bold) != 1 or not re.search(r"\d", bold[0]) or _DENIAL_RE.search(sentence):
-        return None
-    value = reading.tidy_answer(bold[0])
-    plain = reading.to_plain_text(value)
-    is_value = reading.read_answer(plain) is not None or is_one_expression(plain)
-    return value if is_value else None
 
 
 def is_refusal(text: str) -> bool:

@@ -42,6 +42,11 @@ _OF_COUNTRY_RE = re.compile(
 )
 # "place" of "In which place did she finish?"
 _NOUN_QUESTION_RE = re.compile(r"(?i)\b(?:which|what)\s([a-z]{3,12})\b")
+_YEAR_QUESTION_RE = re.compile(r"(?i)\b(?:which|what) year\b")
+_YEAR_RE = re.compile(r"\b[12]\d{3}\b")
+_MONTH_RE = re.compile(
+    r"(?i)\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\b|\b\d{1,2}[/.-]\d{1,2}\b"
+)
 _NO_LIMIT_RE = re.compile(r"(?i)D\.?N\.?E\.?|(?:the )?limit does(?: not|n['’]t) exist|no limit")
 _ORDINAL_WORD_RE = re.compile(rf"(?i)\b{ORDINAL_PATTERN}\b")
 _ORDINAL_DIGITS_RE = re.compile(r"(?i)\b\d{1,3}(?:st|nd|rd|th)\b")
@@ -56,6 +61,7 @@ def in_other_form(text: str, other: str, question: str) -> str:
     if max(len(text), len(other)) > _MAX_CHARACTERS:
         return text
     for rewrite in (
+        _year_of_date,
         _without_kind,
         _without_country,
         _with_digits,
@@ -68,8 +74,15 @@ def in_other_form(text: str, other: str, question: str) -> str:
     return text
 
 
+def _year_of_date(text: str, other: str, question: str) -> str:
+    """Return "1989" for "November 9, 1989" beside a year, where a question asks which year."""
+    years = _YEAR_RE.findall(text) if _YEAR_QUESTION_RE.search(question[-400:]) else []
+    is_date = len(years) == 1 and _MONTH_RE.search(text) is not None
+    return years[0] if is_date and _YEAR_RE.fullmatch(tidy_answer(other)) else text
+
+
 def _without_kind(text: str, other: str, question: str) -> str:
-    """Return "the Amazon" for "the Amazon River" where a question asks for a river.
+    """Return "the Amazon" for "the Amazon River", "Thames" for "River Thames", of a river question.
 
     Only where the other answer does not say so itself.
     """
@@ -79,6 +92,9 @@ def _without_kind(text: str, other: str, question: str) -> str:
     nouns = {noun.lower() for noun in _NOUN_QUESTION_RE.findall(question[-400:])}
     if last.lower() in nouns and read_ordinal(head) and read_ordinal(tidy_answer(other)):
         return head  # the third place
+    first, _, name = tidy.removeprefix("the ").partition(" ")
+    if len(kinds) == 1 and first.lower() in kinds - _COUNTED_KINDS and first not in other:
+        return name if name[:1].isupper() else text
     is_kind = len(kinds) == 1 and last.lower() in kinds and re.search(r"[A-Za-z]{2}", head)
     if not is_kind or last.lower() in other.lower() or re.fullmatch(r"(?i)(?:the|an?)", head):
         return text

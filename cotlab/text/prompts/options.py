@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cotlab.core.types import Item, Suite
-from cotlab.text.answers.choices import find_choices
+from cotlab.text.answers.question_choices import find_choices
 from cotlab.text.answers.reading import answer_key
 from cotlab.text.answers.targets import item_choices
 
