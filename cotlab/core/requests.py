@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from hashlib import sha256
 from typing import Any, ClassVar, Literal
 
@@ -54,7 +55,7 @@ class Request:
         Its length exceeds the number of tokens, whatever the model's template adds.
         """
         if not self._coded:
-            object.__setattr__(self, "_coded", canonical_bytes(self.to_json()))
+            object.__setattr__(self, "_coded", canonical_bytes(self._keyed_values()))
         return self._coded
 
     def to_json(self) -> dict[str, Any]:
@@ -63,15 +64,27 @@ class Request:
         A field with ``absent`` in its metadata is left out at that value, which all requests of
         before it had.
         """
-        return {
-            "kind": self.kind,
-            **{
-                f.name: to_json_value(value)
-                for f in fields(self)
-                if f.name[0] != "_"
-                and (value := getattr(self, f.name)) != f.metadata.get("absent", _NO_ABSENT_VALUE)
-            },
+        return {name: to_json_value(value) for name, value in self._keyed_values().items()}
+
+    def _keyed_values(self) -> dict[str, Any]:
+        """Return the kind and the fields that identify the request, as they are."""
+        request_type: Any = type(self)
+        values = {
+            name: value
+            for name, absent_value in _keyed_fields(request_type)
+            if (value := getattr(self, name)) != absent_value
         }
+        return {"kind": self.kind, **values}
+
+
+@cache
+def _keyed_fields(request_type: type) -> tuple[tuple[str, Any], ...]:
+    """Return the name of each field that identifies a request, and the value that is left out."""
+    return tuple(
+        (field_.name, field_.metadata.get("absent", _NO_ABSENT_VALUE))
+        for field_ in fields(request_type)
+        if field_.name[0] != "_"
+    )
 
 
 @dataclass(frozen=True, slots=True)

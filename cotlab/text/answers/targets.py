@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from cotlab.core.types import Item
 from cotlab.text.answers.arcs import same_arc
@@ -29,6 +30,7 @@ from cotlab.text.answers.quantities import read_quantity
 from cotlab.text.answers.question import expects_set
 from cotlab.text.answers.question_choices import find_choices
 from cotlab.text.answers.reading import answer_key, tidy_answer, to_plain_text
+from cotlab.text.answers.solutions import closing_solutions
 from cotlab.text.answers.spelled_counts import counts_numbers, none_as_zero, single_as_number
 from cotlab.text.answers.stated_words import convergence_as_yes_or_no
 from cotlab.text.answers.word_forms import in_other_form
@@ -39,19 +41,6 @@ _BETWEEN_PARTS_RE = re.compile(
 """Between the parts of an answer that lists several."""
 # "x = 2" of "x = 2, y = 5"
 _ASSIGNMENT_RE = re.compile(r"(?:^|,|\sand\s)\s*([A-Za-z])\s?=\s?([^=,]{1,40}?)(?=$|,|\sand\s)")
-_VALUE_PATTERN = r"-?\d+(?:\.\d+)?(?:\s?/\s?\d+)?"
-# "x = 3", "y = -2", "t = 1/2"
-_SOLUTION_RE = re.compile(rf"(?<![\w\)])([A-Za-z])\s?=\s?({_VALUE_PATTERN})(?![\w(+*^/])")
-# "x = 3, y = -2", "x = 3, x = 1 and x = 2", "z = 3" and "y = 2" on lines of their own
-_SOLUTIONS_RE = re.compile(
-    rf"{_SOLUTION_RE.pattern}(?:(?:[\s,;]|\band\b|\bor\b|[-•]\s){{1,9}}"
-    rf"{_SOLUTION_RE.pattern}){{1,5}}"
-)
-_MARKUP_RE = re.compile(r"[*$`]")
-# "Check: 2(3) + (-2) = 4" as a last paragraph
-_CHECK_RE = re.compile(
-    r"(?i)\n\s{0,9}[>*_ ]{0,4}(?:check|verification|verify|note)\b[^\n]*(?:\n\s*)?$"
-)
 # "12.5%"
 _PERCENT_RE = re.compile(r"(-?\d{1,15}(?:\.\d{1,15})?(?:\s?/\s?\d{1,15})?)\s?(?:%|percent)")
 _FRACTION_QUESTION_RE = re.compile(r"(?i)\b(?:fraction|ratio|decimal)\b")
@@ -126,60 +115,36 @@ def answer_to(item: Item, text: str) -> str | None:
         The ground truth where the reply is exactly that; the option as "(b) stress" where the reply
         names it by letter, text or position; else as `final_answer`.
     """
+    return _answer_among(item.question, item_targets(item), item_choices(item), text)
+
+
+@lru_cache(512)  # the answer of a reply is read for several scores, one after the other
+def _answer_among(
+    question: str, targets: tuple[str, ...], choices: tuple[str, ...], text: str
+) -> str | None:
+    """Extract the answer to a question with these targets and options."""
     body = tidy_answer(text)
-    for target in item_targets(item):
+    for target in targets:
         if body and answer_key(body) == answer_key(tidy_answer(target)) and body.isascii():
             text = target
-        elif _names_other(body, target, item.question):
+        elif _names_other(body, target, question):
             return body
-        elif is_of_other_kind(text, target, item.question):
+        elif is_of_other_kind(text, target, question):
             return text.strip()
         elif _repeats_refusal(body, target):
             return target
-    choices = item_choices(item)
     if ends_visibly_early(text) and not (text := stated_answer_text(text)):
         return None
-    if not choices and (solutions := _closing_solutions(item, text)):
+    if not choices and (solutions := closing_solutions(targets, text)):
         return solutions
     if choices:
-        positions = listed_choices(text, choices, item.question)
-        positions = positions or choice_in_reply(text, choices, item.question)
+        positions = listed_choices(text, choices, question)
+        positions = positions or choice_in_reply(text, choices, question)
         if positions:
             return choice_text(positions, choices)
-    if any(text is target for target in item_targets(item)):
+    if any(text is target for target in targets):
         return text
-    return final_answer(text, item.question)
-
-
-def _closing_solutions(item: Item, text: str) -> str | None:
-    """Return "x = 3, y = -2" or "{3, 1, 2}" where a reply ends by solving for several values.
-
-    Only where the ground truth is a list, and the reply has no marked answer.
-    """
-    n_parts = {_count_parts(target) for target in item_targets(item)}
-    if n_parts <= {0, 1} or "\\boxed" in text:
-        return None
-    plain = to_plain_text(_MARKUP_RE.sub("", _CHECK_RE.sub("", text[-2000:])))
-    match = next(reversed(list(_SOLUTIONS_RE.finditer(plain))), None)
-    if match is None or re.search(r"[\d=]", plain[match.end() :]):
-        return None
-    solutions = _SOLUTION_RE.findall(match[0])
-    names, values = [name for name, _ in solutions], [value for _, value in solutions]
-    if len(solutions) not in n_parts:
-        return None
-    if len(set(names)) == 1:
-        return f"{{{', '.join(values)}}}"
-    is_one_each = len(set(names)) == len(names) and not re.search(r"\bor\b", match[0])
-    return ", ".join(f"{name} = {value}" for name, value in solutions) if is_one_each else None
-
-
-def _count_parts(target: str) -> int:
-    """Return how many values a list has; 0 for another ground truth."""
-    plain = to_plain_text(tidy_answer(target))
-    if plain[:1] and plain[:1] in "({" and matching_brackets(plain):
-        return len(split_items(plain[1:-1]))
-    items = split_items(plain) if len(plain) <= 200 and read_quantity(plain) is None else ()
-    return len(items) if all(map(read_formula, items)) else 0
+    return final_answer(text, question)
 
 
 def answer_as_written(item: Item, text: str) -> str | None:
