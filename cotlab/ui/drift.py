@@ -175,7 +175,9 @@ def render_drift_verdict(view: DriftView) -> None:
 
 
 def render_drift_by_feature(view: DriftView) -> None:
-    """Show how far each feature moved."""
+    """Show how far each feature moved; nothing where none could be compared."""
+    if not tables.compared_features(view.check):
+        return
     st.header("Drift by feature")
     charts.show_figure(
         "drift_scores",
@@ -345,9 +347,9 @@ def _requested_runs() -> list[str]:
 
 
 def _default_current_runs(rows: list[dict[str, Any]], reference_runs: list[str]) -> list[str]:
-    """Return the run of the address, else the newest that can be held against the reference.
+    """Return the run of the address, else the newest that shares most with the reference.
 
-    One of the reference's models comes before others.
+    Of those that share as many scorers, one of the reference's models comes before others.
     """
     others = [row for row in rows if row["id"] not in reference_runs]
     requested_id, unmeasured = st.query_params.get("run"), cached.unmeasured_runs()
@@ -356,9 +358,9 @@ def _default_current_runs(rows: list[dict[str, Any]], reference_runs: list[str])
     models = {row["model"] for row in references}
     plans = [cached.parse_plan(row["plan"]) for row in references]
 
-    def comparability(row: dict[str, Any]) -> tuple[bool, bool, bool]:
-        shares_scorers = bool(shared_scorers([*plans, cached.parse_plan(row["plan"])]))
-        return row["id"] not in unmeasured, shares_scorers, row["model"] in models
+    def comparability(row: dict[str, Any]) -> tuple[bool, int, bool]:
+        n_shared = len(shared_scorers([*plans, cached.parse_plan(row["plan"])]))
+        return row["id"] not in unmeasured, n_shared, row["model"] in models
 
     return requested or ([str(max(others, key=comparability)["id"])] if others else [])
 

@@ -59,11 +59,15 @@ def drift_doubts(check: DriftCheck) -> list[str]:
             f"with {size_text} items chance alone may reach the limit, so that a shift of this size"
             f" could not be told in {names}"
         )
-    for feature in check.features:
-        if feature.drift.reason and feature.drift.n_reference * feature.drift.n_current == 0:
-            doubts.append(f"{feature.name} was measured on one side only")
-        elif feature.drift.reason and not feature.drift.is_constant:
-            doubts.append(f"{feature.name}: {feature.drift.reason}")
+    missing = [feature for feature in check.features if feature.drift.reason]
+    one_sided = [f for f in missing if f.drift.n_reference * f.drift.n_current == 0]
+    doubts += [
+        f"{feature.name}: {feature.drift.reason}"
+        for feature in missing
+        if feature not in one_sided and not feature.drift.is_constant
+    ]
+    if one_sided:
+        doubts.append(f"measured on one side only: {', '.join(f.name for f in one_sided)}")
     return doubts
 
 
