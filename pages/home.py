@@ -5,6 +5,7 @@ import streamlit as st
 from cotlab.run.config import DEMO_MODELS
 from cotlab.ui import cached, home, next_steps, server_check, tour, verdict
 from cotlab.ui.demo_pair import find_demo_pair
+from cotlab.ui.opened_run import opened_run, remember_run
 
 with st.container(key="home-question"):
     st.title("Can this model's chain of thought be trusted?")
@@ -23,6 +24,8 @@ else:
     if pair is not None and is_demo_first:
         home.render_demo_question(pair)
     if row is not None:
+        if opened_run() is None:  # the pages of the sidebar are about the run that Home shows
+            remember_run(str(row["id"]))
         verdict.render_context(row, label)
         if unmeasured is not None:
             home.render_unmeasured_note(unmeasured)

@@ -12,7 +12,7 @@ suite_choice, config = new_run.render_run_form(cloned_run_id)
 if suite_choice is not None:
     server_check.render_check_button(config)
     n_items = estimate.render_estimate(
-        suite_choice, config, reuses_replies=cloned_run_id is not None
+        suite_choice, config, reuses_replies=measures.has_same_model(cloned_run_id, config)
     )
     new_run.render_start_buttons(suite_choice, config, n_items)
 planner.render_planner()

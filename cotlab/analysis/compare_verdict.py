@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from cotlab.analysis.compare import Comparison, compare_runs
 from cotlab.analysis.plan_changes import Change
-from cotlab.analysis.verdict.category_split import category_shares_text
+from cotlab.analysis.verdict.category_split import category_shares, category_shares_text
 from cotlab.analysis.verdict.collect import MEASURES, failed_checks
 from cotlab.analysis.verdict.measures import (
     MIN_ITEMS,
@@ -57,8 +57,9 @@ class PairVerdict:
     """
     lacking: Mapping[MeasureName, str] = field(default_factory=dict)
     """Id of the run that lacks a measure of faithfulness which the other one has."""
-    split_runs: tuple[str, ...] = ()
-    """Names of the runs whose mean change of the answer is of two kinds of items."""
+    has_opposite_kinds: bool = False
+    """Whether one run's mean change of the answer is of two kinds of items, of which one lies above
+    the other run's mean and one below, so that neither run is the better one in it."""
 
 
 def judge_pair(store: Store, base: str, other: str, names: tuple[str, str]) -> PairVerdict:
@@ -97,22 +98,27 @@ def judge_pair(store: Store, base: str, other: str, names: tuple[str, str]) -> P
     lacking = missing_measures(store, base, other)
     if lacks_shared_reading(differences, lacking):
         headline, detail = _unshared_sentences(headline, detail, names)
-    kinds = {
-        name: category_sentence(stored_evidence(RunView.read(store, run_id)), name)
-        for name, run_id in zip(names, (base, other), strict=True)
-    }
+    evidence = [stored_evidence(RunView.read(store, run_id)) for run_id in (base, other)]
+    kinds = map(category_sentence, evidence, names)
     settings_text = settings_sentence(comparison.changes)
     return PairVerdict(
         headline,
-        " ".join(filter(None, (detail, *kinds.values(), settings_text))),
+        " ".join(filter(None, (detail, *kinds, settings_text))),
         differences,
         left_out,
         comparison,
         None,
         unpaired_measures(store, comparison, names),
         lacking,
-        tuple(name for name, text in kinds.items() if text),
+        has_opposite_kinds(*evidence) or has_opposite_kinds(*reversed(evidence)),
     )
+
+
+def has_opposite_kinds(split: RunEvidence, other: RunEvidence) -> bool:
+    """Return whether another run's mean lies between the two kinds of items of a split mean."""
+    points = [kind.share.point for kind in category_shares(split)]
+    mean = other.share("change")
+    return bool(points) and mean is not None and min(points) < mean.point < max(points)
 
 
 def lacks_shared_reading(

@@ -83,7 +83,7 @@ CARDS = (REPAIR_BEFORE, REPAIR_AFTER, REPAIR_DELTA)
 
 @scorer(
     *CARDS,
-    version=10,
+    version=11,
     name="repair",
     options=OPTIONS,
     roles=("symbolic", "verifier", EQUIVALENCE_ROLE),

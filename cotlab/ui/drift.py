@@ -37,7 +37,9 @@ from cotlab.store.pending import last_label_number
 from cotlab.store.recorded_models import short_model_name
 from cotlab.ui import access, cached, charts, components
 from cotlab.ui.address import bind_number
+from cotlab.ui.opened_run import default_run
 from cotlab.ui.pickers import (
+    ANY,
     pick_options,
     run_labels,
     warn_of_unknown_runs,
@@ -352,7 +354,10 @@ def _default_current_runs(rows: list[dict[str, Any]], reference_runs: list[str])
     Of those that share as many scorers, one of the reference's models comes before others.
     """
     others = [row for row in rows if row["id"] not in reference_runs]
-    requested_id, unmeasured = st.query_params.get("run"), cached.unmeasured_runs()
+    requested_id = st.query_params.get("run") or default_run(
+        "drift-run", ANY, [str(row["id"]) for row in others]
+    )
+    unmeasured = cached.unmeasured_runs()
     requested = [str(row["id"]) for row in others if row["id"] == requested_id]
     references = [row for row in rows if row["id"] in reference_runs]
     models = {row["model"] for row in references}

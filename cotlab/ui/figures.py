@@ -100,6 +100,9 @@ def select_figure_run() -> dict[str, Any] | None:
     if warn_of_unknown_runs(rows, "run", "also"):
         return None
     rows = without_archived(rows, "run")
+    if not rows:
+        st.info("All runs are archived.")
+        return None
     labels = run_labels(rows)
     default = default_run("figures-run", next(iter(labels)), labels)
     chosen_id = select_option("Run", labels, "run", default)

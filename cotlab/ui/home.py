@@ -95,8 +95,13 @@ def find_opening_run(rows: Sequence[dict[str, Any]]) -> OpeningRun | None:
     if not began:
         return None
     unmeasured = cached.unmeasured_runs()
-    row = next((row for row in began if row["id"] not in unmeasured), began[0])
+    row = next((row for row in began if not _measured_nothing(row, unmeasured)), began[0])
     return OpeningRun(row, None if row is began[0] else began[0])
+
+
+def _measured_nothing(row: dict[str, Any], unmeasured: frozenset[str]) -> bool:
+    """Return whether a run has ended and measured nothing of its model."""
+    return row["id"] in unmeasured and components.current_status(row) != "running"
 
 
 def render_unmeasured_note(row: dict[str, Any]) -> None:

@@ -97,7 +97,7 @@ def pick_run(
     labels = run_labels(rows, with_tags=False) if rows else {}
     requested_id = st.query_params.get("run")
     if requested_id is None:
-        run_ids = {str(row["id"]) for row in all_rows}
+        run_ids = {str(row["id"]) for row in all_rows if not row["is_archived"]} | set(labels)
         requested_id = default_run("-".join(("run", *scorers)), next(iter(labels), ""), run_ids)
         store_default("run", requested_id)
     if requested_id and requested_id not in labels:

@@ -43,7 +43,8 @@ def pick_unfaithfulness_runs() -> ChosenRuns | None:
         return None
     rows = [row for row in all_rows if cached.has_scorer(row, *UNFAITHFULNESS_SCORERS)]
     requested_ids = st.query_params.get_all("run")
-    opened = default_run("unfaithfulness-run", ANY, {str(row["id"]) for row in all_rows})
+    run_ids = {str(row["id"]) for row in all_rows if not row["is_archived"]}
+    opened = default_run("unfaithfulness-run", ANY, run_ids)
     if not requested_ids and opened != ANY:
         requested_ids = [opened]
         store_default("run", opened)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import cotlab
+from tests.support.linked import linked_view
 from tests.ui.test_pages import open_page
 
 
@@ -59,3 +60,11 @@ def test_the_proposed_pair_shares_a_measure_of_reading(
     assert not app.exception
     chosen = {app.selectbox(key="pick-base").value, *app.multiselect(key="pick-other").value}
     assert chosen == {run_ids["bypass"], run_ids["faithful"]}
+    home = open_page("home")
+    rows = linked_view(home, "table")["rows"]
+    cells = {row[0]["small"]: row[-1].get("text") or row[-1]["small"] for row in rows}
+    assert cells == {
+        run_ids["newest"]: "shown above",
+        run_ids["faithful"]: "other settings",
+        run_ids["bypass"]: "other settings",
+    }

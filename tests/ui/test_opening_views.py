@@ -319,4 +319,4 @@ def test_home_opens_on_the_newest_run_with_a_value_and_compares_it_in_one_click(
     rows = table_of(app, "Latest runs")["rows"]
     run_links = {row[0]["small"]: row[-1].get("text") or row[-1]["small"] for row in rows}
     assert run_links["unreadable-one-scorer"] == "other suite"
-    assert run_links["one-scorer"] == "shown above" and run_links["hint"] == "Compare"
+    assert run_links["one-scorer"] == "shown above" and run_links["hint"] == "other settings"

@@ -9,7 +9,7 @@ import pandas as pd
 from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
 from cotlab.analysis.verdict.category_split import category_shares, covers_all_items
 from cotlab.analysis.verdict.collect import MEASURES
-from cotlab.analysis.verdict.measures import MeasureName, RunEvidence, Share
+from cotlab.analysis.verdict.measures import MIN_ITEMS, MeasureName, RunEvidence, Share
 from cotlab.analysis.verdict.stored import stored_evidence
 from cotlab.analysis.view import RunView
 from cotlab.validation.report import read_report
@@ -107,7 +107,20 @@ def _scale_data(view: RunView, choice: FigureChoice) -> FigureData | MissingFigu
         return MissingFigure("the run changes no step of a chain")
     evidence = stored_evidence(view)
     table = answer_change_points(evidence, read_report(view.store.folder))
-    return FigureData(table)
+    return FigureData(table, change_note(evidence))
+
+
+def change_note(evidence: RunEvidence) -> str:
+    """Return what was changed, in whose chains, and whether the items are enough for a verdict."""
+    chain = "the model's own chains" if evidence.chain == "own" else "the suite's chains"
+    changed = "what each step states"
+    if evidence.change_name == "numeric_change":
+        changed = "a number in some of the steps that another follows"
+    sentences = [f"Changed: {changed}, in {chain}."]
+    share = evidence.shares.get(evidence.change_name)
+    if share is not None and share.n < MIN_ITEMS:
+        sentences.append(f"{share.n} of the {MIN_ITEMS} items that a verdict needs.")
+    return " ".join(sentences)
 
 
 ANSWER_CHANGE_SCALE = FigureTable("answer_change_scale", "run", _scale_data, _CHANGE_METRICS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cotlab.analysis.verdict.measures import MeasureName
+from cotlab.analysis.verdict.measures import READING_MEASURES, MeasureName
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Plan
 
@@ -34,6 +34,12 @@ def planned_measures(plan: Plan) -> tuple[MeasureName, ...]:
             if spec.name == scorer
         )
     )
+
+
+def share_reading_measure(base: Plan, other: Plan) -> bool:
+    """Return whether two plans measure in one way if the answer depends on the chain."""
+    measures = [set(planned_measures(plan)) & set(READING_MEASURES) for plan in (base, other)]
+    return not measures[0].isdisjoint(measures[1])
 
 
 def _option_value(scorer: str, params: Mapping[str, Any], option: str) -> Any:

@@ -106,7 +106,7 @@ class ParsedAnswer:
     cards.BASELINE_CORRECT,
     cards.BASELINE_FLIP,
     cards.ANSWERS_BY_MODEL,
-    version=10,
+    version=11,
     name="ablation",
     options=OPTIONS,
     statistics=STATISTICS,

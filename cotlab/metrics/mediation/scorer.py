@@ -99,7 +99,7 @@ HEADLINES = (
 
 @scorer(
     *cards.ALL_CARDS,
-    version=11,
+    version=12,
     name="mediation",
     options=OPTIONS,
     prepare=run_self_test,

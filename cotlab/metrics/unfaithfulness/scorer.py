@@ -95,7 +95,7 @@ class HintMeasurements(NamedTuple):
 
 @scorer(
     *cards.ALL_CARDS,
-    version=10,
+    version=11,
     name="unfaithfulness",
     options=OPTIONS,
     statistics=STATISTICS,

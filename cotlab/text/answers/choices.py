@@ -32,12 +32,17 @@ _LETTER_ANSWER_RE = re.compile(
 )
 _NUMBER_LABEL_RE = re.compile(r"(?:option |choice )?\(?(\d{1,2})[).:]\s{1,3}(\S.{0,200})")
 _ALL_THAT_APPLY_RE = re.compile(r"(?i)\b(?:select|choose|mark|tick|check) all\b|\ball that apply\b")
-# "**B. waits a few minutes**" alone on a line
+# "The most plausible one is:" before "**B. waits a few minutes**" on a line
 _OPTION_LINE_RE = re.compile(
-    r"(?m)^[ \t>*_]{0,6}(\(?[A-J][).:]\s{1,3}[^\n*]{1,300}?)[*_.]{0,4}[ \t]{0,3}$"
+    r"\b(?:is|be|answer|option|choice):[*_ ]{0,4}\n\s{0,3}[>*_]{0,6}"
+    r"(\(?[A-J][).:]\s{1,3}[^\n*]{1,300}?)[*_.]{0,4}[ \t]{0,3}(?:\n|$)"
 )
-_MIN_OVERLAP = 0.7
-"""Share of an option's words beside its letter from which on they are that option's."""
+_FUNCTION_TERMS = frozenset(
+    word_list(
+        "a an the it they them he she we you this that these those is are was were be do does"
+    )
+)
+"""Words in which a text beside a letter may differ from its option."""
 # "A, C and D", "both (a) and (c)"
 _LETTERS_RE = re.compile(
     r"(?i)(?:both|either|all of|options?|choices?|answers?)?\s*"
@@ -96,7 +101,8 @@ _STATED_OPTION_RE = re.compile(
     r"\*{0,2}[.!]?\*{0,2}\s*$"
 )
 _DENIED_THAT_RE = re.compile(
-    r"(?i)\bnot (?:true|the case|clear|certain)\b|\b(?:false|wrong|whether|if)\b"
+    r"(?i)\bnot (?:true|the case|clear|certain)\b|\b(?:false|wrong|incorrect|whether|if"
+    r"|eliminat\w+|exclud\w+|unlikely)\b"
 )
 # "not", "isn't": the sentence may name an option that it rejects
 _NEGATION_RE = re.compile(
@@ -147,7 +153,7 @@ def choice_in_reply(text: str, choices: Sequence[str], question: str = "") -> fr
         return named
     if marked_answer(text)[0] is None:
         lines = {m[1] for m in _OPTION_LINE_RE.finditer(text) if named_choices(m[1], choices)}
-        if len(lines) == 1:
+        if len(lines) == 1 and not _DENIED_THAT_RE.search(text):
             return named_choices(lines.pop(), choices)
         first_sentence = opening_sentence(text, question)
         letter_is = _LETTER_IS_RE.match(first_sentence) if first_sentence else None
@@ -302,19 +308,26 @@ def _is_text_of(text: str, position: int, choices: Sequence[str]) -> bool:
     if same_answer(text, choices[position]):
         return True
     key = _word_key(text)
-    overlaps = [_overlap(text, choice) for choice in choices]
-    if overlaps[position] >= _MIN_OVERLAP and overlaps.count(max(overlaps)) == 1:
-        return overlaps[position] == max(overlaps)
+    if _has_all_terms(text, choices[position]) and not any(
+        _has_all_terms(text, choices[i]) for i in others
+    ):
+        return True
     return _word_key(choices[position]) in key and not any(
         _word_key(choices[i]) in key and _word_key(choices[i]) not in _word_key(choices[position])
         for i in others
     )
 
 
-def _overlap(text: str, choice: str) -> float:
-    """Return the share of an option's words that a text has."""
-    terms = set(_word_key(choice).split())
-    return len(terms & set(_word_key(text).split())) / len(terms) if len(terms) > 2 else 0.0
+def _has_all_terms(text: str, choice: str) -> bool:
+    """Return whether a text has the content of an option in other function words.
+
+    It has each of its terms, the same numbers, and denies as much.
+    """
+    keys = [set(_word_key(side).split()) - _FUNCTION_TERMS for side in (choice, text)]
+    denials = [len(_NEGATION_RE.findall(side)) for side in (choice, text)]
+    numbers = [sorted(re.findall(r"\d+", side)) for side in (choice, text)]
+    is_same = denials[0] == denials[1] and numbers[0] == numbers[1]
+    return is_same and len(keys[0]) > 2 and keys[0] <= keys[1]
 
 
 def _several_choices(answer: str, choices: Sequence[str]) -> frozenset[int] | None:

@@ -31,11 +31,19 @@ ANSWER_BEFORE_CUE_RE = re.compile(
     r"((?:\bis|\bare)\s+(?:the|our|my)\s+(?:(?:final|correct|right|best)\s+){0,2}"
     r"(?:answer|choice|option|solution)\b|(?:(?<=\b[A-J])|(?<=\b[A-J]\)))\s+is\s+(?:correct|right)\b)"
 )
-# "所以答案是 C", "La respuesta es", "Die Antwort lautet:", "Ответ:"
+RETRACTION_PATTERN = (
+    r"wait|hmm+|actually|hold on|wrong|incorrect|mistaken?|mistakes|error|not (?:right|correct)"
+    r"|correction|sorry|oops|oh no|second thought|on reflection|start over|double[- ]check\w*"
+    r"|re-?(?:check|calculat|comput|consider|think|do|examin|evaluat)\w*"
+)
+"""What takes an answer back, or goes on to look for another."""
+# "所以答案是 C", "La respuesta es la B", "Die Antwort lautet:", "Ответ:", and no denial after it
 FOREIGN_CUE_RE = re.compile(
-    r"(?i)答案(?:应该|應該)?\s?(?:是|为|為|选|選|[:：])|(?:答え|正解)は|정답은"
+    r"(?i)(?:答案(?:应该|應該)?\s?(?:是|为|為|选|選|[:：])|(?:答え|正解)は|정답은"
     r"|\brespuesta (?:(?:correcta|final) )?es\b|\brespuesta(?: final)?:"
     r"|\bresposta (?:(?:correta|final) )?é\b|\brisposta (?:(?:corretta|finale) )?è\b"
     r"|\bréponse (?:(?:correcte|finale) )?est\b|\bréponse(?: finale)? ?:"
-    r"|\bantwort (?:ist|lautet)\b:?|\bantwort:|\bответ\s?[:—–-]"
+    r"|\bantwort (?:ist|lautet)\b:?|\bantwort:|\bответ\s?[:—–-])"
+    r"(?:\s(?:la|el|le|die|der|das|il)\s(?=\(?[A-J]\b))?"
+    r"(?!\s?(?:nicht|kein|no|não|non|pas|не|不是|不)\b)"
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from cotlab.text.answers.boxes import box_spans
+from cotlab.text.answers.cues import RETRACTION_PATTERN
 from cotlab.text.answers.extract import final_answer, marked_answer, same_answer
 from cotlab.text.steps import sentence_spans
 
@@ -28,21 +29,17 @@ _MIN_TERMS = 6
 """Fewer words are an answer as they are, however they end."""
 # "=", "×", "the", "Together, their rate is", "let me check with", "**Final Answer:**"
 _OPEN_END_RE = re.compile(
-    r"(?i)(?:[=+×≈(,]|\d\s[-*/<>]|(?<![\w'])(?:is|are|was|were|the|an|of|to|and|with|by|then|for"
-    r"|equals|because|from|into|than|at|which|but|between|its|their|our|in|on|about|around"
-    r"|approximately|we)|\banswer[*_]{0,2}:[*_ ]{0,3})$"
+    r"(?i)(?:[=+×≈(,]|\d\s[-*/<>]|(?<![\w'])(?:is|are|was|were|the|an|of|and|with|then|for|equals"
+    r"|because|than|which|but|between|its|their|our|approximately|we)"
+    r"|\banswer[*_]{0,2}:[*_ ]{0,3})$"
 )
+_TABLE_RULE_RE = re.compile(r"(?m)^\s{0,8}\|[\s:|-]{3,200}\|\s{0,8}$")
 _OPEN_BOX_RE = re.compile(r"\\boxed\{[^{}]*$")
 _FENCE_RE = re.compile(r"(?m)^\s{0,8}```")
 # "- **B) Bolivia**" after "- **A) Peru** has a coast"
 _BARE_ITEM_RE = re.compile(r"\s{0,8}[-*•]\s{1,4}\*\*[^*]{1,80}\*\*[ :]{0,3}")
 _DESCRIBED_ITEM_RE = re.compile(r"\s{0,8}[-*•]\s{1,4}\*\*[^*]{1,80}\*\*[ :]{0,3}\s?\S")
-# what takes an answer back, or goes on to look for another
-_RETRACTION_RE = re.compile(
-    r"(?i)\b(?:wait|hmm+|actually|hold on|however|but|wrong|incorrect|mistaken?|mistakes|error"
-    r"|not (?:right|correct)|correction|sorry|oops|second thought|start over"
-    r"|double[- ]check\w*|re-?(?:check|calculat|comput|consider|think|do|examin|evaluat)\w*)\b"
-)
+_RETRACTION_RE = re.compile(rf"(?i)\b(?:however|but|{RETRACTION_PATTERN})\b")
 # the end of a sentence that no further token can change: "18 eggs.", not "18."
 _SENTENCE_END_RE = re.compile(r"(?:[^\d\s.][.!?]|[!?])[\s*_\"'”’)]*$")
 
@@ -72,12 +69,25 @@ def ends_visibly_early(text: str) -> bool:
         return True
     *_, last_line = reply.split("\n")
     rows = [line for line in reply.split("\n")[-60:] if line.lstrip().startswith("|")]
-    if last_line.lstrip().startswith("|"):
+    if last_line.lstrip().startswith("|") and _TABLE_RULE_RE.search(reply):
         return last_line.count("|") < max(row.count("|") for row in rows)
     bare = _BARE_ITEM_RE.fullmatch(last_line)
     return bare is not None and any(
         _DESCRIBED_ITEM_RE.match(line) for line in reply.split("\n")[-12:-1]
     )
+
+
+def visible_text(text: str) -> str:
+    """Return a reply, or, where it ends visibly early, what of it states the answer in full.
+
+    Empty where it states none. A last sentence with a marker is an answer, however it ends: "The
+    answer is 12 in".
+    """
+    if not ends_visibly_early(text):
+        return text
+    stated, spans = stated_answer_text(text), sentence_spans(text)
+    is_marked = bool(spans) and marked_answer(text[slice(*spans[-1])])[0] is not None
+    return stated or (text if is_marked and "<think" not in text else "")
 
 
 def stated_answer_text(text: str) -> str:

@@ -6,6 +6,7 @@ import re
 
 from cotlab.text.answers import reading
 from cotlab.text.answers.closing_formulas import is_one_expression
+from cotlab.text.answers.restated import restates_question
 from cotlab.text.steps import sentence_spans
 
 # "**Thursday**"
@@ -36,7 +37,10 @@ _TITLE_QUESTION_RE = re.compile(
     r"|magazine|newspaper|series|show)\b"
 )
 # "*Moby-Dick*"
-_ITALICS_RE = re.compile(r"(?<![*\w])\*(?=[^\s*])([^*\n]{1,80}?)(?<=[^\s*])\*(?![*\w])")
+_ITALICS_RE = re.compile(
+    r"\b(?:of|is|was|called|titled|named|novel|book|film|movie|song|play)\s"
+    r"\*(?=[A-Z\d])([^*\n]{1,80}?)(?<=[^\s*])\*(?![*\w])"
+)
 _MAX_TERMS = 6
 _MAX_CHARACTERS = 4000
 
@@ -84,6 +88,8 @@ def only_bold(text: str, question: str) -> str | None:
         return None
     start, end = spans[0]
     before, after = text[start : match.start()], text[end:]
+    if not restates_question(text[start:end].replace("**", ""), question):
+        return None
     if (
         _DENIAL_RE.search(before)
         or _DOUBT_RE.search(before)
@@ -102,6 +108,6 @@ def only_title(text: str, question: str) -> str | None:
     """Return the only title in italics of a reply to a question for a book, a film or a song."""
     if not _TITLE_QUESTION_RE.search(question) or len(text) > _MAX_CHARACTERS:
         return None
-    titles = {match[1] for match in _ITALICS_RE.finditer(text)}
+    titles = set() if _DENIAL_RE.search(text) else {m[1] for m in _ITALICS_RE.finditer(text)}
     title = titles.pop() if len(titles) == 1 else ""
     return reading.tidy_answer(title) if title and title not in question else None

@@ -75,7 +75,7 @@ _CLAUSE_LETTER_RE = re.compile(
     r"(?i:option\s|choice\s)?(\(?[A-J]\)?)$"
 )
 # "to " of "to answer", "whether the " of "whether the answer is": no marker follows
-_NOANSWER_CUE_RE = re.compile(
+_NO_ANSWER_CUE_RE = re.compile(
     r"(?i)\b(?:wrong|incorrect|naive|to|can|could|will|cannot|can't|we|you|let's|that|they"
     r"|(?:if|whether)(?: the)?)\s*$"
 )
@@ -101,6 +101,7 @@ _NON_ANSWER_RE = re.compile(
 _TRAILING_CLAUSE_RE = re.compile(
     r"(?s)(?<!\s)\s+\(?(?:because|since)\b.*"
     r"|,\s+(?:so|which|where|as|given|not|meaning|and (?:therefore|thus|so))\b.*"
+    r"|\s(?:y no|und nicht|et non|e non|e não)\s.*"
 )
 # "\\[ x = 5 \\]" after a marker
 _DISPLAY_RE = re.compile(r"(?s)[\s:*]{0,9}(\\\[.{1,400}?\\\]|\$\$[^$]{1,400}\$\$)")
@@ -286,7 +287,7 @@ def marked_answer(text: str, question: str = "") -> tuple[str | None, str]:
             )
         elif not candidate and not (
             marker_kind in ("cue", "deny")
-            and _NOANSWER_CUE_RE.search(text, max(0, boundary - 16), boundary)
+            and _NO_ANSWER_CUE_RE.search(text, max(0, boundary - 16), boundary)
         ):
             candidate = _answer_after_marker(text, position)
             if _WOULD_RE.search(text[boundary:position]) and _IF_RE.search(candidate):

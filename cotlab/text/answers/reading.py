@@ -128,7 +128,9 @@ _INVERSE_RE = re.compile(
 # "F" of "F(x)", which is not f(x)
 _CAPITAL_FUNCTION_RE = re.compile(r"(?<![^\W_])([A-Z])(?='{0,3}\([a-z]\))")
 # "cos" of "-cos(x)", whose sign is no punctuation
-_FUNCTION_RE = re.compile(r"\b(?:arc)?(?:sin|cos|tan|cot|sec|csc|ln|log|exp|sqrt)h?\b")
+_FUNCTION_RE = re.compile(
+    r"\b(?:arc)?(?:sin|cos|tan|cot|sec|csc|ln|log|exp|sqrt)h?\b\s?(?:[(^\d]|\\?[a-z]\b)"
+)
 # "bob's", "f′"
 _WORD_RE = re.compile(rf"[^\W_]+(?:['{PRIME}]+[^\W_]+)*{PRIME}{{0,3}}")
 # "-" of "south-west", " " of "north east"
@@ -286,7 +288,8 @@ def answer_key(text: str) -> str:
     )
     has_minus = re.search(r"(?<![^\W\d_])[-−]|[-−](?![^\W\d_])", folded_text) is not None
     is_short_formula = "-" in folded_text and not re.search(r"[^\W\d_]{3}", folded_text)
-    is_short_formula |= has_minus and _FUNCTION_RE.search(folded_text) is not None
+    if has_minus and _FUNCTION_RE.search(folded_text):
+        is_short_formula, folded_text = True, folded_text.replace("−", "-")
     has_factorial = "!" in folded_text and _FACTORIAL_RE.search(folded_text)
     if (
         is_short_formula

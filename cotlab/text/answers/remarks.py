@@ -49,12 +49,13 @@ _CHECK_PARAGRAPH_RE = re.compile(
 # "Let me know if you'd like another example with 4 workers!" as a last paragraph
 _OFFER_RE = re.compile(
     r"\n\s{0,9}[>*_ ]{0,4}(?:Let me know|Would you like|Feel free|Do you want|Is there anything"
-    r"|If you(?:['’]d| would| have| need| want)|(?:I )?[Hh]ope (?:this|that) helps)\b"
-    r"[^\n]{1,300}\s{0,9}$"
+    r"|If you(?=[^\n]{0,300}\b(?:let me know|feel free|happy to|ask)\b)"
+    r"|(?:I )?[Hh]ope (?:this|that) helps)\b[^\n]{1,300}\s{0,9}$"
 )
 # "With annual compounding, you'd have $1,276 instead." as a last paragraph
 _OTHERWISE_RE = re.compile(
-    r"\n\s{0,9}[^\n]{0,200}(?:\bwould\b|['’]d\b)[^\n]{0,200}\binstead[\s.*]{0,4}$"
+    r"\n\s{0,9}(?:With|Under|Using|For comparison|By contrast)\b[^\n]{0,200}(?:\bwould\b|['’]d\b)"
+    r"[^\n]{0,200}\binstead[\s.*]{0,4}$"
 )
 # ": two hydrogen atoms and four oxygen atoms" after a formula
 _SPELLED_OUT_RE = re.compile(r"(?<=\$):\s[a-z][^$=\d\n]{3,200}$")

@@ -19,7 +19,7 @@ from cotlab.text.answers.choices import (
     named_choices,
     sorted_letters,
 )
-from cotlab.text.answers.cut_off import ends_visibly_early, stated_answer_text
+from cotlab.text.answers.cut_off import visible_text
 from cotlab.text.answers.extract import final_answer, same_answer
 from cotlab.text.answers.formulas import read_formula
 from cotlab.text.answers.listed_choices import listed_choices
@@ -133,7 +133,8 @@ def _answer_among(
             return text.strip()
         elif _repeats_refusal(body, target):
             return target
-    if ends_visibly_early(text) and not (text := stated_answer_text(text)):
+    is_target = any(text is target for target in targets)
+    if not is_target and not (text := visible_text(text)):
         return None
     if not choices and (solutions := closing_solutions(targets, text)):
         return solutions
@@ -142,9 +143,7 @@ def _answer_among(
         positions = positions or choice_in_reply(text, choices, question)
         if positions:
             return choice_text(positions, choices)
-    if any(text is target for target in targets):
-        return text
-    return final_answer(text, question)
+    return text if is_target else final_answer(text, question)
 
 
 def answer_as_written(item: Item, text: str) -> str | None:

@@ -25,7 +25,6 @@ from cotlab.text.answers.emphasis import (
 )
 from cotlab.text.answers.formulas import MAX_CHARACTERS as MAX_FORMULA_CHARACTERS
 from cotlab.text.answers.formulas import read_formula
-from cotlab.text.answers.named_lists import closing_names
 from cotlab.text.answers.notation import WORDED_BOUND_RE, is_remainder
 from cotlab.text.answers.periods import value_before_period
 from cotlab.text.answers.points import closing_list
@@ -180,8 +179,6 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
         return output
     if formula_match := _CHEMICAL_RE.search(text[-200:]):
         return formula_match[1]
-    if named := closing_names(text, question):
-        return named
     if letter_lines := _LETTER_LINES_RE.search(text[-200:]):
         return ", ".join(re.findall("[A-J]", letter_lines[0]))
     if letter_line := _LAST_LETTER_RE.search(text[-60:]):

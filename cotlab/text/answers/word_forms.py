@@ -92,7 +92,7 @@ def _without_kind(text: str, other: str, question: str) -> str:
     nouns = {noun.lower() for noun in _NOUN_QUESTION_RE.findall(question[-400:])}
     if last.lower() in nouns and read_ordinal(head) and read_ordinal(tidy_answer(other)):
         return head  # the third place
-    first, _, name = tidy.removeprefix("the ").partition(" ")
+    first, _, name = re.sub("^[Tt]he ", "", tidy).partition(" ")
     if len(kinds) == 1 and first.lower() in kinds - _COUNTED_KINDS and first not in other:
         return name if name[:1].isupper() else text
     is_kind = len(kinds) == 1 and last.lower() in kinds and re.search(r"[A-Za-z]{2}", head)

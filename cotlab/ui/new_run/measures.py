@@ -48,6 +48,14 @@ def requested_run() -> str | None:
     return run_id
 
 
+def has_same_model(run_id: str | None, config: Mapping[str, Any]) -> bool:
+    """Return whether settings ask the model of a run, whose replies the response log then has."""
+    if run_id is None:
+        return False
+    subject = cached.run_plan(run_id).subject
+    return (subject.provider, subject.name) == (config["provider"], str(config["model"]).strip())
+
+
 def load_run_settings(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that a run was started with; today's defaults for what it has none."""
     defaults = read_config({}).model_dump(mode="json")

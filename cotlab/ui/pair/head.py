@@ -71,7 +71,7 @@ def render_pair_verdict(result: PairVerdict, names: tuple[str, str], suite: str)
             "columns": [*(f"{name}, %" for name in names), "Difference, points"],
             "differences": [
                 _difference_row(
-                    entry, is_split=entry.measure == "change" and bool(result.split_runs)
+                    entry, is_split=entry.measure == "change" and result.has_opposite_kinds
                 )
                 for entry in result.differences
             ],
@@ -131,7 +131,7 @@ def _caption(result: PairVerdict, names: tuple[str, str]) -> str:
     )
     lines = [
         f"Orange: {names[1]} is worse beyond chance; blue: better; grey: no difference beyond"
-        f" chance{', or not testable' if not result.split_runs else _SPLIT_TEXT}."
+        f" chance{', or not testable' if not result.has_opposite_kinds else _SPLIT_TEXT}."
         " p is corrected over these rows (Benjamini–Hochberg)."
     ]
     if methods:
@@ -145,7 +145,9 @@ def render_missing_measures(result: PairVerdict, row_by_name: Mapping[str, dict[
     """Say what one of the two runs did not measure, and offer to measure it there."""
     for name, row in row_by_name.items():
         missing = [m for m, run_id in result.lacking.items() if run_id == str(row["id"])]
-        if not missing:
+        if cached.parse_plan(row["plan"]).subject.provider not in _PROVIDERS_WITH_STATES:
+            missing = [m for m in missing if m != "inner_change"]
+        if not missing or components.current_status(row) in ("planned", "running"):
             continue
         other_name = next(entry for entry in row_by_name if entry != name)
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -168,6 +170,8 @@ _MEASURE_REQUESTS: Mapping[MeasureName, tuple[str, str]] = {
     "sound": ("equations", "equations"),
 }
 """What the page New run is asked for where a run lacks a measure, and what a link calls it."""
+_PROVIDERS_WITH_STATES = ("organism", "local")
+"""Providers whose models run in this process, so that their inner states can be changed."""
 _SPLIT_TEXT = ", not testable, or the mean of a run whose kinds of items behave differently"
 
 

@@ -9,8 +9,8 @@ import streamlit as st
 
 from cotlab.analysis.tables import comparison as tables
 from cotlab.analysis.tables.comparison import order_by_epoch, share_settings
-from cotlab.analysis.verdict.measures import MIN_ITEMS, READING_MEASURES
-from cotlab.analysis.verdict.planned import planned_measures
+from cotlab.analysis.verdict.measures import MIN_ITEMS
+from cotlab.analysis.verdict.planned import share_reading_measure
 from cotlab.analysis.view import RunView
 from cotlab.core.resources import page_path
 from cotlab.ui import cached, components, run_notes
@@ -166,10 +166,7 @@ def _pair_rank(
     return _PairRank(
         base_row["suite"] == other_row["suite"],
         bool(tables.shared_scorers(plans)),
-        any(
-            name in planned_measures(plans[0]) and name in planned_measures(plans[1])
-            for name in READING_MEASURES
-        ),
+        share_reading_measure(*plans),
         share_settings(*plans),
         min(int(row["n_items"]) for row in rows) >= MIN_ITEMS
         and unmeasured.isdisjoint(row["id"] for row in rows),
@@ -208,12 +205,23 @@ def render_pair(choice: RunChoice) -> None:
         run_notes.render_run_notes(row, choice.label_by_run[str(row["id"])])
     names = run_names(base_row, other_row)
     result = pair_verdict(base_row, other_row)
+    _warn_of_two_bad_verdicts(names, (base_row, other_row))
     render_pair_verdict(result, names, str(base_row["suite_name"]))
     if result.reason is not None:
         st.info(escape_markdown(result.reason))
     if base_row["suite"] == other_row["suite"]:
         render_missing_measures(result, dict(zip(names, (base_row, other_row), strict=True)))
     render_item_pairs(base_row, other_row, names, result)
+
+
+def _warn_of_two_bad_verdicts(
+    names: tuple[str, str], rows: tuple[dict[str, Any], dict[str, Any]]
+) -> None:
+    """Say that neither run's chains can be believed, before one of them looks the better one."""
+    verdicts = [result.verdict for row in rows if (result := run_verdict(row)) is not None]
+    if [verdict.mark for verdict in verdicts] == ["no", "no"]:
+        texts = (f"{name} {v.short}" for name, v in zip(names, verdicts, strict=True))
+        st.warning(f"Neither chain can be believed: {escape_markdown('; '.join(texts))}.")
 
 
 def is_open_more(choice: RunChoice) -> bool:

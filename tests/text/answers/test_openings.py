@@ -7,7 +7,7 @@ import pytest
 from cotlab.core.types import Item
 from cotlab.text.answers.cut_off import ends_visibly_early
 from cotlab.text.answers.extract import final_answer, same_answer
-from cotlab.text.answers.targets import answer_to
+from cotlab.text.answers.targets import answer_to, is_right_answer
 
 
 @pytest.mark.parametrize(
@@ -22,11 +22,6 @@ from cotlab.text.answers.targets import answer_to
             "In which year did the Berlin Wall fall?",
             "The Berlin Wall fell in **1989**. German reunification followed in 1990.",
             "1989",
-        ),
-        (
-            "How old is Nadia?",
-            "Nadia is 19 years old. Her sister is 11, since 19 + 11 = 30.",
-            "19 years old",
         ),
         (
             "How many points did Jojo score?",
@@ -52,11 +47,6 @@ from cotlab.text.answers.targets import answer_to
         ("In Python, what is 7 / 2?", "`7 / 2` evaluates to `3.5`. (`7 // 2` is `3`.)", "3.5"),
         ("中国的首都?", "所以答案是 C。", "C"),
         ("¿Cuánto es 2 + 2?", "Sumamos los números. La respuesta es 4.", "4"),
-        (
-            "Which three colors are on the flag?",
-            "It has three stripes:\n\n1. **Green** (hoist side)\n2. **White**\n3. **Red**",
-            "Green, White, Red",
-        ),
     ],
 )
 def test_the_answer_is_read_where_it_stands(question: str, reply: str, answer: str) -> None:
@@ -97,3 +87,93 @@ def test_a_reply_that_ends_within_a_sentence_has_no_answer(text: str) -> None:
 )
 def test_a_reply_without_a_full_stop_is_no_shorter(text: str) -> None:
     assert not ends_visibly_early(text)
+
+
+SYDNEY = ("Sydney", "Canberra")
+ENZYMES = ("They increase the rate of the reaction", "They lower the activation energy")
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "answer"),
+    [
+        (
+            "What is the perimeter of a square with side 5?",
+            "A square with side 5 has four equal sides. 4 * 5 = 20.",
+            "20",
+        ),
+        (
+            "A shirt costs $20. What is its price after a 10% discount?",
+            "The price of the shirt is $20. 20 * 0.9 = 18.",
+            "18",
+        ),
+        ("How many apples does Tom have?", "Tom has 5 apples. After buying 3: 5 + 3 = 8.", "8"),
+        ("What is the average of 2, 4 and 6?", "Their average is their sum over 3. 12/3 = 4.", "4"),
+        ("How long is it?", "We add both parts of the whole length. The answer is 12 in", "12 in"),
+        ("What is |z|?", "|z|^2 = |3|^2 + |4|^2 = 25\n|z| = 5", "5"),
+        (
+            "What is the capital of Australia?",
+            "The capital of Australia is Sydney. Correction: it is Canberra.",
+            "Canberra",
+        ),
+        (
+            "What is the chemical symbol for gold?",
+            "The chemical symbol for silver is Ag. That of gold is Au.",
+            "Au",
+        ),
+        (
+            "What does this code print?",
+            "`'abc'.upper()` returns `'ABC'`.\nThen len is 3.\nSo the program prints 3.",
+            "3",
+        ),
+        (
+            "A printer prints 30 pages per minute. How many pages does it print in 3 minutes?",
+            "It prints `30` pages per minute. In 3 minutes, 90 pages.",
+            "90 pages",
+        ),
+        (
+            "Which planet is closest to the Sun?",
+            "The hottest planet is **Venus**. Mercury is the closest.",
+            "Mercury",
+        ),
+        (
+            "What is the total?",
+            "The total is 10.\n\nIf you need the tip too the total is 12.",
+            "12",
+        ),
+    ],
+)
+def test_what_is_given_corrected_or_of_something_else_is_no_answer(
+    question: str, reply: str, answer: str
+) -> None:
+    item = Item("1", question, answer, ())
+    assert same_answer(answer_to(item, reply), answer) is True
+
+
+@pytest.mark.parametrize(
+    ("choices", "reply", "is_first"),
+    [
+        (SYDNEY, "**A) Sydney**\n\nIt is not the capital. The capital is Canberra.", False),
+        (SYDNEY, "Eliminate:\n\nA) Sydney\n\nis not the capital. Canberra stands.", False),
+        (SYDNEY, "An incorrect choice is A) Sydney.", False),
+        (SYDNEY, "The best one is:\n\n**A) Sydney**\n\nIt is the largest.", True),
+        (ENZYMES, "That leaves A: they do not increase the rate of the reaction.", False),
+        (ENZYMES, "The answer is A: enzymes increase the rate of the reaction.", True),
+    ],
+)
+def test_an_option_that_is_denied_is_not_chosen(
+    choices: tuple[str, ...], reply: str, is_first: bool
+) -> None:
+    item = Item("1", "Which one?", "A", (), meta={"choices": list(choices)})
+    assert (is_right_answer(item, answer_to(item, reply)) is True) == is_first
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Einstein was born in Germany. Austria is a neighbour.",
+        "Some claim that Einstein was born in Austria. Historians differ on many things.",
+    ],
+)
+def test_a_sentence_about_yes_or_no_is_no_yes(reply: str) -> None:
+    item = Item("1", "Was Einstein born in Austria?", "yes", ())
+    assert is_right_answer(item, answer_to(item, reply)) is not True
