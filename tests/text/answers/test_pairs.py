@@ -100,8 +100,13 @@ PAIRS_TWELFTH = Path(__file__).with_name("pairs_twelfth.jsonl")
 the rules before read .935, .92 and .925 of them, with a wrong True each in the first (an option in
 a list that was cut off) and the third. They were mended with sight of each in turn (an answer in a
 first sentence with background after it, in bold, in code, in other languages); mended on the first
-they read .93 of the second, and on both .95 of the third, with one wrong True. Missed: a middle
-name, a value after the parts of a sum, "eleven players: ten and a goalkeeper"."""
+they read .93 of the second, and on both .95 of the third, with one wrong True. A reader of the
+rules then found replies that they read wrongly, so they are narrower, and miss a few of these."""
+PAIRS_THIRTEENTH = Path(__file__).with_name("pairs_thirteenth.jsonl")
+"""As `PAIRS_TWELFTH`, by someone else, after the rules for those and without mending since: .93,
+with no wrong True. Missed: facts whose sentence goes on ("was written by Jane Austen and first
+published in 1813"), a bold name before background, a number in words, `print` in a list of calls.
+"""
 
 
 class Pair(NamedTuple):
@@ -161,7 +166,12 @@ def test_pairs_written_without_sight_of_the_code(path: Path, n: int) -> None:
 
 @pytest.mark.parametrize(
     ("path", "n", "share"),
-    [(PAIRS_FIFTH, 204, 0.06), (PAIRS_SIXTH, 400, 0.075), (PAIRS_ELEVENTH, 200, 0.045)],
+    [
+        (PAIRS_FIFTH, 204, 0.06),
+        (PAIRS_SIXTH, 400, 0.075),
+        (PAIRS_ELEVENTH, 200, 0.045),
+        (PAIRS_THIRTEENTH, 200, 0.07),
+    ],
 )
 def test_pairs_in_the_wordings_of_many_models(path: Path, n: int, share: float) -> None:
     wrong_trues, n_missed = [], 0
