@@ -54,7 +54,9 @@ def test_without_a_calibrated_score_there_is_no_curve_and_nothing_to_decide(
     fill(tmp_path / "store", 20, labelled=10, fitted=False)
     app = open_page("decisions", run=RUN)
     check(app, "Decisions")
-    assert "No answer of this run has a calibrated score (r_cal)" in said(app)
+    start = "No answer of this run has a calibrated score (r_cal), so nothing can be released:"
+    warnings = [text.value.replace("\\", "") for text in app.warning]
+    assert sum(text.startswith(start) for text in warnings) == 1, warnings
     assert next(b for b in app.button if b.label == "Decide on this run").disabled
     assert not app.get("plotly_chart")
 
