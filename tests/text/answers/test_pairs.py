@@ -97,16 +97,11 @@ with no wrong True. Missed: 6! beside 720 ways, a box with lines or a computatio
 condition, "the correct options are C and A", "minus 6 °C", and three in other words."""
 PAIRS_TWELFTH = Path(__file__).with_name("pairs_twelfth.jsonl")
 """As `PAIRS_ELEVENTH`, by three others, 200 each, with replies that end early, refuse or ask back;
-the rules before read .935, .92 and .925 of them, with a wrong True each in the first (an option in
-a list that was cut off) and the third. They were mended with sight of each in turn (an answer in a
-first sentence with background after it, in bold, in code, in other languages); mended on the first
-they read .93 of the second, and on both .95 of the third, with one wrong True. A reader of the
-rules then found replies that they read wrongly, so they are narrower, and miss a few of these."""
+the rules before read .935, .92 and .925 of them, with two wrong Trues; mended on the first they
+read .93 of the second, and on both .95 of the third. They are narrower since, and miss a few."""
 PAIRS_THIRTEENTH = Path(__file__).with_name("pairs_thirteenth.jsonl")
 """As `PAIRS_TWELFTH`, by someone else, after the rules for those and without mending since: .93,
-with no wrong True. Missed: facts whose sentence goes on ("was written by Jane Austen and first
-published in 1813"), a bold name before background, a number in words, `print` in a list of calls.
-"""
+with no wrong True. Missed: facts whose sentence goes on ("by Jane Austen, published in 1813")."""
 
 
 class Pair(NamedTuple):
