@@ -15,7 +15,7 @@ _AMOUNT_RE = re.compile(
     r"(?i)\bhow\s(?!do|does|did|can)|\bpercent"
     r"|\bwhat (?:is|are) the (?:total|sum|value|number|price|cost)"
 )
-_DENIAL_RE = re.compile(
+NEGATION_RE = re.compile(
     r"(?i)\b(?:not|never|no|nor|neither|cannot|rather than|instead|except|without|unlike)\b"
     r"|n['’]t\b"
 )
@@ -55,7 +55,7 @@ def bold_text(sentence: str, question: str) -> str | None:
     bold = _BOLD_RE.findall(sentence)
     if len(bold) != 1 or re.search(r"\d", bold[0]) or len(bold[0].split()) > _MAX_TERMS:
         return None
-    if is_about_amount(question) or _DENIAL_RE.search(sentence):
+    if is_about_amount(question) or NEGATION_RE.search(sentence):
         return None
     return reading.tidy_answer(bold[0]) if reading.has_content(bold[0]) else None
 
@@ -63,7 +63,7 @@ def bold_text(sentence: str, question: str) -> str | None:
 def bold_value(sentence: str) -> str | None:
     """Return the value that alone is in bold in a sentence; None for other text."""
     bold = _BOLD_RE.findall(sentence)
-    if len(bold) != 1 or not re.search(r"\d", bold[0]) or _DENIAL_RE.search(sentence):
+    if len(bold) != 1 or not re.search(r"\d", bold[0]) or NEGATION_RE.search(sentence):
         return None
     value = reading.tidy_answer(bold[0])
     plain = reading.to_plain_text(value)
@@ -91,7 +91,7 @@ def only_bold(text: str, question: str) -> str | None:
     if not restates_question(text[start:end].replace("**", ""), question):
         return None
     if (
-        _DENIAL_RE.search(before)
+        NEGATION_RE.search(before)
         or _DOUBT_RE.search(before)
         or not _BEFORE_RE.search(before)
         or _CONCLUDES_RE.search(after)
@@ -108,6 +108,6 @@ def only_title(text: str, question: str) -> str | None:
     """Return the only title in italics of a reply to a question for a book, a film or a song."""
     if not _TITLE_QUESTION_RE.search(question) or len(text) > _MAX_CHARACTERS:
         return None
-    titles = set() if _DENIAL_RE.search(text) else {m[1] for m in _ITALICS_RE.finditer(text)}
+    titles = set() if NEGATION_RE.search(text) else {m[1] for m in _ITALICS_RE.finditer(text)}
     title = titles.pop() if len(titles) == 1 else ""
     return reading.tidy_answer(title) if title and title not in question else None

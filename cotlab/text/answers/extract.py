@@ -136,12 +136,14 @@ def final_answer(text: str, question: str = "") -> str | None:
     ``{"answer": 18}``, "the answer is 18", "Answer: 18", "A: 18", "18 is the answer", "the correct
     option is B". "The answer is not 5" denies 5. The placeholder of a form ("the answer is
     <answer>") is none, whatever stands before or after it. Boxes with a comma or "and" between them
-    are one list. Without a marker, in this order: a reply that is one expression, quantity, date,
-    option, list; formulas at the end; "= 18" at the end; an option in the last sentence; yes or no
-    at the start or the end, or by the verb of the question; what "Therefore, she spends $225 over 5
-    weeks" says before its period; of the numbers of the last sentence with some, that which the
-    question counts ("how many boxes") or that the sentence states ("is 12", "12 left"), none where
-    several compete and nothing tells; a reply of at most six words as it is.
+    are one list. Without a marker, in this order: a first sentence in the words of the question,
+    with background after it; what a program is said to print; a reply that is one expression,
+    quantity, date, option, list; formulas at the end; "= 18" at the end; an option in the last
+    sentence; yes or no at the start or the end, or by the verb of the question; what alone is in
+    bold; what "Therefore, she spends $225 over 5 weeks" says before its period; of the numbers of
+    the last sentence with some, that which the question counts ("how many boxes") or that the
+    sentence states ("is 12", "12 left"), none where several compete and nothing tells; a reply of
+    at most six words as it is.
 
     Examples
     --------

@@ -17,6 +17,7 @@ from cotlab.text.answers.closing_formulas import (
 from cotlab.text.answers.code_output import printed_output
 from cotlab.text.answers.competing import find_main_value
 from cotlab.text.answers.emphasis import (
+    NEGATION_RE,
     bold_text,
     bold_value,
     is_about_amount,
@@ -82,10 +83,6 @@ _GUESS_RE = re.compile(r"(?i)\b(?:but|my)\b.{0,30}\b(?:think|guess|believe|say|p
 _STATED_RE = re.compile(
     r"(?is)(?:the|its|his|her|their|there|this|that|each|[A-Z][a-z]+)\b[^=:;?!]{2,160}?"
     r"\s(?:is|are|equals|was|were|will be)(?:\s(?:equal to|exactly|only))?\s(.{1,160})"
-)
-_DENIAL_RE = re.compile(
-    r"(?i)\b(?:not|never|no|nor|neither|cannot|rather than|instead|except|without|unlike)\b"
-    r"|n['’]t\b"
 )
 # "P(A) = ", "\\angle B = ": a name without which the value may be another's
 _EVENT_RE = re.compile(r"\s*(?:[A-Z][a-z]?\([A-Z]\w?\)|\\angle\s?[A-Z]{1,3})\s?=(?![^=]*=)")
@@ -362,7 +359,7 @@ def stated_value(sentence: str) -> str | None:
     value = reading.tidy_answer(match[1])
     plain = reading.to_plain_text(value)
     is_value = reading.read_answer(plain) is not None or is_one_expression(plain)
-    return value if is_value and not _DENIAL_RE.search(sentence) else None
+    return value if is_value and not NEGATION_RE.search(sentence) else None
 
 
 def _undenied_choice(sentence: str) -> str | None:

@@ -18,6 +18,7 @@ from cotlab.analysis.verdict.pair_differences import (
     points_text,
 )
 from cotlab.analysis.verdict.wording import noun_count, percent_number
+from cotlab.core.types import IN_PROCESS_PROVIDERS
 from cotlab.stats.intervals import Interval
 from cotlab.store.recorded_models import short_model_name
 from cotlab.ui import cached, components
@@ -145,7 +146,7 @@ def render_missing_measures(result: PairVerdict, row_by_name: Mapping[str, dict[
     """Say what one of the two runs did not measure, and offer to measure it there."""
     for name, row in row_by_name.items():
         missing = [m for m, run_id in result.lacking.items() if run_id == str(row["id"])]
-        if cached.parse_plan(row["plan"]).subject.provider not in _PROVIDERS_WITH_STATES:
+        if cached.parse_plan(row["plan"]).subject.provider not in IN_PROCESS_PROVIDERS:
             missing = [m for m in missing if m != "inner_change"]
         if not missing or components.current_status(row) in ("planned", "running"):
             continue
@@ -170,8 +171,6 @@ _MEASURE_REQUESTS: Mapping[MeasureName, tuple[str, str]] = {
     "sound": ("equations", "equations"),
 }
 """What the page New run is asked for where a run lacks a measure, and what a link calls it."""
-_PROVIDERS_WITH_STATES = ("organism", "local")
-"""Providers whose models run in this process, so that their inner states can be changed."""
 _SPLIT_TEXT = ", not testable, or the mean of a run whose kinds of items behave differently"
 
 
