@@ -331,7 +331,8 @@ def render_picture(row: dict[str, Any]) -> None:
     result = cached.run_figure_table(row["id"], int(row["revision"]), FIGURE_NAME)
     if isinstance(result, MissingFigure):
         return
-    charts.show_run_figure(FIGURE_NAME, result.table, "verdict", row, _partial_note(row))
+    note = f"{result.note} {_partial_note(row)}".strip()
+    charts.show_run_figure(FIGURE_NAME, result.table, "verdict", row, note)
 
 
 def _partial_note(row: dict[str, Any]) -> str:
