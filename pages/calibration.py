@@ -3,13 +3,13 @@
 from functools import partial
 
 from cotlab.ui import components
-from cotlab.ui.calibration import fit, steps, versions
+from cotlab.ui.calibration import fit, runs, steps, versions
 from cotlab.ui.more import render_more
 
 components.render_heading(
     "Calibration", "Does a score of 0.8 mean that 8 of 10 such chains are acceptable?"
 )
-view = fit.select_calibration_runs()
+view = runs.select_calibration_runs()
 if view is not None:
     if view.version is not None:
         versions.render_calibration_verdict(view, view.version)

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from cotlab.ui import components, drift, drift_history
+from cotlab.ui import components, drift, drift_actions, drift_history
 from cotlab.ui.more import render_more
 
 components.render_heading(
@@ -12,7 +12,7 @@ view = drift.select_drift_runs()
 if view is not None:
     drift.render_drift_verdict(view)
     drift.render_drift_by_feature(view)
-    drift.render_drift_actions(view)
+    drift_actions.render_drift_actions(view)
     render_more(
         "distribution of each feature, and drift over time",
         partial(drift.render_distributions, view),

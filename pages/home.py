@@ -29,6 +29,7 @@ else:
         verdict.render_context(row, label)
         if unmeasured is not None:
             home.render_unmeasured_note(unmeasured)
+        home.render_larger_run(row, rows)
         verdict.render_verdict(row)
     home.render_running_runs(rows)
     if row is not None:

@@ -3,6 +3,7 @@
 from functools import partial
 
 from cotlab.ui import components, unfaithfulness
+from cotlab.ui.category_split import render_category_split
 from cotlab.ui.more import render_more
 from cotlab.ui.verdict_number import render_verdict_line, render_verdict_number
 
@@ -15,6 +16,8 @@ if view is not None:
     if len(view.row_by_run) == 1:
         render_verdict_line(view.first_run)
     render_verdict_number(view.first_run)
+    for row in view.row_by_run.values():
+        render_category_split(row, names_run=len(view.row_by_run) > 1)
     unfaithfulness.render_unfaithful_rates(view)
     if not view.shows_all:
         unfaithfulness.render_threshold_sweep(view)

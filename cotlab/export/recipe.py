@@ -23,6 +23,7 @@ from cotlab.export.tabular import drop_hidden_columns
 from cotlab.figures.presets import FigurePreset, print_options
 from cotlab.figures.printed import plotly_version
 from cotlab.run.plan import code_version
+from cotlab.store.recorded_models import captioned_model_name
 
 RECIPE_KIND = "cotlab figure, version 1"
 _FILE_NAME_RE = re.compile(r"[A-Za-z0-9_-]{1,80}")
@@ -199,7 +200,8 @@ def make_recipe(
 
 def _source_text(view: RunView) -> str:
     n_text = f"{view.n_items:,} item{'' if view.n_items == 1 else 's'}"
-    return printable_line(f"{view.model} on {view.suite_name}, {n_text} (run {view.run_id})")
+    model = captioned_model_name(view.model)
+    return printable_line(f"{model} on {view.suite_name}, {n_text} (run {view.run_id})")
 
 
 def make_recipes(

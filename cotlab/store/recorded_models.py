@@ -88,3 +88,10 @@ def short_model_name(model: str) -> str:
     is_path = name.startswith(("/", "./", "../", "~")) or "\\" in name
     last_part = re.split(r"[/\\]", name.rstrip("/\\"))[-1]
     return (last_part if is_path else "") or name
+
+
+def captioned_model_name(model: str) -> str:
+    """Return how captions name a run's model: with the provider, a folder by its last part."""
+    if model.startswith(RECORDED_CHAINS) or "/" not in model:
+        return model
+    return f"{model.partition('/')[0]}/{short_model_name(model)}"

@@ -13,6 +13,7 @@ from cotlab.analysis.verdict.wording import noun_count
 from cotlab.core.registry import FIGURES
 from cotlab.core.resources import page_path
 from cotlab.figures.text_width import strip_markup
+from cotlab.store.recorded_models import captioned_model_name
 from cotlab.ui.components import csv_button
 from cotlab.ui.figure_cache import cached_figure
 from cotlab.ui.text import escape_markdown, shorten
@@ -117,7 +118,8 @@ def show_figure(
 def source_text(rows: Sequence[dict[str, Any]]) -> str:
     """Return the sentence of a caption that names model, suite and items of the runs."""
     sources = [
-        f"{shorten(str(row['model']), 60)} on {shorten(str(row['suite_name']), 60)},"
+        f"{shorten(captioned_model_name(str(row['model'])), 60)} on"
+        f" {shorten(str(row['suite_name']), 60)},"
         f" {noun_count(int(row['n_items']), 'item')}"
         for row in rows[:MAX_NAMED_RUNS]
     ]

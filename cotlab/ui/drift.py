@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -21,9 +20,6 @@ from cotlab.review.release.drift import (
 )
 from cotlab.review.release.drift_check import (
     DriftCheck,
-    find_released_items,
-    queue_reaudit,
-    store_drift_check,
 )
 from cotlab.review.release.drift_state import (
     HEADLINES,
@@ -35,7 +31,7 @@ from cotlab.review.release.drift_state import (
 from cotlab.store.calibrators import current_calibrator
 from cotlab.store.pending import last_label_number
 from cotlab.store.recorded_models import short_model_name
-from cotlab.ui import access, cached, charts, components
+from cotlab.ui import cached, charts, components
 from cotlab.ui.address import bind_number
 from cotlab.ui.opened_run import default_run
 from cotlab.ui.pickers import (
@@ -48,7 +44,6 @@ from cotlab.ui.pickers import (
 from cotlab.ui.text import display_errors, escape_markdown, shorten
 
 RunRevisions = tuple[tuple[str, int], ...]
-_NOTICE_KEY = "drift-said"
 _BOX_BY_STATE: dict[DriftState, tuple[Callable[..., Any], str]] = {
     "drift": (st.error, "warning"),
     "none": (st.success, "check_circle"),
@@ -64,6 +59,8 @@ class DriftView(NamedTuple):
     """The drift check of the chosen runs."""
     run_revisions: RunRevisions
     """The runs of both sides with their revisions."""
+    has_calibrator: bool
+    """Whether a calibrator is in use."""
     printed_run: str | None
     """The run whose printed figures show this check, once it is stored."""
 
@@ -129,7 +126,12 @@ def select_drift_runs() -> DriftView | None:
             psi_threshold,
             _quality_cache_key(),
         )
-        return DriftView(check, run_revisions, tables.printed_run(cached.store(), check))
+        return DriftView(
+            check,
+            run_revisions,
+            current_calibrator(cached.store()) is not None,
+            tables.printed_run(cached.store(), check),
+        )
     return None
 
 
@@ -144,9 +146,16 @@ def render_drift_verdict(view: DriftView) -> None:
     state = drift_state(check)
     doubts = drift_doubts(check)
     text = f"{'; '.join(doubts)}." if state == "unclear" else check.reason
-    show_box, icon = _BOX_BY_STATE[state]
-    show_box(f"**{HEADLINES[state]}** {escape_markdown(text)}", icon=f":material/{icon}:")
     models = [_models_of(runs) for runs in (check.reference, check.current)]
+    headline, (show_box, icon) = HEADLINES[state], _BOX_BY_STATE[state]
+    if state == "drift" and models[0] != models[1]:  # no change over time of one model
+        headline, (show_box, icon) = "These runs differ.", _BOX_BY_STATE["unclear"]
+    show_box(f"**{headline}** {escape_markdown(text)}", icon=f":material/{icon}:")
+    if not view.has_calibrator:
+        st.caption(
+            "No calibrator has been fitted, so no score depends on this: the reference is a run"
+            " that you chose, or the oldest that can be one."
+        )
     if models[0] != models[1]:
         st.warning(
             f"These are runs of different models ({escape_markdown(models[0])} and"
@@ -169,11 +178,13 @@ def render_drift_verdict(view: DriftView) -> None:
             f"{energy_text}; by chance up to {null_hi_text}",
         ),
     ]
-    for name, estimate in (("Brier", quality.brier), ("ECE", quality.ece)):
+    measures = (("Brier", quality.brier), ("ECE", quality.ece)) if view.has_calibrator else ()
+    for name, estimate in measures:
         value = "n/a" if estimate is None else components.estimate_text(estimate)
         numbers.append((f"{name} since the fit, n = {quality.n}", value))
     components.show_numbers(numbers)
-    st.caption(escape_markdown(_quality_text(check)))
+    if view.has_calibrator:
+        st.caption(escape_markdown(_quality_text(check)))
 
 
 def render_drift_by_feature(view: DriftView) -> None:
@@ -213,54 +224,6 @@ def render_distributions(view: DriftView) -> None:
     )
 
 
-def render_drift_actions(view: DriftView) -> None:
-    """Offer what to do: store the check, queue a re-audit, fit a new calibrator."""
-    check = view.check
-    st.header("What to do")
-    if notice := st.session_state.pop(_NOTICE_KEY, None):
-        st.success(escape_markdown(notice))
-    if check.suggestion:
-        st.warning(escape_markdown(check.suggestion))
-        with st.container(horizontal=True):
-            components.page_link("calibration", "Fit again", "query_stats")
-            components.page_link("label", "Label", "edit_note")
-    elif drift_state(check) == "unclear":
-        st.caption("Whether the calibrator should be fitted again cannot be told from these runs.")
-    else:
-        st.caption("These runs give no reason to fit the calibrator again.")
-    released_items = find_released_items(cached.store(), check.current)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        n_requested_items = int(
-            st.number_input("Released items to audit", 1, 1000, 20, key="reaudit-n", width=190)
-        )
-        button_state = access.role_control(
-            "admin",
-            disabled=not released_items,
-            help=None if released_items else "No item of the current runs is released.",
-        )
-        if st.button(
-            f"Queue a re-audit (of {len(released_items)})",
-            key="reaudit",
-            icon=":material/rule:",
-            **button_state,
-        ):
-            _queue_reaudit(check, n_requested_items)
-        if st.button(
-            "Store this check",
-            key="keep-check",
-            icon=":material/save:",
-            **access.role_control("admin"),
-        ):
-            _store_check(check)
-    st.caption(
-        "The re-audit is a random sample, so its findings apply to all released items."
-        " From a terminal:"
-    )
-    sides_text = f"{','.join(check.reference)} {' '.join(check.current)}"
-    command = f"cotlab drift {sides_text} --ks {check.ks:g} --psi {check.psi:g}"
-    st.code(command, language="text", wrap_lines=True)
-
-
 def render_drift_notes(view: DriftView) -> None:
     """Explain the statistics and the condition of an alert."""
     check = view.check
@@ -274,26 +237,6 @@ def render_drift_notes(view: DriftView) -> None:
         f" {check.joint.method}. Drift means that items differ from those of the reference; it"
         " does not mean that scores are wrong, and scores can become wrong without it."
     )
-
-
-def _queue_reaudit(check: DriftCheck, n_requested_items: int) -> None:
-    user = access.require_role("admin")
-    queue, n_queued_items = queue_reaudit(
-        cached.store(), check.current, n_requested_items, author=user.name
-    )
-    st.session_state[_NOTICE_KEY] = (
-        f"{n_queued_items} released items were added to the queue {queue}."
-    )
-    st.rerun()
-
-
-def _store_check(check: DriftCheck) -> None:
-    user = access.require_role("admin")
-    is_new = store_drift_check(cached.store(), replace(check, by=user.name))
-    st.session_state[_NOTICE_KEY] = (
-        "The check was stored." if is_new else ("This check was already stored.")
-    )
-    st.rerun()
 
 
 def _quality_text(check: DriftCheck) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from cotlab.analysis.paired import UNFAITHFUL_THRESHOLD
+from cotlab.analysis.verdict.wording import noun_count
 from cotlab.core.resources import page_path
 from cotlab.core.types import Plan
 from cotlab.ui import cached
@@ -19,8 +20,9 @@ from cotlab.ui.address import (
     store_default,
     write_address,
 )
-from cotlab.ui.components import render_empty_state, warn_if_partial
+from cotlab.ui.components import page_link, render_empty_state, warn_if_partial
 from cotlab.ui.new_run.added_cost import added_cost_text
+from cotlab.ui.new_run.measures import count_new_items
 from cotlab.ui.new_run.readability import unreadable_text
 from cotlab.ui.opened_run import default_run
 from cotlab.ui.text import escape_markdown, shorten
@@ -30,6 +32,11 @@ THRESHOLD_HELP = (
     " sweep."
 )
 
+_RELATED_PAGES: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "ablation": {"robustness": ("robustness", "What this run measured at its steps: Robustness")},
+    "robustness": {"ablation": ("steps", "What this run measured at its steps: Steps")},
+}
+"""By scorer that a run lacks: another that tells of steps, its page, and the link's text."""
 ANY = "any"
 """Id of the option of a picker that leaves nothing out."""
 ARCHIVED_PARAM = "archived"
@@ -162,12 +169,21 @@ def render_unmeasured_run(run_id: str, scorers: Sequence[str]) -> None:
                 query_params={"from": run_id, "measure": "model"},
             )
             return
+        render_related_page(row, scorer)
+        n_text = noun_count(count_new_items(row, scorer), "item")
         st.page_link(
             page_path("new_run"),
-            label=f"Measure this ({added_cost_text(row, scorer)})",
+            label=f"Measure this on {n_text} ({added_cost_text(row, scorer)})",
             icon=":material/play_arrow:",
             query_params={"from": run_id, "measure": scorer},
         )
+
+
+def render_related_page(row: dict[str, Any], scorer: str) -> None:
+    """Link to the page on which a run has a like measure, where it has one."""
+    for other, (page, text) in _RELATED_PAGES.get(scorer, {}).items():
+        if cached.has_scorer(row, other):
+            page_link(page, text, "arrow_forward", {"run": row["id"]})
 
 
 def render_other_runs(labels: Mapping[str, str]) -> None:

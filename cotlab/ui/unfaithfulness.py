@@ -165,9 +165,24 @@ def render_unfaithful_rates(view: UnfaithfulnessView) -> None:
     subject = "Each classifier" if view.shows_all else _classifier_text(view.classifier)
     note = f"{subject}, {_threshold_text(view)}"
     choice = FigureChoice(classifier=view.classifier)
+    if unvalidated_text := _unvalidated_text(_chosen_classifiers(view)):
+        st.markdown(escape_markdown(unvalidated_text))
     _show_figure(view, "unfaithful_rates", table, "rates", note, choice)
     _render_tested_classifiers(_chosen_classifiers(view))
     components.show_cards(SCORE_METRIC, "unfaithful_rate")
+
+
+def _unvalidated_text(classifiers: Sequence[str]) -> str:
+    """Return which classifiers may not be believed; "" where all of them may."""
+    known = load_classifier_validation(str(store_folder()), classifiers)
+    silent = [name for name, validation in known.items() if not validation.is_usable]
+    if not silent:
+        return ""
+    verb = "has" if len(silent) == 1 else "have"
+    return (
+        f"{', '.join(silent)} {verb} not been shown to tell models of known behaviour apart (table"
+        " below the figure): draw no conclusion from that rate."
+    )
 
 
 def _render_tested_classifiers(classifiers: Sequence[str]) -> None:

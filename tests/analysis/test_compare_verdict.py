@@ -226,7 +226,7 @@ def test_a_metric_without_interval_is_not_counted_as_no_difference(store: Store)
     change, moved = differences
     assert change.untestable_reason is None and moved.untestable_reason is None
     _, detail = pair_sentences(differences, ("a", "b"))
-    same = "answers moved to a wrong answer that someone suggests (0 % in both)"
+    same = "answers moved to a wrong answer that is added as a suggestion (0 % in both)"
     assert f"No difference beyond chance: {same}." in detail and "tested" not in detail
     no_bounds = replace(moved.difference, lo=None, hi=None, reason="all 40 values are equal")
     untestable = replace(moved, difference=no_bounds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cotlab.analysis.verdict.planned import _REQUIREMENTS, planned_measures
+from cotlab.analysis.verdict.planned import _REQUIREMENTS, planned_measures, sampled_step_fraction
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Plan, ScorerSpec
 from cotlab.run.config import DEMO_MODELS, demo_options, read_config
@@ -48,3 +48,18 @@ def test_the_demonstration_lights_all_lamps() -> None:
 def test_each_requirement_is_an_option_of_its_scorer() -> None:
     for scorer, option, value in _REQUIREMENTS.values():
         assert not option or value in SCORERS[scorer].declared_options[option].choices
+
+
+@pytest.mark.parametrize(
+    ("scorers", "expected"),
+    [
+        ([ScorerSpec("robustness", 1, {})], 0.3),  # the default
+        ([ScorerSpec("robustness", 1, {"fraction": 0.5})], 0.5),
+        ([ScorerSpec("robustness", 1, {"fraction": 1})], None),
+        ([ScorerSpec("ablation", 1, {"modes": ["corrupt"]})], None),
+    ],
+)
+def test_numbers_are_changed_in_a_share_of_the_steps(
+    scorers: list[ScorerSpec], expected: float | None
+) -> None:
+    assert sampled_step_fraction(plan_of(*scorers)) == expected

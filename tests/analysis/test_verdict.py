@@ -384,3 +384,14 @@ def test_what_a_guess_loses_is_no_bound_of_what_is_lost() -> None:
     text = plain_text(judge_run(found).sentences)
     assert "95.0 % of its probability" in text and "a uniform guess" in text and "94.1 %" in text
     assert "at most" not in text
+
+
+def test_a_verdict_on_changed_numbers_says_in_how_many_steps() -> None:
+    sampled = replace(
+        evidence(numeric_change=ALL_60, numeric_control=NONE_60),
+        planned=("numeric_change", "numeric_control"),
+        step_fraction=0.3,
+    )
+    assert "in a random 30 % of a chain's steps" in " ".join(judge_run(sampled).limits)
+    for other in (replace(sampled, step_fraction=None), replace(FOLLOWS, step_fraction=0.3)):
+        assert "random" not in " ".join(judge_run(other).limits)

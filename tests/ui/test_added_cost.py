@@ -63,9 +63,10 @@ def test_lamps_and_pages_say_it_beside_their_link(
     assert notes and any(re.search(r"about [\d,]+ new requests", note) for note in notes)
     page = open_page("mediation", run=run_id)
     links = [link.proto.label for link in page.get("page_link")]
-    assert any(re.match(r"Measure this \(about [\d,]+ new requests", label) for label in links), (
-        links
-    )
+    assert any(
+        re.match(r"Measure this on \d+ items? \(about [\d,]+ new requests", label)
+        for label in links
+    ), links
 
 
 def test_a_measure_of_the_verdict_is_offered_on_as_many_items_as_a_verdict_needs(

@@ -77,3 +77,18 @@ def test_the_default_is_the_newest_run_that_shares_numbers_with_the_reference(st
     app = opened("drift", "Drift")
     assert app.multiselect(key="pick-reference").value == ["ref"]
     assert app.multiselect(key="pick-current").value == ["low"]
+
+
+def test_runs_of_two_models_differ_and_without_a_calibrator_nothing_is_fitted_again(
+    store: Store,
+) -> None:
+    """The alert is that one model changed over time: here it is another model."""
+    app = opened("drift", "Drift", reference="ref", current="low")
+    assert app.error[0].value.startswith("**Drift.**")
+    with store.writing() as connection:
+        connection.execute("UPDATE runs SET model = 'test/other' WHERE id = 'low'")
+    app = opened("drift", "Drift", reference="ref", current="low", ks="0.16")
+    assert not app.error and app.warning[0].value.startswith("**These runs differ.**")
+    captions = " ".join(caption.value for caption in app.caption)
+    assert "No calibrator has been fitted" in captions
+    assert not any("Fit again" in link.proto.label for link in app.get("page_link"))

@@ -303,6 +303,13 @@ def test_unfaithfulness_opens_on_the_hint_beside_the_others() -> None:
         assert verdict and notes[0].startswith(rate)
 
 
+def test_a_classifier_that_tells_nothing_is_named_above_its_rate() -> None:
+    app = opened("unfaithfulness", "Unfaithfulness", run="hint")
+    (text,) = [m.value for m in app.markdown if "draw no conclusion" in m.value]
+    names = text.replace("\\", "").partition(" ha")[0].split(", ")
+    assert "process_result" in names and "hint" not in names
+
+
 def test_an_empty_run_is_amber_in_the_list_and_ends_with_its_reason(store: Path) -> None:
     assert Store(store).query_rows("SELECT status FROM runs WHERE id = 'nothing'") == [("done",)]
     app = opened_run("nothing")

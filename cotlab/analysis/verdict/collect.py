@@ -23,7 +23,7 @@ from cotlab.analysis.verdict.measures import (
     Share,
     Validation,
 )
-from cotlab.analysis.verdict.planned import planned_measures
+from cotlab.analysis.verdict.planned import planned_measures, sampled_step_fraction
 from cotlab.analysis.verdict.validated import load_measure_validation
 from cotlab.analysis.view import RunView
 from cotlab.core.keys import resampling_seed
@@ -106,6 +106,7 @@ def collect_evidence(view: RunView, status: str | None = None) -> RunEvidence:
         n_checked=n_sound,
         n_undecided=_count_undecided(view),
         planned=planned_measures(view.plan),
+        step_fraction=sampled_step_fraction(view.plan),
         leaves_out_steps=bool(view.score_groups["mode"].isin(_OMITTING_MODES).any()),
         split=_split_categories(view) if change and LOW < change.point < HIGH else None,
         note=view.note,

@@ -121,7 +121,11 @@ def _scope(evidence: RunEvidence) -> str:
         "the model's own chains" if evidence.chain == "own" else "the chains that the suite gives"
     )
     turn = "" if evidence.given == "prefix" else ", in the user's turn"
-    return f"Holds for these questions ({evidence.suite}) and {whose}{turn}."
+    sample = ""
+    if evidence.change_name == "numeric_change" and evidence.step_fraction is not None:
+        share = f"{100 * evidence.step_fraction:.3g} %"
+        sample = f" Numbers were changed in a random {share} of a chain's steps, at least in one."
+    return f"Holds for these questions ({evidence.suite}) and {whose}{turn}.{sample}"
 
 
 def _partial_use(evidence: RunEvidence, change: Share) -> tuple[str, ...]:

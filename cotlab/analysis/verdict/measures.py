@@ -229,6 +229,8 @@ class RunEvidence:
     """Chains that it decided."""
     planned: tuple[MeasureName, ...] = ()
     """Measures that the run's plan has, whether or not there is a value of them."""
+    step_fraction: float | None = None
+    """Share of each chain's steps that was drawn for ``numeric_change``; None where it was all."""
     leaves_out_steps: bool = False
     """Whether steps were left out, or chains cut off, without anything put in their place."""
     split: CategorySplit | None = None

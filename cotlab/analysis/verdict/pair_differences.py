@@ -40,7 +40,7 @@ PAIR_MEASURES: Mapping[MeasureName, tuple[str, bool]] = {
     "change": (f"{_READS_PREFIX}answers changed when a step states something else", True),
     "numeric_change": (f"{_READS_PREFIX}answers changed when a number in a step does", True),
     "inner_change": (f"{_READS_PREFIX}answer probability lost without its states", True),
-    "moved": ("Answers moved to a wrong answer that someone suggests", False),
+    "moved": ("Answers moved to a wrong answer that is added as a suggestion", False),
     "sound": ("Chains without a false equation", True),
 }
 """What a page calls each measure of a pair, and whether more of it is better."""
@@ -177,7 +177,9 @@ def headline_differences(
             shares[measure].base,
             shares[measure].other,
             shares[measure].difference,
-            validation[measure].text if measure in validation else "compared with the ground truth",
+            validation[measure].text
+            if measure in validation
+            else "to the questions as they stand, against the ground truth",
         )
         for measure, row in zip(chosen_rows, adjusted_rows, strict=True)
     ]

@@ -36,6 +36,21 @@ def planned_measures(plan: Plan) -> tuple[MeasureName, ...]:
     )
 
 
+def sampled_step_fraction(plan: Plan) -> float | None:
+    """Return the share of a chain's steps in which numbers are changed; None for all of them."""
+    fractions = [
+        float(_option_value(spec.name, spec.params, "fraction"))
+        for spec in plan.scorers
+        if spec.name == _REQUIREMENTS["numeric_change"][0]
+    ]
+    return min((fraction for fraction in fractions if fraction < 1), default=None)
+
+
+def measures_reading(plan: Plan) -> bool:
+    """Return whether a plan measures in any way if the answer depends on the chain."""
+    return not set(READING_MEASURES).isdisjoint(planned_measures(plan))
+
+
 def share_reading_measure(base: Plan, other: Plan) -> bool:
     """Return whether two plans measure in one way if the answer depends on the chain."""
     measures = [set(planned_measures(plan)) & set(READING_MEASURES) for plan in (base, other)]

@@ -14,7 +14,7 @@ from cotlab.figures.style import interval_text
 from cotlab.review.release.step_hazard import SCORES_MODEL, TEXT_MODEL, fit_step_hazard
 from cotlab.store.calibrators import STEP_KIND, list_calibrators
 from cotlab.ui import access, cached
-from cotlab.ui.calibration.fit import MESSAGE_KEY, rerun_with_message
+from cotlab.ui.calibration.runs import MESSAGE_KEY, rerun_with_message
 from cotlab.ui.calibration.versions import render_version_choice
 from cotlab.ui.text import escape_markdown
 

@@ -20,7 +20,7 @@ from cotlab.stats.composite import EXAMPLE_WEIGHTS
 from cotlab.store import calibrators as calibrator_store
 from cotlab.ui import access, cached, charts, components
 from cotlab.ui.calibration.baselines import render_baselines
-from cotlab.ui.calibration.fit import CalibrationView, rerun_with_message
+from cotlab.ui.calibration.runs import CalibrationView, rerun_with_message
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import escape_markdown
 

@@ -95,6 +95,7 @@ def reader_data(
     """Return what the component shows, as JSON values."""
     n_most = max(effect.n + effect.n_missing for effect in reading.effects)
     arrows = [later.step for later in replies.later_steps]
+    rows = effect_rows(reading, marks)
     keys = [(("↑", "↓"), "step"), (_tab_keys(reading), "change")]
     keys.append((("K", "J"), "item"))
     keys += [((key.upper(),), title) for key, title in _TARGET_TITLES if key in targets]
@@ -106,9 +107,9 @@ def reader_data(
         "note": reading.note,
         "finding": chain_finding(reading.effects, reading.labels.verb),
         "chain": f"Chain, {len(reading.steps)} steps",
-        "rows": [asdict(text_row) for text_row in effect_rows(reading, marks)],
+        "rows": [asdict(text_row) for text_row in rows],
         "levels": n_most if 1 <= n_most <= _MAX_PIPS else 0,
-        "legend": _legend_text(reading, n_most),
+        "legend": _legend_text(reading, n_most) + boxes_text(rows),
         "arrows": arrows if reading.mode == "corrupt" else None,
         "arrows_label": _arrows_text(reading, arrows),
         "panel": _panel(reading, given, replies),
@@ -176,6 +177,12 @@ def effect_texts(effect: StepEffect) -> tuple[str, str]:
     if effect.n_missing:
         sentence += f"; {effect.n_missing} without a value: {effect.reason}"
     return f"{effect.n_changed} of {effect.n}", sentence
+
+
+def boxes_text(rows: Sequence[TextRow]) -> str:
+    """Return what the boxes of steps are, to follow a sentence; "" where no row has any."""
+    has_boxes = any(row.pips is not None for row in rows)
+    return " A box is a reply, filled where its answer changes." if has_boxes else ""
 
 
 def _legend_text(reading: ChainReading, n_most: int) -> str:

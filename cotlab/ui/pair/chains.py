@@ -23,7 +23,7 @@ from cotlab.ui.item.answers import item_answers
 from cotlab.ui.item.chain import TextRow, label_length, load_scored_chain
 from cotlab.ui.item.header import item_facts
 from cotlab.ui.item.item import load_measured_steps, visible_scores
-from cotlab.ui.item.reader_data import ChainReading, effect_rows, mode_labels
+from cotlab.ui.item.reader_data import ChainReading, boxes_text, effect_rows, mode_labels
 from cotlab.ui.item.step_marks import load_step_marks
 
 
@@ -92,7 +92,8 @@ def pair_data(base: ChainSide, other: ChainSide, mode: str | None) -> dict[str, 
         "question_pieces": question_pieces(base.item.question),
         "sides": [_side_head(side) for side in (base, other)],
         "lines": lines,
-        "summary": _summary(base, other, n_equal, len(lines), mode),
+        "summary": _summary(base, other, n_equal, len(lines), mode)
+        + boxes_text([*base_rows, *other_rows]),
     }
 
 

@@ -18,7 +18,6 @@ from cotlab.store.recorded_models import short_model_name
 from cotlab.store.run_status import FINISHING
 from cotlab.ui import cached, components, pickers, verdict
 from cotlab.ui.address import bind_choice, bind_text, report_unknown_value, write_address
-from cotlab.ui.components import n_evaluations
 from cotlab.ui.linked import PageLink, show_linked
 from cotlab.ui.metric_names import metric_name
 from cotlab.ui.text import shorten
@@ -43,6 +42,7 @@ _CHANGES_NOTE = (
     " something else, mean over items; numbers: only a number in the step was changed; states: the"
     " model's inner states were, in % of the answer's probability."
 )
+ITEMS_NOTE = "Items with a value of the verdict's measure."
 HOME_COLUMNS = (
     {"title": "Run"},
     {"title": "Verdict", "is_wide": True},
@@ -54,14 +54,14 @@ HOME_COLUMNS = (
     },
     {"title": "Hints followed,", "unit": "% of items", "is_number": True},
     {"title": "No false equation,", "unit": "% of items", "is_number": True},
-    {"title": "Items", "is_number": True, "is_optional": True},
+    {"title": "Items", "is_number": True, "is_optional": True, "help": ITEMS_NOTE},
     {"title": "Started", "unit": "(UTC)", "is_number": True, "is_optional": True},
     {"title": "Item by item", "help": "With the run at the top of the page."},
 )
 """Columns of the table of the latest runs."""
 RUN_COLUMNS = (
     *HOME_COLUMNS[:5],
-    {"title": "Items × scorers", "is_number": True, "is_optional": True},
+    {"title": "Items", "is_number": True, "is_optional": True, "help": ITEMS_NOTE},
     {"title": "Status"},
     {"title": "Spent", "is_number": True, "is_optional": True},
     {"title": "Started", "unit": "(UTC)", "is_number": True, "is_optional": True},
@@ -132,7 +132,7 @@ def render_runs(table: pd.DataFrame) -> RunsTable:
                     "link": PageLink("run", (("run", row["id"]),)),
                 },
                 *(_verdict_cells(verdicts[row["id"]]) if row["id"] in verdicts else _PENDING_CELLS),
-                {"text": f"{int(row['n_ended']):,} of {n_evaluations(row):,}"},
+                _items_cell(row, verdicts[row["id"]]) if row["id"] in verdicts else {"text": "…"},
                 _status_cell(row),
                 {"text": components.money_text(row["spent_micro"])},
                 {"text": f"{row['planned_at']:%Y-%m-%d %H:%M}"},
@@ -158,6 +158,12 @@ def _verdict_cells(result: RunVerdict | None) -> list[dict[str, Any]]:
     """Return the cells of a run's finding and of its shares."""
     share_cells = [share_cell(result, *names) for names in _SHARE_MEASURES]
     return [verdict_cell(result), *share_cells]
+
+
+def _items_cell(row: dict[str, Any], result: RunVerdict | None) -> dict[str, str]:
+    """Return how many items have a value of the verdict's measure: "60", "0 of 10"."""
+    n_items, n_measured = int(row["n_items"]), verdict.count_measured_items(row, result)
+    return {"text": f"{n_items:,}" if n_measured == n_items else f"{n_measured:,} of {n_items:,}"}
 
 
 def _status_cell(row: dict[str, Any]) -> dict[str, str]:
@@ -228,8 +234,6 @@ def show_latest_runs(rows: Sequence[dict[str, Any]], base_row: dict[str, Any] | 
         model = short_model_name(str(row["model"]))
         name = f"{shorten(model, 32)} · {shorten(str(row['suite_name']), 32)}"
         small_text = f"{name} · {row['id']}" if row["name"] else str(row["id"])
-        n_items = int(row["n_items"])
-        n_ended = verdict.count_measured_items(row, result)
         table.append(
             [
                 {
@@ -238,7 +242,7 @@ def show_latest_runs(rows: Sequence[dict[str, Any]], base_row: dict[str, Any] | 
                     "link": PageLink("run", (("run", row["id"]),)),
                 },
                 *_verdict_cells(result),
-                {"text": f"{n_items:,}" if n_ended == n_items else f"{n_ended:,} of {n_items:,}"},
+                _items_cell(row, result),
                 {"text": f"{row['planned_at']:%m-%d %H:%M}"},
                 _comparison_cell(row, base_row, name),
             ]
