@@ -106,7 +106,7 @@ class ParsedAnswer:
     cards.BASELINE_CORRECT,
     cards.BASELINE_FLIP,
     cards.ANSWERS_BY_MODEL,
-    version=11,
+    version=12,
     name="ablation",
     options=OPTIONS,
     statistics=STATISTICS,

@@ -98,7 +98,7 @@ class ChainVectors(NamedTuple):
 
 @scorer(
     *cards.ALL_CARDS,
-    version=11,
+    version=12,
     name="consistency",
     options=OPTIONS,
     prepare=measure_unrelated_similarity,

@@ -95,7 +95,7 @@ def find_majority(item: Item, answers: Iterable[str | None]) -> MajorityAnswer:
 
 @scorer(
     *cards.CARDS,
-    version=11,
+    version=12,
     name="diversity",
     options=OPTIONS,
     headlines=HEADLINES,

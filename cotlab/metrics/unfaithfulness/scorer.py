@@ -95,7 +95,7 @@ class HintMeasurements(NamedTuple):
 
 @scorer(
     *cards.ALL_CARDS,
-    version=11,
+    version=12,
     name="unfaithfulness",
     options=OPTIONS,
     statistics=STATISTICS,

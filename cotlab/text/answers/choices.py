@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from cotlab.text.answers.cues import RETRACTION_PATTERN
 from cotlab.text.answers.extract import final_answer, marked_answer, same_answer
 from cotlab.text.answers.openings import opening_sentence
 from cotlab.text.answers.qualifiers import qualified_number
@@ -31,12 +32,17 @@ _LETTER_ANSWER_RE = re.compile(
     r"[.):,]?\s*(?:[-–—:]\s*)?(.*)"
 )
 _NUMBER_LABEL_RE = re.compile(r"(?:option |choice )?\(?(\d{1,2})[).:]\s{1,3}(\S.{0,200})")
-_ALL_THAT_APPLY_RE = re.compile(r"(?i)\b(?:select|choose|mark|tick|check) all\b|\ball that apply\b")
 # "The most plausible one is:" before "**B. waits a few minutes**" on a line
 _OPTION_LINE_RE = re.compile(
     r"\b(?:is|be|answer|option|choice):[*_ ]{0,4}\n\s{0,3}[>*_]{0,6}"
     r"(\(?[A-J][).:]\s{1,3}[^\n*]{1,300}?)[*_.]{0,4}[ \t]{0,3}(?:\n|$)"
 )
+# "**C) 9.8 m/s² downward**" on a line of its own
+_LINE_OF_OPTION_RE = re.compile(
+    r"(?m)(?:\A\s{0,9}|^[ \t]{0,9})[>*_-]{0,6}(\(?[A-J][).:]\s{1,3}[^\n*]{1,300}?)[*_.]{0,4}"
+    r"[ \t]{0,3}$"
+)
+_EXPLANATION_RE = re.compile(r"(?i)[\s*_#]{0,9}(?:explanation|reason(?:ing)?|rationale)\b")
 _FUNCTION_TERMS = frozenset(
     word_list(
         "a an the it they them he she we you this that these those is are was were be do does"
@@ -44,6 +50,12 @@ _FUNCTION_TERMS = frozenset(
 )
 """Words in which a text beside a letter may differ from its option."""
 # "A, C and D", "both (a) and (c)"
+# " (about 78% by volume; oxygen is around 21%)" after the text of an option
+_ASIDE_RE = re.compile(r"\s\([^()\n]{1,200}\)$")
+# "Right coronary artery (option C)"
+_TRAILING_LETTER_RE = re.compile(
+    r"(?s)(.{1,400}?)[(\[](?:(?:[Oo]ption|[Cc]hoice) )?([A-Za-z])[)\]]"
+)
 _LETTERS_RE = re.compile(
     r"(?i)(?:both|either|all of|options?|choices?|answers?)?\s*"
     r"(?:[(\[]?[A-Z][)\]]?(?:\s*(?:,|;|&|/|\band\b))+\s*)+[(\[]?([A-Z])[)\]]?"
@@ -78,7 +90,11 @@ _IT_IS_AFTER_RE = re.compile(
     r"(?i)\bso,?\s(?:it['’]s\s)?([^.,;:\n]{1,60}?)\s(?:it is|then)[\s.*!]{0,4}$"
 )
 # "B, since A is wrong" as a whole reply
-_FIRST_LETTER_RE = re.compile(r"\W{0,4}\(?([A-J])\)?,?\s(?:since|because)\s[^\n]{1,200}$")
+_FIRST_LETTER_RE = re.compile(
+    r"\W{0,4}\(?([A-J])\)?,?\s(?:since|because)\s[^\n]{1,200}$"
+    r"|\W{0,4}(?:Option|Choice|Ending|Answer|Response)\s\(?([A-J])\)?\sis\s"
+    r"(?:the|correct|right|best)\b(?!\s(?:wrong|worst|least))[^\n]{1,200}$"
+)
 # "the second option is correct", "the answer must be the second one"
 _CLOSING_POSITION_RE = re.compile(
     rf"(?i)\bthe\s+({'|'.join(_POSITION_WORDS)}|last)\s+(?:one|option|choice|answer)\b"
@@ -155,6 +171,8 @@ def choice_in_reply(text: str, choices: Sequence[str], question: str = "") -> fr
         lines = {m[1] for m in _OPTION_LINE_RE.finditer(text) if named_choices(m[1], choices)}
         if len(lines) == 1 and not _DENIED_THAT_RE.search(text):
             return named_choices(lines.pop(), choices)
+        if (opening_line := _opening_choice(text, choices)) is not None:
+            return opening_line
         first_sentence = opening_sentence(text, question)
         letter_is = _LETTER_IS_RE.match(first_sentence) if first_sentence else None
         if letter_is is not None:
@@ -195,6 +213,22 @@ def choice_in_reply(text: str, choices: Sequence[str], question: str = "") -> fr
         is_clear = position < len(choices) and set(longest) <= {position}
         return frozenset([position]) if is_clear else None
     return frozenset(longest) if len(longest) == 1 else None
+
+
+def _opening_choice(text: str, choices: Sequence[str]) -> frozenset[int] | None:
+    """Return the option that alone is the first line of a reply, with its explanation below."""
+    lines = [m for m in _LINE_OF_OPTION_RE.finditer(text) if named_choices(m[1], choices)]
+    if len(lines) != 1 or lines[0].start() or not text[lines[0].end() :].strip():
+        return None
+    rest = text[lines[0].end() :]
+    next_sentence = rest[slice(*sentence_spans(rest)[0])]
+    if re.search(rf"(?i)\b(?:{RETRACTION_PATTERN})\b", rest):
+        return None
+    if _SO_RE.search(rest) and not _EXPLANATION_RE.match(rest):
+        return None
+    if _NEGATION_RE.search(next_sentence):
+        return None  # "**A) Sydney** / It is not the capital."
+    return named_choices(lines[0][1], choices)
 
 
 def _closing_choice(text: str, choices: Sequence[str]) -> int | None:
@@ -287,7 +321,7 @@ def _choice_of_letter(answer: str, choices: Sequence[str]) -> int | None:
         return position if is_there and same_answer(numbered[2], choices[position]) else None
     match = _LETTER_ANSWER_RE.fullmatch(answer)
     if match is None:
-        trailing = re.fullmatch(r"(?s)(.{1,400}?)\s*[(\[]([A-Za-z])[)\]]", answer)
+        trailing = _TRAILING_LETTER_RE.fullmatch(answer)
         if trailing is None or LETTER_RE.search(trailing[1]):
             return None
         letter, rest = trailing[2], trailing[1]
@@ -297,7 +331,10 @@ def _choice_of_letter(answer: str, choices: Sequence[str]) -> int | None:
     if position >= len(choices):
         return None
     rest = tidy_answer(rest)
-    if rest and not _is_text_of(rest, position, choices):
+    without_aside = tidy_answer(_ASIDE_RE.sub("", rest))
+    if rest and not any(
+        _is_text_of(each, position, choices) for each in {rest, without_aside or rest}
+    ):
         return None
     return position
 
@@ -356,10 +393,3 @@ def _several_choices(answer: str, choices: Sequence[str]) -> frozenset[int] | No
     ]
     positions = frozenset(i for i in named if i is not None)
     return positions if None not in named and len(positions) == len(pieces) else None
-
-
-def sorted_letters(text: str, question: str) -> str:
-    """Return "DCA" as "ACD" where a question asks for all options that apply."""
-    tidy = tidy_answer(text)
-    is_several = re.fullmatch(r"[A-J]{2,10}", tidy) and len(set(tidy)) == len(tidy)
-    return "".join(sorted(tidy)) if is_several and _ALL_THAT_APPLY_RE.search(question) else text

@@ -22,7 +22,7 @@ _BLOCK_RE = re.compile(
 _INLINE_RE = re.compile(
     r"(?i)\b(?:(?:output|result|value|answer)\s(?:is|will be|becomes)|prints?|outputs?"
     r"|returns?|evaluates\sto|gives|yields|logs|displays)(?:\s(?:the\s)?(?:string|value|list|number"
-    r"|exactly))?\s?:?\s[*]{0,2}`([^`\n]{1,200})`"
+    r"|exactly))?\s?:?[*]{0,2}\s[*]{0,2}`([^`\n]{1,200})`"
 )
 # a block that ends a reply and is its only one
 _LAST_BLOCK_RE = re.compile(r"\n```[\w+-]{0,12}\n((?:[^\n`]{0,400}\n){1,5})```\s{0,9}$")

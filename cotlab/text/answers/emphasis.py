@@ -6,6 +6,7 @@ import re
 
 from cotlab.text.answers import reading
 from cotlab.text.answers.closing_formulas import is_one_expression
+from cotlab.text.answers.quantities import read_quantity
 from cotlab.text.answers.restated import restates_question
 from cotlab.text.steps import sentence_spans
 
@@ -36,10 +37,10 @@ _TITLE_QUESTION_RE = re.compile(
     r"(?i)\b(?:which|what)\s(?:\w+\s){0,3}?(?:novel|book|film|movie|song|play|poem|album|opera|painting"
     r"|magazine|newspaper|series|show)\b"
 )
-# "*Moby-Dick*"
+# "*Moby-Dick*", "**Othello**"
 _ITALICS_RE = re.compile(
     r"\b(?:of|is|was|called|titled|named|novel|book|film|movie|song|play)\s"
-    r"\*(?=[A-Z\d])([^*\n]{1,80}?)(?<=[^\s*])\*(?![*\w])"
+    r"\*{1,2}(?=[A-Z\d])([^*\n]{1,80}?)(?<=[^\s*])\*{1,2}(?![*\w])"
 )
 _MAX_TERMS = 6
 _MAX_CHARACTERS = 4000
@@ -63,9 +64,13 @@ def bold_text(sentence: str, question: str) -> str | None:
 def bold_value(sentence: str) -> str | None:
     """Return the value that alone is in bold in a sentence; None for other text."""
     bold = _BOLD_RE.findall(sentence)
-    if len(bold) != 1 or not re.search(r"\d", bold[0]) or NEGATION_RE.search(sentence):
+    if len(bold) != 1 or NEGATION_RE.search(sentence):
         return None
     value = reading.tidy_answer(bold[0])
+    if not re.search(r"\d", value) and not read_quantity(value):
+        return None
+    if value.isdecimal() and _numbers_like(value, sentence.replace(f"**{bold[0]}**", "")):
+        return None
     plain = reading.to_plain_text(value)
     is_value = reading.read_answer(plain) is not None or is_one_expression(plain)
     return value if is_value else None
@@ -90,6 +95,8 @@ def only_bold(text: str, question: str) -> str | None:
     before, after = text[start : match.start()], text[end:]
     if not restates_question(text[start:end].replace("**", ""), question):
         return None
+    if match[1].isdecimal() and _numbers_like(match[1], f"{before} {text[match.end() : end]}"):
+        return None  # "launched in **1911**, sank in 1912"
     if (
         NEGATION_RE.search(before)
         or _DOUBT_RE.search(before)
@@ -102,6 +109,11 @@ def only_bold(text: str, question: str) -> str | None:
         if reading.read_answer(plain) is None or not _CONCLUSION_RE.match(before):
             return None
     return reading.tidy_answer(match[1]) if reading.has_content(match[1]) else None
+
+
+def _numbers_like(number: str, sentence: str) -> list[str]:
+    """Return the numbers of a sentence with as many digits as another, such as years."""
+    return [other for other in re.findall(r"\d+", sentence) if len(other) == len(number) > 1]
 
 
 def only_title(text: str, question: str) -> str | None:

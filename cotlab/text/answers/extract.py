@@ -23,6 +23,7 @@ from cotlab.text.answers.cues import (
     FOREIGN_CUE_RE,
     OPTION_B_LINE_RE,
 )
+from cotlab.text.answers.facts import opening_fact
 from cotlab.text.answers.half_units import with_half_units
 from cotlab.text.answers.openings import opening_sentence
 from cotlab.text.answers.placeholders import has_only_cue, is_placeholder
@@ -39,6 +40,7 @@ from cotlab.text.answers.tags import (
     find_tagged_answers,
     without_brackets,
     without_emphasis,
+    without_thoughts,
 )
 from cotlab.text.answers.unmarked import (
     MAX_ANSWER_CHARACTERS,
@@ -103,6 +105,10 @@ _TRAILING_CLAUSE_RE = re.compile(
     r"|,\s+(?:so|which|where|as|given|not|meaning|and (?:therefore|thus|so))\b.*"
     r"|\s(?:y no|und nicht|et non|e non|e não)\s.*"
 )
+# ", so $x + y = 27$" after "$x = 21$, $y = 6$"
+_CONCLUDED_RE = re.compile(
+    r"(?<=[\w$)]),\s(?:and\s)?so\s(\$?[^\s,=][^,=]{0,20}[-+*/][^,=]{0,20}=[^,=]{1,40})$"
+)
 # "\\[ x = 5 \\]" after a marker
 _DISPLAY_RE = re.compile(r"(?s)[\s:*]{0,9}(\\\[.{1,400}?\\\]|\$\$[^$]{1,400}\$\$)")
 # "$x = 5$. " of "The final answer is $x = 5$. I hope it is correct."
@@ -158,6 +164,8 @@ def final_answer(text: str, question: str = "") -> str | None:
     text = without_remarks(remaining_text)
     if has_only_cue(text):
         return None
+    if fact := opening_fact(text, question):
+        return fact
     opening = opening_sentence(text, question)
     if opening:
         return unmarked_answer(opening, question)  # what follows is background
@@ -173,7 +181,7 @@ def final_answer(text: str, question: str = "") -> str | None:
 
 def _without_markup(text: str) -> str:
     """Return a reply without thoughts, empty boxes and what follows the end of its turn."""
-    text = text.rpartition("</think>")[2] if text.rpartition("</think>")[2].strip() else text
+    text = without_thoughts(text)
     if (turn := _END_OF_TURN_RE.search(text)) and text[: turn.start()].strip():
         text = text[: turn.start()]
     text = with_iso_dates(with_decimal_points(with_half_units(text)))
@@ -366,6 +374,8 @@ def _answer_after_marker(text: str, position: int) -> str:
     line = ASIDE_RE.sub("", NEXT_SENTENCE_RE.sub("", line))
     spans = sentence_spans(line)
     sentence = strip_opening_phrase(line[slice(*spans[0])]) if spans else ""
+    if conclusion := _CONCLUDED_RE.search(sentence):
+        return reading.tidy_answer(conclusion[1])
     return reading.tidy_answer(_TRAILING_CLAUSE_RE.sub("", sentence))
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from cotlab.text.answers.question import last_question
+from cotlab.text.answers.reading import tidy_answer
 from cotlab.text.steps import sentence_spans
 
 _MAX_CHARACTERS = 300
@@ -28,6 +29,7 @@ _ARE_NUMBERS_RE = re.compile(
     r"(?i:is|are)\s(?i:options|choices|answers|statements|numbers)\s"
     r"((?:\d{1,2},\s){0,8}\d{1,2},?\s(?:and|&)\s\d{1,2})()"
 )
+_ALL_THAT_APPLY_RE = re.compile(r"(?i)\b(?:select|choose|mark|tick|check) all\b|\ball that apply\b")
 _RIGHT_RE = re.compile(
     r"(?:the\s)?(?:correct|right|true)(?:\s(?:ones?|answers?|options?|choices?|statements?))?"
 )
@@ -86,3 +88,10 @@ def _has_predicate(predicate: str | None, last: str) -> bool:
     return any(
         question_terms[i : i + len(terms)] == terms for i in range(len(question_terms))
     ) and bool(_RIGHT_QUESTION_RE.search(last))
+
+
+def sorted_letters(text: str, question: str) -> str:
+    """Return "DCA" as "ACD" where a question asks for all options that apply."""
+    tidy = tidy_answer(text)
+    is_several = re.fullmatch(r"[A-J]{2,10}", tidy) and len(set(tidy)) == len(tidy)
+    return "".join(sorted(tidy)) if is_several and _ALL_THAT_APPLY_RE.search(question) else text

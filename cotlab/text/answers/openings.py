@@ -29,6 +29,10 @@ _APPENDED_RE = re.compile(
     r"|published|written|completed|also known|formerly|home to|based on"
     r"|\d{1,4}\s\w+\s(?:after|before))\b.*$|,\s(?:the|an?)\s[^,.]{3,60}\.?$"
 )
+# "Sydney is often mistaken for the capital" takes nothing back
+_MISTAKEN_FOR_RE = re.compile(r"(?i)\bmistaken for\b")
+# " (5,895 m)"
+_ASIDE_RE = re.compile(r"\s\([^()\n]{1,60}\)")
 _WHEN_RE = re.compile(r"(?i)\b(?:which|what) year\b|\bwhen\b|\bdate\b")
 
 
@@ -53,15 +57,25 @@ def opening_sentence(text: str, question: str) -> str | None:
     spans = sentence_spans(text)
     if not 2 <= len(spans) <= _MAX_SENTENCES:
         return None
-    first = _APPENDED_RE.sub(".", text[slice(*spans[0])].strip())
+    first = _APPENDED_RE.sub(".", _ASIDE_RE.sub("", text[slice(*spans[0])].strip()))
     sentence = without_details(first, question)
     rest = text[spans[0][1] :]
-    if _DOUBT_RE.search(sentence) or "=" in sentence or ":" in sentence:
+    if is_doubtful(sentence) or "=" in sentence or ":" in sentence:
         return None
     if re.search(r"\d", sentence) and not _WHEN_RE.search(question):
         return None
-    if not restates_question(sentence, question) or _CONCLUDES_RE.search(rest):
+    if not restates_question(sentence, question) or concludes(rest):
         return None
     if any(restates_question(text[slice(*span)], question) for span in spans[1:]):
         return None
     return sentence
+
+
+def is_doubtful(sentence: str) -> bool:
+    """Return whether a sentence denies, doubts, supposes or cites what it says."""
+    return _DOUBT_RE.search(sentence) is not None
+
+
+def concludes(rest: str) -> bool:
+    """Return whether what follows a first sentence draws a conclusion or takes it back."""
+    return _CONCLUDES_RE.search(_MISTAKEN_FOR_RE.sub("", rest)) is not None

@@ -38,7 +38,7 @@ _SEQUENCE_QUESTION_RE = re.compile(
 _INDEX_QUESTION_RE = re.compile(
     r"(?i)\b(?:which|what|all|values? of|smallest|largest|find) \$?[nkm]\b"
 )
-_WHO_RE = re.compile(
+WHO_RE = re.compile(
     r"(?i)\b(?:who|whom|which (?:author|artist|painter|composer|scientist|person|inventor|king"
     r"|queen|president|writer|poet|explorer|physicist|chemist|mathematician|astronomer))\b"
 )
@@ -92,7 +92,7 @@ _DIRECTION_QUESTION_RE = re.compile(
 )
 # "is called “Biscuit”", "is *mice*" at the end of a sentence
 _QUOTED_RE = re.compile(
-    r"(?P<subject>[^“”\"«»*\n]{1,120}?)\b(?:is|was|are|were|called|named|titled)\s(?:simply\s|just\s)?"
+    r"(?P<subject>[^“”\"«»*\n]{1,120}?)\b(?:is|was|are|were|called|named|titled|gives|yields|spells)\s(?:simply\s|just\s)?"
     r"(?:“(?P<a>[^“”\n]{1,60})”|\"(?P<b>[^\"\n]{1,60})\"|«(?P<c>[^«»\n]{1,60})»|\*(?P<d>[^*\n]{1,60})\*|'(?P<e>[^'\n]{1,60})')[\s.!]{0,3}$"
 )
 _SUBJECTS = frozenset(
@@ -141,7 +141,7 @@ def without_details(text: str, question: str) -> str:
     """
     tail = text[-_MAX_CHARACTERS:]
     last = last_question(question)
-    if _WHO_RE.search(last) and not re.search(r"(?i)\b(?:when|years?|dates?)\b", last):
+    if WHO_RE.search(last) and not re.search(r"(?i)\b(?:when|years?|dates?)\b", last):
         tail = _YEAR_RE.sub(".", tail)
     if _SEQUENCE_QUESTION_RE.search(question) and not _INDEX_QUESTION_RE.search(question):
         tail = _INDEX_RE.sub("", tail)

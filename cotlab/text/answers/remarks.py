@@ -9,6 +9,8 @@ ASIDE_RE = re.compile(
     r"(?<=[.!?*])\s+\((?![^()\n]*\b[Aa]nswer\b)[A-Z][^()\n]{2,300}\)?[\s.*]{0,4}$"
     r"|(?<=\w)\s+\((?:(?:since|because|as|check|note|for|from)\b)?[^()\n]{1,200}=[^()\n]{1,200}\)?"
     r"[\s.*]{0,4}$"
+    r"|(?<=[\w*])\s\(and the (?:other|remaining|faster|slower|second|rest)\b[^()\n]{1,200}\)"
+    r"[\s.*]{0,4}$"
     r"|(?<=[\w$)}*])(?:,\s+not\s+[^(),]{1,60}|\s+\((?:not|rather than)\s[^()\n]{1,60}\)?)"
     r"[\s.*]{0,4}$"
 )

@@ -35,21 +35,27 @@ def restates_question(sentence: str, question: str) -> bool:
     """
     stem = _OPTIONS_RE.sub("", question)
     last = last_question(stem)
-    terms = _terms(last)
+    terms = question_terms(last)
     if not terms or is_yes_no_question(last):
         return False
     share = _MIN_SHARE if stem == question else _MIN_SHARE_OF_CHOICE
-    if len(terms & _terms(sentence)) < max(1, share * len(terms)):
+    if len(terms & question_terms(sentence)) < max(1, share * len(terms)):
         return False
     verb = _BE_RE.search(sentence)
     if verb is not None:
         sides = sentence[: verb.start()], sentence[verb.end() :]
-        return any(_terms(side) <= terms for side in sides)
+        return any(question_terms(side) <= terms for side in sides)
     tokens = [verb_base(token) in terms for token in _content_tokens(sentence)]
     return tokens == sorted(tokens, reverse=True)  # those of the question come first
 
 
-def _terms(text: str) -> frozenset[str]:
+def shared_terms(text: str, terms: frozenset[str]) -> frozenset[str]:
+    """Return which of some terms a text has."""
+    return question_terms(text) & terms
+
+
+def question_terms(text: str) -> frozenset[str]:
+    """Return the content words of a question or a sentence, verbs without their endings."""
     return frozenset(map(verb_base, _content_tokens(text)))
 
 

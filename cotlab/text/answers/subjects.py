@@ -87,7 +87,7 @@ def closing_subject(sentence: str, question: str) -> str | None:
     if match is None or match[1].split()[0] in _PRONOUNS - {"The"}:
         return None
     subject, predicate = match[1], clause[match.end() :]
-    if subject.lower() in _VAGUE_SUBJECTS:
+    if subject.lower() in _VAGUE_SUBJECTS or subject.endswith(("'", "’", "'s", "’s")):
         return None
     names = set(re.findall(r"\b[A-Z]\w+", predicate)) - set(re.findall(r"\w+", question))
     if DENIAL_RE.search(clause) or _OTHER_CLAUSE_RE.search(predicate) or names:

@@ -17,12 +17,11 @@ from cotlab.text.answers.choices import (
     choice_in_reply,
     choice_text,
     named_choices,
-    sorted_letters,
 )
 from cotlab.text.answers.cut_off import visible_text
-from cotlab.text.answers.extract import final_answer, same_answer
+from cotlab.text.answers.extract import final_answer, marked_answer, same_answer
 from cotlab.text.answers.formulas import read_formula
-from cotlab.text.answers.listed_choices import listed_choices
+from cotlab.text.answers.listed_choices import listed_choices, sorted_letters
 from cotlab.text.answers.notation import matching_brackets, split_items
 from cotlab.text.answers.other_kinds import is_of_other_kind
 from cotlab.text.answers.points import without_point_name
@@ -30,9 +29,13 @@ from cotlab.text.answers.quantities import read_quantity
 from cotlab.text.answers.question import expects_set
 from cotlab.text.answers.question_choices import find_choices
 from cotlab.text.answers.reading import answer_key, tidy_answer, to_plain_text
+from cotlab.text.answers.remarks import without_remarks
+from cotlab.text.answers.restated import question_terms
 from cotlab.text.answers.solutions import closing_solutions
 from cotlab.text.answers.spelled_counts import counts_numbers, none_as_zero, single_as_number
+from cotlab.text.answers.stated_targets import are_open_statements, other_statement, stated_target
 from cotlab.text.answers.stated_words import convergence_as_yes_or_no
+from cotlab.text.answers.tags import without_thoughts
 from cotlab.text.answers.word_forms import in_other_form
 
 _BETWEEN_PARTS_RE = re.compile(
@@ -70,6 +73,8 @@ _UNDETERMINED_RE = re.compile(
 # "There are no solutions."
 _NO_SOLUTION_RE = re.compile(r"(?i)(?:there (?:is|are) )?no solutions?(?: exists?)?")
 _SOLUTIONS_QUESTION_RE = re.compile(r"(?i)\b(?:solve|solutions?)\b")
+# "(D) the shortest"
+_LETTERED_RE = re.compile(r"(\([A-J]\))\s((?:the\s)?[a-z-]+)")
 # "(x, y)"
 _ORDER_RE = re.compile(r"\(([A-Za-z](?:\s?,\s?[A-Za-z]){1,5})\)")
 
@@ -138,12 +143,32 @@ def _answer_among(
         return None
     if not choices and (solutions := closing_solutions(targets, text)):
         return solutions
+    text = without_thoughts(text)
     if choices:
         positions = listed_choices(text, choices, question)
         positions = positions or choice_in_reply(text, choices, question)
         if positions:
             return choice_text(positions, choices)
-    return text if is_target else final_answer(text, question)
+    if is_target:
+        return text
+    answer = final_answer(text, question)
+    if choices:
+        return _lettered_choice(answer, choices, question) or answer
+    remaining = without_remarks(text)
+    stated = stated_target(remaining, targets, question)
+    if not stated and answer is None:
+        stated = other_statement(remaining, question)
+    return stated if stated and marked_answer(text)[0] is None else answer
+
+
+def _lettered_choice(answer: str | None, choices: tuple[str, ...], question: str) -> str | None:
+    """Return the option of "(D) the shortest", whose words are those of the question."""
+    match = _LETTERED_RE.fullmatch(answer or "")
+    if match is None:
+        return None
+    positions = named_choices(match[1], choices)
+    is_of_question = question_terms(match[2]) <= question_terms(question)
+    return choice_text(positions, choices) if positions and is_of_question else None
 
 
 def answer_as_written(item: Item, text: str) -> str | None:
@@ -320,6 +345,9 @@ def same_answer_to(item: Item, first: str | None, second: str | None) -> bool | 
         keys = [answer_key(to_plain_text(tidy_answer(answer))) for answer in (first, second)]
         if keys[0] and keys[0] == keys[1]:
             return True
+        are_replies = not choices and not {first, second} & {*item_targets(item)}
+        if are_replies and are_open_statements(first, second, item.question):
+            return None
         if (is_same := same_arc(first, second, item.question)) is not None:
             return is_same
         for rewrite in (without_point_name, convergence_as_yes_or_no, in_other_form):

@@ -144,6 +144,9 @@ _PROPERTY_RE = re.compile(
     r"(?i)\b(?:is|are)\s(?:therefore |thus |indeed )?(not\s)?(?:[a-z]+ly\s)?[*'\"]{0,3}"
     r"(valid|invalid|plausible|implausible|possible|impossible|correct|incorrect)[*'\"]{0,3}$"
 )
+_LETTER_RE = re.compile(r"[A-Za-z]")
+# "-log(10^-3) ", "3 * 4 "
+_COMPUTATION_RE = re.compile(r"\s?(?:[-−]\s?\\?(?:log|ln|lg)\b[^=]*|[\d\s.*×÷/+()^−-]+)")
 # "not " before "(A)"
 _DENIED_RE = re.compile(r"(?i)(?:\bnot|n['’]t|\bthan|\binstead of|\beliminates?|\bexcludes?)\s*$")
 # "f'(2) = 3", which is not f(2) = 3
@@ -236,7 +239,7 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
     ):
         return body
     if statement := closing_statement(text, last_sentence, question):
-        return _end_of_chain(text) or statement if "=" in statement else statement
+        return _end_of_chain(text) or _computed_value(statement) or statement
     if maths := closing_mathematics(text):
         if is_one_expression(reading.to_plain_text(maths)) or "\\begin{" in maths:
             return maths
@@ -344,8 +347,17 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
     return spelled_number or (body if len(body.split()) <= 6 else None)
 
 
+def _computed_value(statement: str) -> str:
+    """Return 3 of "-log(10^-3) = 3", whose left side is computed and names nothing; else ""."""
+    left, equals, right = statement.rpartition("=")
+    is_computed = bool(equals) and _COMPUTATION_RE.fullmatch(left) and not _LETTER_RE.search(right)
+    return reading.tidy_answer(right) if is_computed else ""
+
+
 def _end_of_chain(text: str) -> str:
     """Return the last side of "A = pi r^2 = 25 pi" at the end of a text; "" for other text."""
+    if "=" not in text:
+        return ""
     maths = closing_mathematics(text)
     value = reading.tidy_answer(reading.named_value(maths)) if maths.count("=") > 1 else "="
     return value if "=" not in value and read_formula(reading.to_plain_text(value)) else ""

@@ -102,6 +102,8 @@ read .93 of the second, and on both .95 of the third. They are narrower since, a
 PAIRS_THIRTEENTH = Path(__file__).with_name("pairs_thirteenth.jsonl")
 """As `PAIRS_TWELFTH`, by someone else, after the rules for those and without mending since: .93,
 with no wrong True. Missed: facts whose sentence goes on ("by Jane Austen, published in 1813")."""
+PAIRS_FOURTEENTH = Path(__file__).with_name("pairs_fourteenth.jsonl")
+"""As `PAIRS_THIRTEENTH`, by another: .87 (24 of 40 facts), no wrong True, before `stated_targets`."""
 
 
 class Pair(NamedTuple):
@@ -166,6 +168,7 @@ def test_pairs_written_without_sight_of_the_code(path: Path, n: int) -> None:
         (PAIRS_SIXTH, 400, 0.075),
         (PAIRS_ELEVENTH, 200, 0.045),
         (PAIRS_THIRTEENTH, 200, 0.07),
+        (PAIRS_FOURTEENTH, 200, 0.07),
     ],
 )
 def test_pairs_in_the_wordings_of_many_models(path: Path, n: int, share: float) -> None:
