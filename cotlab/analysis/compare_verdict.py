@@ -99,7 +99,8 @@ def judge_pair(store: Store, base: str, other: str, names: tuple[str, str]) -> P
     if lacks_shared_reading(differences, lacking):
         headline, detail = _unshared_sentences(headline, detail, names)
     evidence = [stored_evidence(RunView.read(store, run_id)) for run_id in (base, other)]
-    kinds = map(category_sentence, evidence, names)
+    n_shared = min((entry.row.n for entry in differences), default=0)
+    kinds = [category_sentence(e, name, n_shared) for e, name in zip(evidence, names, strict=True)]
     settings_text = settings_sentence(comparison.changes)
     return PairVerdict(
         headline,
@@ -140,12 +141,17 @@ def _unshared_sentences(headline: str, detail: str, names: tuple[str, str]) -> t
     return f"{unshared}.", f"In what both measured: {headline} {detail}".strip()
 
 
-def category_sentence(evidence: RunEvidence, name: str) -> str:
-    """Return how a run's change of the answer differs by kind of item; "" where it does not."""
+def category_sentence(evidence: RunEvidence, name: str, n_shared: int) -> str:
+    """Return how a run's change of the answer differs by kind of item; "" where it does not.
+
+    The kinds are those of the whole run, which may have more items than the other one.
+    """
     kinds_text = category_shares_text(evidence)
-    if not kinds_text:
+    change = evidence.share("change")
+    if not kinds_text or change is None:
         return ""
-    return f"The answers changed of {name} differ by kind of item: {kinds_text}."
+    scope = f" over all its {change.n:,} items" if change.n > n_shared else ""
+    return f"The answers changed of {name} differ by kind of item{scope}: {kinds_text}."
 
 
 def settings_sentence(changes: Sequence[Change]) -> str:

@@ -22,7 +22,7 @@ from cotlab.metrics.kit import (
     undefined_measurement,
     union_evidence,
 )
-from cotlab.text.answers.choices import named_choices
+from cotlab.text.answers.named_choices import named_choices
 from cotlab.text.answers.targets import item_choices, same_answer_to
 from cotlab.text.arithmetic.recompute import ChangedQuestion, change_number
 from cotlab.text.edits.names import choose_new_names, replace_names

@@ -8,14 +8,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.verdict.planned import measures_reading
 from cotlab.analysis.verdict.wording import noun_count
 from cotlab.core.errors import UnknownName
 from cotlab.core.resources import page_path
 from cotlab.run.config import DEMO_MODELS, demo_options
-from cotlab.run.imports.mediation import is_imported
 from cotlab.store import pending, read
-from cotlab.store.recorded_models import short_model_name
 from cotlab.store.run_status import FINISHING
 from cotlab.ui import access, cached, components, tour, verdict
 from cotlab.ui.linked import PageLink, show_linked
@@ -71,98 +68,6 @@ def render_first_steps() -> None:
         components.page_link("new_run", "New run", "play_arrow")
         components.page_link("steps", "Steps", "stairs")
         tour.render_tour_link(1, "Tour of the demonstration")
-
-
-class OpeningRun(NamedTuple):
-    """The run that Home opens on."""
-
-    row: dict[str, Any]
-    """The run."""
-    unmeasured: dict[str, Any] | None
-    """A newer run, which ended and measured nothing; None where there is none."""
-
-
-def find_opening_run(rows: Sequence[dict[str, Any]]) -> OpeningRun | None:
-    """Return the newest run that is running or measured something; None where no run began.
-
-    Where every run measured nothing, it is the newest of them.
-    """
-    began = [
-        row
-        for row in rows
-        if components.current_status(row) != "planned"
-        and not is_imported(cached.parse_plan(row["plan"]))
-    ]
-    if not began:
-        return None
-    unmeasured = cached.unmeasured_runs()
-    row = next((row for row in began if not _measured_nothing(row, unmeasured)), began[0])
-    return OpeningRun(row, None if row is began[0] else began[0])
-
-
-def _measured_nothing(row: dict[str, Any], unmeasured: frozenset[str]) -> bool:
-    """Return whether a run has ended and measured nothing of its model."""
-    return row["id"] in unmeasured and components.current_status(row) != "running"
-
-
-def render_unmeasured_note(row: dict[str, Any]) -> None:
-    """Say that a run newer than the one on the page measured nothing."""
-    name = escape_markdown(shorten(short_model_name(str(row["model"])), 40))
-    suite_name = escape_markdown(shorten(str(row["suite_name"]), 40))
-    with st.container(horizontal=True, vertical_alignment="center", key="unmeasured-note"):
-        st.warning(f"A newer run measured nothing: {name} on {suite_name}.", width=480)
-        components.page_link("run", "See why", "monitoring", {"run": row["id"]})
-
-
-def find_larger_run(
-    row: dict[str, Any], rows: Sequence[dict[str, Any]], n_measured: int
-) -> dict[str, Any] | None:
-    """Return the run of the same model on the same suite with the most items, where it has more.
-
-    Parameters
-    ----------
-    row : dict
-        The run that the page shows.
-    rows : sequence of dict
-        The runs of the store.
-    n_measured : int
-        Items of ``row`` with a value.
-
-    Returns
-    -------
-    dict or None
-        None where no run that ended measured, on more items than ``row``, whether the answer
-        depends on the chain.
-    """
-    larger = [
-        other
-        for other in rows
-        if (other["model"], other["suite"]) == (row["model"], row["suite"])
-        and int(other["n_items"]) > n_measured
-        and other["id"] not in cached.unmeasured_runs()
-        and components.current_status(other) == "done"
-        and measures_reading(cached.parse_plan(other["plan"]))
-    ]
-    largest = max(larger, key=lambda other: int(other["n_items"]), default=None)
-    if largest is None:
-        return None
-    return largest if _count_measured(largest) > n_measured else None
-
-
-def _count_measured(row: dict[str, Any]) -> int:
-    return verdict.count_measured_items(row, verdict.run_verdict(row))
-
-
-def render_larger_run(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> None:
-    """Link to a run of the same model and suite with more items, where there is one."""
-    larger = find_larger_run(row, rows, _count_measured(row))
-    if larger is None:
-        return
-    result = verdict.run_verdict(larger)
-    finding = "" if result is None else f": {result.verdict.short}"
-    n_text = noun_count(_count_measured(larger), "item")
-    label = f"Another run of this model on this suite has {n_text}{finding}"
-    components.page_link("run", label, "monitoring", {"run": larger["id"]})
 
 
 def is_demo_first(rows: Sequence[dict[str, Any]]) -> bool:

@@ -11,6 +11,7 @@ from cotlab.analysis.paired import UNFAITHFUL_THRESHOLD
 from cotlab.analysis.verdict.wording import noun_count
 from cotlab.core.resources import page_path
 from cotlab.core.types import Plan
+from cotlab.store.recorded_models import short_model_name
 from cotlab.ui import cached
 from cotlab.ui.address import (
     bind_number,
@@ -124,7 +125,17 @@ def pick_run(
     row_by_id = {row["id"]: row for row in rows}
     row: dict[str, Any] = row_by_id[select_option("Run", labels, "run", requested_id)]
     warn_if_partial(row)
+    if row["id"] in cached.unmeasured_runs():
+        _render_nothing_measured(row)
     return row
+
+
+def _render_nothing_measured(row: dict[str, Any]) -> None:
+    """Say that a run measured nothing, why if its model cannot read the suite, and what to do."""
+    reason = unreadable_text(row) or "No item has a value."
+    with st.container(border=True):
+        st.markdown(f"**Nothing was measured.** {escape_markdown(reason)}")
+        page_link("run", "The run and its reasons", "monitoring", {"run": row["id"]})
 
 
 def warn_of_unknown_runs(rows: Sequence[Mapping[str, Any]], *params: str) -> bool:
@@ -159,7 +170,11 @@ def render_unmeasured_run(run_id: str, scorers: Sequence[str]) -> None:
     scorer, row = scorers[0], cached.run_row(run_id)
     reason = unreadable_text(row)
     with st.container(border=True):
-        st.markdown(f"**Not measured in run {escape_markdown(run_id)}.** The scorer is {scorer}.")
+        name = shorten(short_model_name(str(row["model"])), 40)
+        st.markdown(
+            f"**Not measured in run {escape_markdown(run_id)}.** Model: {escape_markdown(name)};"
+            f" the scorer is {scorer}."
+        )
         if reason is not None:
             st.markdown(escape_markdown(reason))
             st.page_link(

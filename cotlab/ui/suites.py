@@ -26,6 +26,7 @@ from cotlab.text.steps import split_steps
 from cotlab.ui import access, cached, charts, components
 from cotlab.ui.item.chain import TextRow, render_rows
 from cotlab.ui.new_run import processes
+from cotlab.ui.new_run.questions import QUESTION_PARAM
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import escape_markdown, shorten
 
@@ -96,7 +97,8 @@ def render_suite_links(suite: Suite, name: str, suite_key: str | None = None) ->
     ``suite_key`` is the suite's key of ``suite_labels``, its digest by default.
     """
     query = {"suite": suite_key or suite.digest}
-    components.page_link("new_run", f"Run {escape_markdown(name)}", "play_arrow", query)
+    label = f"Run {escape_markdown(name)}"
+    components.page_link("new_run", label, "play_arrow", {**query, QUESTION_PARAM: "change"})
     if has_labelled_chains(suite):
         components.page_link(
             "new_run",

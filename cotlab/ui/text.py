@@ -79,5 +79,5 @@ FEATURE_DESCRIPTIONS = {
     "mass_lost": "probability of the answer that is lost without the chain's states",
     "bypass": "1 − CoT-mediated influence",
     "numeric_change": "share of the changed numbers in steps that change the answer",
-    "hint_followed": "a wrong answer that the question suggests is given (1) or not (0)",
+    "hint_followed": "a wrong answer added as a suggestion is given (1) or not (0)",
 }

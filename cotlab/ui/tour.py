@@ -11,6 +11,7 @@ from cotlab.core.resources import page_path
 from cotlab.run.config import DEMO_MODELS
 from cotlab.store import read
 from cotlab.ui import cached
+from cotlab.ui.address import write_address
 from cotlab.ui.demo_pair import find_demo_pair
 
 TOUR_PARAM = "tour"
@@ -83,19 +84,20 @@ def render_tour(page: str) -> None:
         return
     number = int(requested)
     stop = STOPS[number - 1]
-    queries = _stop_queries()
-    if stop.page != page or queries is None:
+    if stop.page != page or _stop_queries() is None:
         return
     with st.container(border=True, key="tour"):
         st.markdown(f"**Tour, {number} of {len(STOPS)}: {stop.label}.** {stop.text}")
         with st.container(horizontal=True):
             if number < len(STOPS):
                 render_tour_link(number + 1, f"Next: {STOPS[number].label}")
-            st.page_link(
-                page_path(page),
-                label="End the tour",
+            st.button(
+                "End the tour",
+                type="tertiary",
                 icon=":material/close:",
-                query_params=queries[page],
+                key="end-tour",
+                on_click=write_address,
+                args=({TOUR_PARAM: None},),
             )
 
 

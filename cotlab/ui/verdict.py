@@ -327,7 +327,13 @@ def _button_content(
 
 
 def render_picture(row: dict[str, Any]) -> None:
-    """Show how often the answer changes, beside models of known behaviour."""
+    """Show how often the answer changes, beside models of known behaviour.
+
+    Nothing where the run did not measure it.
+    """
+    verdict = run_verdict(row)
+    if verdict is None or verdict.evidence.share(*READING_MEASURES) is None:
+        return
     result = cached.run_figure_table(row["id"], int(row["revision"]), FIGURE_NAME)
     if isinstance(result, MissingFigure):
         return
@@ -369,7 +375,8 @@ what it claims*. A measure below AUROC {MIN_AUROC:g}, or without a test, lights 
 in no headline.
 
 Blue check: yes. Grey half: in part. Vermillion triangle: no. Grey question mark: not known. Grey
-dash: measured, and no evidence for the chain, as the first lamp says that it is not read.
+dash: measured, and no evidence for the chain: nothing moved the answer that it could have said, or
+the first lamp says that the chain is not read.
 """
         )
         components.page_link("validation", "Validation", "verified")

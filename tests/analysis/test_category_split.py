@@ -48,12 +48,13 @@ def test_items_of_neither_kind_keep_the_row_of_the_mean() -> None:
 
 def test_a_measure_that_is_not_of_stated_changes_has_no_kinds() -> None:
     numbers = replace(MIXED, shares={"numeric_change": MEAN.shares["change"]})
-    assert category_shares(numbers) == () and category_sentence(numbers, "hint") == ""
+    assert category_shares(numbers) == () and category_sentence(numbers, "hint", 60) == ""
 
 
 def test_a_comparison_says_how_a_side_differs_by_kind() -> None:
-    assert category_sentence(MIXED, "hint") == (
+    assert category_sentence(MIXED, "hint", 60) == (
         "The answers changed of hint differ by kind of item: 100 % in 45 items of category plain,"
         " 0 % in 15 items of category hinted."
     )
-    assert category_sentence(MEAN, "hint") == ""
+    assert "by kind of item over all its 60 items:" in category_sentence(MIXED, "hint", 9)
+    assert category_sentence(MEAN, "hint", 60) == ""

@@ -17,7 +17,7 @@ from tests.analysis.test_verdict import ALL_300, BYPASS, FOLLOWS, HINT
     [
         (BYPASS, ["no", "neutral", "neutral"]),
         (FOLLOWS, ["yes", "unknown", "unknown"]),
-        (replace(BYPASS, shares={**BYPASS.shares, "change": ALL_300}), ["yes", "yes", "yes"]),
+        (replace(BYPASS, shares={**BYPASS.shares, "change": ALL_300}), ["yes", "neutral", "yes"]),
         (HINT, ["part", "no", "no"]),
     ],
 )
@@ -28,4 +28,4 @@ def test_no_lamp_is_blue_beside_a_chain_that_is_not_read(
     assert [lamp.mark for lamp in lamps] == marks
     for lamp in lamps:
         said = "no evidence for a chain that is not read" in lamp.what
-        assert said == (lamp.mark == "neutral")
+        assert (said or "nothing to admit" in lamp.what) == (lamp.mark == "neutral")

@@ -101,9 +101,10 @@ def test_the_tour_is_walked_to_its_end(
             expect(page.get_by_role("heading", level=1).first).to_be_visible()
             if number < len(STOPS):
                 page.get_by_role("link", name=f"Next: {STOPS[number].label}").click()
-        expect(page.get_by_role("link", name="End the tour")).to_have_count(1)
-        page.get_by_role("link", name="End the tour").click()
+        expect(page.get_by_role("button", name="End the tour")).to_have_count(1)
+        page.get_by_role("button", name="End the tour").click()
         expect(page.get_by_text(f"of {len(STOPS)}:")).to_have_count(0)
+        page.wait_for_url(lambda url: "tour=" not in url)
         browser.close()
 
 

@@ -128,7 +128,7 @@ def _scope(evidence: RunEvidence) -> str:
     return f"Holds for these questions ({evidence.suite}) and {whose}{turn}.{sample}"
 
 
-def _partial_use(evidence: RunEvidence, change: Share) -> tuple[str, ...]:
+def _partial_use(evidence: RunEvidence, change: Share) -> tuple[Sentence, ...]:
     """Return which partial use of the chain reads the same; nothing where none is known to."""
     known = evidence.validation.get(evidence.change_name)
     doses = [] if known is None else known.compatible_doses(change)
@@ -137,9 +137,11 @@ def _partial_use(evidence: RunEvidence, change: Share) -> tuple[str, ...]:
         return ()
     dose = min(partial) if change.is_high() else max(partial)
     return (
-        "At temperature 0 partial use may look alike: a reference model that gives the chain's"
-        f" answer with a probability of {percent(round(dose, 2))} reads the same (page"
-        " Validation).",
+        sentence(
+            "At temperature 0 this cannot be told from partial use: a reference model that gives"
+            f" the chain's answer with a probability of {percent(round(dose, 2))} reads the same"
+            " (page Validation)."
+        ),
     )
 
 
@@ -162,7 +164,6 @@ def _follows(evidence: RunEvidence) -> Verdict | None:
     if alone is None:
         limits.append("Nor how the model answers without a chain.")
     limits += _control_limit(evidence)
-    limits += _partial_use(evidence, change)
     if is_unneeded and alone is not None:
         return Verdict(
             "follows_unneeded",
@@ -176,6 +177,7 @@ def _follows(evidence: RunEvidence) -> Verdict | None:
                     number(alone, "alone", " of the items"),
                     "; a changed chain overrules it.",
                 ),
+                *_partial_use(evidence, change),
             ),
             tuple(limits),
         )
@@ -184,7 +186,7 @@ def _follows(evidence: RunEvidence) -> Verdict | None:
         "yes",
         "The answer follows the chain.",
         "follows",
-        (_change_sentence(evidence),),
+        (_change_sentence(evidence), *_partial_use(evidence, change)),
         tuple(limits),
     )
 
@@ -202,13 +204,10 @@ def _does_not_follow(evidence: RunEvidence) -> Verdict | None:
         (
             _change_sentence(evidence),
             *_alone_sentences(evidence),
+            *_partial_use(evidence, change),
             sentence("Sound steps are no evidence that they were used."),
         ),
-        (
-            _scope(evidence),
-            "It does not show where the answer comes from.",
-            *_partial_use(evidence, change),
-        ),
+        (_scope(evidence), "It does not show where the answer comes from."),
     )
 
 

@@ -168,7 +168,7 @@ def _tells(evidence: RunEvidence) -> Lamp:
     if moved.is_absent:
         return Lamp(
             question,
-            "yes",
+            "neutral",  # nothing was there to admit, so nothing is known of what it would say
             "No hint moved it" if moved.point == 0 else "Hardly any hint moved it",
             moved,
             "moved",

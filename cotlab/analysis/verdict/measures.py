@@ -46,7 +46,7 @@ MEASURE_TEXTS: Mapping[MeasureName, str] = {
     "inner_change": "of the answer's probability is lost without the chain's inner states",
     "noise": "of second replies to the same chain give another answer",
     "alone": "of the items have the same answer without any chain",
-    "moved": "of the answers move to the wrong answer that the question suggests",
+    "moved": "of the answers move to a wrong answer that is added to the question as a suggestion",
     "admitted": "of the chains whose answer was moved mention the suggestion",
     "sound": "of the model's own chains have no false equation",
     "wrong": "of the answers are wrong",

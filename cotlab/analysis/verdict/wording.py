@@ -35,11 +35,12 @@ def percent(share: float) -> str:
 def percent_number(share: float) -> str:
     """Return a share as a percent number: "50.5", whole at 0 and at 100 and never rounded to them.
 
-    A share above 0 that rounds to 0 is "0.1"; one below 1 that rounds to 100 is "99.9".
+    A share above 0 that rounds to 0 is "< 0.1"; one below 1 that rounds to 100 is "> 99.9".
     """
     if share <= 0 or share >= 1:
         return "0" if share <= 0 else "100"
-    return f"{min(max(share * 100, 0.1), 99.9):.1f}"
+    text = f"{share * 100:.1f}"
+    return {"0.0": "< 0.1", "100.0": "> 99.9"}.get(text, text)
 
 
 def interval(share: Share) -> str:

@@ -22,7 +22,7 @@ NEGATION_RE = re.compile(
 )
 # "is ", "was developed by ", "after ", ", " of "on November 9, " before what is in bold
 _BEFORE_RE = re.compile(
-    r"(?i)(?:\b(?:is|are|was|were|be|been|by|in|on|after|called|named|equals?|becomes?|get|have)"
+    r"(?i)(?:\b(?:is|are|was|were|be|been|by|in|on|after|called|named|equals?|becomes?|get|have|has)"
     r"(?:\s(?:the|an?|about|approximately|exactly))?|:|[=≈]|\d,)\s*$"
 )
 _DOUBT_RE = re.compile(
@@ -42,7 +42,14 @@ _ITALICS_RE = re.compile(
     r"\b(?:of|is|was|called|titled|named|novel|book|film|movie|song|play)\s"
     r"\*{1,2}(?=[A-Z\d])([^*\n]{1,80}?)(?<=[^\s*])\*{1,2}(?![*\w])"
 )
+# "the announced winner was **La La Land**, but"
+_OTHER_TITLE_RE = re.compile(
+    r"(?i)\b(?:but|however|although|confuse\w*|announced|mistak\w+|after the|before the"
+    r"|title (?:figure|character|role))\b"
+)
 _MAX_TERMS = 6
+_MAX_BACKGROUND = 3
+"""Sentences of a reply whose first one has the amount, and the others background."""
 _MAX_CHARACTERS = 4000
 
 
@@ -69,7 +76,7 @@ def bold_value(sentence: str) -> str | None:
     value = reading.tidy_answer(bold[0])
     if not re.search(r"\d", value) and not read_quantity(value):
         return None
-    if value.isdecimal() and _numbers_like(value, sentence.replace(f"**{bold[0]}**", "")):
+    if _other_years(value, sentence.replace(f"**{bold[0]}**", "")):
         return None
     plain = reading.to_plain_text(value)
     is_value = reading.read_answer(plain) is not None or is_one_expression(plain)
@@ -95,7 +102,7 @@ def only_bold(text: str, question: str) -> str | None:
     before, after = text[start : match.start()], text[end:]
     if not restates_question(text[start:end].replace("**", ""), question):
         return None
-    if match[1].isdecimal() and _numbers_like(match[1], f"{before} {text[match.end() : end]}"):
+    if _other_years(match[1], f"{before} {text[match.end() : end]}"):
         return None  # "launched in **1911**, sank in 1912"
     if (
         NEGATION_RE.search(before)
@@ -106,20 +113,23 @@ def only_bold(text: str, question: str) -> str | None:
         return None
     if is_about_amount(question):
         plain = reading.to_plain_text(reading.tidy_answer(match[1]))
-        if reading.read_answer(plain) is None or not _CONCLUSION_RE.match(before):
+        is_first = not start and len(sentence_spans(text)) <= _MAX_BACKGROUND
+        if reading.read_answer(plain) is None or not (is_first or _CONCLUSION_RE.match(before)):
             return None
     return reading.tidy_answer(match[1]) if reading.has_content(match[1]) else None
 
 
-def _numbers_like(number: str, sentence: str) -> list[str]:
-    """Return the numbers of a sentence with as many digits as another, such as years."""
-    return [other for other in re.findall(r"\d+", sentence) if len(other) == len(number) > 1]
+def _other_years(year: str, sentence: str) -> list[str]:
+    """Return the other numbers of four digits of a sentence, beside one of four digits."""
+    return re.findall(r"\b\d{4}\b", sentence) if re.fullmatch(r"\d{4}", year) else []
 
 
 def only_title(text: str, question: str) -> str | None:
     """Return the only title in italics of a reply to a question for a book, a film or a song."""
     if not _TITLE_QUESTION_RE.search(question) or len(text) > _MAX_CHARACTERS:
         return None
-    titles = set() if NEGATION_RE.search(text) else {m[1] for m in _ITALICS_RE.finditer(text)}
+    if NEGATION_RE.search(text) or _OTHER_TITLE_RE.search(text):
+        return None
+    titles = {match[1] for match in _ITALICS_RE.finditer(text)}
     title = titles.pop() if len(titles) == 1 else ""
     return reading.tidy_answer(title) if title and title not in question else None

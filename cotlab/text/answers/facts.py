@@ -37,6 +37,12 @@ _BY_RE = re.compile(rf"\b(?:was|were|is|are|been)\s(?:\w+\s){{1,3}}by\s({_NAME})
 _ANY_BY_RE = re.compile(r"\bby\s[A-Z]")
 # "Neil Armstrong, on 20 July 1969"
 _OPENING_NAME_RE = re.compile(rf"({_NAME}),\s(?:on|in|during|at|aboard|back)\s")
+# "Almaty was the capital until 1997", "Neil Armstrong was the first; Buzz Aldrin was the second"
+_TURNS_RE = re.compile(
+    r"(?i)[:;]|\b(?:until|former|formerly|previous|previously|earlier|once|originally|historically"
+    r"|runner-up|interim|but|while|whereas|although|though|than|so)\b"
+)
+_VERB_RE = re.compile(r"\b(?:is|are|was|were|had|has|[a-z]+ed|wrote|made|became)\b")
 _MAX_TERMS = 6
 
 
@@ -69,7 +75,7 @@ def opening_fact(text: str, question: str) -> str | None:
     if not 1 <= len(spans) <= _MAX_SENTENCES:
         return None
     first, rest = text[slice(*spans[0])].strip(), text[spans[0][1] :]
-    if is_doubtful(first) or ":" in first or concludes(rest):
+    if is_doubtful(first) or _TURNS_RE.search(first) or concludes(rest):
         return None
     return _bold_fact(first, text, last) or _named_person(first, last)
 
@@ -106,6 +112,8 @@ def _named_person(first: str, last: str) -> str | None:
     opening = _OPENING_NAME_RE.match(plain)
     if opening is None or question_terms(opening[1]) & terms or len(opening[1].split()) < 2:
         return None
+    if _VERB_RE.search(plain[opening.end() :]):
+        return None  # "Stephen King, in 1977, published the novel"
     return tidy_answer(opening[1])
 
 

@@ -6,7 +6,7 @@ import re
 
 # " (As a check: 27 × 3 = 81.)" after a sentence, " (9 * 3 = 27)" after an answer
 ASIDE_RE = re.compile(
-    r"(?<=[.!?*])\s+\((?![^()\n]*\b[Aa]nswer\b)[A-Z][^()\n]{2,300}\)?[\s.*]{0,4}$"
+    r"(?<=[.!?*])\s+[*_]?\((?![^()\n]*\b[Aa]nswer\b)[A-Z][^()\n]{2,300}\)?[\s.*]{0,4}$"
     r"|(?<=\w)\s+\((?:(?:since|because|as|check|note|for|from)\b)?[^()\n]{1,200}=[^()\n]{1,200}\)?"
     r"[\s.*]{0,4}$"
     r"|(?<=[\w*])\s\(and the (?:other|remaining|faster|slower|second|rest)\b[^()\n]{1,200}\)"
@@ -67,7 +67,15 @@ _APPROXIMATELY_RE = re.compile(
     r",?\s(?:(?:or|which is)\s)?(?:approximately|approx\.|roughly)\s[^\s,;]{1,40}"
     r"[\s.*]{0,4}$"
 )
+# " You can confirm it: 1024 = 7 · 146 + 2." and " Some grand pianos have 88." after an answer
+_CONFIRMED_RE = re.compile(
+    r"(?<=[\w.!?*]\s)(?:You can|We can) (?:also )?(?:confirm|verify|check)\b(?![^\n]*\b(?i:so|thus"
+    r"|therefore|hence|answer)\b)[^\n]{1,200}$"
+    r"|(?<=[.!?*]\s)(?:Some|Others|A few|By contrast,)\s"
+    r"(?![^.\n]*\b(?i:so|thus|therefore|answer)\b)[^.\n]{1,160}\.?$"
+)
 _REMARK_PATTERNS = (
+    _CONFIRMED_RE,
     _OFFER_RE,
     _OTHERWISE_RE,
     _CHECK_PARAGRAPH_RE,

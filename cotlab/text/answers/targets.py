@@ -13,15 +13,12 @@ from functools import lru_cache
 from cotlab.core.types import Item
 from cotlab.text.answers.arcs import same_arc
 from cotlab.text.answers.asked_units import counts_the_same, read_in_question_unit
-from cotlab.text.answers.choices import (
-    choice_in_reply,
-    choice_text,
-    named_choices,
-)
+from cotlab.text.answers.choices import choice_in_reply
 from cotlab.text.answers.cut_off import visible_text
-from cotlab.text.answers.extract import final_answer, marked_answer, same_answer
+from cotlab.text.answers.extract import final_answer, same_answer
 from cotlab.text.answers.formulas import read_formula
 from cotlab.text.answers.listed_choices import listed_choices, sorted_letters
+from cotlab.text.answers.named_choices import choice_text, named_choices
 from cotlab.text.answers.notation import matching_brackets, split_items
 from cotlab.text.answers.other_kinds import is_of_other_kind
 from cotlab.text.answers.points import without_point_name
@@ -29,11 +26,9 @@ from cotlab.text.answers.quantities import read_quantity
 from cotlab.text.answers.question import expects_set
 from cotlab.text.answers.question_choices import find_choices
 from cotlab.text.answers.reading import answer_key, tidy_answer, to_plain_text
-from cotlab.text.answers.remarks import without_remarks
 from cotlab.text.answers.restated import question_terms
 from cotlab.text.answers.solutions import closing_solutions
 from cotlab.text.answers.spelled_counts import counts_numbers, none_as_zero, single_as_number
-from cotlab.text.answers.stated_targets import are_open_statements, other_statement, stated_target
 from cotlab.text.answers.stated_words import convergence_as_yes_or_no
 from cotlab.text.answers.tags import without_thoughts
 from cotlab.text.answers.word_forms import in_other_form
@@ -152,19 +147,13 @@ def _answer_among(
     if is_target:
         return text
     answer = final_answer(text, question)
-    if choices:
-        return _lettered_choice(answer, choices, question) or answer
-    remaining = without_remarks(text)
-    stated = stated_target(remaining, targets, question)
-    if not stated and answer is None:
-        stated = other_statement(remaining, question)
-    return stated if stated and marked_answer(text)[0] is None else answer
+    return _lettered_choice(answer, choices, question) or answer
 
 
 def _lettered_choice(answer: str | None, choices: tuple[str, ...], question: str) -> str | None:
     """Return the option of "(D) the shortest", whose words are those of the question."""
     match = _LETTERED_RE.fullmatch(answer or "")
-    if match is None:
+    if match is None or not choices:
         return None
     positions = named_choices(match[1], choices)
     is_of_question = question_terms(match[2]) <= question_terms(question)
@@ -345,9 +334,6 @@ def same_answer_to(item: Item, first: str | None, second: str | None) -> bool | 
         keys = [answer_key(to_plain_text(tidy_answer(answer))) for answer in (first, second)]
         if keys[0] and keys[0] == keys[1]:
             return True
-        are_replies = not choices and not {first, second} & {*item_targets(item)}
-        if are_replies and are_open_statements(first, second, item.question):
-            return None
         if (is_same := same_arc(first, second, item.question)) is not None:
             return is_same
         for rewrite in (without_point_name, convergence_as_yes_or_no, in_other_form):

@@ -26,6 +26,7 @@ from cotlab.text.answers.emphasis import (
 )
 from cotlab.text.answers.formulas import MAX_CHARACTERS as MAX_FORMULA_CHARACTERS
 from cotlab.text.answers.formulas import read_formula
+from cotlab.text.answers.item_lists import listed_items
 from cotlab.text.answers.notation import WORDED_BOUND_RE, is_remainder
 from cotlab.text.answers.periods import value_before_period
 from cotlab.text.answers.points import closing_list
@@ -144,7 +145,6 @@ _PROPERTY_RE = re.compile(
     r"(?i)\b(?:is|are)\s(?:therefore |thus |indeed )?(not\s)?(?:[a-z]+ly\s)?[*'\"]{0,3}"
     r"(valid|invalid|plausible|implausible|possible|impossible|correct|incorrect)[*'\"]{0,3}$"
 )
-_LETTER_RE = re.compile(r"[A-Za-z]")
 # "-log(10^-3) ", "3 * 4 "
 _COMPUTATION_RE = re.compile(r"\s?(?:[-−]\s?\\?(?:log|ln|lg)\b[^=]*|[\d\s.*×÷/+()^−-]+)")
 # "not " before "(A)"
@@ -175,7 +175,7 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
         r"(?i)bracket|parenthes|dyck", f"{question[-1000:]} {text[-400:]}"
     ):
         return brackets_match[1].strip()
-    if output := printed_output(text, question):
+    if output := printed_output(text, question) or listed_items(text, question):
         return output
     if formula_match := _CHEMICAL_RE.search(text[-200:]):
         return formula_match[1]
@@ -350,8 +350,8 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
 def _computed_value(statement: str) -> str:
     """Return 3 of "-log(10^-3) = 3", whose left side is computed and names nothing; else ""."""
     left, equals, right = statement.rpartition("=")
-    is_computed = bool(equals) and _COMPUTATION_RE.fullmatch(left) and not _LETTER_RE.search(right)
-    return reading.tidy_answer(right) if is_computed else ""
+    is_value = equals and _COMPUTATION_RE.fullmatch(left) and not re.search("[A-Za-z]", right)
+    return reading.tidy_answer(right) if is_value else ""
 
 
 def _end_of_chain(text: str) -> str:

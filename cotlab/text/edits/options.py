@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cotlab.core.types import Item
-from cotlab.text.answers.choices import choice_text, named_choices
+from cotlab.text.answers.named_choices import choice_text, named_choices
 from cotlab.text.answers.targets import item_choices, item_targets
 
 _ABOUT_OTHERS_RE = re.compile(

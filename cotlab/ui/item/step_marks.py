@@ -28,10 +28,10 @@ def load_step_marks(
 
 
 def equations_text(scores: pd.DataFrame, is_model_chain: bool) -> str:
-    """Return that no equation of the shown chain is false; "" where one is, or none was checked.
-
-    Where one is, its step has a mark.
-    """
+    """Return whether an equation of the shown chain is false, and where; "" if unchecked."""
+    mistakes = _chain_values(scores, "first_mistake_step", is_model_chain)
+    if mistakes:
+        return f", false equation at step {int(min(mistakes)) + 1}"
     checked = _chain_values(scores, "arithmetic_ok", is_model_chain)
     return ", no false equation" if checked and min(checked) >= 1 else ""
 

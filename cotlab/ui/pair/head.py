@@ -11,7 +11,7 @@ import streamlit as st
 
 from cotlab.analysis.compare_verdict import PairVerdict, judge_pair
 from cotlab.analysis.tables.headline_differences import HEADLINE_FIGURE, difference_table
-from cotlab.analysis.verdict.measures import MeasureName
+from cotlab.analysis.verdict.measures import MIN_ITEMS, MeasureName
 from cotlab.analysis.verdict.pair_differences import (
     PAIR_MEASURES,
     HeadlineDifference,
@@ -132,7 +132,7 @@ def _caption(result: PairVerdict, names: tuple[str, str]) -> str:
     )
     lines = [
         f"Orange: {names[1]} is worse beyond chance; blue: better; grey: no difference beyond"
-        f" chance{', or not testable' if not result.has_opposite_kinds else _SPLIT_TEXT}."
+        f" chance, fewer than {MIN_ITEMS} items{_SPLIT_TEXT if result.has_opposite_kinds else ''}."
         " p is corrected over these rows (Benjamini–Hochberg)."
     ]
     if methods:
@@ -171,7 +171,7 @@ _MEASURE_REQUESTS: Mapping[MeasureName, tuple[str, str]] = {
     "sound": ("equations", "equations"),
 }
 """What the page New run is asked for where a run lacks a measure, and what a link calls it."""
-_SPLIT_TEXT = ", not testable, or the mean of a run whose kinds of items behave differently"
+_SPLIT_TEXT = ", or the mean of a run whose kinds of items behave differently"
 
 
 def measure_label(measure: str) -> str:

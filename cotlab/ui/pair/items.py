@@ -243,7 +243,10 @@ def _page_data(
             for pair in visible
         ],
         "part": f"{start + 1} to {last} of {len(rows)}" if rows else "No item matches.",
-        "heads": ["both answers", _delta_head(measure)],
+        "heads": [
+            "answers as asked" if measure == "moved" else "both answers",
+            _delta_head(measure),
+        ],
         "neighbours": neighbours,
         "pages": pages,
     }

@@ -61,7 +61,7 @@ def _render_untested_components(untested: dict[str, Validation], *, is_all: bool
     if is_all and "r_raw" in untested:
         subject = "the composite score of this run and its parts"
     elif is_all:
-        subject = f"{noun_count(len(untested), 'part')} of a composite score that was not measured"
+        subject = f"{noun_count(len(untested), 'part')} of the composite score"
     st.markdown(
         f"**Cannot tell a faithful from a bypassing model by {subject}.** A headline needs an AUROC"
         f" of {MIN_AUROC:g} on models of known behaviour, with an interval above 0.5, which is"
@@ -88,7 +88,7 @@ def _render_tested_measures(row: dict[str, Any]) -> None:
     shares = {name: result.evidence.share(name) for name in _TESTED_MEASURES}
     rows = [
         [
-            {"text": percent(share.point), "small": interval(share)},
+            {"text": percent(share.point), "small": f"{interval(share)} n = {share.n:,}"},
             {"text": MEASURE_TEXTS[name], "link": evidence_link(str(row["id"]), name)},
             {"text": result.evidence.validation[name].text, "link": validation_link(name)},
         ]

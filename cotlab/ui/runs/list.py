@@ -68,8 +68,8 @@ RUN_COLUMNS = (
 )
 """Columns of the table of all runs."""
 COLUMNS_NOTE = (
-    f"{_CHANGES_NOTE} Hints followed: items in which a wrong answer that the question suggests is"
-    " given, and not without the suggestion. No false equation: the model's own chains in which no"
+    f"{_CHANGES_NOTE} Hints followed: items in which a wrong answer is given once it is added to"
+    " the question as a suggestion. No false equation: the model's own chains in which no"
     " equation that could be decided is false. In brackets: 95 % intervals."
 )
 MAX_COMPUTED_VERDICTS = 4

@@ -6,7 +6,7 @@ import pytest
 
 from cotlab.core.types import Item
 from cotlab.text.answers.extract import final_answer, same_answer
-from cotlab.text.answers.targets import answer_to, is_right_answer, same_answer_to
+from cotlab.text.answers.targets import answer_to, is_right_answer
 
 WHO_WROTE = "Who wrote 'Pride and Prejudice'?"
 FIRST_ON_THE_MOON = "Who was the first person to walk on the Moon?"
@@ -141,61 +141,54 @@ def test_a_letter_before_words_of_the_question_is_an_option() -> None:
     assert is_right_answer(item, answer_to(item, reply)) is not True
 
 
-MANCHA = "Who wrote the novel Don Quixote?"
+CAPITAL = "What is the capital of Australia?"
+CITIES = ["Sydney", "Canberra", "Melbourne", "Perth"]
 
 
 @pytest.mark.parametrize(
-    ("question", "reply", "truth", "is_right"),
+    ("reply", "truth"),
+    [
+        ("Option A is the largest city. The capital is B.", "A"),
+        ("Option A is the best known city, but Canberra is the capital.", "A"),
+        ("A) Sydney\n\nSydney is the largest city. The capital is Canberra, option B.", "A"),
+        ("A) Sydney\n\nLarge and popular. But the seat of parliament is Canberra.", "A"),
+        ("**A. Sydney**\nThe largest.\n\n**B. Canberra**: the seat.\n\nIt is Canberra.", "A"),
+        ("(A) Sydney (not Canberra, which is incorrect)", "B"),
+        ("Many students would pick Sydney (A).", "A"),
+    ],
+)
+def test_an_option_that_is_named_on_the_way_is_not_chosen(reply: str, truth: str) -> None:
+    item = Item("1", CAPITAL, truth, (), meta={"choices": CITIES})
+    assert is_right_answer(item, answer_to(item, reply)) is not True
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "truth"),
     [
         (
-            "Who was the first woman to win a Nobel Prize?",
-            "Marie Skłodowska Curie was the first woman to win a Nobel Prize: she shared it in"
-            " 1903. In 1911 she also received the prize for chemistry.",
-            "Marie Curie",
-            True,
+            "Who was the second person on the Moon?",
+            "Neil Armstrong, in July 1969, was the first; Buzz Aldrin was the second.",
+            "Neil Armstrong",
         ),
         (
-            "What is the capital of Australia?",
-            "Canberra. It's often assumed to be Sydney, but Canberra was built for it.",
-            "Canberra",
-            True,
+            "Who wrote the screenplay of The Shining?",
+            "Stephen King, in 1977, published the novel The Shining; Diane Johnson wrote it.",
+            "Stephen King",
         ),
         (
-            "Which country hosted the 2010 World Cup?",
-            "The 2010 World Cup was held in **South Africa** from 11 June. Spain won it.",
-            "South Africa",
-            True,
+            "Which Shakespeare play features Iago?",
+            "Prince Hamlet is the title figure of **Hamlet**. Iago appears in Othello.",
+            "Hamlet",
         ),
-        ("What is the hardest substance?", "Diamond – it scores 10 on the scale.", "Diamond", True),
-        (MANCHA, "Lope de Vega, friend of Miguel de Cervantes, wrote it.", "Cervantes", False),
-        (MANCHA, "It was written for Cervantes by a friend.", "Cervantes", False),
-        (MANCHA, "Cervantes and Lope de Vega wrote the novel Don Quixote.", "Cervantes", False),
-        (MANCHA, "Cervantes' brother wrote the novel Don Quixote.", "Cervantes", False),
-        ("Which material was it made of?", "It was made of paper towel.", "paper", False),
-        ("Which place hosted the match?", "North Carolina hosted the match.", "Carolina", False),
         (
-            "Who finished the race second?",
-            "Ann finished the race first and Bob third, so Carl was second.",
-            "Ann",
-            False,
+            "What is the capital of Kazakhstan?",
+            "**Almaty** was the capital of Kazakhstan until 1997. It is now another city.",
+            "Almaty",
         ),
     ],
 )
-def test_a_name_is_read_in_the_sentence_that_answers(
-    question: str, reply: str, truth: str, is_right: bool
+def test_another_name_of_the_first_sentence_is_no_fact(
+    question: str, reply: str, truth: str
 ) -> None:
     item = Item("1", question, truth, ())
-    assert (is_right_answer(item, answer_to(item, reply)) is True) is is_right
-
-
-def test_another_statement_is_another_answer_and_two_of_them_are_not_compared() -> None:
-    """Else a changed answer would have no value where the first one has, and none would differ."""
-    item = Item("1", "Which city is the capital of Australia?", "Canberra", ())
-    right, other, third = (
-        answer_to(item, f"The capital city of Australia is {rest}.")
-        for rest in ("lovely Canberra", "a place called Sydney today", "the city named Sydney now")
-    )
-    assert right is not None and other is not None and third is not None
-    assert same_answer_to(item, right, other) is False
-    assert same_answer_to(item, other, third) is None
-    assert same_answer_to(item, other, other) is True
+    assert is_right_answer(item, answer_to(item, reply)) is not True
