@@ -102,10 +102,10 @@ def render_opening_notes(opening: OpeningRun, rows: Sequence[dict[str, Any]]) ->
 
 
 def _render_note(row: dict[str, Any], text: str, key: str) -> None:
-    name = shorten(short_model_name(str(row["model"])), 40)
-    suite_name = shorten(str(row["suite_name"]), 40)
+    name = escape_markdown(shorten(short_model_name(str(row["model"])), 40))
+    suite_name = escape_markdown(shorten(str(row["suite_name"]), 40))
     with st.container(horizontal=True, vertical_alignment="center", key=key):
-        st.warning(escape_markdown(f"{text}: {name} on {suite_name}."), width=560)
+        st.warning(f"{text}: {name} on {suite_name}.", width=560)
         components.page_link("run", "See why", "monitoring", {"run": row["id"]})
 
 

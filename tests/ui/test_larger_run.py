@@ -9,7 +9,8 @@ import pytest
 from cotlab.run import launch
 from cotlab.run.config import read_config
 from cotlab.store.database import Store
-from tests.support.pages import opened
+from tests.support.pages import component, opened
+from tests.support.stores.judged import add_measured_run, numbered_suite
 
 CHANGES = {"scorer": ["ablation"], "mode": ["corrupt"], "task_suite": "wordproblems"}
 RUNS: tuple[tuple[str, dict[str, object]], ...] = (
@@ -51,3 +52,18 @@ def test_a_run_that_has_most_items_links_to_no_other(
     newest = {**CHANGES, "model": "bypass-b", "limit": 10}
     launch.start_run(read_config(newest), Store(folder), run_id="newest")
     assert larger_runs() == []
+
+
+def test_home_opens_on_a_run_with_a_verdict_and_names_the_newer_one_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
+    store, suite = Store(tmp_path), numbered_suite()
+    add_measured_run(store, "judged", {"change": 1, "control": 0}, suite=suite)
+    add_measured_run(store, "undecided", {"change": 1}, suite=suite)  # without a control
+    home = opened("home", "Can this model's chain of thought be trusted?")
+    context = component(home, "facts")
+    assert context["label"] == "Newest run with a verdict"
+    assert context["facts"][0] == "numbers" and "40 of 40 items measured" in context["facts"]
+    (note,) = [warning.value for warning in home.warning]
+    assert note.startswith("A newer run says nothing (Cannot say: the control is missing)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -271,3 +272,19 @@ def test_the_question_is_no_control_where_dots_beside_the_chain_are() -> None:
     }
     assert "question: control" in roles["other"] & roles["total"]
     assert "question: untouched" in roles["neutral"]
+
+
+def test_where_cmi_is_refused_its_curve_is_not_drawn_either(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control of the store is made to lose more than the chain."""
+    folder = tmp_path / "store"
+    shutil.copytree(filled, folder)
+    with Store(folder).writing() as connection:
+        connection.execute("UPDATE estimates SET point = 50 WHERE metric = 'drop_control'")
+    monkeypatch.setenv("COTLAB_STORE", str(folder))
+    app = open_page(run="run-1")
+    assert any("CMI by share of positions is not drawn" in c.value for c in app.caption)
+    assert not any(title.startswith("CMI by share") for title in figures(app))
+    (cmi,) = [m.value for m in app.metric if m.label.startswith("CMI")]
+    assert cmi == "n/a"

@@ -158,7 +158,16 @@ def _choice_of(setting: Setting) -> FigureChoice:
 
 
 def render_density(row: dict[str, Any], setting: Setting) -> None:
-    """Show CMI by the share of positions patched, of every source of this control."""
+    """Show CMI by the share of positions patched, of every source of this control.
+
+    Where CMI is refused as a headline, the curve would show what the number above may not.
+    """
+    estimates = tables.headline_rows(all_layer_rows(load_setting_estimates(row, setting)))
+    refused = estimates[(estimates["metric"] == "cmi") & (estimates["n"] == 0)]
+    reasons = [str(reason) for reason in refused["reason"] if reason]
+    if reasons:
+        st.caption(f"CMI by share of positions is not drawn: {escape_markdown(reasons[0])}.")
+        return
     table = _build_table(row, "density", setting)
     if not table.empty:
         charts.show_run_figure("cmi_density", table, "density", row, choice=_choice_of(setting))
