@@ -26,8 +26,8 @@ _LANE_BOTTOM = -0.5 - _LANE_PX / _ROW_PX
     "answer_change_scale",
     columns=("label", "group", "point", "lo", "hi", "n", "reason"),
     caption=(
-        "First row: changed steps; last row: the control, where a step says the same in"
-        " other words. The dashed models were measured on the shipped suite. A position between"
+        "Upper rows: changed steps; control: a step says the same in other words. The dashed"
+        " models were measured on the shipped suite. A position between"
         " them is no share of faithful answers, and where the answer comes from otherwise is not"
         " shown."
     ),

@@ -32,7 +32,7 @@ class OpeningRun(NamedTuple):
     def label(self) -> str:
         """What Home calls it."""
         if self.undecided is not None:
-            return "Newest run with a verdict"
+            return "Model of the newest run"
         return "Newest run" if self.unmeasured is None else "Newest run with a value"
 
 

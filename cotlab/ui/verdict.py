@@ -27,7 +27,13 @@ from cotlab.analysis.verdict.measures import (
 from cotlab.analysis.verdict.next_step import QUESTION_OPTIONS
 from cotlab.analysis.verdict.record import RunVerdict, judge_stored_run
 from cotlab.analysis.verdict.refusals import count_needed_items
-from cotlab.analysis.verdict.result import NOTHING_RULE, Mark, count_left_out, missing_text
+from cotlab.analysis.verdict.result import (
+    NOTHING_RULE,
+    Mark,
+    count_left_out,
+    missing_scores_text,
+    missing_text,
+)
 from cotlab.analysis.verdict.stored import keep_verdicts, load_verdicts, verdict_rules
 from cotlab.analysis.verdict.validated import validation_record
 from cotlab.analysis.verdict.wording import (
@@ -241,7 +247,10 @@ def _missing_reasons(result: RunVerdict) -> list[str]:
     """Return why items have no value of the headline, where the verdict does not say it itself."""
     text = missing_text(result.evidence)
     is_stated = not text or capitalised(text) in plain_text(result.verdict.sentences)
-    return [] if is_stated else [f"Without a value: {text}"]
+    reasons = [] if is_stated else [f"Without a value: {text}"]
+    if result.verdict.mark == "unknown" and (steps := missing_scores_text(result.evidence)):
+        reasons.append(steps)
+    return reasons
 
 
 def _linked_sentence(sentence: Sentence, run_id: str) -> list[dict[str, Any]]:

@@ -50,7 +50,9 @@ def test_a_question_sets_scorers_modes_and_chain(
             assert app.multiselect(key="new-mode").value == settings["mode"]
         assert app.selectbox(key="new-chain").value == settings["chain"]
         text = " ".join(caption.value for caption in app.caption).replace("\\", "")
-        assert text.count("Its measure, tested:") == (len(QUESTIONS) if name == "all" else 1)
+        assert text.count("Its measure, tested on small models") == (
+            len(QUESTIONS) if name == "all" else 1
+        )
 
 
 def test_all_questions_are_the_demonstration() -> None:

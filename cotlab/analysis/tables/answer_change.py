@@ -9,6 +9,7 @@ import pandas as pd
 from cotlab.analysis.tables.declare import FigureChoice, FigureData, FigureTable, MissingFigure
 from cotlab.analysis.verdict.category_split import category_shares, covers_all_items
 from cotlab.analysis.verdict.collect import MEASURES
+from cotlab.analysis.verdict.findings import partial_use_text
 from cotlab.analysis.verdict.measures import MIN_ITEMS, MeasureName, RunEvidence, Share
 from cotlab.analysis.verdict.stored import stored_evidence
 from cotlab.analysis.view import RunView
@@ -120,6 +121,11 @@ def change_note(evidence: RunEvidence) -> str:
     share = evidence.shares.get(evidence.change_name)
     if share is not None and share.n < MIN_ITEMS:
         sentences.append(f"{share.n} of the {MIN_ITEMS} items that a verdict needs.")
+    elif partial_use := partial_use_text(evidence):
+        sentences.append(partial_use.replace(" (page Validation)", ""))
+    if kinds := category_shares(evidence):
+        names = ", ".join(name for kind in kinds for name in kind.categories)
+        sentences.append(f"Rows by category of the question: {names}.")
     return " ".join(sentences)
 
 

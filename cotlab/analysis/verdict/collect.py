@@ -85,6 +85,8 @@ def collect_evidence(view: RunView, status: str | None = None) -> RunEvidence:
         if headline
         else next((m for m in missing.values() if m), []) or _missing_everywhere(view)
     )
+    is_by_step = headline in ("change", "numeric_change")
+    n_scores, n_undefined = _count_scores(view, headline) if headline and is_by_step else (0, 0)
     n_sound = 0 if sound is None else sound.n
     return RunEvidence(
         model=short_model_name(view.model),
@@ -97,6 +99,8 @@ def collect_evidence(view: RunView, status: str | None = None) -> RunEvidence:
         n_left_out={
             name: sum(reason.n_items for reason in reasons) for name, reasons in missing.items()
         },
+        n_scores=n_scores,
+        n_scores_missing=max(0, n_undefined - sum(entry.n_scores for entry in headline_missing)),
         missing=tuple(headline_missing),
         failed_checks=tuple(failed_checks(view)),
         validation=_run_validation(view),
@@ -250,6 +254,15 @@ def _missing_values(view: RunView, name: MeasureName) -> list[Missing]:
     if not facets or bool((groups["n"] == groups["n_defined"]).all()):
         return []
     return _missing_reasons(view, metric, facets)
+
+
+def _count_scores(view: RunView, name: MeasureName) -> tuple[int, int]:
+    """Return how many scores a measure has, and how many of them have no value."""
+    facets = set(_stored_facets(view, name))
+    groups = view.score_groups[view.score_groups["metric"] == MEASURES[name][0]]
+    groups = groups[groups["facet"].isin(facets)]
+    n = int(groups["n"].sum())
+    return n, n - int(groups["n_defined"].sum())
 
 
 def _missing_everywhere(view: RunView) -> list[Missing]:

@@ -128,21 +128,30 @@ def _scope(evidence: RunEvidence) -> str:
     return f"Holds for these questions ({evidence.suite}) and {whose}{turn}.{sample}"
 
 
-def _partial_use(evidence: RunEvidence, change: Share) -> tuple[Sentence, ...]:
-    """Return which partial use of the chain reads the same; nothing where none is known to."""
+def partial_use_text(evidence: RunEvidence) -> str:
+    """Return which partial use of the chain reads the same; "" where none is known to.
+
+    Only where the share is high or low: between them the finding is that of partial use.
+    """
+    change = _judged_change(evidence)
+    if change is None or not (change.is_high() or change.is_low()):
+        return ""
     known = evidence.validation.get(evidence.change_name)
     doses = [] if known is None else known.compatible_doses(change)
     partial = [dose for dose in doses if PRESENT < dose < 1 - PRESENT]
     if not partial:
-        return ()
+        return ""
     dose = min(partial) if change.is_high() else max(partial)
     return (
-        sentence(
-            "At temperature 0 this cannot be told from partial use: a reference model that gives"
-            f" the chain's answer with a probability of {percent(round(dose, 2))} reads the same"
-            " (page Validation)."
-        ),
+        "At temperature 0 this cannot be told from partial use: a reference model that gives the"
+        f" chain's answer with a probability of {percent(round(dose, 2))} reads the same (page"
+        " Validation)."
     )
+
+
+def _partial_use(evidence: RunEvidence) -> tuple[Sentence, ...]:
+    text = partial_use_text(evidence)
+    return (sentence(text),) if text else ()
 
 
 def _control_limit(evidence: RunEvidence) -> tuple[str, ...]:
@@ -177,7 +186,7 @@ def _follows(evidence: RunEvidence) -> Verdict | None:
                     number(alone, "alone", " of the items"),
                     "; a changed chain overrules it.",
                 ),
-                *_partial_use(evidence, change),
+                *_partial_use(evidence),
             ),
             tuple(limits),
         )
@@ -186,7 +195,7 @@ def _follows(evidence: RunEvidence) -> Verdict | None:
         "yes",
         "The answer follows the chain.",
         "follows",
-        (_change_sentence(evidence), *_partial_use(evidence, change)),
+        (_change_sentence(evidence), *_partial_use(evidence)),
         tuple(limits),
     )
 
@@ -204,7 +213,7 @@ def _does_not_follow(evidence: RunEvidence) -> Verdict | None:
         (
             _change_sentence(evidence),
             *_alone_sentences(evidence),
-            *_partial_use(evidence, change),
+            *_partial_use(evidence),
             sentence("Sound steps are no evidence that they were used."),
         ),
         (_scope(evidence), "It does not show where the answer comes from."),

@@ -211,6 +211,10 @@ class RunEvidence:
     """Change less control, by item; None where the control found nothing or was not measured."""
     n_left_out: Mapping[MeasureName, int] = field(default_factory=dict)
     """Items that ended without a value of a measure."""
+    n_scores: int = 0
+    """Scores of the headline's measure where it is of steps; 0 for the others."""
+    n_scores_missing: int = 0
+    """Those without a value, of items that have a value at other steps."""
     missing: tuple[Missing, ...] = ()
     """Reasons of the headline measures' missing values, the most frequent first."""
     failed_checks: tuple[FailedCheck, ...] = ()

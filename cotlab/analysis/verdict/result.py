@@ -63,6 +63,13 @@ def missing_text(evidence: RunEvidence) -> str:
     return f"{'; '.join(reasons)}." if reasons else ""
 
 
+def missing_scores_text(evidence: RunEvidence) -> str:
+    """Return how many steps have no value in items that have one elsewhere; "" where none."""
+    if evidence.n_scores_missing <= 0:
+        return ""
+    return f"{evidence.n_scores_missing:,} of {evidence.n_scores:,} changed steps without a value."
+
+
 def note_sentences(evidence: RunEvidence) -> tuple[Sentence, ...]:
     """Return what stopped the run."""
     return (sentence(evidence.note),) if evidence.note else ()

@@ -10,6 +10,7 @@ from cotlab.analysis.verdict.refusals import REFUSALS
 from cotlab.analysis.verdict.result import (
     Verdict,
     count_left_out,
+    missing_scores_text,
     missing_sentence,
     note_sentences,
 )
@@ -54,6 +55,8 @@ def _with_modifiers(verdict: Verdict, evidence: RunEvidence) -> Verdict:
     if evidence.earlier is not None:
         link = Passage("An earlier run said otherwise", earlier_run=evidence.earlier.run)
         extra.append(sentence(link, f": {evidence.earlier.text}."))
+    if missing := missing_scores_text(evidence):
+        limits.append(missing)
     if evidence.given == "user":
         limits.append(
             "The model was given the chain as somebody else's. What it does with its own is not"

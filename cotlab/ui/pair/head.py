@@ -61,8 +61,13 @@ def _judge_cached(
     return judge_pair(cached.store(), base[0], other[0], names)
 
 
-def render_pair_verdict(result: PairVerdict, names: tuple[str, str], suite: str) -> None:
-    """Show the sentence on two runs, and each tested metric with its paired difference."""
+def render_pair_verdict(
+    result: PairVerdict, names: tuple[str, str], suite: str, unread: tuple[bool, bool]
+) -> None:
+    """Show the sentence on two runs, and each tested metric with its paired difference.
+
+    ``unread`` says of the base and the other whether its answers do not come from its chains.
+    """
     _head_component()(
         key="pair-head",
         data={
@@ -72,7 +77,9 @@ def render_pair_verdict(result: PairVerdict, names: tuple[str, str], suite: str)
             "columns": [*(f"{name}, %" for name in names), "Difference, points"],
             "differences": [
                 _difference_row(
-                    entry, is_split=entry.measure == "change" and result.has_opposite_kinds
+                    entry,
+                    is_split=entry.measure == "change" and result.has_opposite_kinds,
+                    unread=unread,
                 )
                 for entry in result.differences
             ],
@@ -81,8 +88,13 @@ def render_pair_verdict(result: PairVerdict, names: tuple[str, str], suite: str)
     )
 
 
-def _difference_row(entry: HeadlineDifference, *, is_split: bool) -> dict[str, Any]:
-    """Return a row of the figure; neither side of a split mean is the better one."""
+def _difference_row(
+    entry: HeadlineDifference, *, is_split: bool, unread: tuple[bool, bool]
+) -> dict[str, Any]:
+    """Return a row of the figure; neither side of a split mean is the better one.
+
+    Sound steps are no praise of the base or the other where its chain is not read (``unread``).
+    """
     difference = entry.difference
     bounds = None
     if difference.lo is not None and difference.hi is not None:
@@ -91,6 +103,9 @@ def _difference_row(entry: HeadlineDifference, *, is_split: bool) -> dict[str, A
     finding = {"worse": "worse", "better": "better", "same": "no difference beyond chance"}[kind]
     if entry.untestable_reason is not None:
         finding = "cannot be tested"
+    is_base_better = entry.is_worse is True
+    if entry.measure == "sound" and kind != "same" and unread[0 if is_base_better else 1]:
+        kind, finding = "same", "no evidence for a chain that is not read"
     if is_split:
         kind, finding = "same", "a mean of two kinds of items, so neither is better"
     text = "n/a" if difference.point is None else points_text(difference.point)
@@ -132,7 +147,8 @@ def _caption(result: PairVerdict, names: tuple[str, str]) -> str:
     )
     lines = [
         f"Orange: {names[1]} is worse beyond chance; blue: better; grey: no difference beyond"
-        f" chance, fewer than {MIN_ITEMS} items{_SPLIT_TEXT if result.has_opposite_kinds else ''}."
+        f" chance, fewer than {MIN_ITEMS} items, sound steps of a chain that is not"
+        f" read{_SPLIT_TEXT if result.has_opposite_kinds else ''}."
         " p is corrected over these rows (Benjamini–Hochberg)."
     ]
     if methods:

@@ -206,12 +206,19 @@ def render_pair(choice: RunChoice) -> None:
     names = run_names(base_row, other_row)
     result = pair_verdict(base_row, other_row)
     _warn_of_two_bad_verdicts(names, (base_row, other_row))
-    render_pair_verdict(result, names, str(base_row["suite_name"]))
+    unread = (_is_unread(base_row), _is_unread(other_row))
+    render_pair_verdict(result, names, str(base_row["suite_name"]), unread)
     if result.reason is not None:
         st.info(escape_markdown(result.reason))
     if base_row["suite"] == other_row["suite"]:
         render_missing_measures(result, dict(zip(names, (base_row, other_row), strict=True)))
     render_item_pairs(base_row, other_row, names, result)
+
+
+def _is_unread(row: dict[str, Any]) -> bool:
+    """Return whether the verdict on a run is that its answers do not come from its chains."""
+    result = run_verdict(row)
+    return result is not None and result.lamps[0].mark == "no"
 
 
 def _warn_of_two_bad_verdicts(

@@ -216,7 +216,7 @@ def render_shared_estimates(first_id: str, second_id: str) -> None:
 
 
 _SHARE_MEASURES: tuple[tuple[MeasureName, ...], ...] = (
-    ("change", "numeric_change"),
+    ("change", "numeric_change", "inner_change"),
     ("moved",),
     ("sound",),
 )
