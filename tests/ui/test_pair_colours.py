@@ -23,7 +23,7 @@ def difference(measure: MeasureName, point: float) -> HeadlineDifference:
         ),
         "",
         Interval(0.5, 0.4, 0.6, 60, "Wilson"),
-        Interval(0.5 + point, 0.4, 0.6, 60, "Wilson"),
+        Interval(0.5 + point, 0, 1, 60, "Wilson"),
         Interval(point, lo, hi, 60, "Newcombe"),
         "tested",
     )
