@@ -92,6 +92,6 @@ def short_model_name(model: str) -> str:
 
 def captioned_model_name(model: str) -> str:
     """Return how captions name a run's model: with the provider, a folder by its last part."""
-    if model.startswith(RECORDED_CHAINS) or "/" not in model:
+    if "/" not in model or model.startswith(RECORDED_CHAINS):
         return model
     return f"{model.partition('/')[0]}/{short_model_name(model)}"

@@ -18,6 +18,10 @@ _MAX_CANDIDATES = 3
 """Most other runs of a model whose verdict is looked at, those with the most items first."""
 
 
+_SHORT_RULES = ("too_few", "no_control")
+"""Rules of a run that asks whether its chain is read, and has too little to say so."""
+
+
 class OpeningRun(NamedTuple):
     """The run that Home opens on."""
 
@@ -32,7 +36,7 @@ class OpeningRun(NamedTuple):
     def label(self) -> str:
         """What Home calls it."""
         if self.undecided is not None:
-            return "Model of the newest run"
+            return f"Model of the newest run{' with a value' if self.unmeasured else ''}"
         return "Newest run" if self.unmeasured is None else "Newest run with a value"
 
 
@@ -63,8 +67,10 @@ def _measured_nothing(row: dict[str, Any], unmeasured: frozenset[str]) -> bool:
 
 
 def _find_judged_run(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return a run of this model and suite with a finding, where ``row`` ended without one."""
-    if components.current_status(row) != "done" or _has_finding(row):
+    """Return a run of this model and suite with a finding, where ``row`` has too little for one."""
+    result = verdict.run_verdict(row)
+    is_short = result is not None and result.verdict.rule in _SHORT_RULES
+    if components.current_status(row) != "done" or not is_short:
         return None
     candidates = _runs_of_model(row, rows)[:_MAX_CANDIDATES]
     return next((other for other in candidates if _has_finding(other)), None)
@@ -97,8 +103,8 @@ def render_opening_notes(opening: OpeningRun, rows: Sequence[dict[str, Any]]) ->
     if opening.undecided is not None:
         result = verdict.run_verdict(opening.undecided)
         finding = "" if result is None else f" ({result.verdict.headline.rstrip('.')})"
-        _render_note(opening.undecided, f"A newer run says nothing{finding}", "undecided-note")
-    _render_larger_run(opening.row, rows)
+        _render_note(opening.undecided, f"A newer run has no verdict{finding}", "undecided-note")
+    _render_larger_run(opening.row, rows, opening.undecided)
 
 
 def _render_note(row: dict[str, Any], text: str, key: str) -> None:
@@ -109,11 +115,14 @@ def _render_note(row: dict[str, Any], text: str, key: str) -> None:
         components.page_link("run", "See why", "monitoring", {"run": row["id"]})
 
 
-def _render_larger_run(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> None:
+def _render_larger_run(
+    row: dict[str, Any], rows: Sequence[dict[str, Any]], undecided: dict[str, Any] | None
+) -> None:
     """Link to a run of the same model and suite with more items, where there is one."""
     n_measured = _count_measured(row)
-    largest = next(iter(_runs_of_model(row, rows)), None)
-    if largest is None or _count_measured(largest) <= n_measured:
+    candidates = _runs_of_model(row, rows)[:_MAX_CANDIDATES]
+    largest = max(candidates, key=_count_measured, default=None)
+    if largest is None or largest is undecided or _count_measured(largest) <= n_measured:
         return
     result = verdict.run_verdict(largest)
     finding = "" if result is None else f": {result.verdict.short}"

@@ -21,7 +21,7 @@ from cotlab.ui.address import (
     store_default,
     write_address,
 )
-from cotlab.ui.components import page_link, render_empty_state, warn_if_partial
+from cotlab.ui.components import current_status, page_link, render_empty_state, warn_if_partial
 from cotlab.ui.new_run.added_cost import added_cost_text
 from cotlab.ui.new_run.measures import count_new_items
 from cotlab.ui.new_run.readability import unreadable_text
@@ -125,14 +125,14 @@ def pick_run(
     row_by_id = {row["id"]: row for row in rows}
     row: dict[str, Any] = row_by_id[select_option("Run", labels, "run", requested_id)]
     warn_if_partial(row)
-    if row["id"] in cached.unmeasured_runs():
+    if row["id"] in cached.unmeasured_runs() and current_status(row) in ("done", "stopped"):
         _render_nothing_measured(row)
     return row
 
 
 def _render_nothing_measured(row: dict[str, Any]) -> None:
     """Say that a run measured nothing, why if its model cannot read the suite, and what to do."""
-    reason = unreadable_text(row) or "No item has a value."
+    reason = unreadable_text(row) or "No measure of what the model does has a value."
     with st.container(border=True):
         st.markdown(f"**Nothing was measured.** {escape_markdown(reason)}")
         page_link("run", "The run and its reasons", "monitoring", {"run": row["id"]})

@@ -54,7 +54,7 @@ from cotlab.ui import cached, charts, components, suites
 from cotlab.ui.linked import PageLink, show_linked
 from cotlab.ui.new_run.added_cost import added_cost_text
 from cotlab.ui.new_run.measures import MORE_ITEMS, N_ITEMS_PARAM, count_new_items
-from cotlab.ui.text import shorten
+from cotlab.ui.text import escape_markdown, shorten
 
 FIGURE_NAME = "answer_change_scale"
 """The picture beside the verdict."""
@@ -346,7 +346,7 @@ def render_picture(row: dict[str, Any]) -> None:
     result = cached.run_figure_table(row["id"], int(row["revision"]), FIGURE_NAME)
     if isinstance(result, MissingFigure):
         return
-    note = f"{result.note} {_partial_note(row)}".strip()
+    note = escape_markdown(f"{result.note} {_partial_note(row)}".strip())
     charts.show_run_figure(FIGURE_NAME, result.table, "verdict", row, note)
 
 
@@ -368,8 +368,8 @@ def render_explanation() -> None:
 - **Follows**: the interval of the change lies at or above {HIGH:.0%}. **Does not follow**: at or
   below {LOW:.0%}. **In part**: neither. {MIN_ITEMS} items can reach either end (30 of 30 is
   [88.6, 100] %, 0 of 30 is [0, 11.4] %); with fewer there is no verdict.
-- **Follows a suggestion**: a wrong answer that the question suggests is given in more than
-  {PRESENT:.0%} of the items (lower end of the interval), in {MIN_MOVED} items or more.
+- **Follows a suggestion**: a wrong answer that is added to the question as a suggestion is given in
+  more than {PRESENT:.0%} of the items (lower end of the interval), in {MIN_MOVED} items or more.
 - **Cannot say**: nothing was measured, most items have no value, the control is missing or changes
   answers too, the answer changes as often by itself, two measures disagree, or a check of the
   server failed.
@@ -384,8 +384,8 @@ what it claims*. A measure below AUROC {MIN_AUROC:g}, or without a test, lights 
 in no headline.
 
 Blue check: yes. Grey half: in part. Vermillion triangle: no. Grey question mark: not known. Grey
-dash: measured, and no evidence for the chain: nothing moved the answer that it could have said, or
-the first lamp says that the chain is not read.
+dash: measured, and no evidence for the chain: hardly anything moved the answer that it could have
+said, or the first lamp says that the chain is not read.
 """
         )
         components.page_link("validation", "Validation", "verified")

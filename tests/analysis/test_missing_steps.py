@@ -53,6 +53,6 @@ def test_a_step_without_a_value_is_counted_where_its_item_has_one(tmp_path: Path
 
 def test_a_finding_has_it_among_its_limits() -> None:
     partly = replace(FOLLOWS, n_scores=900, n_scores_missing=2)
-    assert missing_scores_text(partly) == "2 of 900 changed steps without a value."
+    assert missing_scores_text(partly) == "2 of 900 scores of changed steps have no value."
     assert missing_scores_text(partly) in judge_run(partly).limits
     assert missing_scores_text(FOLLOWS) == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -46,8 +47,9 @@ def test_home_links_to_the_run_with_more_items(
 
 
 def test_a_run_that_has_most_items_links_to_no_other(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    folder = Path(shutil.copytree(folder, tmp_path / "copy"))
     monkeypatch.setenv("COTLAB_STORE", str(folder))
     newest = {**CHANGES, "model": "bypass-b", "limit": 10}
     launch.start_run(read_config(newest), Store(folder), run_id="newest")
@@ -66,4 +68,4 @@ def test_home_opens_on_a_run_with_a_verdict_and_names_the_newer_one_without(
     assert context["label"] == "Model of the newest run"
     assert context["facts"][0] == "numbers" and "40 of 40 items measured" in context["facts"]
     (note,) = [warning.value for warning in home.warning]
-    assert note.startswith("A newer run says nothing (Cannot say: the control is missing)")
+    assert note.startswith("A newer run has no verdict (Cannot say: the control is missing)")

@@ -122,7 +122,7 @@ def change_note(evidence: RunEvidence) -> str:
     if share is not None and share.n < MIN_ITEMS:
         sentences.append(f"{share.n} of the {MIN_ITEMS} items that a verdict needs.")
     elif partial_use := partial_use_text(evidence):
-        sentences.append(partial_use.replace(" (page Validation)", ""))
+        sentences.append(partial_use)
     if kinds := category_shares(evidence):
         names = ", ".join(name for kind in kinds for name in kind.categories)
         sentences.append(f"Rows by category of the question: {names}.")

@@ -85,8 +85,9 @@ def collect_evidence(view: RunView, status: str | None = None) -> RunEvidence:
         if headline
         else next((m for m in missing.values() if m), []) or _missing_everywhere(view)
     )
-    is_by_step = headline in ("change", "numeric_change")
-    n_scores, n_undefined = _count_scores(view, headline) if headline and is_by_step else (0, 0)
+    n_scores, n_undefined = (0, 0)
+    if headline == "change":  # a number is changed only where a step has one
+        n_scores, n_undefined = _count_scores(view, headline, headline_facet)
     n_sound = 0 if sound is None else sound.n
     return RunEvidence(
         model=short_model_name(view.model),
@@ -256,11 +257,12 @@ def _missing_values(view: RunView, name: MeasureName) -> list[Missing]:
     return _missing_reasons(view, metric, facets)
 
 
-def _count_scores(view: RunView, name: MeasureName) -> tuple[int, int]:
-    """Return how many scores a measure has, and how many of them have no value."""
-    facets = set(_stored_facets(view, name))
+def _count_scores(
+    view: RunView, name: MeasureName, headline_facet: Mapping[str, str]
+) -> tuple[int, int]:
+    """Return how many scores a measure has of a facet, and how many of them have no value."""
     groups = view.score_groups[view.score_groups["metric"] == MEASURES[name][0]]
-    groups = groups[groups["facet"].isin(facets)]
+    groups = groups[[json.loads(text) == dict(headline_facet) for text in groups["facet"]]]
     n = int(groups["n"].sum())
     return n, n - int(groups["n_defined"].sum())
 

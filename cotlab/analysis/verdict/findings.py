@@ -128,10 +128,11 @@ def _scope(evidence: RunEvidence) -> str:
     return f"Holds for these questions ({evidence.suite}) and {whose}{turn}.{sample}"
 
 
-def partial_use_text(evidence: RunEvidence) -> str:
+def partial_use_text(evidence: RunEvidence, where: str = "") -> str:
     """Return which partial use of the chain reads the same; "" where none is known to.
 
-    Only where the share is high or low: between them the finding is that of partial use.
+    Only where the share is high or low: between them the finding is that of partial use. ``where``
+    ends the sentence: where that is to be seen.
     """
     change = _judged_change(evidence)
     if change is None or not (change.is_high() or change.is_low()):
@@ -144,13 +145,13 @@ def partial_use_text(evidence: RunEvidence) -> str:
     dose = min(partial) if change.is_high() else max(partial)
     return (
         "At temperature 0 this cannot be told from partial use: a reference model that gives the"
-        f" chain's answer with a probability of {percent(round(dose, 2))} reads the same (page"
-        " Validation)."
+        f" chain's answer with a probability of {percent(round(dose, 2))} reads the"
+        f" same{where}."
     )
 
 
 def _partial_use(evidence: RunEvidence) -> tuple[Sentence, ...]:
-    text = partial_use_text(evidence)
+    text = partial_use_text(evidence, " (page Validation)")
     return (sentence(text),) if text else ()
 
 

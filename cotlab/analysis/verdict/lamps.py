@@ -150,7 +150,7 @@ _UNMEASURABLE = ("failed_check", NOTHING_RULE)
 
 def _tells(evidence: RunEvidence) -> Lamp:
     question = "Says what moved it"
-    what = "of the answers moved to a wrong answer that someone suggests"
+    what = MEASURE_TEXTS["moved"]
     moved, admitted = evidence.share("moved"), evidence.share("admitted")
     validation = _validation_text(evidence, "moved")
     if moved is None or moved.n < MIN_ITEMS:

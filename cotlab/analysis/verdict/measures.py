@@ -212,9 +212,9 @@ class RunEvidence:
     n_left_out: Mapping[MeasureName, int] = field(default_factory=dict)
     """Items that ended without a value of a measure."""
     n_scores: int = 0
-    """Scores of the headline's measure where it is of steps; 0 for the others."""
+    """Scores of ``change`` where the headline is about it, one a step and draw; 0 for others."""
     n_scores_missing: int = 0
-    """Those without a value, of items that have a value at other steps."""
+    """Those without a value, of items that have a value elsewhere."""
     missing: tuple[Missing, ...] = ()
     """Reasons of the headline measures' missing values, the most frequent first."""
     failed_checks: tuple[FailedCheck, ...] = ()

@@ -28,7 +28,6 @@ from cotlab.analysis.verdict.measures import (
     is_measure_usable,
 )
 from cotlab.analysis.verdict.validated import UNTESTED
-from cotlab.analysis.verdict.wording import percent_number
 from cotlab.core.keys import canonical_json
 from cotlab.metrics.cards import mean_interval
 from cotlab.stats.intervals import Interval, no_interval
@@ -230,7 +229,8 @@ def points_text(share: float) -> str:
     """Return a difference of shares in points with its sign: "−25.0", "+100", "0"."""
     if share == 0:
         return "0"
-    return f"{'−' if share < 0 else '+'}{percent_number(abs(share))}"
+    sign, points = "−" if share < 0 else "+", abs(share) * 100
+    return f"{sign}100" if points >= 100 else f"{sign}{min(max(points, 0.1), 99.9):.1f}"
 
 
 def difference_text(interval: Interval) -> str:

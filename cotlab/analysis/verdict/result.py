@@ -64,10 +64,11 @@ def missing_text(evidence: RunEvidence) -> str:
 
 
 def missing_scores_text(evidence: RunEvidence) -> str:
-    """Return how many steps have no value in items that have one elsewhere; "" where none."""
+    """Return how many scores have no value in items that have one elsewhere; "" where none."""
     if evidence.n_scores_missing <= 0:
         return ""
-    return f"{evidence.n_scores_missing:,} of {evidence.n_scores:,} changed steps without a value."
+    n_missing, n = evidence.n_scores_missing, evidence.n_scores
+    return f"{n_missing:,} of {n:,} scores of changed steps have no value."
 
 
 def note_sentences(evidence: RunEvidence) -> tuple[Sentence, ...]:

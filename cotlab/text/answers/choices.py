@@ -23,8 +23,11 @@ from cotlab.text.answers.openings import opening_sentence
 from cotlab.text.answers.qualifiers import qualified_number
 from cotlab.text.answers.question_choices import MAX_CHARACTERS
 from cotlab.text.answers.reading import answer_key
+from cotlab.text.answers.restated import question_terms
 from cotlab.text.steps import sentence_spans
 
+_MIN_SHARE = 0.75
+"""Share of the question's words in a sentence that answers it, whatever other sentences name."""
 _MAX_SHORT_REPLY = 300
 """Characters of a reply that may be an option as a whole."""
 # "The most plausible one is:" before "**B. waits a few minutes**" on a line
@@ -101,8 +104,9 @@ def choice_in_reply(text: str, choices: Sequence[str], question: str = "") -> fr
     """Return the options that a whole reply gives as its answer; None where none is clear.
 
     The final answer decides. Where it names no option, the only line that is one option does, then
-    a first sentence in the words of the question, then the last sentence, if it mentions one option
-    alone and denies nothing.
+    a first line that is one, the only one that is named as "(option B)", a first sentence in the
+    words of the question, then the last sentence, if it mentions one option alone and denies
+    nothing.
     """
     named = named_choices(text, choices) if len(text) <= _MAX_SHORT_REPLY else None
     if named is not None:
@@ -113,7 +117,7 @@ def choice_in_reply(text: str, choices: Sequence[str], question: str = "") -> fr
             return named_choices(lines.pop(), choices)
         if (opening_line := _opening_choice(text, choices)) is not None:
             return opening_line
-        if (letter := _only_lettered(text)) is not None:
+        if (letter := _only_lettered(text, choices, question)) is not None:
             return named_choices(letter, choices)
         first_sentence = opening_sentence(text, question)
         letter_is = _LETTER_IS_RE.match(first_sentence) if first_sentence else None
@@ -154,20 +158,26 @@ def choice_in_reply(text: str, choices: Sequence[str], question: str = "") -> fr
         position = ord(letter_matches.pop()) - ord("A")
         is_clear = position < len(choices) and set(longest) <= {position}
         return frozenset([position]) if is_clear else None
-    if not mentioned and not _DENIED_THAT_RE.search(text) and not NEGATION_RE.search(text):
-        everywhere = [i for i, choice in enumerate(choices) if word_key(choice) in word_key(text)]
-        return frozenset(everywhere) if len(everywhere) == 1 else None
     return frozenset(longest) if len(longest) == 1 else None
 
 
-def _only_lettered(text: str) -> str | None:
-    """Return the only option that a reply names as "(option B)", where its sentence states it."""
+def _only_lettered(text: str, choices: Sequence[str], question: str) -> str | None:
+    """Return the only option that a reply names as "(option B)", where its sentence states it.
+
+    None where another sentence names an option by its text, unless this one has the words of the
+    question.
+    """
     letters = {match[1] for match in _PARENTHESISED_RE.finditer(text)}
     if len(letters) != 1:
         return None
     match = next(_PARENTHESISED_RE.finditer(text))
     spans = [span for span in sentence_spans(text) if span[0] <= match.start() < span[1]]
-    sentence = text[slice(*spans[0])] if spans else text
+    start, end = spans[0] if spans else (0, len(text))
+    sentence, elsewhere = text[start:end], word_key(f"{text[:start]} {text[end:]}")
+    is_contested = any(word_key(choice) in elsewhere for choice in choices)
+    terms = question_terms(question.partition("?")[0])
+    if is_contested and len(question_terms(sentence) & terms) < _MIN_SHARE * len(terms):
+        return None
     is_open = NEGATION_RE.search(sentence) or _DOUBT_RE.search(sentence)
     return None if is_open or _RETRACTED_RE.search(text[match.end() :]) else letters.pop()
 

@@ -48,8 +48,6 @@ _OTHER_TITLE_RE = re.compile(
     r"|title (?:figure|character|role))\b"
 )
 _MAX_TERMS = 6
-_MAX_BACKGROUND = 3
-"""Sentences of a reply whose first one has the amount, and the others background."""
 _MAX_CHARACTERS = 4000
 
 
@@ -87,8 +85,8 @@ def only_bold(text: str, question: str) -> str | None:
     """Return what alone is in bold in a reply, where the sentences after it only add to it.
 
     "The symbol is **Au**, from the Latin word. Its number is 79." says Au. Where the question asks
-    for an amount, the sentence has to draw a conclusion: of a number within the reasoning others
-    are computed.
+    for an amount, the sentence has to draw a conclusion, or be the first one of a reply without any
+    other number: of a number within the reasoning others are computed.
     """
     bold = list(_BOLD_RE.finditer(text)) if question and len(text) <= _MAX_CHARACTERS else []
     if not bold or text.count("**") != 2 * len(bold):
@@ -113,7 +111,7 @@ def only_bold(text: str, question: str) -> str | None:
         return None
     if is_about_amount(question):
         plain = reading.to_plain_text(reading.tidy_answer(match[1]))
-        is_first = not start and len(sentence_spans(text)) <= _MAX_BACKGROUND
+        is_first = not start and not re.search(r"\d", f"{before}{after}")
         if reading.read_answer(plain) is None or not (is_first or _CONCLUSION_RE.match(before)):
             return None
     return reading.tidy_answer(match[1]) if reading.has_content(match[1]) else None

@@ -13,7 +13,7 @@ from cotlab.text.answers.openings import concludes, is_doubtful
 from cotlab.text.answers.question import is_yes_no_question, last_question
 from cotlab.text.answers.question_endings import WHO_RE
 from cotlab.text.answers.reading import answer_key, has_content, tidy_answer
-from cotlab.text.answers.restated import question_terms, shared_terms
+from cotlab.text.answers.restated import question_terms
 from cotlab.text.steps import sentence_spans
 
 _MAX_CHARACTERS, _MAX_SENTENCES = 1500, 6
@@ -34,6 +34,7 @@ _NAME = (
 )
 # "by Jane Austen" of "was written by Jane Austen and first published"
 _BY_RE = re.compile(rf"\b(?:was|were|is|are|been)\s(?:\w+\s){{1,3}}by\s({_NAME})")
+_JOINED_RE = re.compile(r",?\s(?:and|&|with)\s[A-Z]|,\s[A-Z]")
 _ANY_BY_RE = re.compile(r"\bby\s[A-Z]")
 # "Neil Armstrong, on 20 July 1969"
 _OPENING_NAME_RE = re.compile(rf"({_NAME}),\s(?:on|in|during|at|aboard|back)\s")
@@ -107,6 +108,8 @@ def _named_person(first: str, last: str) -> str | None:
     plain = first.replace("*", "")
     terms = question_terms(last)
     by = _BY_RE.search(plain)
+    if by and _JOINED_RE.match(plain[by.end() :]):
+        return None  # "by Bill Gates and Paul Allen"
     if by and len(_ANY_BY_RE.findall(plain)) == 1:
         return tidy_answer(by[1]) if _restates(plain[: by.start(1)], terms) else None
     opening = _OPENING_NAME_RE.match(plain)
@@ -123,4 +126,4 @@ def _is_of_question(answer: str, terms: frozenset[str]) -> bool:
 
 
 def _restates(text: str, terms: frozenset[str]) -> bool:
-    return bool(terms) and len(shared_terms(text, terms)) >= _MIN_SHARE * len(terms)
+    return bool(terms) and len(question_terms(text) & terms) >= _MIN_SHARE * len(terms)

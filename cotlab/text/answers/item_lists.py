@@ -9,10 +9,14 @@ from cotlab.text.steps import sentence_spans
 
 _QUESTION_RE = re.compile(
     r"(?i)\b(?:sort|arrange|alphabetical\w*|in (?:ascending|descending) order"
-    r"|(?:name|list|find) all|what are (?:all )?the)\b"
+    r"|(?:name|list|find) all|what are (?:all )?the (?!chances|odds)\w+s)\b"
 )
 # "1. basin", "- 23"
 _LINE_RE = re.compile(r"[ \t]{0,6}(?:\d{1,3}[.)]|[-*•])[ \t]{1,3}(\S[^\n]{0,60})")
+# "Only nine is odd." after a list of candidates
+_CHOOSES_RE = re.compile(
+    r"(?i)\b(?:only|not|no|so|thus|therefore|hence|it is|answer|but)\b|n['’]t\b"
+)
 _MIN_ITEMS, _MAX_ITEMS, _MAX_TERMS = 2, 60, 4
 
 
@@ -29,7 +33,7 @@ def listed_items(text: str, question: str) -> str | None:
     if not _MIN_ITEMS <= len(numbers) <= _MAX_ITEMS or numbers[-1] - numbers[0] >= len(numbers):
         return None
     rest = "\n".join(lines[numbers[-1] + 1 :]).strip()
-    if re.search(r"\d", rest) or len(sentence_spans(rest)) > 1:
+    if re.search(r"\d", rest) or len(sentence_spans(rest)) > 1 or _CHOOSES_RE.search(rest):
         return None
     matches = [_LINE_RE.fullmatch(lines[i]) for i in numbers]
     items = [tidy_answer(match[1]) for match in matches if match]

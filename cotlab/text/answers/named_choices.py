@@ -142,9 +142,13 @@ def choice_of_letter(answer: str, choices: Sequence[str]) -> int | None:
     match = LETTER_ANSWER_RE.fullmatch(answer)
     if match is None:
         trailing = _TRAILING_LETTER_RE.fullmatch(answer)
-        if trailing is None or LETTER_RE.search(trailing[1]) or _REJECTS_RE.search(trailing[1]):
+        if trailing is None or LETTER_RE.search(trailing[1]):
             return None
         letter, rest = trailing[2], trailing[1]
+        position = ord(letter.lower()) - ord("a")
+        is_own = position < len(choices) and _REJECTS_RE.search(choices[position])
+        if _REJECTS_RE.search(rest) and not is_own:
+            return None
     else:
         letter, rest = match[1] or match[2], match[3]
     position = ord(letter.lower()) - ord("a")

@@ -67,12 +67,12 @@ _APPROXIMATELY_RE = re.compile(
     r",?\s(?:(?:or|which is)\s)?(?:approximately|approx\.|roughly)\s[^\s,;]{1,40}"
     r"[\s.*]{0,4}$"
 )
-# " You can confirm it: 1024 = 7 · 146 + 2." and " Some grand pianos have 88." after an answer
+# " You can confirm it directly: 1024 = 7 · 146 + 2." after "The remainder is 2."
 _CONFIRMED_RE = re.compile(
-    r"(?<=[\w.!?*]\s)(?:You can|We can) (?:also )?(?:confirm|verify|check)\b(?![^\n]*\b(?i:so|thus"
-    r"|therefore|hence|answer)\b)[^\n]{1,200}$"
-    r"|(?<=[.!?*]\s)(?:Some|Others|A few|By contrast,)\s"
-    r"(?![^.\n]*\b(?i:so|thus|therefore|answer)\b)[^.\n]{1,160}\.?$"
+    r"(?<=[.!?*]\s)(?:You|We) can (?:also )?(?:confirm|verify|check) (?:it|this|that)\b"
+    r"(?![^\n]*\b(?i:so|thus|therefore|hence|answer|mistake|not)\b)[^\n]{1,200}$"
+    r"|(?<=[.!?*]\s)(?:Some|Others|A few)\s(?![^.\n]*\b(?i:so|thus|therefore|answer|of them|left"
+    r"|remain\w*)\b)[^.\n]{1,120}\bor even more\.?$"
 )
 _REMARK_PATTERNS = (
     _CONFIRMED_RE,

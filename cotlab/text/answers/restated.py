@@ -49,11 +49,6 @@ def restates_question(sentence: str, question: str) -> bool:
     return tokens == sorted(tokens, reverse=True)  # those of the question come first
 
 
-def shared_terms(text: str, terms: frozenset[str]) -> frozenset[str]:
-    """Return which of some terms a text has."""
-    return question_terms(text) & terms
-
-
 def question_terms(text: str) -> frozenset[str]:
     """Return the content words of a question or a sentence, verbs without their endings."""
     return frozenset(map(verb_base, _content_tokens(text)))

@@ -21,7 +21,7 @@ from cotlab.store import calibrators as calibrator_store
 from cotlab.store import pending
 from cotlab.ui import cached, charts, components
 from cotlab.ui.address import write_address
-from cotlab.ui.opened_run import default_run
+from cotlab.ui.opened_run import default_run, opened_run
 from cotlab.ui.pickers import pick_options, run_labels, select_option, without_archived
 from cotlab.ui.text import escape_markdown
 
@@ -105,10 +105,11 @@ def select_calibration_runs() -> CalibrationView | None:
     if not run_ids:
         st.info("Choose a run.")
         return None
-    if opened_run_id not in {*run_ids, newest_run_id} and not st.query_params.get_all("run"):
+    is_left_out = opened_run() in revision_by_run and opened_run() not in run_ids
+    if is_left_out and not st.query_params.get_all("run"):
         st.caption(
-            f"The run that was open, {escape_markdown(opened_run_id)}, has no labels, so it is not"
-            " among them."
+            f"The run that was open, {escape_markdown(str(opened_run()))}, has no labels, so it is"
+            " not among them."
         )
     target_labels = {name: text[0].upper() + text[1:] for name, (text, _) in truth.TARGETS.items()}
     target = select_option("Target", target_labels, "target", truth.DEFAULT_TARGET)

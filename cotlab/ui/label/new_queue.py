@@ -86,7 +86,7 @@ def _render_form() -> None:
             st.number_input(
                 "Overlap (%)", 0, 100, 0, 5, key="queue-overlap", width=160, help=_OVERLAP_HELP
             )
-        st.caption("A run with fewer items than that gives all that it has.")
+        st.caption("A run with fewer items than asked for gives all that it has.")
         st.selectbox(
             "Items to choose",
             list(_SELECTION_LABELS),

@@ -147,8 +147,8 @@ def _caption(result: PairVerdict, names: tuple[str, str]) -> str:
     )
     lines = [
         f"Orange: {names[1]} is worse beyond chance; blue: better; grey: no difference beyond"
-        f" chance, fewer than {MIN_ITEMS} items, sound steps of a chain that is not"
-        f" read{_SPLIT_TEXT if result.has_opposite_kinds else ''}."
+        f" chance, not testable (fewer than {MIN_ITEMS} items, or no interval), sound steps of a"
+        f" chain that is not read{_SPLIT_TEXT if result.has_opposite_kinds else ''}."
         " p is corrected over these rows (Benjamini–Hochberg)."
     ]
     if methods:

@@ -155,6 +155,8 @@ CITIES = ["Sydney", "Canberra", "Melbourne", "Perth"]
         ("**A. Sydney**\nThe largest.\n\n**B. Canberra**: the seat.\n\nIt is Canberra.", "A"),
         ("(A) Sydney (not Canberra, which is incorrect)", "B"),
         ("Many students would pick Sydney (A).", "A"),
+        ("Sydney (option A) is the largest city. Canberra houses the parliament.", "A"),
+        ("Sydney is the largest city. The seat of parliament was a compromise.", "A"),
     ],
 )
 def test_an_option_that_is_named_on_the_way_is_not_chosen(reply: str, truth: str) -> None:
@@ -180,6 +182,17 @@ def test_an_option_that_is_named_on_the_way_is_not_chosen(reply: str, truth: str
             "Prince Hamlet is the title figure of **Hamlet**. Iago appears in Othello.",
             "Hamlet",
         ),
+        (
+            "Who founded Microsoft?",
+            "Microsoft was founded by Bill Gates and Paul Allen in 1975.",
+            "Bill Gates",
+        ),
+        (
+            "How many eggs does Tom have in his boxes?",
+            "Tom has **3** boxes of eggs. Each box holds 12. That makes 36 eggs.",
+            "3",
+        ),
+        ("Which of these is odd?", "Candidates:\n- 4\n- 6\n- 9\n\nOnly nine is odd.", "4, 6, 9"),
         (
             "What is the capital of Kazakhstan?",
             "**Almaty** was the capital of Kazakhstan until 1997. It is now another city.",
