@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from cotlab.analysis.tables.declare import count_reasons
+from cotlab.analysis.tables.catalogue import make_figure_table
+from cotlab.analysis.tables.declare import MissingFigure, count_reasons
+from cotlab.analysis.view import RunView
 from cotlab.metrics.mediation.published import read_published_cmi
 from cotlab.run.imports.mediation import store_published_file
 from cotlab.store.database import Store
@@ -288,3 +290,5 @@ def test_where_cmi_is_refused_its_curve_is_not_drawn_either(
     assert not any(title.startswith("CMI by share") for title in figures(app))
     (cmi,) = [m.value for m in app.metric if m.label.startswith("CMI")]
     assert cmi == "n/a"
+    printed = make_figure_table(RunView.read(Store(folder), "run-1"), "cmi_density")
+    assert isinstance(printed, MissingFigure) and "not drawn" in printed.reason

@@ -135,6 +135,20 @@ def headline_rows(table: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
+def refused_cmi_reason(means: pd.DataFrame, setting: Setting) -> str:
+    """Return why CMI of a setting is no headline, so that its curve is not drawn either; else "".
+
+    Parameters
+    ----------
+    means : DataFrame
+        Estimates with facets: metric, control, source, span, point, lo, hi, n, reason.
+    setting : Setting
+    """
+    estimates = headline_rows(all_layer_rows(setting.select_rows(means)))
+    refused = estimates[(estimates["metric"] == "cmi") & (estimates["n"] == 0)]
+    return next((str(reason) for reason in refused["reason"] if reason), "")
+
+
 def item_headline_reason(scores: pd.DataFrame, setting: Setting) -> str:
     """Return why CMI of one item is no headline; "" where it is one.
 

@@ -217,6 +217,8 @@ def _mediation_maker(
             view.scores(*mediation.METRICS_BY_TABLE[table_name], with_evidence=False)
         )
         means = mediation.with_facets(view.estimates)
+        if table_name == "density" and (reason := mediation.refused_cmi_reason(means, setting)):
+            return MissingFigure(f"CMI by share of positions is not drawn: {reason}")
         table = getattr(mediation, table_name)(scores, means, setting)
         if table_name == "indices":
             table = table[~table["metric"].isin(mediation.UNDRAWN_METRICS)]

@@ -162,11 +162,9 @@ def render_density(row: dict[str, Any], setting: Setting) -> None:
 
     Where CMI is refused as a headline, the curve would show what the number above may not.
     """
-    estimates = tables.headline_rows(all_layer_rows(load_setting_estimates(row, setting)))
-    refused = estimates[(estimates["metric"] == "cmi") & (estimates["n"] == 0)]
-    reasons = [str(reason) for reason in refused["reason"] if reason]
-    if reasons:
-        st.caption(f"CMI by share of positions is not drawn: {escape_markdown(reasons[0])}.")
+    reason = tables.refused_cmi_reason(load_setting_estimates(row, setting), setting)
+    if reason:
+        st.caption(f"CMI by share of positions is not drawn: {escape_markdown(reason)}.")
         return
     table = _build_table(row, "density", setting)
     if not table.empty:
