@@ -3,7 +3,7 @@
 import streamlit as st
 
 from cotlab.run.config import DEMO_MODELS
-from cotlab.ui import cached, home, next_steps, opening_run, server_check, tour, verdict
+from cotlab.ui import cached, home, home_run, next_steps, server_check, tour, verdict
 from cotlab.ui.demo_pair import find_demo_pair
 from cotlab.ui.opened_run import opened_run, remember_run
 
@@ -16,10 +16,10 @@ else:
     rows = [row for row in all_rows if not row["is_archived"]]
     pair = find_demo_pair(rows)
     if pair is not None and tour.is_stop("home"):
-        opening = opening_run.OpeningRun(pair[DEMO_MODELS[-1]])
+        opening = home_run.OpeningRun(pair[DEMO_MODELS[-1]])
         label = "One of the two"
     else:
-        opening = opening_run.find_opening_run(rows)
+        opening = home_run.find_opening_run(rows)
         label = "" if opening is None else opening.label
     row = None if opening is None else opening.row
     is_demo_first = home.is_demo_first(rows)
@@ -29,7 +29,7 @@ else:
         if opened_run() is None:  # the pages of the sidebar are about the run that Home shows
             remember_run(str(row["id"]))
         verdict.render_context(row, label)
-        opening_run.render_opening_notes(opening, rows)
+        home_run.render_opening_notes(opening, rows)
         verdict.render_verdict(row)
     home.render_running_runs(rows)
     if row is not None:

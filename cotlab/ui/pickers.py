@@ -184,7 +184,7 @@ def render_unmeasured_run(run_id: str, scorers: Sequence[str]) -> None:
                 query_params={"from": run_id, "measure": "model"},
             )
             return
-        render_related_page(row, scorer)
+        _render_related_page(row, scorer)
         n_text = noun_count(count_new_items(row, scorer), "item")
         st.page_link(
             page_path("new_run"),
@@ -194,7 +194,7 @@ def render_unmeasured_run(run_id: str, scorers: Sequence[str]) -> None:
         )
 
 
-def render_related_page(row: dict[str, Any], scorer: str) -> None:
+def _render_related_page(row: dict[str, Any], scorer: str) -> None:
     """Link to the page on which a run has a like measure, where it has one."""
     for other, (page, text) in _RELATED_PAGES.get(scorer, {}).items():
         if cached.has_scorer(row, other):

@@ -175,13 +175,14 @@ def render_unfaithful_rates(view: UnfaithfulnessView) -> None:
 def _unvalidated_text(classifiers: Sequence[str]) -> str:
     """Return which classifiers may not be believed; "" where all of them may."""
     known = load_classifier_validation(str(store_folder()), classifiers)
-    silent = [name for name, validation in known.items() if not validation.is_usable]
-    if not silent:
+    unvalidated = [name for name, validation in known.items() if not validation.is_usable]
+    if not unvalidated:
         return ""
-    verb = "has" if len(silent) == 1 else "have"
+    verb = "has" if len(unvalidated) == 1 else "have"
+    names = ", ".join(unvalidated)
     return (
-        f"{', '.join(silent)} {verb} not been shown to tell models of known behaviour apart (table"
-        " below the figure): draw no conclusion from that rate."
+        f"{names} {verb} not been shown to tell models of known behaviour apart (table below the"
+        " figure): draw no conclusion from that rate."
     )
 
 

@@ -50,7 +50,7 @@ def test_a_question_sets_scorers_modes_and_chain(
             assert app.multiselect(key="new-mode").value == settings["mode"]
         assert app.selectbox(key="new-chain").value == settings["chain"]
         text = " ".join(caption.value for caption in app.caption).replace("\\", "")
-        assert text.count("Its measure, tested on small models") == (
+        assert text.count("Its measure, tested on other texts:") == (
             len(QUESTIONS) if name == "all" else 1
         )
 

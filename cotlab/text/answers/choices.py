@@ -117,8 +117,8 @@ def choice_in_reply(text: str, choices: Sequence[str], question: str = "") -> fr
             return named_choices(lines.pop(), choices)
         if (opening_line := _opening_choice(text, choices)) is not None:
             return opening_line
-        if (letter := _only_lettered(text, choices, question)) is not None:
-            return named_choices(letter, choices)
+        if (lettered := _only_lettered(text, choices, question)) is not None:
+            return lettered
         first_sentence = opening_sentence(text, question)
         letter_is = _LETTER_IS_RE.match(first_sentence) if first_sentence else None
         if letter_is is not None:
@@ -161,7 +161,7 @@ def choice_in_reply(text: str, choices: Sequence[str], question: str = "") -> fr
     return frozenset(longest) if len(longest) == 1 else None
 
 
-def _only_lettered(text: str, choices: Sequence[str], question: str) -> str | None:
+def _only_lettered(text: str, choices: Sequence[str], question: str) -> frozenset[int] | None:
     """Return the only option that a reply names as "(option B)", where its sentence states it.
 
     None where another sentence names an option by its text, unless this one has the words of the
@@ -179,7 +179,9 @@ def _only_lettered(text: str, choices: Sequence[str], question: str) -> str | No
     if is_contested and len(question_terms(sentence) & terms) < _MIN_SHARE * len(terms):
         return None
     is_open = NEGATION_RE.search(sentence) or _DOUBT_RE.search(sentence)
-    return None if is_open or _RETRACTED_RE.search(text[match.end() :]) else letters.pop()
+    if is_open or _RETRACTED_RE.search(text[match.end() :]):
+        return None
+    return named_choices(letters.pop(), choices)
 
 
 def _opening_choice(text: str, choices: Sequence[str]) -> frozenset[int] | None:

@@ -11,7 +11,7 @@ from cotlab.text.answers.restated import restates_question
 from cotlab.text.steps import sentence_spans
 
 # "**Thursday**"
-_BOLD_RE = re.compile(r"(?<![*\w])\*\*(?=\S)([^*\n]{1,60}?)(?<=[^\s:])\*\*(?![*\w:])")
+BOLD_RE = re.compile(r"(?<![*\w])\*\*(?=\S)([^*\n]{1,60}?)(?<=[^\s:])\*\*(?![*\w:])")
 _AMOUNT_RE = re.compile(
     r"(?i)\bhow\s(?!do|does|did|can)|\bpercent"
     r"|\bwhat (?:is|are) the (?:total|sum|value|number|price|cost)"
@@ -58,7 +58,7 @@ def is_about_amount(question: str) -> bool:
 
 def bold_text(sentence: str, question: str) -> str | None:
     """Return the words that alone are in bold in a sentence, where no number is asked for."""
-    bold = _BOLD_RE.findall(sentence)
+    bold = BOLD_RE.findall(sentence)
     if len(bold) != 1 or re.search(r"\d", bold[0]) or len(bold[0].split()) > _MAX_TERMS:
         return None
     if is_about_amount(question) or NEGATION_RE.search(sentence):
@@ -68,7 +68,7 @@ def bold_text(sentence: str, question: str) -> str | None:
 
 def bold_value(sentence: str) -> str | None:
     """Return the value that alone is in bold in a sentence; None for other text."""
-    bold = _BOLD_RE.findall(sentence)
+    bold = BOLD_RE.findall(sentence)
     if len(bold) != 1 or NEGATION_RE.search(sentence):
         return None
     value = reading.tidy_answer(bold[0])
@@ -88,7 +88,7 @@ def only_bold(text: str, question: str) -> str | None:
     for an amount, the sentence has to draw a conclusion, or be the first one of a reply without any
     other number: of a number within the reasoning others are computed.
     """
-    bold = list(_BOLD_RE.finditer(text)) if question and len(text) <= _MAX_CHARACTERS else []
+    bold = list(BOLD_RE.finditer(text)) if question and len(text) <= _MAX_CHARACTERS else []
     if not bold or text.count("**") != 2 * len(bold):
         return None
     keys = {reading.answer_key(match[1]) for match in bold}

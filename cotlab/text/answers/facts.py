@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from cotlab.text.answers.emphasis import is_about_amount
+from cotlab.text.answers.emphasis import BOLD_RE, is_about_amount
 from cotlab.text.answers.openings import concludes, is_doubtful
 from cotlab.text.answers.question import is_yes_no_question, last_question
 from cotlab.text.answers.question_endings import WHO_RE
@@ -24,8 +24,6 @@ _QUESTION_RE = re.compile(r"(?i)\b(?:who|whom|which|what|where|when)\b")
 _WHEN_RE = re.compile(r"(?i)\b(?:which|what) (?:year|date|day)\b|\bwhen\b")
 _NOT_A_FACT_RE = re.compile(r"[=$\\`^+]|\n\s{0,4}\(?[Aa1][).:]\s")
 """Mathematics, code and lists of options."""
-_BOLD_RE = re.compile(r"\*\*(?=\S)([^*\n]{1,60}?)(?<=[^\s:])\*\*")
-_OPENING_BOLD_RE = re.compile(r"[\s>_-]{0,4}\*\*(?=\S)([^*\n]{1,60}?)(?<=[^\s:])\*\*(?![*\w])")
 # " (in Rio de Janeiro)." after the answer
 _ASIDE_RE = re.compile(r"\s?(?:\([^()\n]{1,80}\))?\s?[.!]?\s{0,3}")
 _NAME = (
@@ -83,8 +81,8 @@ def opening_fact(text: str, question: str) -> str | None:
 
 def _bold_fact(first: str, text: str, last: str) -> str | None:
     """Return what alone is in bold in a reply, where it opens or ends what the question asks."""
-    bold = list(_BOLD_RE.finditer(first))
-    keys = {answer_key(match[1]) for match in _BOLD_RE.finditer(text)}
+    bold = list(BOLD_RE.finditer(first))
+    keys = {answer_key(match[1]) for match in BOLD_RE.finditer(text)}
     if len(bold) != 1 or len(keys) != 1:
         return None
     match, answer = bold[0], tidy_answer(bold[0][1])
@@ -94,7 +92,7 @@ def _bold_fact(first: str, text: str, last: str) -> str | None:
     if not is_new or len(answer.split()) > _MAX_TERMS or has_digits != bool(_WHEN_RE.search(last)):
         return None
     before, after = first[: match.start()], first[match.end() :]
-    if _OPENING_BOLD_RE.match(first):
+    if not before.strip(" \t>_-"):
         is_answer = _ASIDE_RE.fullmatch(after) or _restates(after, terms)
     else:
         is_answer = _restates(before, terms)

@@ -239,7 +239,9 @@ def unmarked_answer(text: str, question: str = "") -> str | None:
     ):
         return body
     if statement := closing_statement(text, last_sentence, question):
-        return _end_of_chain(text) or _computed_value(statement) or statement
+        if "=" in statement:
+            return _end_of_chain(text) or _computed_value(statement) or statement
+        return statement
     if maths := closing_mathematics(text):
         if is_one_expression(reading.to_plain_text(maths)) or "\\begin{" in maths:
             return maths
@@ -356,8 +358,6 @@ def _computed_value(statement: str) -> str:
 
 def _end_of_chain(text: str) -> str:
     """Return the last side of "A = pi r^2 = 25 pi" at the end of a text; "" for other text."""
-    if "=" not in text:
-        return ""
     maths = closing_mathematics(text)
     value = reading.tidy_answer(reading.named_value(maths)) if maths.count("=") > 1 else "="
     return value if "=" not in value and read_formula(reading.to_plain_text(value)) else ""

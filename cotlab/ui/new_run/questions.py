@@ -54,9 +54,6 @@ ALL_QUESTIONS = "all"
 """Name of all questions together: the settings of the demonstration."""
 
 
-_TESTED_LABEL = "Its measure, tested on small models, not on texts like yours:"
-
-
 def render_questions() -> None:
     """Offer the questions; the chosen ones set scorers, modes and whose chain is measured.
 
@@ -80,7 +77,7 @@ def render_questions() -> None:
         if name in QUESTIONS:
             question = QUESTIONS[str(name)]
             known = validations.get(question.measure)
-            tested_text = f" {_TESTED_LABEL} {known.text}." if known else ""
+            tested_text = f" Its measure, tested on other texts: {known.text}." if known else ""
             st.caption(
                 f"**{question.label}** {escape_markdown(question.explanation + tested_text)}"
             )

@@ -16,8 +16,6 @@ from cotlab.ui.text import escape_markdown, shorten
 
 _MAX_CANDIDATES = 3
 """Most other runs of a model whose verdict is looked at, those with the most items first."""
-
-
 _SHORT_RULES = ("too_few", "no_control")
 """Rules of a run that asks whether its chain is read, and has too little to say so."""
 
