@@ -66,6 +66,8 @@ PAGES: dict[str, str] = {
     "settings": "",
 }
 """The pages and the query of each."""
+ADDRESSES = {"home": "", "new_run": "new"}
+"""The addresses of the pages that have another one than their name."""
 BIG_PAGES = PAGES | {
     "run": "run=ablation",
     "item": "run=ablation&item=wp-0-0003-0",
@@ -308,7 +310,7 @@ def print_pages(
         settle(page, pid)
         page.close()
         for name in names:
-            path = "" if name == "home" else name
+            path = ADDRESSES.get(name, name)
             try:
                 cost = page_cost(browser, pid, f"{base}/{path}?{queries[name]}", store, n_repeats)
             except PlaywrightError as error:  # one page that takes too long does not end the others

@@ -153,6 +153,19 @@ class Store:
         """Return the path of the SQLite file."""
         return self.folder / "log.sqlite"
 
+    def file_state(self) -> tuple[tuple[int, ...], ...]:
+        """Return what tells one state of the file from another; () where there is no file.
+
+        It is the identity, size and times of the file and of its write-ahead log, which every
+        write changes: what was read of an unchanged file needs no second reading.
+        """
+        states: list[tuple[int, ...]] = []
+        for path in (self.path, Path(f"{self.path}.wal")):
+            with suppress(FileNotFoundError):
+                stat = path.stat()
+                states.append((stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns))
+        return tuple(states)
+
     @contextmanager
     def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open a read-only connection for the block."""

@@ -39,7 +39,7 @@ ROWS_PER_PAGE = 20
 
 def select_agreement() -> tuple[Agreement, str | None] | None:
     """Return the agreement of all raters or of one queue; None (with a message) without labels."""
-    rows = label_store.list_label_queues(cached.store()).to_dict("records")
+    rows = cached.read_once(label_store.list_label_queues).to_dict("records")
     option_labels = {ALL_QUEUES: "All labels (without adjudications)"}
     blind_runs = {run for run, _ in label_items.hidden_item_keys()}
     option_labels |= {
@@ -153,7 +153,7 @@ def render_disagreements(result: Agreement, queue: str | None) -> None:
         )
         st.info(notice, icon=":material/visibility_off:")
         components.page_link("label", "Label", "rate_review")
-    settlements = list_settlements(cached.store())
+    settlements = cached.read_once(list_settlements)
     for row in rows[components.page_slice(len(rows), "differ-page", ROWS_PER_PAGE)]:
         with st.container(horizontal=True, vertical_alignment="center", gap="small", wrap=False):
             with st.container(width=176):

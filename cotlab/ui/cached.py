@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from contextlib import closing
 from functools import lru_cache, wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pandas as pd
 import streamlit as st
@@ -87,14 +87,42 @@ def cache_by_store(
     return decorate
 
 
+def read_once(function: Callable[Concatenate[Store, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Return what a function reads of the store's tables, read once for each state of its file.
+
+    The function must read nothing else: neither the response log nor the reports. Each caller gets
+    a copy of its own.
+    """
+    name = f"{function.__module__}.{function.__qualname__}"
+    folder, file_state = str(store().folder), store().file_state()
+    result: R = _read_at_state(function, name, folder, file_state, args, kwargs)
+    return result
+
+
+@st.cache_data(show_spinner=False, max_entries=256)
+def _read_at_state(
+    _function: Callable[..., Any],
+    name: str,
+    folder: str,
+    file_state: tuple[tuple[int, ...], ...],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    return _function(store(), *args, **kwargs)
+
+
 def run_row(run_id: str) -> dict[str, Any]:
     """Return a run's row of the store."""
-    return read.get_run(store(), run_id)
+    return read_once(read.get_run, run_id)
 
 
 def stored_runs() -> list[dict[str, Any]]:
     """Return the rows of all runs, the newest first."""
-    rows = read.list_runs(store()).to_dict("records")
+    return read_once(_list_run_rows)
+
+
+def _list_run_rows(store: Store) -> list[dict[str, Any]]:
+    rows = read.list_runs(store).to_dict("records")
     return [{str(name): value for name, value in row.items()} for row in rows]
 
 

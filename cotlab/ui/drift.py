@@ -129,7 +129,7 @@ def select_drift_runs() -> DriftView | None:
         return DriftView(
             check,
             run_revisions,
-            current_calibrator(cached.store()) is not None,
+            cached.read_once(current_calibrator) is not None,
             tables.printed_run(cached.store(), check),
         )
     return None
@@ -268,7 +268,7 @@ def _default_reference_runs(rows: list[dict[str, Any]]) -> list[str]:
     """
     requested = _requested_runs()
     run_ids = [str(row["id"]) for row in rows if str(row["id"]) not in requested]
-    calibrator = current_calibrator(cached.store()) or {}
+    calibrator = cached.read_once(current_calibrator) or {}
     fit_runs = [run for run in (calibrator.get("report") or {}).get("runs", ()) if run in run_ids]
     if fit_runs and len(fit_runs) < len(rows):
         return fit_runs
@@ -315,8 +315,8 @@ def _default_current_runs(rows: list[dict[str, Any]], reference_runs: list[str])
 
 def _quality_cache_key() -> tuple[int, int]:
     """Return the newest label and the current calibrator, on which the quality depends."""
-    row = current_calibrator(cached.store())
-    return last_label_number(cached.store()), 0 if row is None else int(row["version"])
+    row = cached.read_once(current_calibrator)
+    return cached.read_once(last_label_number), 0 if row is None else int(row["version"])
 
 
 @cached.cache_by_store(16, "Shuffling the runs")

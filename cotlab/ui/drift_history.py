@@ -45,7 +45,7 @@ def render_drift_over_time(view: DriftView) -> None:
 def render_past_checks() -> None:
     """List the stored checks, the newest first."""
     st.header("Stored checks")
-    table = list_drift_checks(cached.store())
+    table = cached.read_once(list_drift_checks)
     if table.empty:
         st.caption("No check has been stored yet.")
         components.page_slice(0, "history-page")

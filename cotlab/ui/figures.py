@@ -236,8 +236,7 @@ def _file_name(figure: str, run: str) -> str:
 
 def render_figure(recipe: FigureRecipe, preset: FigurePreset) -> None:
     """Show the figure at its printed size, and its caption."""
-    figure = recipe.draw()
-    paper_figure = printed_figure(figure, preset)
+    figure, paper_figure = _drawn_figures(recipe_to_json(recipe), preset, recipe)
     width, height = float(paper_figure.layout.width), float(paper_figure.layout.height)
     with st.container(border=True, width=round(width) + 34):
         st.plotly_chart(
@@ -261,6 +260,15 @@ def render_figure(recipe: FigureRecipe, preset: FigurePreset) -> None:
     )
     with st.container(width=round(max(width, 560))):
         st.text(bundle.figure_caption(recipe, figure))
+
+
+@st.cache_resource(show_spinner=False, max_entries=32)
+def _drawn_figures(
+    recipe_text: str, preset: FigurePreset, _recipe: FigureRecipe
+) -> tuple[Any, Any]:
+    """Return the figure of a recipe, and it at its printed size; no caller may change them."""
+    figure = _recipe.draw()
+    return figure, printed_figure(figure, preset)
 
 
 def render_downloads(recipes: Sequence[FigureRecipe], preset: FigurePreset) -> None:
@@ -354,7 +362,7 @@ def _render_zip_download(label: str, content: bytes, name: str) -> None:
 
 def _suite_revisions(row: dict[str, Any], chosen_runs: Sequence[str] = ()) -> SuiteRevisions:
     """Return the revisions of all runs on the suite of one, and of those chosen, as a cache key."""
-    rows = read.list_runs(cached.store())
+    rows = cached.read_once(read.list_runs)
     is_shown = (rows["suite"] == row["suite"]) | rows["id"].isin(chosen_runs)
     return tuple(
         (str(other_row["id"]), int(other_row["revision"]))

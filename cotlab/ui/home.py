@@ -34,7 +34,7 @@ N_LATEST_RUNS = 5
 
 def is_store_empty() -> bool:
     """Return whether the store has no run."""
-    return read.get_store_totals(cached.store())["runs"] == 0
+    return cached.read_once(read.get_store_totals)["runs"] == 0
 
 
 def render_first_use() -> None:
@@ -138,14 +138,14 @@ def load_pending_reviews() -> PendingReviews:
     """Return the labels that the current user should give, and drift alerts."""
     queues = pd.DataFrame()
     if access.has_role("labeller"):
-        queues = pending.pending_queues(cached.store(), access.current_person().name)
-    alerts = pending.list_drift_alerts(cached.store())
+        queues = cached.read_once(pending.pending_queues, access.current_person().name)
+    alerts = cached.read_once(pending.list_drift_alerts)
     return PendingReviews(queues.to_dict("records"), alerts.to_dict("records"))
 
 
 def render_totals(reviews: PendingReviews) -> None:
     """Show on one line how many suites, runs and scores there are, and the money spent."""
-    counts = read.get_store_totals(cached.store())
+    counts = cached.read_once(read.get_store_totals)
     n_runs, n_suites, n_scores = (
         noun_count(counts[f"{noun}s"], noun) for noun in ("run", "suite", "score")
     )

@@ -10,7 +10,6 @@ from streamlit.delta_generator import DeltaGenerator
 
 from cotlab.core.errors import StoreError, UnknownName
 from cotlab.core.resources import page_path
-from cotlab.store import read
 from cotlab.ui import cached
 from cotlab.ui.address import effective_param
 from cotlab.ui.opened_run import opened_run, remember_run
@@ -91,7 +90,7 @@ def context_run(entry: PageEntry) -> dict[str, object] | None:
     if run_id is None:
         return None
     try:
-        row: dict[str, object] = read.get_run(cached.store(), run_id)
+        row: dict[str, object] = cached.run_row(run_id)
     except (UnknownName, StoreError):  # the page says so
         return None
     remember_run(run_id)

@@ -67,7 +67,7 @@ def pick_query() -> SearchQuery | None:
             "After a changed step", FLIPPED_LABELS, "flipped", ANY, _PAGE_PARAMS
         )
     with category_column:
-        categories = {ANY: "all", **{name: name for name in read.list_domains(cached.store())}}
+        categories = {ANY: "all", **{name: name for name in cached.read_once(read.list_domains)}}
         category = select_option("Category", categories, "category", ANY, _PAGE_PARAMS)
     if not text or not text.strip():
         st.info("Type a text: upper and lower case are the same.")

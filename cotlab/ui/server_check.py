@@ -23,7 +23,7 @@ from cotlab.ui.text import escape_markdown
 
 def render_run_checks(run_id: str) -> None:
     """Show what the check of each server found before the run's first request."""
-    checks = list_server_checks(cached.store(), run_id)
+    checks = cached.read_once(list_server_checks, run_id)
     if not checks:
         return
     st.header("Server check")

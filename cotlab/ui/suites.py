@@ -52,7 +52,7 @@ def suite_labels() -> dict[str, str]:
     shipped_digests = {shipped_suite(name).digest for name in shipped_labels}
     stored_labels = {
         row["digest"]: f"{row['name']} ({row['n']} items, {row['digest'][:8]})"
-        for row in read.list_suites(cached.store()).to_dict("records")
+        for row in cached.read_once(read.list_suites).to_dict("records")
         if row["digest"] not in shipped_digests
     }
     return {**stored_labels, **shipped_labels}

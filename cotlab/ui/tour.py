@@ -121,7 +121,7 @@ def _stop_queries() -> Mapping[str, dict[str, str]] | None:
     if pair is None:
         return None
     bypassing_run, following_run = (str(pair[model]["id"]) for model in DEMO_MODELS)
-    items = read.list_run_items(cached.store(), bypassing_run, 50)
+    items = cached.read_once(read.list_run_items, bypassing_run, 50)
     if items.empty:
         return None
     longest = items.sort_values("n_steps", ascending=False, kind="stable").iloc[0]

@@ -33,7 +33,7 @@ def find_typical_item(run_id: str, revision: int) -> TypicalItem | None:
     Of several, the one with the longest chain.
     """
     row = cached.run_row(run_id)
-    items = read.list_run_items(cached.store(), run_id, MAX_CANDIDATES)
+    items = cached.read_once(read.list_run_items, run_id, MAX_CANDIDATES)
     if items.empty:
         return None
     items = items.set_index(items["id"].astype(str)).sort_values(

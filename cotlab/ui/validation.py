@@ -114,9 +114,7 @@ def load_report() -> dict[str, Any] | None:
     provenance_texts = {_provenance_text(metric_report) for metric_report in metric_reports}
     if len(provenance_texts) == 1:
         st.caption(provenance_texts.pop())
-    changed_models = {
-        model for report in metric_reports for model in find_changed_organisms(report)
-    }
+    changed_models = find_changed_organisms(metric_reports)
     stale_models = [model for model in ORGANISMS if model in changed_models]
     if stale_models:
         st.warning(

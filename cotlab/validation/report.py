@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -94,18 +94,21 @@ def read_report(folder: Path, shipped_path: Path = SHIPPED_REPORT_PATH) -> Repor
     return shipped_report if stored_report is None else merge_reports(shipped_report, stored_report)
 
 
-def find_changed_organisms(metric_record: Report) -> list[str]:
+def find_changed_organisms(metric_records: Iterable[Report]) -> list[str]:
     """Return the organisms whose weights differ from those that a metric was measured on.
 
-    One that is not installed counts as another.
+    One that is not installed counts as another. Each organism is named once.
     """
-    weights = metric_record.get("weights", {})
+    measured = dict.fromkeys(
+        weights for record in metric_records for weights in record.get("weights", {}).items()
+    )
     installed = shipped_organisms()
-    return [
-        model
-        for model in weights
-        if model not in installed or weights[model] != weights_digest(model)
-    ]
+    digests = {
+        model: weights_digest(model)
+        for model in dict.fromkeys(m for m, _ in measured)
+        if model in installed
+    }
+    return list(dict.fromkeys(model for model, digest in measured if digests.get(model) != digest))
 
 
 def find_changed_scorers(report: Report) -> list[str]:

@@ -89,7 +89,7 @@ def select_calibration_runs() -> CalibrationView | None:
         )
         return None
     revision_by_run = {str(row["id"]): int(row["revision"]) for row in rows}
-    newest_label_number = pending.last_label_number(cached.store())
+    newest_label_number = cached.read_once(pending.last_label_number)
     labelled_run_ids = _cached_labelled_runs(str(cached.store().folder), newest_label_number)
     measured_run_ids = [i for i in revision_by_run if i not in cached.unmeasured_runs()]
     newest_run_id = (measured_run_ids or list(revision_by_run))[0]
@@ -128,8 +128,8 @@ def select_calibration_runs() -> CalibrationView | None:
         else None
     )
     chains = load_chains(revision_by_run, run_ids, newest_label_number, target)
-    thresholds = tables.current_thresholds(cached.store())
-    current = calibrator_store.current_calibrator(cached.store())
+    thresholds = cached.read_once(tables.current_thresholds)
+    current = cached.read_once(calibrator_store.current_calibrator)
     is_in_use = (version or {}).get("version") == (current or {}).get("version")
     printable_runs = tuple(
         row["id"]
@@ -141,7 +141,7 @@ def select_calibration_runs() -> CalibrationView | None:
 
 def _select_version() -> dict[str, Any] | None:
     """Return the calibrator version of the address, else the current one; None without any."""
-    versions = calibrator_store.list_calibrators(cached.store())
+    versions = cached.read_once(calibrator_store.list_calibrators)
     if message := st.session_state.pop(MESSAGE_KEY, None):
         st.success(message)
     if versions.empty:

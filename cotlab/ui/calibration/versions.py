@@ -250,7 +250,7 @@ def _interval_or_na_text(estimate: Mapping[str, Any] | None) -> str:
 def render_versions(view: CalibrationView, version: Mapping[str, Any]) -> None:
     """List every version with the digest of its labels, and offer a rollback."""
     st.header("Versions")
-    versions = calibrator_store.list_calibrators(cached.store())
+    versions = cached.read_once(calibrator_store.list_calibrators)
     st.dataframe(
         pd.DataFrame(
             [

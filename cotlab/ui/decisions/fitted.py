@@ -18,7 +18,7 @@ def render_fit_warning(view: DecisionView) -> None:
 
     On these labels a calibrated score fits better than on new items.
     """
-    calibrator = current_calibrator(cached.store())
+    calibrator = cached.read_once(current_calibrator)
     fit_runs = set() if calibrator is None else set((calibrator["report"] or {}).get("runs", []))
     if calibrator is None or view.run_id not in fit_runs:
         return

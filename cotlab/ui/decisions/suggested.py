@@ -144,5 +144,5 @@ def _suggest_from_target(view: DecisionView, runs: tuple[str, ...]) -> list[Thre
 
 def _label_state(view: DecisionView) -> tuple[int, ...]:
     """Return what suggestions depend on besides runs: the labels and the calibrator in use."""
-    calibrator = current_calibrator(cached.store())
+    calibrator = cached.read_once(current_calibrator)
     return (*view.label_counts, 0 if calibrator is None else int(calibrator["version"]))

@@ -51,9 +51,10 @@ def listed_answers(
     )
     keys = tuple(request_keys(scores))
     exchanges, responses = cached.logged_exchanges(keys), cached.logged_responses(keys)
+    with cached.store().reading():  # all reads within share one connection
+        items = {i: read.get_item(cached.store(), row["suite"], i) for i in item_ids}
     answers = {}
-    for item_id in item_ids:
-        item = read.get_item(cached.store(), row["suite"], item_id)
+    for item_id, item in items.items():
         item_scores = scores[scores["item_id"] == item_id]
         answer = model_answers(item, subject, item_scores, exchanges, responses)
         answers[item_id] = ListedAnswer(_answer_text(answer, max_chars), _answer_kind(answer))

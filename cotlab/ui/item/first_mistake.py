@@ -19,7 +19,7 @@ from cotlab.ui.text import escape_markdown, shorten
 
 def render_first_mistake(row: dict[str, Any], item: Item) -> None:
     """Show where the step model in use would look first; nothing where no model is in use."""
-    if read.is_suite_redacted(cached.store(), row["suite"]):
+    if cached.read_once(read.is_suite_redacted, row["suite"]):
         return
     forecast = forecast_steps(cached.store(), row["id"], item, row["suite_name"])
     if forecast is None:

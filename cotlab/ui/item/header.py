@@ -86,7 +86,7 @@ def render_item_header(
         },
         on_choice_change=lambda: _store_choice(row, component_key, item.id),
     )
-    if read.is_suite_redacted(cached.store(), row["suite"]):
+    if cached.read_once(read.is_suite_redacted, row["suite"]):
         st.warning("The texts of this suite were redacted: their SHA-256 is shown instead.")
 
 

@@ -28,13 +28,13 @@ _NOT_STATED = "–"
 
 def render_unsettled(current_queue: str) -> None:
     """Show how many disagreements nobody settled, with a button that opens their queue."""
-    if label_store.kinds_by_queue(cached.store()).get(current_queue) == ADJUDICATION_KIND:
+    if cached.read_once(label_store.kinds_by_queue).get(current_queue) == ADJUDICATION_KIND:
         st.caption(
             "This queue settles disagreements. You give your own view first, then"
             " read what the raters said; the label that you store then decides."
         )
         return
-    n_unsettled = _count_unsettled(last_label_number(cached.store()))
+    n_unsettled = _count_unsettled(cached.read_once(last_label_number))
     error = st.session_state.pop("adjudication-error", None)
     if error:
         st.error(escape_markdown(error))

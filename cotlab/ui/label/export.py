@@ -30,7 +30,7 @@ def render_export(queue: str | None) -> None:
         for run, item, rater in zip(table["run"], table["item_id"], table["rater"], strict=True)
     ]
     labels = label_store.labels_from_table(table[is_visible])
-    kinds = label_store.kinds_by_queue(cached.store())
+    kinds = cached.read_once(label_store.kinds_by_queue)
     with st.container(horizontal=True, vertical_alignment="center"):
         for file_format in ("jsonl", "csv"):
             components.download_button(
@@ -45,7 +45,7 @@ def render_export(queue: str | None) -> None:
 
 
 def _render_processbench(hidden_runs: set[str]) -> None:
-    runs = labelled_runs(cached.store()) - hidden_runs
+    runs = cached.read_once(labelled_runs) - hidden_runs
     rows = [row for row in read.list_runs(cached.store()).to_dict("records") if row["id"] in runs]
     if not rows:
         return

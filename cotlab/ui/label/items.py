@@ -138,7 +138,7 @@ def _read_view(run_id: str, item_id: str) -> ItemView:
     chain = scored_chain(
         item, scores, prompt_form, cached.logged_exchanges, cached.logged_responses
     )
-    is_redacted = read.is_suite_redacted(cached.store(), suite_digest)
+    is_redacted = cached.read_once(read.is_suite_redacted, suite_digest)
     answer = _answer_text(item, scores, chain)
     return ItemView(
         item.question, chain.steps, chain.from_model, answer, item.answer, model, is_redacted
@@ -209,7 +209,7 @@ def hidden_item_keys() -> frozenset[tuple[str, str]]:
     if not access.has_role("labeller"):
         return frozenset()
     is_rater = not access.has_role("admin") or bool(access.typed_name())
-    return load_hidden_items(cached.store(), access.current_person().name, is_rater=is_rater)
+    return cached.read_once(load_hidden_items, access.current_person().name, is_rater=is_rater)
 
 
 def runs_to_hide(rater: str) -> frozenset[str]:
@@ -217,7 +217,7 @@ def runs_to_hide(rater: str) -> frozenset[str]:
 
     They do not read which run or model a chain is from.
     """
-    return frozenset(pending_items(cached.store(), rater)["run"])
+    return frozenset(cached.read_once(pending_items, rater)["run"])
 
 
 def without_names(text: str, runs: Iterable[str]) -> str:
@@ -279,7 +279,7 @@ def load_item_labels(row: dict[str, Any], item: Item) -> ItemLabels:
     Labels of others, and those that came with the suite, are hidden from a rater whom a queue may
     still ask for the item.
     """
-    table = label_store.list_labels(cached.store(), run=row["id"])
+    table = cached.read_once(label_store.list_labels, run=row["id"])
     labels = label_store.labels_from_table(table[table["item_id"] == item.id])
     user_name = access.current_person().name
     hides_other_labels = (row["id"], item.id) in hidden_item_keys()
@@ -287,7 +287,7 @@ def load_item_labels(row: dict[str, Any], item: Item) -> ItemLabels:
         label for label in labels if label.rater == user_name or not hides_other_labels
     )
     imported = {}
-    if not measures_model_chains(cached.store(), row["id"]):
+    if not cached.read_once(measures_model_chains, row["id"]):
         imported = imported_truth(item.meta, len(item.steps))
     n_hidden = len(labels) - len(visible_labels) + (bool(imported) and hides_other_labels)
     has_user_label = any(label.rater == user_name for label in visible_labels)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from cotlab.core.errors import CotlabError
 from cotlab.core.types import Suite
@@ -49,27 +49,46 @@ def _added_requests(row: dict[str, Any], measure: str, n_items: int) -> tuple[in
     stored = load_run_settings(row)
     if stored.get("base_run") or stored.get("tuned_run"):
         return None
-    store = cached.store()
+    before = _count_sampled(str(row["id"]), str(row["config"]), None)
+    after = _count_sampled(str(row["id"]), str(row["config"]), measure)
+    if before is None or after is None:
+        return None
+    n_added, cost_added = (
+        round((n_items * total_after - int(row["n_items"]) * total_before) / after.n_items)
+        for total_before, total_after in (
+            (before.n_requests, after.n_requests),
+            (before.cost_micro, after.cost_micro),
+        )
+    )
+    return (n_added, cost_added) if n_added > 0 else None
+
+
+class _SampledCount(NamedTuple):
+    """What the sampled items of a run ask for."""
+
+    n_items: int
+    n_requests: int
+    cost_micro: int
+
+
+@cached.cache_by_store(64)
+def _count_sampled(run_id: str, config: str, measure: str | None) -> _SampledCount | None:
+    """Count what a run's settings, and one more measure, ask for on the run's first items.
+
+    None where the run has no items.
+    """
+    row, store = cached.run_row(run_id), cached.store()
     items = [
         cached.load_item(str(row["suite"]), item_id)
-        for item_id in read.list_run_items(store, str(row["id"]), N_SAMPLED_ITEMS)["id"]
+        for item_id in cached.read_once(read.list_run_items, run_id, N_SAMPLED_ITEMS)["id"]
     ]
     if not items:
         return None
     suite = Suite.from_items(str(row["suite_name"]), items)
     changes = {"task_suite": suite.name, "limit": None, "sample": None}
-    counts = [
-        dry_run(read_config({**settings, **changes}), suite, store)[1]
-        for settings in (stored, add_measure(stored, measure))
-    ]
-    n_added, cost_added = (
-        round(
-            (n_items * getattr(counts[1], name) - int(row["n_items"]) * getattr(counts[0], name))
-            / len(items)
-        )
-        for name in ("n_requests", "cost_micro")
-    )
-    return (n_added, cost_added) if n_added > 0 else None
+    settings = add_measure(load_run_settings({"config": config}), measure)
+    count = dry_run(read_config({**settings, **changes}), suite, store)[1]
+    return _SampledCount(len(items), count.n_requests, count.cost_micro)
 
 
 def _duration_text(seconds: float) -> str:

@@ -93,7 +93,7 @@ def filter_runs() -> pd.DataFrame:
     )
     placeholder = "name, model, suite, tag or id"
     search_text = right_column.text_input("Search", placeholder=placeholder, **bind_text("q"))
-    table = read.list_runs(cached.store(), text=search_text or "")
+    table = cached.read_once(read.list_runs, text=search_text or "")
     rows = table.to_dict("records")
     if status != "any":
         rows = [row for row in rows if components.display_status(row) == status]
@@ -143,7 +143,7 @@ def render_runs(table: pd.DataFrame) -> RunsTable:
     requested_ids = st.query_params.get_all(_TICKED_PARAM)
     ticked_ids = [i for i in requested_ids if i in known_ids]
     if len(ticked_ids) < len(requested_ids):  # ticked on another page of the list, or unknown
-        stored_ids = {*read.list_runs(cached.store())["id"]}
+        stored_ids = {*cached.read_once(read.list_runs)["id"]}
         for run_id in requested_ids:
             if run_id not in stored_ids:
                 report_unknown_value(_TICKED_PARAM, run_id)

@@ -207,7 +207,7 @@ def render_run_actions(row: dict[str, Any]) -> None:
         for label, icon, link in evidence.run_page_links(row):
             components.page_link(link.page, label, icon, link.query)
         components.page_link("compare", "Compare", "compare_arrows", {"base": run_id})
-        if _has_labels(run_id, last_label_number(cached.store())):
+        if _has_labels(run_id, cached.read_once(last_label_number)):
             components.page_link("evaluation", "Evaluation", "rule", {"runs": run_id})
 
 
