@@ -231,8 +231,8 @@ def agreement(run: RunOption = None, queue: QueueOption = None, json: JsonOption
         )
     for row in result.disagreements.to_dict("records"):
         verdicts_text = ", ".join(
-            f"{rater!r} {verdict}{_details_text(place, faithful)}"
-            for (rater, verdict, _), place, faithful in zip(
+            f"{rater!r} {verdict}{_details_text(mistake, faithful)}"
+            for (rater, verdict, _), mistake, faithful in zip(
                 row["said"], row["places"], row["faithful"], strict=True
             )
         )
@@ -242,10 +242,10 @@ def agreement(run: RunOption = None, queue: QueueOption = None, json: JsonOption
         )
 
 
-def _details_text(place: str | None, faithful: bool | None) -> str:
+def _details_text(mistake: str | None, faithful: bool | None) -> str:
     """Return what a rater says beside the verdict, in brackets; "" for nothing."""
     faithful_text = "" if faithful is None else "faithful" if faithful else "not faithful"
-    details = ", ".join(text for text in (place, faithful_text) if text)
+    details = ", ".join(text for text in (mistake, faithful_text) if text)
     return f" ({details})" if details else ""
 
 

@@ -163,8 +163,8 @@ def render_disagreements(result: Agreement, queue: str | None) -> None:
                 )
             with st.container(width="stretch", gap="xxsmall"):
                 verdicts_text = "; ".join(
-                    _verdict_text(rater, verdict, answer, place, faithful)
-                    for (rater, verdict, answer), place, faithful in zip(
+                    _verdict_text(rater, verdict, answer, mistake, faithful)
+                    for (rater, verdict, answer), mistake, faithful in zip(
                         row["said"], row["places"], row["faithful"], strict=True
                     )
                 )
@@ -190,12 +190,12 @@ def render_disagreements(result: Agreement, queue: str | None) -> None:
 
 
 def _verdict_text(
-    rater: str, verdict: str, answer: bool | None, place: str | None, faithful: bool | None
+    rater: str, verdict: str, answer: bool | None, mistake: str | None, faithful: bool | None
 ) -> str:
     phrases = [
         f"{shorten(rater, 30)}: {verdict.replace('_', ' ')}",
         f"answer {answer_name(answer)}",
-        "" if place is None else MISTAKE_TEXTS.get(place, f"mistake in {place}"),
+        "" if mistake is None else MISTAKE_TEXTS.get(mistake, f"mistake in {mistake}"),
         faithful_text(faithful),
     ]
     return ", ".join(phrase for phrase in phrases if phrase)

@@ -236,7 +236,7 @@ def _file_name(figure: str, run: str) -> str:
 
 def render_figure(recipe: FigureRecipe, preset: FigurePreset) -> None:
     """Show the figure at its printed size, and its caption."""
-    figure, paper_figure = _drawn_figures(recipe_to_json(recipe), preset, recipe)
+    figure, paper_figure = _make_figures(recipe_to_json(recipe), preset, recipe)
     width, height = float(paper_figure.layout.width), float(paper_figure.layout.height)
     with st.container(border=True, width=round(width) + 34):
         st.plotly_chart(
@@ -263,9 +263,7 @@ def render_figure(recipe: FigureRecipe, preset: FigurePreset) -> None:
 
 
 @st.cache_resource(show_spinner=False, max_entries=32)
-def _drawn_figures(
-    recipe_text: str, preset: FigurePreset, _recipe: FigureRecipe
-) -> tuple[Any, Any]:
+def _make_figures(recipe_text: str, preset: FigurePreset, _recipe: FigureRecipe) -> tuple[Any, Any]:
     """Return the figure of a recipe, and it at its printed size; no caller may change them."""
     figure = _recipe.draw()
     return figure, printed_figure(figure, preset)

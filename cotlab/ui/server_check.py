@@ -64,8 +64,8 @@ def _render_check(check: ServerCheck, key: str) -> None:
     version = check.server_version or "the server names no version"
     address = f" at {check.model.base_url}" if check.model.base_url else ""
     address += " by raw text" if check.model.endpoint == "completions" else ""
-    kept_text = "kept from an earlier check" if not check.n_requests else ""
-    request_text = kept_text or f"{check.n_requests} requests"
+    reuse_text = "kept from an earlier check" if not check.n_requests else ""
+    request_text = reuse_text or f"{check.n_requests} requests"
     st.caption(
         escape_markdown(
             f"{check.model}{address}: {version}, {check.checked_at:%Y-%m-%d %H:%M} UTC,"

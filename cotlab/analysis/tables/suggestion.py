@@ -96,10 +96,10 @@ def question_pieces(question: str) -> list[tuple[str, bool]]:
     >>> question_pieces("I see 7. Tom thinks the answer is 9. And?")
     [('I see 7. ', False), ('Tom thinks the answer is 9.', True), (' ', False), ('And?', False)]
     """
-    found = extract_hint(question)
-    if found is None:
+    hint = extract_hint(question)
+    if hint is None:
         return [(question, False)]
-    pieces = marked_pieces(text_changes(found[0], question))
+    pieces = marked_pieces(text_changes(hint[0], question))
     if "".join(text for text, _ in pieces) != question:
         return [(question, False)]
     return pieces

@@ -270,9 +270,9 @@ def _is_item(item: str) -> bool:
     if not item or len(item) > 60:
         return False
     if item[0] in "([{" and matching_brackets(item):
-        parts = split_items(item[1:-1])
-        if len(parts) > 1:
-            return all(read_formula(part) is not None for part in parts)
+        members = split_items(item[1:-1])
+        if len(members) > 1:
+            return all(read_formula(member) is not None for member in members)
     if "±" in item:
         return item.count("±") == 1 and _is_item(item.replace("±", "+").lstrip("+ "))
     quantity = read_quantity(item)

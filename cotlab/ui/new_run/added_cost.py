@@ -101,7 +101,7 @@ def _duration_text(seconds: float) -> str:
 
 def _seconds_per_request(row: dict[str, Any]) -> float | None:
     """Return the mean time of a request of a run; None where a resume or the log blurs it."""
-    n_asked, ended_at = int(row["asked"]), row["ended_at"]
-    if n_asked < 1 or int(row["hits"]) or ended_at is None or ended_at != ended_at:
+    n_new, ended_at = int(row["asked"]), row["ended_at"]
+    if n_new < 1 or int(row["hits"]) or ended_at is None or ended_at != ended_at:
         return None
-    return float(max(0.0, (ended_at - row["planned_at"]).total_seconds())) / n_asked
+    return float(max(0.0, (ended_at - row["planned_at"]).total_seconds())) / n_new
