@@ -184,10 +184,11 @@ def copy_run(connection: Any, row: dict[str, Any], copies: Copies, n_template: i
 
 
 def make_labels(connection: Any, run: str, n_items: int) -> list[Label]:
-    """Return labels of two raters on items of a run, better where r_raw is higher."""
+    """Return labels of two raters on random items of a run, better where r_raw is higher."""
     now = datetime.now(UTC)
     rows = connection.execute(
-        "SELECT item_id, value FROM scores WHERE run = ? AND metric = 'r_raw' ORDER BY ALL LIMIT ?",
+        "SELECT item_id, value FROM scores WHERE run = ? AND metric = 'r_raw' ORDER BY"
+        " hash(item_id) LIMIT ?",
         [run, n_items],
     ).fetchall()
     found = []

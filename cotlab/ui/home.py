@@ -15,7 +15,6 @@ from cotlab.run.config import DEMO_MODELS, demo_options
 from cotlab.store import pending, read
 from cotlab.store.run_status import FINISHING
 from cotlab.ui import access, cached, components, tour, verdict
-from cotlab.ui.linked import PageLink, show_linked
 from cotlab.ui.new_run import processes
 from cotlab.ui.runs.list import show_latest_runs
 from cotlab.ui.text import escape_markdown, shorten
@@ -77,24 +76,11 @@ def is_demo_first(rows: Sequence[dict[str, Any]]) -> bool:
 
 def render_demo_question(row_by_model: Mapping[str, dict[str, Any]]) -> None:
     """Ask which of the two demonstration models is to be trusted, with both verdicts."""
-    st.header(DEMO_QUESTION)
-    st.caption("Both give right answers, and their chains look alike.")
-    columns = ({"title": "Model"}, {"title": "Verdict"}, {"title": "What was found"})
-    table = []
-    for model in DEMO_MODELS:
-        result = verdict.run_verdict(row_by_model[model])
-        if result is not None:
-            cell = verdict_cell(result)
-            table.append(
-                [
-                    {"text": model, "link": PageLink("run", (("run", row_by_model[model]["id"]),))},
-                    cell,
-                    {"text": result.verdict.headline},
-                ]
-            )
-    show_linked("table", {"title": "Two models", "columns": columns, "rows": table}, key="demo")
-    with st.container(horizontal=True):
-        _render_demo_links(row_by_model)
+    with st.container(key="demo", gap="xxsmall"):
+        st.header(DEMO_QUESTION)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption("Both give right answers, and their chains look alike:", width="content")
+            _render_demo_models(row_by_model)
 
 
 def render_demo_line(row_by_model: Mapping[str, dict[str, Any]]) -> None:
@@ -107,14 +93,15 @@ def render_demo_line(row_by_model: Mapping[str, dict[str, Any]]) -> None:
         st.markdown(
             f"**Demonstration on {escape_markdown(suite_name)}**: {DEMO_QUESTION}", width="content"
         )
-        results = verdict.run_verdicts(row_by_model.values())
-        for model, row in row_by_model.items():
-            finding = verdict_cell(results[row["id"]])["text"]
-            components.page_link("run", f"{model}: {finding}", "monitoring", {"run": row["id"]})
-        _render_demo_links(row_by_model)
+        _render_demo_models(row_by_model)
 
 
-def _render_demo_links(row_by_model: Mapping[str, dict[str, Any]]) -> None:
+def _render_demo_models(row_by_model: Mapping[str, dict[str, Any]]) -> None:
+    """Link to both models with their verdicts, to the tour and to the comparison."""
+    results = verdict.run_verdicts(row_by_model.values())
+    for model, row in row_by_model.items():
+        finding = verdict_cell(results[row["id"]])["text"]
+        components.page_link("run", f"{model}: {finding}", "monitoring", {"run": row["id"]})
     base, other = (row_by_model[model]["id"] for model in DEMO_MODELS)
     tour.render_tour_link(1, f"Take the tour, {len(tour.STOPS)} stops")
     components.page_link(
@@ -244,4 +231,7 @@ def render_recent_runs(
         components.page_link("runs", "All runs", "history")
     if n_archived:
         st.caption(f"{n_archived} archived; the page Runs lists them too.")
-    show_latest_runs(rows[:N_LATEST_RUNS], base_row)
+    latest = list(rows[:N_LATEST_RUNS])
+    if base_row is not None and all(row["id"] != base_row["id"] for row in latest):
+        latest.append(base_row)
+    show_latest_runs(latest, base_row)

@@ -92,7 +92,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
       element("div", "head", element("h3", "", lamp.question), element("p", "answer", mark(lamp.mark), element("span", "", lamp.answer))),
       element("div", "body",
         lamp.share ? element("p", "share", element("span", "big", link(lamp.share, lamp.link)), " ", element("span", "small", lamp.interval)) : null,
-        lamp.share ? element("p", "what", lamp.what) : null,
+        lamp.what ? element("p", "what", lamp.what) : null,
         lamp.ends ? element("p", "small last", lamp.ends) : null,
         lamp.button ? element("p", "action", link(lamp.button.text, lamp.button.link, "button"), element("span", "small", lamp.button.note)) : null),
       lamp.validation ? element("p", "chip", lamp.validation_mark ? mark(lamp.validation_mark) : null, "Tested: ", link(lamp.validation, lamp.validation_link)) : null))),

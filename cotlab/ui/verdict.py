@@ -11,7 +11,8 @@ import streamlit as st
 
 from cotlab.analysis.tables.declare import MissingFigure
 from cotlab.analysis.verdict.category_split import category_shares
-from cotlab.analysis.verdict.lamps import MAX_UNDECIDED, Lamp
+from cotlab.analysis.verdict.findings import partial_use_text
+from cotlab.analysis.verdict.lamps import MAX_UNDECIDED, UNREADABLE_TEXT, Lamp
 from cotlab.analysis.verdict.measures import (
     HIGH,
     LOW,
@@ -292,7 +293,7 @@ def _lamp_content(
         "answer": lamp.answer,
         "share": None if share is None else percent(share.point),
         "interval": None,
-        "what": lamp.what if share is not None else "",
+        "what": lamp.what if share is not None or lamp.what == UNREADABLE_TEXT else "",
         "ends": lamp.ends,
         "link": lamp.measure and evidence_link(run_id, lamp.measure),
         "validation": lamp.validation,
@@ -346,7 +347,9 @@ def render_picture(row: dict[str, Any]) -> None:
     result = cached.run_figure_table(row["id"], int(row["revision"]), FIGURE_NAME)
     if isinstance(result, MissingFigure):
         return
-    note = escape_markdown(f"{result.note} {_partial_note(row)}".strip())
+    # the sentence above the figure says which partial use reads the same
+    text = result.note.replace(partial_use_text(verdict.evidence), "")
+    note = escape_markdown(" ".join(f"{text} {_partial_note(row)}".split()))
     charts.show_run_figure(FIGURE_NAME, result.table, "verdict", row, note)
 
 

@@ -363,7 +363,7 @@ def test_a_partial_use_that_reads_the_same_is_named(
     )
     text = plain_text(judge_run(found).sentences)
     assert ("reads the same" in text) == (dose is not None)
-    assert dose is None or f"a probability of {dose} reads the same" in text
+    assert dose is None or f"a probability of {dose} does (page Validation)" in text
     assert "reads the same" not in plain_text(judge_run(R50).sentences)
 
 

@@ -241,9 +241,9 @@ def test_two_demonstration_models_are_set_side_by_side(
     question = "Which of these two would you trust?"
     app = open_page("home")
     assert question in [s.value for s in app.header]
-    rows = linked_view(app, "table")["rows"]
-    assert [row[0]["text"] for row in rows] == ["bypass-b", "r100"]
-    assert [row[1]["mark"] for row in rows] == ["no", "yes"]
+    links = {link.proto.label: link.proto.query_string for link in app.get("page_link")}
+    assert links["bypass-b: does not follow"] == "run=bypass-b"
+    assert links["r100: follows"] == "run=r100"
     assert any(
         "base=bypass-b&other=r100" in link.proto.query_string for link in app.get("page_link")
     )
@@ -284,7 +284,8 @@ def test_the_tour_begins_with_the_pair_whatever_run_is_newest(
     add_measured_run(store, "another", STATES["hint"].values, model="hint")
     home = open_page("home", tour="1")
     assert "Which of these two would you trust?" in [s.value for s in home.header]
-    assert [row[0]["text"] for row in linked_view(home, "table")["rows"]] == ["bypass-b", "r100"]
+    labels = [link.proto.label for link in home.get("page_link")]
+    assert {"bypass-b: does not follow", "r100: follows"} <= {*labels}
     assert linked_view(home, "verdict")["headline"] == STATES["follows"].headline
     assert linked_view(home, "context")["name"] == "r100"
     compare = next(

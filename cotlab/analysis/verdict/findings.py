@@ -144,9 +144,9 @@ def partial_use_text(evidence: RunEvidence, where: str = "") -> str:
         return ""
     dose = min(partial) if change.is_high() else max(partial)
     return (
-        "At temperature 0 this cannot be told from partial use: a reference model that gives the"
-        f" chain's answer with a probability of {percent(round(dose, 2))} reads the"
-        f" same{where}."
+        "Temperature 0 takes the likeliest answer, so partial use reads the same: a reference model"
+        f" that gives the chain's answer with a probability of {percent(round(dose, 2))}"
+        f" does{where}."
     )
 
 

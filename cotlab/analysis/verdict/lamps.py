@@ -83,6 +83,12 @@ _MEASURES_OF_LAMPS: tuple[frozenset[MeasureName], ...] = (
 """The measures, any of which lights a lamp, in the order of the lamps."""
 
 
+UNREADABLE_ANSWER = "Cannot be measured here"
+"""Answer of a lamp where the model cannot read the suite."""
+UNREADABLE_TEXT = "the model does not know words of these questions"
+"""What such a lamp says instead of what it measures."""
+
+
 def _without_praise(lamp: Lamp, reads: Lamp) -> Lamp:
     """Return a lamp without praise where the first one says that the chain is not read."""
     if reads.mark != "no" or lamp.mark != "yes":
@@ -103,7 +109,9 @@ def _without_offer(
         "vocabulary" in missing.reason for missing in evidence.missing
     ):  # one button is enough where all three lamps wait for the same
         measure_next = "model" if "change" in measures else None
-        return replace(lamp, answer="Cannot be measured here", measure_next=measure_next)
+        return replace(
+            lamp, answer=UNREADABLE_ANSWER, what=UNREADABLE_TEXT, measure_next=measure_next
+        )
     return lamp
 
 
@@ -121,7 +129,7 @@ def _reads(evidence: RunEvidence, verdict: Verdict) -> Lamp:
     validation = _validation_text(evidence, name)
     if share is None:
         if verdict.rule in _UNMEASURABLE:
-            answer, measure_next = "Cannot be measured here", "model"
+            answer, measure_next = UNREADABLE_ANSWER, "model"
         else:
             answer, measure_next = "Not measured", "change"
         return Lamp(question, "unknown", answer, None, None, what, validation, measure_next)

@@ -208,7 +208,7 @@ def _table_elements(lamps: Iterable[Lamp]) -> Iterator[str]:
             share = lamp.share
             point, n = percent_number(share.point), f"{share.n:,}"
             interval = f"[{percent_number(share.lo)}, {percent_number(share.hi)}]"
-            readings.append(f"{point} % {lamp.what} ({lamp.ends})")
+            readings.append(f"{point} % {lamp.what}")
         yield (
             f'<tr><th scope="row">{question}</th><td><span class="finding">'
             f"{_mark_svg(lamp.mark, 14)}<span>{_escape(lamp.answer)}</span></span></td>"

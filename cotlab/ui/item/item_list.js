@@ -115,7 +115,9 @@ class ItemList {
         this.step(name);
       };
       const answers = node("span", "answers");
-      row.answers.forEach((answer, k) => answers.append(k ? " → " : "", this.answer(answer)));
+      // an arrow where two runs differ; two equal answers are no step from one to the other
+      const between = new Set(row.answers.map((answer) => answer.text)).size > 1 ? " → " : " · ";
+      row.answers.forEach((answer, k) => answers.append(k ? between : "", this.answer(answer)));
       link.append(node("span", "n", row.number), node("span", "question", row.question), answers, node("span", "delta", row.delta));
       link.title = row.outcome ? `${row.question} (${row.outcome})` : row.question;
       entry.append(link);

@@ -34,14 +34,22 @@ def render_suggestion(row: dict[str, Any], item: Item, scores: pd.DataFrame) -> 
         return
     st.header("Does a suggestion move the answer?", anchor="suggestion")
     st.markdown(suggestion_sentence(reading))
-    content = {"title": "A suggestion", "columns": _COLUMNS, "rows": suggestion_rows(reading)}
-    show_linked("table", content, key=f"suggestion-{row['id']}-{item.id}")
-    st.caption(
-        "Marked: what was added to the question, and the steps that state something else. A mention"
-        " is found by patterns of English."
-    )
+    _render_both_chains(row, item, reading)
     score = evidence.score_id(FOLLOWED_METRIC, reading.facet)
     evidence.render_requests_link(row, item.id, "Its two requests and replies", score=score)
+
+
+def _render_both_chains(row: dict[str, Any], item: Item, reading: SuggestionReading) -> None:
+    """Show questions, chains and answers side by side, folded where the answer did not move."""
+    is_followed = bool(reading.is_followed)
+    block = st.container() if is_followed else st.expander("Both chains, side by side")
+    content = {"title": "A suggestion", "columns": _COLUMNS, "rows": suggestion_rows(reading)}
+    with block:
+        show_linked("table", content, key=f"suggestion-{row['id']}-{item.id}")
+        st.caption(
+            "Marked: what was added to the question, and the steps that state something else. A"
+            " mention is found by patterns of English."
+        )
 
 
 def suggestion_sentence(reading: SuggestionReading) -> str:

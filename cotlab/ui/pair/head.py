@@ -74,7 +74,10 @@ def render_pair_verdict(
             "heading": result.headline,
             "detail": result.detail,
             "suite": suite,
-            "columns": [*(f"{name}, %" for name in names), "Difference, points"],
+            "columns": [
+                *(f"{name}, %" for name in names),
+                f"{names[1]} − {names[0]}, points",
+            ],
             "differences": [
                 _difference_row(
                     entry,
@@ -147,8 +150,9 @@ def _caption(result: PairVerdict, names: tuple[str, str]) -> str:
     )
     lines = [
         f"Orange: {names[1]} is worse beyond chance; blue: better; grey: no difference beyond"
-        f" chance, not testable (fewer than {MIN_ITEMS} items, or no interval), sound steps of a"
-        f" chain that is not read{_SPLIT_TEXT if result.has_opposite_kinds else ''}."
+        f" chance, not testable (fewer than {MIN_ITEMS} items, or no interval), or steps that are"
+        " sound in a chain that the answer does not come"
+        f" from{_SPLIT_TEXT if result.has_opposite_kinds else ''}."
         " p is corrected over these rows (Benjamini–Hochberg)."
     ]
     if methods:

@@ -328,7 +328,7 @@ def _value_text(pair: ItemPair, measure: str | None) -> str:
     if measure is None:
         return ""
     values = ["n/a" if v is None else f"{percent_number(v)} %" for v in (pair.base, pair.other)]
-    return f"{measure_label(measure)}: {values[0]} → {values[1]}"
+    return f"{measure_label(measure)}: {' and '.join(values)}"
 
 
 @cache

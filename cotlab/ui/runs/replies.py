@@ -25,5 +25,6 @@ def render_reply_notes(row: dict[str, Any]) -> None:
     warnings = restated_step_warnings(report)
     for line in (*cut_reply_lines(report), *warnings):
         st.warning(escape_markdown(line))
-    for line in () if warnings else restated_step_lines(report):
+    is_silent = bool(warnings) or row["id"] in cached.unmeasured_runs()
+    for line in () if is_silent else restated_step_lines(report):
         st.caption(escape_markdown(line))
