@@ -230,9 +230,11 @@ def _parse_reply(item: Item, request: Complete, reply: Reply) -> ParsedAnswer:
         return ParsedAnswer(reply.key, "undefined", reason, reply)
     text = readable_text(reply, text)
     answer = answer_to(item, text)
-    distribution = answer_distribution(
-        reply, text_after_cue(request.prefix, ""), answer_as_written(item, text)
-    )
+    distribution = None
+    if reply.tokens:  # without them nothing is read a second time
+        distribution = answer_distribution(
+            reply, text_after_cue(request.prefix, ""), answer_as_written(item, text)
+        )
     if answer is None:
         reason = "no answer can be extracted from the reply"
         return ParsedAnswer(reply.key, "undefined", reason, reply, distribution=distribution)

@@ -277,7 +277,8 @@ def answer_key(text: str) -> str:
     """
     text = _CAPITAL_FUNCTION_RE.sub(r"capital\1", text)
     folded_text = mark_primes(re.sub(r",\s?\.{3}", ",⋯", text.casefold()))
-    if len(text) <= MAX_PARSED_CHARACTERS:  # the time to order accents is quadratic
+    if len(text) <= MAX_PARSED_CHARACTERS and not folded_text.isascii():
+        # longer texts are left as they are: the time to order accents is quadratic
         folded_text = "".join(
             c for c in unicodedata.normalize("NFKD", folded_text) if unicodedata.combining(c) < 200
         )

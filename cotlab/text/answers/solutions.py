@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from cotlab.text.answers.formulas import read_formula
 from cotlab.text.answers.notation import matching_brackets, split_items
@@ -47,6 +48,7 @@ def closing_solutions(targets: Sequence[str], text: str) -> str | None:
     return ", ".join(f"{name} = {value}" for name, value in solutions) if is_one_each else None
 
 
+@lru_cache(2048)  # the same ground truth is asked about for each reply to an item
 def _count_parts(target: str) -> int:
     """Return how many values a list has; 0 for another ground truth."""
     plain = to_plain_text(tidy_answer(target))
