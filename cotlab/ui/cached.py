@@ -250,14 +250,9 @@ def metric_validation_record(metric: str) -> str | None:
     return headline_record(metric, store().folder, validated_at())
 
 
-@st.cache_data(show_spinner=False, ttl=2.0)
-def _unmeasured_runs(store_folder: str) -> frozenset[str]:
-    return list_unmeasured_runs(store(), HEADLINE_METRICS)
-
-
 def unmeasured_runs() -> frozenset[str]:
-    """Return the runs that measured nothing of their model, as of the last seconds."""
-    return _unmeasured_runs(str(store().folder))
+    """Return the runs that measured nothing of their model."""
+    return read_once(list_unmeasured_runs, HEADLINE_METRICS)
 
 
 def live_run(run_id: str) -> LiveRun | None:
