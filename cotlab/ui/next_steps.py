@@ -9,8 +9,10 @@ import streamlit as st
 
 from cotlab.analysis.tables.comparison import share_settings
 from cotlab.analysis.verdict.measures import MeasureName
+from cotlab.analysis.verdict.planned import measures_reading, share_reading_measure
 from cotlab.analysis.verdict.result import NOTHING_RULE
 from cotlab.analysis.verdict.wording import noun_count, percent
+from cotlab.core.types import Plan
 from cotlab.store.recorded_models import short_model_name
 from cotlab.ui import cached, verdict
 from cotlab.ui.item.evidence import ITEM_VIEWS
@@ -92,19 +94,29 @@ def _moved_step(row: dict[str, Any]) -> list[tuple[str, PageLink, str]]:
 def _compare_step(
     row: dict[str, Any], rows: Sequence[dict[str, Any]]
 ) -> list[tuple[str, PageLink, str]]:
-    """Return the link to the comparison with another run on the same suite."""
+    """Return the link to the comparison with another run on the same suite.
+
+    Where this run measures whether the chain is read, the other one does so in the same way; of
+    several it is the one whose verdict differs most plainly.
+    """
+    plan = cached.parse_plan(row["plan"])
     others = [
         other
         for other in rows[:20]
         if other["suite"] == row["suite"]
         and other["model"] != row["model"]
         and other["id"] != row["id"]
-        and share_settings(cached.parse_plan(row["plan"]), cached.parse_plan(other["plan"]))
+        and _is_comparable(plan, cached.parse_plan(other["plan"]))
     ]
     results = verdict.run_verdicts([row, *others])
     known = [(other, result) for other in others if (result := results[other["id"]]) is not None]
     mark = verdict_cell(results[row["id"]])["mark"]
-    known.sort(key=lambda pair: pair[1].verdict.mark in (mark, "unknown"))
+    known.sort(
+        key=lambda pair: (
+            pair[1].verdict.mark in (mark, "unknown"),
+            pair[1].verdict.mark == "part",
+        )
+    )
     if not known:
         return []
     other, result = known[0]
@@ -113,3 +125,9 @@ def _compare_step(
     return [
         (f"Compare with {name}", link, f"the same questions; its verdict: {result.verdict.short}")
     ]
+
+
+def _is_comparable(plan: Plan, other: Plan) -> bool:
+    """Return whether two runs have the same settings and, if they can, a measure of reading."""
+    shares_measure = not measures_reading(plan) or share_reading_measure(plan, other)
+    return shares_measure and share_settings(plan, other)
