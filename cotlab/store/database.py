@@ -121,6 +121,10 @@ class Attached:
                 self._file.close()
 
 
+FileState = tuple[tuple[int, ...], ...]
+"""What tells one state of a store's file from another."""
+
+
 class Store:
     """The store in ``folder``.
 
@@ -153,7 +157,7 @@ class Store:
         """Return the path of the SQLite file."""
         return self.folder / "log.sqlite"
 
-    def file_state(self) -> tuple[tuple[int, ...], ...]:
+    def file_state(self) -> FileState:
         """Return what tells one state of the file from another; () where there is no file.
 
         It is the identity, size and times of the file and of its write-ahead log, which every
@@ -161,7 +165,7 @@ class Store:
         """
         states: list[tuple[int, ...]] = []
         for path in (self.path, Path(f"{self.path}.wal")):
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError, NotADirectoryError):
                 stat = path.stat()
                 states.append((stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns))
         return tuple(states)

@@ -153,7 +153,7 @@ def render_disagreements(result: Agreement, queue: str | None) -> None:
         )
         st.info(notice, icon=":material/visibility_off:")
         components.page_link("label", "Label", "rate_review")
-    settlements = cached.read_once(list_settlements)
+    settlements = list_settlements(cached.store())
     for row in rows[components.page_slice(len(rows), "differ-page", ROWS_PER_PAGE)]:
         with st.container(horizontal=True, vertical_alignment="center", gap="small", wrap=False):
             with st.container(width=176):

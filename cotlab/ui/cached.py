@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import pickle
+from collections.abc import Callable, Hashable
 from contextlib import closing
 from functools import lru_cache, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -31,11 +32,12 @@ from cotlab.analysis.view import RunView
 from cotlab.core.requests import Response
 from cotlab.core.types import Item, Plan, Suite
 from cotlab.store import read
-from cotlab.store.database import Store, store_folder
+from cotlab.store.database import FileState, Store, store_folder
 from cotlab.store.facet_scores import list_facets, scores_without_value
 from cotlab.store.item_scores import list_unmeasured_runs
 from cotlab.store.live import LiveRun, LiveRunStore
 from cotlab.store.responses import ResponseLog
+from cotlab.store.swap import check_integrity
 from cotlab.validation.report import REPORT_FILE, REPORT_FOLDER
 
 P = ParamSpec("P")
@@ -87,28 +89,37 @@ def cache_by_store(
     return decorate
 
 
+_KEPT_READS: dict[str, tuple[FileState, dict[Hashable, bytes]]] = {}
+"""Folder of a store → the newest state of its file, and what was read in it."""
+
+
 def read_once(function: Callable[Concatenate[Store, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Return what a function reads of the store's tables, read once for each state of its file.
 
-    The function must read nothing else: neither the response log nor the reports. Each caller gets
-    a copy of its own.
+    The function is one of a module, with hashable arguments, and reads nothing else: neither the
+    response log nor the reports. Each caller gets a copy of its own. No lock is held while it
+    reads, so two callers may read the same at once, and a caller may hold the store open.
     """
-    name = f"{function.__module__}.{function.__qualname__}"
-    folder, file_state = str(store().folder), store().file_state()
-    result: R = _read_at_state(function, name, folder, file_state, args, kwargs)
+    current = store()
+    check_integrity(current.folder)
+    file_state = current.file_state()
+    key = (function.__module__, function.__qualname__, args, tuple(sorted(kwargs.items())))
+    kept = _kept_reads(str(current.folder), file_state)
+    content = kept.get(key)
+    if content is None:
+        content = pickle.dumps(function(current, *args, **kwargs), protocol=5)
+        if file_state:
+            kept[key] = content
+    result: R = pickle.loads(content)  # noqa: S301  # what this process made
     return result
 
 
-@st.cache_data(show_spinner=False, max_entries=256)
-def _read_at_state(
-    _function: Callable[..., Any],
-    name: str,
-    folder: str,
-    file_state: tuple[tuple[int, ...], ...],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> Any:
-    return _function(store(), *args, **kwargs)
+def _kept_reads(folder: str, file_state: FileState) -> dict[Hashable, bytes]:
+    """Return what was read in a state of the file; what was read in another one is dropped."""
+    entry = _KEPT_READS.get(folder)
+    if entry is None or entry[0] != file_state:
+        entry = _KEPT_READS[folder] = (file_state, {})
+    return entry[1]
 
 
 def run_row(run_id: str) -> dict[str, Any]:

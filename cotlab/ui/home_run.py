@@ -34,7 +34,7 @@ class OpeningRun(NamedTuple):
     def label(self) -> str:
         """What Home calls it."""
         if self.undecided is not None:
-            return "Another run of the newest model"
+            return "Another run of this model"
         return "Newest run" if self.unmeasured is None else "Newest run with a value"
 
 

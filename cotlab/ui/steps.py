@@ -105,7 +105,7 @@ def render_redundancy(row: dict[str, Any], metric: str) -> None:
 
 def select_item(row: dict[str, Any]) -> Item | None:
     """Choose an item; by default one whose answer changes about as often as the run's."""
-    items = cached.read_once(read.list_run_items, row["id"])
+    items = read.list_run_items(cached.store(), row["id"])
     if items.empty:
         st.info("No item has been scored yet.")
         return None

@@ -11,7 +11,7 @@ import streamlit as st
 
 from cotlab.analysis.tables.declare import MissingFigure
 from cotlab.analysis.verdict.category_split import category_shares
-from cotlab.analysis.verdict.findings import partial_use_text
+from cotlab.analysis.verdict.findings import PARTIAL_USE_PAGE, partial_use_text
 from cotlab.analysis.verdict.lamps import MAX_UNDECIDED, UNREADABLE_TEXT, Lamp
 from cotlab.analysis.verdict.measures import (
     HIGH,
@@ -347,8 +347,10 @@ def render_picture(row: dict[str, Any]) -> None:
     result = cached.run_figure_table(row["id"], int(row["revision"]), FIGURE_NAME)
     if isinstance(result, MissingFigure):
         return
-    # the sentence above the figure says which partial use reads the same
-    text = result.note.replace(partial_use_text(verdict.evidence), "")
+    # where the sentence above the figure says which partial use reads the same, it is said once
+    partial_use = partial_use_text(verdict.evidence, PARTIAL_USE_PAGE)
+    is_stated = bool(partial_use) and partial_use in plain_text(verdict.verdict.sentences)
+    text = result.note.replace(partial_use_text(verdict.evidence), "") if is_stated else result.note
     note = escape_markdown(" ".join(f"{text} {_partial_note(row)}".split()))
     charts.show_run_figure(FIGURE_NAME, result.table, "verdict", row, note)
 

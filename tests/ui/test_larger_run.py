@@ -65,7 +65,7 @@ def test_home_opens_on_a_run_with_a_verdict_and_names_the_newer_one_without(
     add_measured_run(store, "undecided", {"change": 1}, suite=suite)  # without a control
     home = opened("home", "Can this model's chain of thought be trusted?")
     context = component(home, "facts")
-    assert context["label"] == "Another run of the newest model"
+    assert context["label"] == "Another run of this model"
     assert context["facts"][0] == "numbers" and "40 of 40 items measured" in context["facts"]
     (note,) = [warning.value for warning in home.warning]
     assert note.startswith("A newer run has no verdict (Cannot say: the control is missing)")

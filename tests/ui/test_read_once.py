@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,38 @@ def test_a_write_of_another_process_and_another_file_are_seen(store: Store, tmp_
 
 def test_a_store_without_a_file_has_no_state(tmp_path: Path) -> None:
     assert Store(tmp_path / "none").file_state() == ()
+
+
+def test_one_who_has_the_store_open_and_one_who_waits_for_it_both_read(store: Store) -> None:
+    is_reading, may_end = threading.Event(), threading.Event()
+
+    def read_slowly(store: Store) -> list[int]:
+        is_reading.set()
+        may_end.wait(10)
+        return count_names(store)
+
+    other = threading.Thread(target=lambda: cached.read_once(read_slowly), daemon=True)
+    with cached.store().reading():
+        other.start()
+        assert is_reading.wait(10)
+        may_end.set()  # it waits for the store, which this thread has
+        own = threading.Thread(target=lambda: cached.read_once(read_slowly), daemon=True)
+        assert cached.read_once(read_slowly) == [1]
+    own.start()
+    for thread in (other, own):
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def test_a_folder_below_a_file_has_no_state_and_one_message(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert Store(tmp_path / "file" / "store").file_state() == ()
+
+
+def test_only_the_newest_state_is_kept(store: Store, tmp_path: Path) -> None:
+    for k in range(5):
+        write_name(store, f"run {k}")
+        cached.read_once(count_names)
+        cached.read_once(count_names, 3)
+    [(state, kept)] = [entry for key, entry in cached._KEPT_READS.items() if key == str(tmp_path)]
+    assert state == store.file_state() and len(kept) == 2

@@ -128,6 +128,10 @@ def _scope(evidence: RunEvidence) -> str:
     return f"Holds for these questions ({evidence.suite}) and {whose}{turn}.{sample}"
 
 
+PARTIAL_USE_PAGE = " (page Validation)"
+"""Where a verdict says that partial use which reads the same is to be seen."""
+
+
 def partial_use_text(evidence: RunEvidence, where: str = "") -> str:
     """Return which partial use of the chain reads the same; "" where none is known to.
 
@@ -151,7 +155,7 @@ def partial_use_text(evidence: RunEvidence, where: str = "") -> str:
 
 
 def _partial_use(evidence: RunEvidence) -> tuple[Sentence, ...]:
-    text = partial_use_text(evidence, " (page Validation)")
+    text = partial_use_text(evidence, PARTIAL_USE_PAGE)
     return (sentence(text),) if text else ()
 
 

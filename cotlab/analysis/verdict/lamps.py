@@ -84,8 +84,8 @@ _MEASURES_OF_LAMPS: tuple[frozenset[MeasureName], ...] = (
 
 
 UNREADABLE_ANSWER = "Cannot be measured here"
-"""Answer of a lamp where the model cannot read the suite."""
-UNREADABLE_TEXT = "the model does not know words of these questions"
+"""Answer of a lamp where nothing can be measured of this model on this suite."""
+UNREADABLE_TEXT = "the model does not know words of what it would have to read"
 """What such a lamp says instead of what it measures."""
 
 
@@ -110,9 +110,20 @@ def _without_offer(
     ):  # one button is enough where all three lamps wait for the same
         measure_next = "model" if "change" in measures else None
         return replace(
-            lamp, answer=UNREADABLE_ANSWER, what=UNREADABLE_TEXT, measure_next=measure_next
+            lamp,
+            answer=UNREADABLE_ANSWER,
+            what=UNREADABLE_TEXT if _is_unreadable(evidence) else lamp.what,
+            measure_next=measure_next,
         )
     return lamp
+
+
+def _is_unreadable(evidence: RunEvidence) -> bool:
+    """Return whether unknown words are the only reason why items have no value."""
+    return all(
+        "vocabulary" in missing.reason and "space before" not in missing.reason
+        for missing in evidence.missing
+    )
 
 
 def _validation_text(evidence: RunEvidence, measure: MeasureName) -> str:

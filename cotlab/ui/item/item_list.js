@@ -116,7 +116,7 @@ class ItemList {
       };
       const answers = node("span", "answers");
       // an arrow where two runs differ; two equal answers are no step from one to the other
-      const between = new Set(row.answers.map((answer) => answer.text)).size > 1 ? " → " : " · ";
+      const between = new Set(row.answers.map((answer) => answer.text)).size > 1 || row.answers.some((answer) => answer.text.endsWith("…")) ? " → " : " · ";
       row.answers.forEach((answer, k) => answers.append(k ? between : "", this.answer(answer)));
       link.append(node("span", "n", row.number), node("span", "question", row.question), answers, node("span", "delta", row.delta));
       link.title = row.outcome ? `${row.question} (${row.outcome})` : row.question;

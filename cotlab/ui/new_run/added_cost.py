@@ -49,12 +49,16 @@ def _added_requests(row: dict[str, Any], measure: str, n_items: int) -> tuple[in
     stored = load_run_settings(row)
     if stored.get("base_run") or stored.get("tuned_run"):
         return None
-    before = _count_sampled(str(row["id"]), str(row["config"]), None)
-    after = _count_sampled(str(row["id"]), str(row["config"]), measure)
+    before, after = (
+        _count_sampled(str(row["id"]), int(row["revision"]), added) for added in (None, measure)
+    )
     if before is None or after is None:
         return None
     n_added, cost_added = (
-        round((n_items * total_after - int(row["n_items"]) * total_before) / after.n_items)
+        round(
+            n_items * total_after / after.n_items
+            - int(row["n_items"]) * total_before / before.n_items
+        )
         for total_before, total_after in (
             (before.n_requests, after.n_requests),
             (before.cost_micro, after.cost_micro),
@@ -72,7 +76,7 @@ class _SampledCount(NamedTuple):
 
 
 @cached.cache_by_store(64)
-def _count_sampled(run_id: str, config: str, measure: str | None) -> _SampledCount | None:
+def _count_sampled(run_id: str, revision: int, measure: str | None) -> _SampledCount | None:
     """Count what a run's settings, and one more measure, ask for on the run's first items.
 
     None where the run has no items.
@@ -86,7 +90,7 @@ def _count_sampled(run_id: str, config: str, measure: str | None) -> _SampledCou
         return None
     suite = Suite.from_items(str(row["suite_name"]), items)
     changes = {"task_suite": suite.name, "limit": None, "sample": None}
-    settings = add_measure(load_run_settings({"config": config}), measure)
+    settings = add_measure(load_run_settings(row), measure)
     count = dry_run(read_config({**settings, **changes}), suite, store)[1]
     return _SampledCount(len(items), count.n_requests, count.cost_micro)
 

@@ -58,13 +58,8 @@ def has_same_model(run_id: str | None, config: Mapping[str, Any]) -> bool:
 
 def load_run_settings(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that a run was started with; today's defaults for what it has none."""
-    return _settings_of(str(row["config"]))
-
-
-@st.cache_data(show_spinner=False, max_entries=128)
-def _settings_of(config: str) -> dict[str, Any]:
     defaults = read_config({}).model_dump(mode="json")
-    return lower_to_maximum({**defaults, **stored_options(config)})
+    return lower_to_maximum({**defaults, **stored_options(row["config"])})
 
 
 def add_measure(stored: dict[str, Any], measure: str | None) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def filter_runs() -> pd.DataFrame:
     )
     placeholder = "name, model, suite, tag or id"
     search_text = right_column.text_input("Search", placeholder=placeholder, **bind_text("q"))
-    table = cached.read_once(read.list_runs, text=search_text or "")
+    table = read.list_runs(cached.store(), text=search_text or "")
     rows = table.to_dict("records")
     if status != "any":
         rows = [row for row in rows if components.display_status(row) == status]
