@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Callable, Hashable
 from contextlib import closing
+from copy import deepcopy
 from functools import lru_cache, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -89,7 +89,7 @@ def cache_by_store(
     return decorate
 
 
-_KEPT_READS: dict[str, tuple[FileState, dict[Hashable, bytes]]] = {}
+_KEPT_READS: dict[str, tuple[FileState, dict[Hashable, Any]]] = {}
 """Folder of a store → the newest state of its file, and what was read in it."""
 
 
@@ -105,16 +105,16 @@ def read_once(function: Callable[Concatenate[Store, P], R], *args: P.args, **kwa
     file_state = current.file_state()
     key = (function.__module__, function.__qualname__, args, tuple(sorted(kwargs.items())))
     kept = _kept_reads(str(current.folder), file_state)
-    content = kept.get(key)
-    if content is None:
-        content = pickle.dumps(function(current, *args, **kwargs), protocol=5)
-        if file_state:
-            kept[key] = content
-    result: R = pickle.loads(content)  # noqa: S301  # what this process made
+    if key in kept:
+        result: R = deepcopy(kept[key])
+        return result
+    result = function(current, *args, **kwargs)
+    if file_state:
+        kept[key] = deepcopy(result)
     return result
 
 
-def _kept_reads(folder: str, file_state: FileState) -> dict[Hashable, bytes]:
+def _kept_reads(folder: str, file_state: FileState) -> dict[Hashable, Any]:
     """Return what was read in a state of the file; what was read in another one is dropped."""
     entry = _KEPT_READS.get(folder)
     if entry is None or entry[0] != file_state:

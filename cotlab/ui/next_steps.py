@@ -7,12 +7,10 @@ from typing import Any
 
 import streamlit as st
 
-from cotlab.analysis.tables.comparison import share_settings
+from cotlab.analysis.tables.comparison import are_comparable
 from cotlab.analysis.verdict.measures import MeasureName
-from cotlab.analysis.verdict.planned import measures_reading, share_reading_measure
 from cotlab.analysis.verdict.result import NOTHING_RULE
 from cotlab.analysis.verdict.wording import noun_count, percent
-from cotlab.core.types import Plan
 from cotlab.store.recorded_models import short_model_name
 from cotlab.ui import cached, verdict
 from cotlab.ui.item.evidence import ITEM_VIEWS
@@ -106,7 +104,7 @@ def _compare_step(
         if other["suite"] == row["suite"]
         and other["model"] != row["model"]
         and other["id"] != row["id"]
-        and _is_comparable(plan, cached.parse_plan(other["plan"]))
+        and are_comparable(plan, cached.parse_plan(other["plan"]))
     ]
     results = verdict.run_verdicts([row, *others])
     known = [(other, result) for other in others if (result := results[other["id"]]) is not None]
@@ -125,9 +123,3 @@ def _compare_step(
     return [
         (f"Compare with {name}", link, f"the same questions; its verdict: {result.verdict.short}")
     ]
-
-
-def _is_comparable(plan: Plan, other: Plan) -> bool:
-    """Return whether two runs have the same settings and, if they can, a measure of reading."""
-    shares_measure = not measures_reading(plan) or share_reading_measure(plan, other)
-    return shares_measure and share_settings(plan, other)

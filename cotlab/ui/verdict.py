@@ -12,7 +12,7 @@ import streamlit as st
 from cotlab.analysis.tables.declare import MissingFigure
 from cotlab.analysis.verdict.category_split import category_shares
 from cotlab.analysis.verdict.findings import PARTIAL_USE_PAGE, partial_use_text
-from cotlab.analysis.verdict.lamps import MAX_UNDECIDED, UNREADABLE_TEXT, Lamp
+from cotlab.analysis.verdict.lamps import MAX_UNDECIDED, Lamp
 from cotlab.analysis.verdict.measures import (
     HIGH,
     LOW,
@@ -293,7 +293,7 @@ def _lamp_content(
         "answer": lamp.answer,
         "share": None if share is None else percent(share.point),
         "interval": None,
-        "what": lamp.what if share is not None or lamp.what == UNREADABLE_TEXT else "",
+        "what": lamp.reason if share is None else lamp.what,
         "ends": lamp.ends,
         "link": lamp.measure and evidence_link(run_id, lamp.measure),
         "validation": lamp.validation,

@@ -8,7 +8,7 @@ import pytest
 
 from cotlab.analysis.verdict.collect import group_reasons
 from cotlab.analysis.verdict.findings import CONTROL_LIMIT
-from cotlab.analysis.verdict.lamps import make_lamps
+from cotlab.analysis.verdict.lamps import UNREADABLE_TEXT, make_lamps
 from cotlab.analysis.verdict.measures import (
     CategorySplit,
     DoseReading,
@@ -264,6 +264,9 @@ def test_a_model_that_reads_no_question_is_replaced_by_one_button() -> None:
     unread = replace(NOTHING, missing=(Missing(reason, 5, 165),))
     lamps = make_lamps(unread, judge_run(unread))
     assert {lamp.answer for lamp in lamps} == {"Cannot be measured here"}
+    assert {lamp.reason for lamp in lamps} == {UNREADABLE_TEXT}
+    cut = replace(unread, missing=(Missing("the reply was cut off", 4, 150), *unread.missing))
+    assert {lamp.reason for lamp in make_lamps(cut, judge_run(cut))} == {""}, "one of two reasons"
     assert [lamp.measure_next for lamp in lamps] == ["model", None, None]
 
 

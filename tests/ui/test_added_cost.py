@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -51,6 +52,26 @@ def test_the_number_is_near_that_of_a_dry_run_over_all_items(
         n_added = int(found[1].replace(",", ""))
         assert n_added == pytest.approx(counts[1] - counts[0], rel=0.25)
     assert added_cost_text(row, "verification") == UNKNOWN_COST_TEXT, "it adds nothing"
+
+
+def test_a_run_that_goes_on_is_counted_anew(
+    run: tuple[Store, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, run_id = run
+    shutil.copytree(store.folder, tmp_path / "store")
+    monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "store"))
+    grown = Store()
+    with grown.writing() as connection:  # as it was before an item had ended
+        connection.execute("CREATE TABLE later AS SELECT * FROM scores")
+        connection.execute("DELETE FROM scores")
+    assert added_cost_text(read.get_run(grown, run_id), "change") == UNKNOWN_COST_TEXT
+    with grown.writing() as connection:
+        connection.execute("INSERT INTO scores SELECT * FROM later")
+        connection.execute("DROP TABLE later")
+        connection.execute("UPDATE runs SET revision = revision + 1")
+    text = added_cost_text(read.get_run(grown, run_id), "change")
+    monkeypatch.setenv("COTLAB_STORE", str(store.folder))
+    assert text == added_cost_text(read.get_run(store, run_id), "change") != UNKNOWN_COST_TEXT
 
 
 def test_lamps_and_pages_say_it_beside_their_link(

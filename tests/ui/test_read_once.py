@@ -13,6 +13,7 @@ import pytest
 
 from cotlab.store.database import Store
 from cotlab.ui import cached
+from tests.support.stores.judged import add_measured_run
 
 OTHER_PROCESS = """
 import sys
@@ -68,6 +69,12 @@ def test_a_write_of_another_process_and_another_file_are_seen(store: Store, tmp_
     assert cached.read_once(count_names) == [2]
     copy.replace(store.path)  # of the same size and times as once before
     assert cached.read_once(count_names) == [1] and N_READ == [1, 2, 1]
+
+
+def test_a_run_that_measured_nothing_is_known_as_soon_as_it_is_stored(store: Store) -> None:
+    assert cached.unmeasured_runs() == frozenset()
+    add_measured_run(store, "nothing", {"change": None})
+    assert cached.unmeasured_runs() == {"nothing"}
 
 
 def test_a_store_without_a_file_has_no_state(tmp_path: Path) -> None:

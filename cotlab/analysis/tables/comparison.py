@@ -11,6 +11,7 @@ import pandas as pd
 
 from cotlab.analysis.compare import Comparison, ComparisonSet
 from cotlab.analysis.paired import RATE_METRIC, PairedRow, facet_label, missing_items_text
+from cotlab.analysis.verdict.planned import measures_reading, share_reading_measure
 from cotlab.analysis.view import RunView
 from cotlab.core.keys import canonical_json
 from cotlab.core.types import MetricCard, Plan
@@ -56,6 +57,16 @@ def share_settings(base: Plan, other: Plan) -> bool:
         for plan in (base, other)
     )
     return not base_settings.isdisjoint(other_settings)
+
+
+def are_comparable(base: Plan, other: Plan) -> bool:
+    """Return whether one run is offered for comparison with another: they share settings.
+
+    Where the base measures whether its chain is read, the other does so in the same way.
+    """
+    if measures_reading(base) and not share_reading_measure(base, other):
+        return False
+    return share_settings(base, other)
 
 
 def default_base(runs: Sequence[RunView]) -> str:

@@ -42,6 +42,8 @@ class Lamp:
     """How well the measure is known to work; "" where there is nothing to say."""
     measure_next: str | None = None
     """What would light it: change, control, suggestion, equations, more items, or another model."""
+    reason: str = ""
+    """Why nothing lights it; "" where its answer says so."""
 
     @property
     def ends(self) -> str:
@@ -86,7 +88,7 @@ _MEASURES_OF_LAMPS: tuple[frozenset[MeasureName], ...] = (
 UNREADABLE_ANSWER = "Cannot be measured here"
 """Answer of a lamp where nothing can be measured of this model on this suite."""
 UNREADABLE_TEXT = "the model does not know words of what it would have to read"
-"""What such a lamp says instead of what it measures."""
+"""Why, where the words of the suite are the only reason."""
 
 
 def _without_praise(lamp: Lamp, reads: Lamp) -> Lamp:
@@ -112,7 +114,7 @@ def _without_offer(
         return replace(
             lamp,
             answer=UNREADABLE_ANSWER,
-            what=UNREADABLE_TEXT if _is_unreadable(evidence) else lamp.what,
+            reason=UNREADABLE_TEXT if _is_unreadable(evidence) else "",
             measure_next=measure_next,
         )
     return lamp

@@ -46,7 +46,7 @@ def render_export(queue: str | None) -> None:
 
 def _render_processbench(hidden_runs: set[str]) -> None:
     runs = cached.read_once(labelled_runs) - hidden_runs
-    rows = [row for row in read.list_runs(cached.store()).to_dict("records") if row["id"] in runs]
+    rows = [row for row in cached.read_once(read.list_runs).to_dict("records") if row["id"] in runs]
     if not rows:
         return
     run_options = run_labels(rows)

@@ -16,7 +16,6 @@ from cotlab.store import labels as label_store
 from cotlab.store import read
 from cotlab.ui import access, cached, components
 from cotlab.ui.address import write_address
-from cotlab.ui.label.queue import forget_queues
 from cotlab.ui.more import render_more
 from cotlab.ui.pickers import run_labels
 from cotlab.ui.text import escape_markdown
@@ -131,7 +130,6 @@ def _make_queue_from_form() -> None:
     except CotlabError as error:
         st.session_state["queue-told"] = str(error)
         return
-    forget_queues()
     write_address({"queue": queue_id})
     st.session_state["more"] = False
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
 from cotlab.review.labelling import queue as queues
@@ -21,11 +20,7 @@ from cotlab.ui.text import escape_markdown, shorten
 
 def select_queue(rater: str) -> str | None:
     """Choose a queue, the newest by default; None (with a message) where there is none."""
-    requested_id = st.query_params.get("queue")
-    rows = _cached_queues(str(cached.store().folder))
-    if rows.empty or (requested_id is not None and requested_id not in set(rows["id"])):
-        _cached_queues.clear()
-        rows = _cached_queues(str(cached.store().folder))
+    rows = cached.read_once(label_store.list_label_queues)
     if rows.empty:
         st.info(
             "There is no queue yet." + ("" if access.has_role("admin") else " An admin makes one.")
@@ -37,16 +32,6 @@ def select_queue(rater: str) -> str | None:
         for queue, label in queue_labels(rows.to_dict("records")).items()
     }
     return select_option("Queue", labels, "queue", stable_key="label-queue")
-
-
-def forget_queues() -> None:
-    """Read the queues again, as after a new one was made."""
-    _cached_queues.clear()
-
-
-@st.cache_data(show_spinner=False, ttl=15)
-def _cached_queues(folder: str) -> pd.DataFrame:
-    return label_store.list_label_queues(cached.store())
 
 
 @st.fragment

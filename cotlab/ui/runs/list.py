@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.tables.comparison import share_settings
+from cotlab.analysis.tables.comparison import are_comparable
 from cotlab.analysis.verdict.measures import MeasureName
-from cotlab.analysis.verdict.planned import share_reading_measure
 from cotlab.analysis.verdict.record import RunVerdict
 from cotlab.store import read
 from cotlab.store.item_scores import NOTHING_MEASURED
@@ -259,8 +258,7 @@ def _comparison_cell(
         return {"text": "", "small": "" if base_row is None else "shown above"}
     if row["suite"] != base_row["suite"]:
         return {"text": "", "small": "other suite"}
-    plans = [cached.parse_plan(each["plan"]) for each in (base_row, row)]
-    if not (share_settings(*plans) and share_reading_measure(*plans)):
+    if not are_comparable(*(cached.parse_plan(each["plan"]) for each in (base_row, row))):
         return {"text": "", "small": "other settings"}
     return {
         "text": "Compare",
