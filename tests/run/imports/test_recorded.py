@@ -92,8 +92,8 @@ def test_a_recorded_model_comes_from_a_log() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("import", "inspect", "x.eval"), "pip install 'cotlab[inspect]'"),
-        (("export", "r", "--output", "x.eval"), "pip install 'cotlab[inspect]'"),
+        (("import", "inspect", "x.eval"), "[inspect]"),
+        (("export", "r", "--output", "x.eval"), "[inspect]"),
         (("import", "other", "x.eval"), "Unknown format 'other'"),
         (("import", "inspect", "x.eval", "--tag", "x"), "--tag is written key=value"),
         (("import", "inspect", "."), "holds no Inspect log: no .eval file"),
