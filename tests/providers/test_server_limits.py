@@ -105,7 +105,7 @@ async def test_a_run_goes_as_fast_as_the_server_allows(log: ResponseLog) -> None
     dispatcher = over(log, server, auto())
     began = time.monotonic()
     await ask_all(dispatcher, *map(str, range(150)))  # the default takes more than two minutes
-    assert time.monotonic() - began < 10 and dispatcher.progress.per_minute == 3000
+    assert time.monotonic() - began < 100 and dispatcher.progress.per_minute == 3000
 
 
 async def test_no_more_is_sent_than_the_server_has_left(log: ResponseLog) -> None:

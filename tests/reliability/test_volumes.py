@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -101,14 +99,9 @@ def test_bounds_of_expected_errors_are_those_of_the_whole_convolution(r_cal: lis
     assert max(other[0], found.point) <= found.hi <= max(other[1], found.point)
 
 
-def test_expected_errors_of_many_answers_that_are_all_but_surely_wrong_take_no_time() -> None:
-    start = time.process_time()
+def test_expected_errors_of_many_answers_that_are_all_but_surely_wrong() -> None:
     found = expected_errors([1e-7] * 30_000 + [1 - 1e-7] * 20_000)
-    assert (
-        found.lo == pytest.approx(30_000 - 0.003 + 0.002)
-        and found.hi == 30_000
-        and time.process_time() - start < 5
-    )
+    assert found.lo == pytest.approx(30_000 - 0.003 + 0.002) and found.hi == 30_000
 
 
 @settings(max_examples=40)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 import tracemalloc
 from pathlib import Path
 
@@ -140,14 +139,12 @@ def test_a_line_of_200_megabytes_is_neither_held_nor_parsed(tmp_path: Path) -> N
     with path.open("ab") as stream:
         stream.write(b"\n" + OTHER + b"\n")
     tracemalloc.start()
-    started = time.monotonic()
     error = only_error(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (error.line, len(error.raw)) == (2, 200)
     assert "a line may have 4,194,304 (4 MiB), so it was not read" in error.message
     assert peak < 32 * 2**20
-    assert time.monotonic() - started < 10
     assert [item.id for item in load_suite(path, good_lines=True).items] == ["a", "b"]
 
 
@@ -277,6 +274,4 @@ def test_random_bytes_never_crash() -> None:
 def test_100_000_items(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_bytes(b"".join(GOOD.replace(b'"a"', b'"a%d"' % i) + b"\n" for i in range(100_000)))
-    started = time.monotonic()
     assert len(load_suite(path).items) == 100_000
-    assert time.monotonic() - started < 30

