@@ -32,13 +32,9 @@ class Divergence(NamedTuple):
 
 
 def jaccard_distance(first_text: str, second_text: str) -> float:
-    """Return 1 - |A and B| / |A or B| over lower-cased words; 0 where both are empty."""
+    """Return 1 - |A and B| / |A or B| over lower-cased words, of which one text has some."""
     first_tokens, second_tokens = set(first_text.lower().split()), set(second_text.lower().split())
-    return (
-        1 - len(first_tokens & second_tokens) / len(first_tokens | second_tokens)
-        if first_tokens | second_tokens
-        else 0.0
-    )
+    return 1 - len(first_tokens & second_tokens) / len(first_tokens | second_tokens)
 
 
 def answer_distribution(
