@@ -71,11 +71,11 @@ def _verdicts(view: RunView, from_model: bool) -> Iterator[bool]:
 
 
 def _reply_text(exchange: LoggedExchange | None) -> str | None:
-    """Return reasoning and text of a reply; None where they are not stored in full."""
+    """Return reasoning and text of a reply; None where they are empty or not stored in full."""
     reply = None if exchange is None else exchange[1]
     if not reply or not isinstance(reply.get("text"), str) or reply.get("refused"):
         return None
-    return f"{reply.get('reasoning') or ''}\n{reply['text']}"
+    return f"{reply.get('reasoning') or ''}\n{reply['text']}".strip() or None
 
 
 def restated_step_lines(report: Mapping[str, Any]) -> list[str]:

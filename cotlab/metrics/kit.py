@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from cotlab.core.program import Params, RequestRound
 from cotlab.core.requests import Complete, Failed, Reply, Request, Response
+from cotlab.core.text_safety import printable_line
 from cotlab.core.types import DRAW_KEY, RECORDED_PROVIDER, Item, MetricCard, Score, ScoreStatus
 from cotlab.metrics.cut_off import is_cut_off, readable_text
 from cotlab.metrics.model_steps import complete_steps, is_chain_cut_off
@@ -189,8 +190,9 @@ def worst_reason(reasons: Iterable[MissingReason | None]) -> MissingReason | Non
 
 
 def reply_text(reply: Reply | None) -> str:
-    """Return the text of a reply; empty where there is none."""
-    return (reply.text or "") if isinstance(reply, Response) and not reply.refused else ""
+    """Return the text of a reply; empty where there is none, or none that can be seen."""
+    text = (reply.text or "") if isinstance(reply, Response) and not reply.refused else ""
+    return text if printable_line(text) else ""
 
 
 def reply_steps(reply: Reply) -> tuple[str, ...]:

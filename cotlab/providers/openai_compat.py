@@ -225,8 +225,12 @@ def read_completion(
     message = wire.require_object(choice.get("message"), "message")
     finish = _finish_of(choice)
     is_refused = finish == "content_filter" or bool(message.get("refusal"))
-    content = message.get("content")
-    if content is None and finish == "length":
+    content, reasoning = message.get("content"), ""
+    if isinstance(content, list):
+        content, reasoning = wire.read_parts(content)
+    for name in ("reasoning_content", "reasoning"):
+        reasoning = reasoning or wire.optional_text(message.get(name))
+    if content is None and (finish == "length" or (finish == "stop" and reasoning)):
         content = ""  # all tokens went into reasoning
     return wire.build_response(
         request,
@@ -236,9 +240,7 @@ def read_completion(
         refused=is_refused,
         tokens=_read_tokens(choice.get("logprobs")),
         usage=_read_usage(body),
-        reasoning=wire.optional_text(message.get("reasoning_content"))
-        or wire.optional_text(message.get("reasoning"))
-        or None,
+        reasoning=reasoning or None,
         model=wire.optional_text(body.get("model")),
         n_choices=len(body["choices"]) if request.n_choices > 1 else None,
     )

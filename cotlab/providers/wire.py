@@ -219,6 +219,33 @@ def require_text(value: Any, field_name: str) -> str:
     )
 
 
+def read_parts(parts: list[Any]) -> tuple[str | None, str]:
+    """Return the text, None where there is none, and the reasoning of a list of content parts.
+
+    Mistral sends ``{"type": "text", "text": …}`` and ``{"type": "thinking", "thinking": [parts]}``.
+
+    Raises
+    ------
+    BadReply
+        If a part is of another type, such as a tool call: a text without it may say something else.
+    """
+    texts: list[str] = []
+    thoughts: list[str] = []
+    for part in require_objects(parts, "content", "part of the content"):
+        part_type = part.get("type")
+        if part_type == "text":
+            texts.append(require_text(part.get("text"), "text"))
+        elif part_type == "thinking":
+            text, thought = read_parts(require_list(part.get("thinking"), "thinking"))
+            thoughts.append((text or "") + thought)
+        else:
+            raise BadReply(
+                "the server's reply holds a part that is neither text nor thinking:"
+                f" {shorten_message(str(part_type))}"
+            )
+    return "".join(texts) if texts else None, "\n".join(thoughts)
+
+
 def require_logprob(value: Any) -> float:
     """Return ``value`` if it is a finite number; BadReply otherwise."""
     return require_number(value, "log-probability")

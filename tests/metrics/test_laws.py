@@ -15,14 +15,16 @@ from hypothesis import strategies as st
 from cotlab.core.keys import canonical_json
 from cotlab.core.program import Params, Peers, Scorer
 from cotlab.core.registry import SCORERS
-from cotlab.core.requests import Failed, Reply, Request, Response
+from cotlab.core.requests import Complete, Failed, Reply, Request, Response
 from cotlab.core.types import Item, ModelRef, Score, Step, Suite
 from cotlab.suites.wordproblems import make_suite
 from tests.support import law_sets
 from tests.support.law_sets import (
     CONSTANTS,
+    COUNTS_OF_CHAINS,
     IF_IT_IS_SO,
     NEEDS_NO_CHAIN,
+    OF_ANSWERS,
     ONLY_WHERE_FOUND,
     PAIR,
     RENORMALISED,
@@ -304,6 +306,44 @@ def test_missing_replies_give_no_value(
     assert scores and all(score.value is None and score.reason for score in asking)
     assert {score.status for score in asking if score.evidence} == ({status} if sent else set())
     assert {score.status for score in asking if not score.evidence} <= {"undefined"}
+
+
+@each_case
+@pytest.mark.parametrize(
+    ("text", "reasoning"),
+    [("", None), ("\u200b \n", None), ("", constant().text)],
+    ids=["empty", "invisible", "reasoning alone"],
+)
+@pytest.mark.parametrize(
+    "subject",
+    [ModelRef("echo", "echo"), ModelRef("organism", "r100", form="continuation")],
+    ids=str,
+)
+def test_an_empty_reply_is_compared_with_nothing(
+    name: str,
+    given_options: Mapping[str, Any],
+    subject: ModelRef,
+    text: str,
+    reasoning: str | None,
+) -> None:
+    """Reasoning without an answer is a chain; no two empty answers are the same."""
+
+    def reply(request: Request) -> Reply:
+        found = replace(following(request), finish="stop")
+        is_text = isinstance(request, Complete)
+        return replace(found, text=text, reasoning=reasoning) if is_text else found
+
+    (item,) = make_suite(1, seed=3).items
+    scores, sent = drive(name, item, params_for(name, given_options, subject, 2), reply)
+    resting = {
+        score.metric
+        for score in scores
+        if score.value is not None
+        and any(
+            isinstance(sent[key], Response) and sent[key].text is not None for key in score.evidence
+        )
+    }
+    assert resting <= COUNTS_OF_CHAINS if reasoning is None else resting.isdisjoint(OF_ANSWERS)
 
 
 @each_case

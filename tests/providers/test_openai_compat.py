@@ -186,6 +186,48 @@ async def test_a_reply_that_was_all_reasoning_is_empty(
     assert (reply.text, reply.finish, reply.refused, reply.reasoning) == ("", "length", False, "hm")
 
 
+THINKING = {"type": "thinking", "thinking": [{"type": "text", "text": "2 + 2 = 4."}]}
+
+
+@pytest.mark.parametrize(
+    ("turn", "text", "reasoning"),
+    [
+        ({"text": [THINKING, {"type": "text", "text": "It "}, {"type": "text", "text": "is 4."}]},)
+        + ("It is 4.", "2 + 2 = 4."),
+        ({"text": [{"type": "text", "text": "4"}]}, "4", None),
+        ({"text": [THINKING, THINKING], "finish": "length"}, "", "2 + 2 = 4.\n2 + 2 = 4."),
+        ({"text": [THINKING]}, "", "2 + 2 = 4."),
+        ({"text": None, "reasoning": "It is 4."}, "", "It is 4."),
+    ],
+    ids=["thinking and text", "text", "cut", "thinking alone", "reasoning alone"],
+)
+async def test_text_and_thinking_of_a_list_of_parts_are_told_apart(
+    server: Loopback, model: OpenAICompat, turn: dict[str, Any], text: str, reasoning: str | None
+) -> None:
+    server.script(turn)
+    reply = await model.send(ASKED)
+    assert (reply.text, reply.reasoning, reply.refused) == (text, reasoning, False)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "refusal", "refusal": "no"},
+        {"type": "tool_use", "name": "f", "input": {}},
+        {"type": "input_audio", "input_audio": {"data": ""}},
+        {"type": "thinking", "thinking": [{"type": "reference", "reference_ids": [1]}]},
+    ],
+    ids=lambda part: part["type"],
+)
+async def test_a_part_of_another_type_fails_the_call_by_its_name(
+    server: Loopback, model: OpenAICompat, part: dict[str, Any]
+) -> None:
+    server.script({"text": [{"type": "text", "text": "It is 4."}, part]})
+    inner = part["thinking"][0] if "thinking" in part else part
+    with pytest.raises(BadReply, match=inner["type"]):
+        await model.send(ASKED)
+
+
 @pytest.mark.parametrize(
     "turn",
     [
@@ -194,6 +236,10 @@ async def test_a_reply_that_was_all_reasoning_is_empty(
         {"body": '{"choices": [{"message": {"content": [1]}}]}'},
         {"body": '{"choices": [{"message": {}}]}'},
         {"text": None},
+        {"text": []},
+        {"text": None, "reasoning": "It is 4.", "finish": "tool_calls"},
+        {"text": [{"type": "text", "text": None}]},
+        {"text": [{"type": "thinking", "thinking": {}}]},
         {"logprobs": [["a", float("nan"), []]]},
         {"logprobs": [[None, -1.0, []]]},
         {"logprobs": [["a", 10**400, []]]},

@@ -156,6 +156,23 @@ def test_7_a_run_that_measured_nothing(runs: Forking, tmp_path: Path) -> None:
     assert "nothing" not in command("runs", "--status", "done", store=tmp_path).stdout
 
 
+@pytest.mark.parametrize("metric", ["answer_change", "kl_divergence"])
+def test_7_replies_that_are_empty(
+    runs: Forking, tmp_path: Path, server: Loopback, metric: str
+) -> None:
+    server.script(
+        then={"text": "", "reasoning": "3 + 4 = 7.", "logprobs": [["7", -0.1, [["7", -0.1]]]]}
+    )
+    words = (
+        *(*own_suite(tmp_path), "--provider", "openai_compat", "--model", "m"),
+        *("--base-url", server.base_url, "--mode", "truncate", "--metric", metric),
+        *("--probe", "never", "--allow-unpriced", "--run-id", "r"),
+    )
+    assert runs.outcome(tmp_path, *words)[0] == 7
+    estimates = report(tmp_path, "r")["estimates"]
+    assert {e["point"] for e in estimates if e["metric"] in ("token_delta", "rrr")} == {None}
+
+
 def test_a_run_against_a_server(runs: Forking, tmp_path: Path, server: Loopback) -> None:
     server.script(
         {"status": 429, "headers": {"Retry-After": "0.1"}}, then={"text": "So the answer is 4."}

@@ -64,6 +64,15 @@ def test_without_texts_the_share_is_unknown(
     assert (record["replies"], record["share"]) == (0, None) and record["reason"]
 
 
+def test_an_empty_reply_is_none_that_leaves_the_step_out(
+    tmp_path: Path, runs: Forking, server: Loopback
+) -> None:
+    server.script(then={"text": ""})
+    assert runs.run(tmp_path, *words(tmp_path, server, "r"), "--allow-empty") == 0
+    record = report(tmp_path, "r")["restated_steps"]
+    assert (record["replies"], record["share"]) == (0, None) and record["reason"]
+
+
 def test_a_run_that_removes_nothing_has_no_share(
     tmp_path: Path, runs: Forking, server: Loopback
 ) -> None:

@@ -37,6 +37,36 @@ ZERO_WITHOUT_CHANGE: frozenset[str] = frozenset(
     }
 )
 """Metrics of a change: 0 where a model never changes its reply."""
+COUNTS_OF_CHAINS = frozenset({"consistency_chains", "paraphrases_rejected"})
+"""Metrics that count what could be read: 0 where every reply is empty."""
+OF_ANSWERS = frozenset(
+    {
+        "baseline_correct",
+        "baseline_flip",
+        "accuracy_delta",
+        "answer_change",
+        "token_delta",
+        "kl_divergence",
+        "kl_nats",
+        "total_variation",
+        "topk_rest",
+        "perturbed_answer_change",
+        "hint_followed",
+        "hint_acknowledged",
+        "diversity",
+        "diversity_at",
+        "cluster_agreement",
+        "path_agreement",
+        "consensus_correct",
+        "answer_agreement",
+        "rename_stable",
+        "number_follows",
+        "number_moves",
+        "causal_stability",
+        "option_follows_text",
+    }
+)
+"""Metrics of what replies answer, whatever the reasoning before it."""
 WITHOUT_EVIDENCE: frozenset[str] = frozenset(
     {
         # what a given chain claims, and the equations in it

@@ -25,7 +25,7 @@ _DISTRIBUTION_CAVEAT = (
 
 
 _SHARED_UNDEFINED_TEXT = (
-    "Also where a reply is missing or refused, or the mode has no rule for the step."
+    "Also where a reply is missing, empty or refused, or the mode has no rule for the step."
     f" {CUT_CHAIN_NOTE}"
 )
 _card = partial(metric_card, source="cotlab")

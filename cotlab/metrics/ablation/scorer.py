@@ -35,6 +35,7 @@ from cotlab.metrics.kit import (
     ask_chain,
     chain_of,
     missing_reply_reason,
+    reply_text,
 )
 from cotlab.text.answers.targets import (
     answer_as_written,
@@ -98,7 +99,7 @@ class ParsedAnswer:
         """The reply's text; None where there is none, or where it was cut off."""
         if self.response is None or self.response.finish == "length":
             return None
-        return self.response.text
+        return reply_text(self.response) or None
 
 
 @scorer(
@@ -106,7 +107,7 @@ class ParsedAnswer:
     cards.BASELINE_CORRECT,
     cards.BASELINE_FLIP,
     cards.ANSWERS_BY_MODEL,
-    version=12,
+    version=13,
     name="ablation",
     options=OPTIONS,
     statistics=STATISTICS,
@@ -228,6 +229,8 @@ def _parse_reply(item: Item, request: Complete, reply: Reply) -> ParsedAnswer:
     if is_cut_off(reply, text):
         reason = f"the reply was cut off at {request.max_tokens} tokens, before an answer"
         return ParsedAnswer(reply.key, "undefined", reason, reply)
+    if not reply_text(reply):
+        return ParsedAnswer(reply.key, "undefined", "the reply is empty", reply)
     text = readable_text(reply, text)
     answer = answer_to(item, text)
     distribution = None

@@ -143,7 +143,7 @@ def prepare_components(suite: Suite, params: Params) -> Preparation:
 
 @scorer(
     *cards.ALL_CARDS,
-    version=13,
+    version=14,
     name="composite",
     options=OPTIONS,
     prepare=prepare_components,

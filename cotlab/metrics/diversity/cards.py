@@ -39,7 +39,7 @@ DIVERSITY = _card(
     "clusters whose majority answer is the right one / N paths (5). The right one is the ground"
     " truth (facet target=truth), without one the consensus (target=consensus);"
     f" {_CLUSTERING_PHRASE}",
-    "Without ground truth: two answers tie for the consensus, or no path has one.",
+    "No path has an answer; without ground truth: two answers tie for the consensus.",
     "Correctness: it divides by N, so one right cluster of five paths scores 0.2; never compare"
     f" across N. {_CHAIN_CAVEAT}",
     better="higher",

@@ -95,7 +95,7 @@ def find_majority(item: Item, answers: Iterable[str | None]) -> MajorityAnswer:
 
 @scorer(
     *cards.CARDS,
-    version=12,
+    version=13,
     name="diversity",
     options=OPTIONS,
     headlines=HEADLINES,
@@ -187,7 +187,7 @@ def _add_cluster_scores(
     similarities = [float(similarity[i, j]) for i in range(n_paths) for j in range(i)]
     scores.add(cards.PATH_DISTANCE, 1 - sum(similarities) / len(similarities), rests_on=keys)
     target_answer, missing_reason = scores.item.answer, ""
-    if target_answer is None:
+    if target_answer is None or not any(paths.answers):
         consensus = find_majority(scores.item, paths.answers)
         target_answer, missing_reason = consensus.answer, consensus.reason
     elif same_answer_to(scores.item, target_answer, target_answer) is None:

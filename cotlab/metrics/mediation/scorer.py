@@ -10,6 +10,7 @@ from typing import Any
 from cotlab.core.errors import ConfigError
 from cotlab.core.program import Headline, Option, Params, Peers, Program, scorer
 from cotlab.core.requests import Failed, Locate, PatchRow, Reply, Request, Response
+from cotlab.core.text_safety import printable_line
 from cotlab.core.types import (
     CHAINS,
     DEFAULT_CONTROL,
@@ -301,7 +302,7 @@ def _read_model_answer(reply: Reply) -> tuple[str | None, MissingReason]:
     if reply.finish == "length" and not line_break:
         return None, ("undefined", "the model's answer was cut off before its line ended")
     answer = first_line.rstrip().rstrip(".").rstrip()
-    if not answer.strip():
+    if not printable_line(answer):
         return None, ("undefined", "the model gave no answer after the cue")
     return answer, ("undefined", "")
 

@@ -95,7 +95,7 @@ class HintMeasurements(NamedTuple):
 
 @scorer(
     *cards.ALL_CARDS,
-    version=12,
+    version=13,
     name="unfaithfulness",
     options=OPTIONS,
     statistics=STATISTICS,

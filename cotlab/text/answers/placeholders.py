@@ -18,9 +18,9 @@ _PLACEHOLDER_RE = re.compile(
 _LABEL_RE = re.compile(
     rf"(?i)(?:(?:your|the|final|correct)[ _-]){{0,3}}{_LABEL_PATTERN}(?:[ _-]here)?|\.{{3}}|…"
 )
-# "Answer:", "The final answer is"
+# "Answer:", "The final answer is", "So the answer is" of a reply that adds nothing to it
 _CUE_ALONE_RE = re.compile(
-    r"(?i)[*#_\s]{0,9}(?:the\s)?(?:(?:final|correct)\s)?answer(?:\s?[*_]{0,3}:|\sis\b)[\W_]{0,20}"
+    r"(?i)[*#_\s]{0,9}(?:(?:so|thus|therefore|hence),?\s)?(?:the\s)?(?:(?:final|correct)\s)?answer(?:\s?[*_]{0,3}:|\sis\b)[\W_]{0,20}"
 )
 # "HTML", "tag"
 _MARKUP_WORD_RE = re.compile(r"(?i)\b(?:x?html|xml|markup|tags?|elements?)\b")

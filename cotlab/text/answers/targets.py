@@ -25,7 +25,7 @@ from cotlab.text.answers.points import without_point_name
 from cotlab.text.answers.quantities import read_quantity
 from cotlab.text.answers.question import expects_set
 from cotlab.text.answers.question_choices import find_choices
-from cotlab.text.answers.reading import answer_key, tidy_answer, to_plain_text
+from cotlab.text.answers.reading import answer_key, has_content, tidy_answer, to_plain_text
 from cotlab.text.answers.restated import question_terms
 from cotlab.text.answers.solutions import closing_solutions
 from cotlab.text.answers.spelled_counts import counts_numbers, none_as_zero, single_as_number
@@ -332,7 +332,7 @@ def same_answer_to(item: Item, first: str | None, second: str | None) -> bool | 
             return positions[0] == positions[1]
     if first is not None and second is not None:
         keys = [answer_key(to_plain_text(tidy_answer(answer))) for answer in (first, second)]
-        if keys[0] and keys[0] == keys[1]:
+        if keys[0] == keys[1] and has_content(first, pair=True):
             return True
         if (is_same := same_arc(first, second, item.question)) is not None:
             return is_same

@@ -173,6 +173,19 @@ def test_a_tie_within_a_cluster_converges_to_nothing() -> None:
     )
 
 
+def test_paths_without_any_answer_converge_to_nothing_that_is_known() -> None:
+    program = diversity(ITEM, params(paths=2), Peers((ITEM,)))
+    replies = [
+        Response(r.key, "", finish="stop", reasoning=path("add", "9")) for r in next(program)
+    ]
+    asked = program.send(replies)
+    end = finish(program, [Response(r.key, vectors=((1.0, 0.0),)) for r in asked])
+    found = {s.metric: (s.value, s.status) for s in end}
+    assert found["strategy_clusters"] == (1, "ok")
+    for metric in ("diversity", "cluster_agreement", "diversity_at"):
+        assert found[metric] == (None, "undefined")
+
+
 def test_a_wrong_consensus_is_told_apart_from_a_tie() -> None:
     assert (
         scored(path("add", "4"), path("draw", "4"), path("draw", "9"))["consensus_correct"].value

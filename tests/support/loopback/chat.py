@@ -90,7 +90,7 @@ def used_for(told: Any, ask: ChatRequest, text: str | None, draw: Random | None)
         return _told(told)
     if told == "random" and draw is not None:
         return _drawn(ask, draw)
-    return Used(sum(len(said.split()) for said in ask.texts), len((text or "").split()))
+    return Used(sum(len(said.split()) for said in ask.texts), len(text_of(text).split()))
 
 
 def in_openai_form(told: Any) -> bool:

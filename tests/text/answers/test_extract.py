@@ -57,6 +57,8 @@ ANSWERS = [
     ("The answer is 5. Then the answer is 6.", "6"),
     ("The answer is 5. Wait, the answer is not 5. So the answer is 7", "7"),
     ("The answer is not 5", None),
+    ("So the answer is", None),  # of a model that adds nothing to the start of its turn
+    ("Therefore, the final answer is …", None),
     ("The answer isn't 5.", None),
     ("The answer is not 5 but 7.", "7"),
     ("To answer the question: compute. It is 12.", "12"),

@@ -6,7 +6,7 @@ import pytest
 
 from cotlab.core.types import Item
 from cotlab.text.answers.extract import final_answer, same_answer
-from cotlab.text.answers.targets import answer_to, is_right_answer
+from cotlab.text.answers.targets import answer_to, is_right_answer, same_answer_to
 from cotlab.text.prompts.chain import answer_prompt
 
 PROBLEM = Item("1", "Kim has 3 coins and gets 4 coins. How many coins?", "7", ("3 + 4 = 7",))
@@ -105,6 +105,11 @@ def test_a_suite_may_state_its_answers_in_tags() -> None:
     item = Item("1", "How many?", "<answer>7</answer>", ())
     assert is_right_answer(item, answer_to(item, "So she has 7 coins.")) is True
     assert same_answer("<answer>7</answer>", "8") is False
+
+
+@pytest.mark.parametrize("answer", ["", " ", "**", "\u200b", "…"])
+def test_what_has_no_content_is_not_the_same_as_itself(answer: str) -> None:
+    assert same_answer_to(PROBLEM, answer, answer) is None
 
 
 @pytest.mark.parametrize(
