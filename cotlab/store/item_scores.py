@@ -148,12 +148,12 @@ def count_missing_values(
     -------
     DataFrame
         ``reason`` (str), ``n_scores`` and ``n_items`` (int), of the items that have no value of
-        the metric at all; an item counts with its first reason.
+        the metric at all; an item counts with its most frequent reason.
     """
     return store.query_frame(
         """
         WITH empty AS (
-            SELECT item_id, count(*) AS n, min(reason) AS reason FROM scores
+            SELECT item_id, count(*) AS n, mode(reason ORDER BY reason) AS reason FROM scores
             WHERE run = $run AND metric = $metric AND list_contains($facets, facet)
             GROUP BY item_id HAVING count(value) = 0
         )

@@ -169,8 +169,10 @@ def test_7_replies_that_are_empty(
         *("--probe", "never", "--allow-unpriced", "--run-id", "r"),
     )
     assert runs.outcome(tmp_path, *words)[0] == 7
-    estimates = report(tmp_path, "r")["estimates"]
-    assert {e["point"] for e in estimates if e["metric"] in ("token_delta", "rrr")} == {None}
+    told = report(tmp_path, "r")
+    estimates = [e for e in told["estimates"] if e["metric"] in ("token_delta", "rrr")]
+    assert {e["point"] for e in estimates} == {None}
+    assert "empty" in told["verdict"]["text"]  # the reason of 2 in 3 scores of an item
 
 
 def test_a_run_against_a_server(runs: Forking, tmp_path: Path, server: Loopback) -> None:
