@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cotlab.core.program import Headline, Option, Params, Peers, Program, RequestRound, scorer
+from cotlab.core.reasoning import own_text
 from cotlab.core.requests import Complete, Failed, Reply, Response
 from cotlab.core.types import (
     ABLATION_MODES,
@@ -90,15 +91,16 @@ class ParsedAnswer:
 
     @property
     def is_readable(self) -> bool:
-        """Whether there is a reply that the model did not refuse."""
-        return self.response is not None and self.status != "refused"
+        """Whether there is a reply, which the model did not refuse and which can be divided."""
+        return self.response is not None
 
     @property
     def whole_text(self) -> str | None:
         """The reply's text; None where there is none, or where it was cut off."""
         if self.response is None or self.response.finish == "length":
             return None
-        return self.response.text
+        text = self.response.text
+        return None if text is None else own_text(text)
 
 
 @scorer(
@@ -106,7 +108,7 @@ class ParsedAnswer:
     cards.BASELINE_CORRECT,
     cards.BASELINE_FLIP,
     cards.ANSWERS_BY_MODEL,
-    version=12,
+    version=13,
     name="ablation",
     options=OPTIONS,
     statistics=STATISTICS,
@@ -222,8 +224,7 @@ def _variant_request(item: Item, params: Params, variant: ChainVariant, draw: in
 def _parse_reply(item: Item, request: Complete, reply: Reply) -> ParsedAnswer:
     missing_reason = missing_reply_reason(reply)
     if isinstance(reply, Failed) or missing_reason is not None:
-        response = reply if isinstance(reply, Response) else None
-        return ParsedAnswer(reply.key, *(missing_reason or ("error", "no reply")), response)
+        return ParsedAnswer(reply.key, *(missing_reason or ("error", "no reply")))
     text = answer_text(request, reply)
     if is_cut_off(reply, text):
         reason = f"the reply was cut off at {request.max_tokens} tokens, before an answer"

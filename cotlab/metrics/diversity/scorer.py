@@ -95,7 +95,7 @@ def find_majority(item: Item, answers: Iterable[str | None]) -> MajorityAnswer:
 
 @scorer(
     *cards.CARDS,
-    version=12,
+    version=13,
     name="diversity",
     options=OPTIONS,
     headlines=HEADLINES,
