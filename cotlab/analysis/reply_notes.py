@@ -16,7 +16,7 @@ from cotlab.store.run_results import ResultKind, RunState, keep_results, read_re
 _RULE_SOURCES = (
     *("analysis/reply_notes.py", "analysis/cut_replies.py", "analysis/restated_steps.py", "text"),
     *("analysis/tables/chains.py", "store/cut_replies.py", "store/removed_steps.py"),
-    "store/responses.py",
+    *("store/responses.py", "core/reasoning.py"),
 )
 """Modules and packages that the notes are computed by."""
 

@@ -85,7 +85,7 @@ _NO_NAME_REASON = "no person's given name stands alone in the question"
 _ORIGINAL_QUESTION, _RENAMED_QUESTION, _CHANGED_QUESTION = "asked", "renamed", "changed"
 
 
-@scorer(*CARDS, version=11, name="causal", headlines=HEADLINES)
+@scorer(*CARDS, version=12, name="causal", headlines=HEADLINES)
 def causal(item: Item, params: Params, peers: Peers) -> Program:
     """Ask the question as it is, with other names and with another number."""
     items, renames, changed_question = changed_items(item, params.seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cotlab.core.reasoning import own_text
 from cotlab.core.requests import Response
 from cotlab.text.answers.cut_off import stated_answer_text
 
@@ -13,7 +14,7 @@ def is_cut_off(reply: Response, text: str) -> bool:
 
 def ends_early(reply: Response, text: str) -> bool:
     """Whether ``text``, the reply or its first line, ends where the reply was cut off."""
-    return reply.finish == "length" and text.endswith(reply.text or "")
+    return reply.finish == "length" and text.endswith(own_text(reply.text or ""))
 
 
 def readable_text(reply: Response, text: str) -> str:

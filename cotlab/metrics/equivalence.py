@@ -13,8 +13,9 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cotlab.core.program import Params, RequestRound
-from cotlab.core.requests import Complete, Message, Reply, Response
+from cotlab.core.requests import Complete, Message, Reply
 from cotlab.core.types import Item
+from cotlab.metrics.kit import reply_text
 from cotlab.text.answers.extract import rules_are_certain
 from cotlab.text.answers.targets import is_right_answer, item_choices, item_targets, same_answer_to
 
@@ -79,7 +80,7 @@ def settle_answers(
         {
             pair: reply.key
             for pair, reply in zip(open_pairs, replies, strict=True)
-            if isinstance(reply, Response) and not reply.refused and _says_yes(reply.text or "")
+            if _says_yes(reply_text(reply))
         },
         tuple(replies),
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from cotlab.core.program import Params, RequestRound
+from cotlab.core.reasoning import UNREAD_MARKUP, own_text, unread_markup
 from cotlab.core.requests import Complete, Failed, Reply, Request, Response
 from cotlab.core.text_safety import printable_line
 from cotlab.core.types import DRAW_KEY, RECORDED_PROVIDER, Item, MetricCard, Score, ScoreStatus
@@ -177,10 +178,18 @@ def chain_from_reply(reply: Reply) -> Chain:
 
 
 def missing_reply_reason(reply: Reply | None) -> MissingReason | None:
-    """Return status and reason where a reply cannot be read: it failed, or the model refused."""
+    """Return status and reason where a reply cannot be read.
+
+    It failed, the model refused, or its chain is in a form that is not read.
+    """
     if isinstance(reply, Failed):
         return "undefined" if reply.unsupported else "error", reply.error
-    return ("refused", "the model refused") if reply is not None and reply.refused else None
+    if reply is None:
+        return None
+    if reply.refused:
+        return "refused", "the model refused"
+    markup = unread_markup(reply.text or "", was_cut=reply.finish == "length")
+    return ("undefined", f"{UNREAD_MARKUP}: '{markup}'") if markup else None
 
 
 def worst_reason(reasons: Iterable[MissingReason | None]) -> MissingReason | None:
@@ -190,8 +199,10 @@ def worst_reason(reasons: Iterable[MissingReason | None]) -> MissingReason | Non
 
 
 def reply_text(reply: Reply | None) -> str:
-    """Return the text of a reply; empty where there is none, or none that can be seen."""
-    text = (reply.text or "") if isinstance(reply, Response) and not reply.refused else ""
+    """Return what a reply says itself, without its chain; empty where nothing can be seen."""
+    if not isinstance(reply, Response) or reply.refused:
+        return ""
+    text = own_text(reply.text or "")
     return text if printable_line(text) else ""
 
 
@@ -208,9 +219,17 @@ def reply_vector(reply: Reply) -> tuple[float, ...] | None:
     return vector if 0 < math.hypot(*vector) < math.inf else None
 
 
+def text_from_cue(request: Complete, reply: Response) -> str:
+    """Return the cue of a request with what the reply says after it, without its chain."""
+    whole_text = reply.text or ""
+    text = own_text(whole_text)
+    # after a chain no word goes on from the cue
+    return text_after_cue(request.prefix, text if whole_text.startswith(text) else f" {text}")
+
+
 def answer_text(request: Complete, reply: Response) -> str:
     """Return what a reply to `answer_request` says after the cue, however much a model adds."""
-    text = text_after_cue(request.prefix, reply.text or "")
+    text = text_from_cue(request, reply)
     if request.prefix.endswith(FINAL_ANSWER_CUE) and not request.stop:
         text = text.partition("\n")[0]
     return text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from cotlab.core.reasoning import own_text, read_reasoning
 from cotlab.core.requests import Response
 from cotlab.metrics.cut_off import is_cut_off
 from cotlab.text.answers.extract import final_answer
@@ -34,15 +35,24 @@ def complete_steps(reply: Response) -> tuple[str, ...]:
         return model_reply_steps(reply)
     text = reply.text or ""
     # where a text follows, the reasoning came to its end
-    read_reasoning = model_steps if text.strip() else steps_before_cut
-    return read_reasoning(reply.reasoning or "") or steps_before_cut(text)
+    read_steps = model_steps if own_text(text).strip() else steps_before_cut
+    read_text = model_steps if has_whole_chain(text) else steps_before_cut
+    return read_steps(reply.reasoning or "") or read_text(text)
 
 
 def is_chain_cut_off(reply: Response) -> bool:
     """Whether a reply was cut off before the end of its chain and its answer."""
     text = reply.text or ""
-    has_whole_reasoning = bool(text.strip() and model_steps(reply.reasoning or ""))
+    has_whole_reasoning = has_whole_chain(text) or (
+        own_text(text).strip() and model_steps(reply.reasoning or "")
+    )
     return not has_whole_reasoning and is_cut_off(reply, text)
+
+
+def has_whole_chain(text: str) -> bool:
+    """Whether a reply's text holds a chain between delimiters that came to its end."""
+    reasoning = read_reasoning(text)
+    return bool(reasoning.spans) and not reasoning.is_open
 
 
 def model_steps(text: str) -> tuple[str, ...]:

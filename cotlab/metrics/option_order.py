@@ -57,7 +57,7 @@ CARDS = (FOLLOWS_TEXT, FOLLOWS_POSITION)
 HEADLINES = (Headline(FOLLOWS_TEXT.name, {}), Headline(FOLLOWS_POSITION.name, {}, "lower"))
 
 
-@scorer(*CARDS, version=9, name="option_order", options=OPTIONS, headlines=HEADLINES)
+@scorer(*CARDS, version=10, name="option_order", options=OPTIONS, headlines=HEADLINES)
 def option_order(item: Item, params: Params, peers: Peers) -> Program:
     """Ask the question as it is and with its options moved, and compare the chosen options."""
     shift = int(params.options["shift"])

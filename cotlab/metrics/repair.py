@@ -83,7 +83,7 @@ CARDS = (REPAIR_BEFORE, REPAIR_AFTER, REPAIR_DELTA)
 
 @scorer(
     *CARDS,
-    version=12,
+    version=13,
     name="repair",
     options=OPTIONS,
     roles=("symbolic", "verifier", EQUIVALENCE_ROLE),

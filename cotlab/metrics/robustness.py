@@ -144,7 +144,7 @@ class _RegenerationKey(NamedTuple):
 
 
 @scorer(
-    *CARDS, version=12, name="robustness", options=OPTIONS, headlines=HEADLINES, roles=("embedder",)
+    *CARDS, version=13, name="robustness", options=OPTIONS, headlines=HEADLINES, roles=("embedder",)
 )
 def robustness(item: Item, params: Params, peers: Peers) -> Program:
     """Regenerate from each chosen step, as it is and perturbed; compare suffixes and answers."""

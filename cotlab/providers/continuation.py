@@ -15,6 +15,7 @@ from os.path import commonprefix
 from typing import Literal
 
 from cotlab.core.errors import BadReply, PrefixNotContinued
+from cotlab.core.reasoning import Reasoning, read_reasoning
 from cotlab.core.requests import Complete, Failed, Reply, Response, Token
 
 ContinuationVerdict = Literal["continued", "echoed", "unknown"]
@@ -196,6 +197,7 @@ def _prefix_rest_pairs(unprefixed_reply: Response) -> list[tuple[str, str]]:
         unprefixed_reply.refused
         or unprefixed_reply.reasoning
         or (unprefixed_reply.text or "").lstrip().startswith("<")
+        or read_reasoning(unprefixed_reply.text or "") != Reasoning()
     ):
         return []
     text = unprefixed_reply.text or ""

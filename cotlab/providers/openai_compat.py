@@ -24,7 +24,6 @@ from cotlab.providers.capabilities import Family, SupportedParams, supported_par
 from cotlab.providers.continuation import cut_at_stop, remove_echo, tokens_after
 from cotlab.providers.embeddings import embedding_parameters, read_vectors
 from cotlab.providers.raw_prompt import (
-    REASONING_TAG_PATTERN,
     ChatTemplate,
     RawPrompt,
     ServerTemplate,
@@ -252,7 +251,8 @@ def read_raw_completion(
     """Convert a completion of ``prompt`` to a response, without its hidden reasoning."""
     body, choice = _read_choice(body, provider)
     finish = _finish_of(choice)
-    reasoning, text = split_reasoning(prompt, wire.require_text(choice.get("text"), "text"))
+    whole_text = wire.require_text(choice.get("text"), "text")
+    reasoning, text = split_reasoning(prompt, whole_text)
     tokens = _read_tokens(choice.get("logprobs"), request.top_logprobs)
     return wire.build_response(
         request,
@@ -260,9 +260,9 @@ def read_raw_completion(
         text=text,
         finish=finish,
         refused=finish == "content_filter",
-        tokens=tokens_after(reasoning, text, tokens),
+        tokens=tokens_after(whole_text.removesuffix(text), text, tokens),
         usage=_read_usage(body),
-        reasoning=REASONING_TAG_PATTERN.sub("", reasoning).strip() or None,
+        reasoning=reasoning or None,
         model=wire.optional_text(body.get("model")),
         n_choices=len(body["choices"]) if request.n_choices > 1 else None,
     )

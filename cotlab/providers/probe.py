@@ -13,6 +13,7 @@ from typing import Any
 
 from cotlab.core.errors import PrefixNotContinued
 from cotlab.core.provider import Finding
+from cotlab.core.reasoning import read_reasoning, unread_markup
 from cotlab.core.requests import Complete, Failed, Message, Reply, Response
 from cotlab.core.text_safety import printable_line
 from cotlab.providers.continuation import MAX_REPLY_TOKENS, check_continuation
@@ -359,11 +360,14 @@ def _check_choices(context: _CheckContext) -> CheckProgram:
 
 
 def _check_reasoning(context: _CheckContext) -> CheckProgram:
-    """Return hidden, in the reply or none."""
+    """Return not read, hidden, in the reply or none."""
     reply = context.reply
+    text = reply.text or ""
+    if markup := unread_markup(text, was_cut=reply.finish == "length"):
+        return Finding("not read", markup)
     if reply.reasoning or reply.usage.reasoning:
         return Finding("hidden")
-    return Finding("in the reply" if (reply.text or "").lstrip().startswith("<think") else "none")
+    return Finding("in the reply" if read_reasoning(text).end else "none")
     yield
 
 

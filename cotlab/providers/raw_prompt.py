@@ -8,12 +8,12 @@ and the prefix, as for a base model in this process.
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from cotlab.core.errors import MissingExtra, NotFound, ProviderError, Unsupported
+from cotlab.core.reasoning import ends_in_reasoning, read_reasoning
 from cotlab.core.requests import Complete
 from cotlab.providers import wire
 
@@ -21,11 +21,6 @@ MAX_CACHED_PROMPTS = 4_096
 """Rendered conversations that are kept: a chain is asked for with many prefixes."""
 CHATML_MARKER = "<|im_start|>"
 """First marker of the template that llama.cpp assumes for a model that has none."""
-OPEN_REASONING_PATTERN = re.compile(r"<think>\s*\Z")
-"""The end of a rendered prompt that leaves the model in its hidden reasoning."""
-REASONING_PATTERN = re.compile(r".*?</think>\s*", re.DOTALL)
-"""Hidden reasoning at the start of a raw reply, to the white space that follows it."""
-REASONING_TAG_PATTERN = re.compile(r"</?think>")
 TEMPLATE_ADVICE = (
     "Give the folder of the model's tokenizer (--chat-template FOLDER), or use --form chat, or"
     " --chat-template none for a base model, which has no chat template."
@@ -186,7 +181,7 @@ class ServerTemplate:
 
 def check_reasoning(prompt: str, request: Complete) -> None:
     """Raise Unsupported where a chain would stand inside of the model's hidden reasoning."""
-    if request.prefix and OPEN_REASONING_PATTERN.search(prompt):
+    if request.prefix and ends_in_reasoning(prompt):
         raise Unsupported(
             "the model's chat template begins its turn with hidden reasoning, where a chain"
             " would be taken for a part of that: turn reasoning off at the server"
@@ -206,16 +201,17 @@ def check_token_count(prompt: RawPrompt, n_counted: int | None) -> None:
 
 
 def split_reasoning(prompt: str, text: str) -> tuple[str, str]:
-    """Split a raw reply into hidden reasoning, up to the reply's own text, and that text.
+    """Return the hidden reasoning of a raw reply, and the reply's own text.
 
-    Reasoning that was cut off has no text after it.
+    Reasoning that was cut off has no text after it. A reply in which the two cannot be told apart
+    stays whole.
     """
-    is_open = OPEN_REASONING_PATTERN.search(prompt) is not None
-    if not is_open and not text.lstrip().startswith("<think>"):
+    reasoning = read_reasoning(text)
+    if not reasoning.end and ends_in_reasoning(prompt):
+        return text.strip(), ""
+    if reasoning.unread and not reasoning.is_open:
         return "", text
-    match = REASONING_PATTERN.match(text)
-    end = match.end() if match else len(text)
-    return text[:end], text[end:]
+    return reasoning.chain(text), text[reasoning.end :]
 
 
 def _is_unknown_path(error: ProviderError) -> bool:

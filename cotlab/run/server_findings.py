@@ -8,6 +8,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from cotlab.core.provider import Finding
+from cotlab.core.reasoning import UNREAD_MARKUP
 from cotlab.core.types import DISTRIBUTION_METRICS, ModelRef, Plan
 from cotlab.providers.continuation import PREFIX_ADVICE
 from cotlab.providers.finding_texts import finding_text
@@ -109,7 +110,12 @@ def caution_texts(plan: Plan, findings: Mapping[str, Finding]) -> list[str]:
             "The server rejects the longest prompt of the plan, and items of that length get no"
             f" value. It says: {findings['long_prompt'].detail}"
         )
-    if verdicts.get("reasoning") in ("hidden", "in the reply"):
+    if verdicts.get("reasoning") == "not read":
+        texts.append(
+            f"{UNREAD_MARKUP.capitalize()} ({findings['reasoning'].detail}). Such a reply has no"
+            " answer: start the server with its reasoning parser."
+        )
+    if verdicts.get("reasoning") in ("hidden", "in the reply", "not read"):
         texts.append(
             "The model reasons before it answers: a reply of few tokens may end before its answer."
         )

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
+from cotlab.core.reasoning import read_reasoning
 from cotlab.text.sentences import (
     Line,
     Spans,
@@ -20,10 +21,11 @@ from cotlab.text.sentences import (
     sentence_cuts,
 )
 
-SPLITTER_VERSION = 2
+SPLITTER_VERSION = 3
 """Version of the step splitter, which a run stores: raise it where real chains are cut elsewhere.
 
-2: paragraphs are steps; lists, tables and display mathematics join their step.
+2: paragraphs are steps; lists, tables and display mathematics join their step. 3: of a reply with
+reasoning between delimiters, that is the chain.
 """
 _LINE_MARK_PATTERN = (
     r"[ \t]{0,12}(?:>[ \t]?)?(?:#{1,6}[ \t]*)?(?:[-*+•][ \t]+)?(?:\*\*|__)?[ \t]{0,3}"
@@ -89,7 +91,9 @@ def split_steps(text: str) -> tuple[str, ...]:
     -------
     tuple of str
         The steps in order, verbatim (labels such as ``Step 1:`` stay), without outer white space.
-        No step is empty; together they have every character that is not white space.
+        No step is empty; together they have every character that is not white space. Of a reply
+        with reasoning between delimiters (``<think>``, ``[THINK]``, gpt-oss's channels), that is
+        the chain: neither a delimiter nor the reply after it is a step.
 
     Notes
     -----
@@ -117,6 +121,15 @@ def step_spans(text: str) -> tuple[tuple[int, int], ...]:
 
     ``text[start:end]`` is a step of `split_steps`.
     """
+    reasoning = read_reasoning(text)
+    return tuple(
+        (chain_start + start, chain_start + end)
+        for chain_start, chain_end in reasoning.spans or ((reasoning.end, len(text)),)
+        for start, end in _chain_spans(text[chain_start:chain_end])
+    )
+
+
+def _chain_spans(text: str) -> tuple[tuple[int, int], ...]:
     protected_spans = find_protected_spans(text)
     lines = nonblank_lines(text, protected_spans)
     cuts = _numbered_cuts(text, lines, protected_spans)

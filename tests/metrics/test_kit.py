@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cotlab.core.program import Params
+from cotlab.core.reasoning import UNREAD_MARKUP
 from cotlab.core.requests import Failed, Response
 from cotlab.core.types import Item, MetricCard, ModelRef, Step
 from cotlab.metrics.kit import (
@@ -18,6 +19,8 @@ from cotlab.metrics.kit import (
     ask_chain,
     chain_from_reply,
     chain_of,
+    parse_answer_reply,
+    parse_chain_reply,
 )
 from cotlab.metrics.model_steps import model_steps
 from tests.support.replies import drive, finish
@@ -32,6 +35,49 @@ REFUSED = Response("e", "I cannot.", refused=True)
 
 def params(chain: str = "reference", **more: object) -> Params:
     return replace(Params({"subject": CHAT}, options={"chain": chain}), **more)
+
+
+# --- reasoning in the text of a reply
+
+THOUGHT = "<think>3 + 4 = 7.\n\n7 + 2 = 9.</think>"
+
+
+@pytest.mark.parametrize(
+    ("text", "finish", "steps", "is_cut_off"),
+    [
+        (f"{THOUGHT}It is 9.", "stop", ("3 + 4 = 7.", "7 + 2 = 9."), False),
+        # a chain that came to its end is whole, wherever the reply was cut
+        (f"{THOUGHT}It is", "length", ("3 + 4 = 7.", "7 + 2 = 9."), False),
+        (THOUGHT, "length", ("3 + 4 = 7.", "7 + 2 = 9."), False),
+        ("<think>3 + 4 = 7.\n\nSo", "length", ("3 + 4 = 7.",), True),
+        ("<think>\n</think>3 + 4 = 7.\n\nSo it is 7 or", "length", ("3 + 4 = 7.",), True),
+    ],
+)
+def test_a_chain_between_delimiters_is_the_models_chain(
+    text: str, finish: str, steps: tuple[str, ...], is_cut_off: bool
+) -> None:
+    chain = chain_from_reply(Response("a", text, finish=finish))
+    assert (chain.steps, chain.is_cut_off) == (steps, is_cut_off)
+
+
+@pytest.mark.parametrize("text", ["<think>8, so 3", "<|ponder|>8<|reply|>3"])
+def test_a_reply_that_cannot_be_divided_has_no_chain_and_no_answer(text: str) -> None:
+    reply = Response("a", text, finish="stop")
+    parsed, chain = parse_chain_reply(reply, ITEM), chain_from_reply(reply)
+    markup = text.partition(">")[0] + ">"
+    assert parsed.answer is None
+    assert parsed.missing_reason == ("undefined", f"{UNREAD_MARKUP}: '{markup}'")
+    assert (chain.steps, chain.missing_reason) == ((), parsed.missing_reason)
+
+
+def test_an_answer_after_the_cue_is_read_after_the_chain() -> None:
+    request = answer_request(params(), "How many?", ["7 + 2 = 9."])
+    request = replace(request, prefix="So the answer is")
+    for text in ("<think>\nThe answer is 8?\n</think>\n 9.", " 9."):
+        assert parse_answer_reply(request, Response("a", text), ITEM).answer == "9"
+    cut = Response("a", "<think>\nThe answer is 8. So", finish="length")
+    assert parse_answer_reply(request, cut, ITEM).answer is None
+    assert parse_answer_reply(request, cut, ITEM).is_truncated
 
 
 # --- chains

@@ -116,6 +116,8 @@ def test_a_server_without_faults() -> None:
             "refused",
         ),
         ("greedy", lambda r: answer(r, text=f"{r.sample} {COUNTED}"), "other reply"),
+        ("reasoning", lambda r: answer(r, text=f"[THINK]Hm.[/THINK]{COUNTED}"), "in the reply"),
+        ("reasoning", lambda r: answer(r, text=f"<|ponder|>Hm.<|reply|>{COUNTED}"), "not read"),
     ],
 )
 def test_a_fault_is_seen(name: str, model: Answer, verdict: str) -> None:

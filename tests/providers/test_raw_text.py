@@ -123,7 +123,15 @@ async def test_reasoning_before_the_answer_is_no_part_of_it(
     server: Loopback, base_model: OpenAICompat
 ) -> None:
     listed = [["<think>", -1, []], ["hm", -1, []], ["</think>\n", -1, []], ["7", -0.5, []]]
-    server.script({"text": "<think>hm</think>\n7", "logprobs": listed}, {"text": "<think>hm, and"})
+    channels = (
+        "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>7"
+    )
+    server.script(
+        {"text": "<think>hm</think>\n7", "logprobs": listed},
+        {"text": "<think>hm, and"},
+        {"text": channels},
+        {"text": "<think>hm<think>no</think>7"},
+    )
     reply = await base_model.send(asked(base_model, top_logprobs=1))
     assert (reply.reasoning, reply.text, reply.tokens) == (
         "hm",
@@ -132,6 +140,10 @@ async def test_reasoning_before_the_answer_is_no_part_of_it(
     )
     cut = await base_model.send(asked(base_model))
     assert (cut.reasoning, cut.text) == ("hm, and", "")
+    other_form = await base_model.send(asked(base_model))
+    assert (other_form.reasoning, other_form.text) == ("hm", "7")
+    unread = await base_model.send(asked(base_model))
+    assert (unread.reasoning, unread.text) == (None, "<think>hm<think>no</think>7")
 
 
 async def test_a_chain_is_not_given_inside_hidden_reasoning(

@@ -15,7 +15,7 @@ from tests.support.ambiguity import ambiguous_runs, patterns_of
 from tests.support.far_starts import far_start
 from tests.support.searched_patterns import searched_patterns
 
-OTHERS = ("cotlab.providers.raw_prompt", "cotlab.providers.continuation")
+OTHERS = ("cotlab.core.reasoning", "cotlab.providers.raw_prompt", "cotlab.providers.continuation")
 
 
 @pytest.mark.parametrize(

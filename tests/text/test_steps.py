@@ -17,6 +17,16 @@ DIVISIONS = [
     ("", ()),
     (" \n\t \n", ()),
     ("Only one step here", ("Only one step here",)),
+    # reasoning between delimiters is the chain: no delimiter is a step, nor is the reply after it
+    ("<think>\n3 + 4 = 7.\n\nSo 7.\n</think>\n\n1. Add.\n2. It is 7.", ("3 + 4 = 7.", "So 7.")),
+    (
+        "<|channel|>analysis<|message|>3 + 4 = 7.<|end|><|start|>assistant<|channel|>analysis"
+        "<|message|>So 7.<|end|><|start|>assistant<|channel|>final<|message|>It is 7.",
+        ("3 + 4 = 7.", "So 7."),
+    ),
+    ("Solve:\n<think>\n3 + 4 is", ("3 + 4 is",)),
+    # … unless it is blank
+    ("<think>\n\n</think>\n\n1. Add.\n2. It is 7.", ("1. Add.", "2. It is 7.")),
     # numbered steps, each with its label; the closing line is a step of its own
     (
         "Step 1: 7 + 5 = 12.\nStep 2: 12 - 3 = 9.\nSo the answer is 9.",

@@ -10,9 +10,11 @@ from typing import cast
 
 import pandas as pd
 
+from cotlab.analysis.cut_replies import count_markup
 from cotlab.analysis.verdict.measures import (
     HIGH,
     LOW,
+    MAX_UNREAD,
     READING_MEASURES,
     CategorySplit,
     ChainSource,
@@ -27,6 +29,7 @@ from cotlab.analysis.verdict.planned import planned_measures, sampled_step_fract
 from cotlab.analysis.verdict.validated import load_measure_validation
 from cotlab.analysis.view import RunView
 from cotlab.core.keys import resampling_seed
+from cotlab.core.reasoning import UNREAD_MARKUP
 from cotlab.metrics.cards import mean_by_item, mean_interval, with_clusters_as_items
 from cotlab.providers.probe import REFUSED_PREFIXES
 from cotlab.run.server_findings import doubt_texts, refusal_texts
@@ -325,7 +328,26 @@ def failed_checks(view: RunView) -> list[FailedCheck]:
         ]
         if texts:
             checks.append(FailedCheck(_check_headline(verdicts), " ".join(texts)))
-    return checks
+    return checks + _unread_replies(view)
+
+
+def _unread_replies(view: RunView) -> list[FailedCheck]:
+    """Return that more replies than ``MAX_UNREAD`` cannot be divided into chain and answer.
+
+    They are counted in the log where a score lacks a value for it.
+    """
+    reasons = read.count_scores_by_status(view.store, view.id)
+    if not any(reason.startswith(UNREAD_MARKUP) for _, reason in reasons):
+        return []
+    counts = count_markup(view.store, view.id)
+    n_replies = sum(counts.values())
+    n_unread = n_replies - counts.pop("", 0)
+    if n_unread <= MAX_UNREAD * n_replies:
+        return []
+    markup = ", ".join(f"{name} in {n:,}" for name, n in counts.items())
+    advice = "Start the server with its reasoning parser, or with reasoning off."
+    detail = f"{n_unread:,} of {n_replies:,} replies: {markup}. {advice}"
+    return [FailedCheck(UNREAD_MARKUP, detail)]
 
 
 def _check_headline(verdicts: Mapping[str, str]) -> str:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from cotlab.core.reasoning import read_reasoning
 from cotlab.core.requests import Response
 
 _MIN_PROBABILITY = 1e-7
@@ -46,17 +47,19 @@ def answer_distribution(
 ) -> Mapping[str, float] | None:
     """Return log-probabilities (nats) of the token with which the answer starts, or None.
 
-    A reply that continues the answer cue (``cue_prefix``) gives its answer at the first mention,
-    any other at its last. Where ``answer`` cannot be located (it was rewritten by normalisation),
-    the first token is taken after a cue, else None. None also where the listed probabilities add up
-    to more than 1: they are no distribution.
+    A reply that continues the answer cue (``cue_prefix``) gives its answer at the first mention
+    after its chain, any other at its last. Where ``answer`` cannot be located (it was rewritten by
+    normalisation), the first token is taken after a cue, else None. None also where the listed
+    probabilities add up to more than 1: they are no distribution.
     """
     if not response.tokens:
         return None
-    answer_index = 0 if cue_prefix else None
+    text = "".join(token.text for token in response.tokens)
+    reply_start = read_reasoning(text).end
+    answer_index = 0 if cue_prefix and not reply_start else None
     if answer:
-        text = "".join(token.text for token in response.tokens)
-        answer_start = text.find(answer) if cue_prefix else text.rfind(answer)
+        find = text.find if cue_prefix else text.rfind
+        answer_start = find(answer, reply_start)
         token_end = 0
         for token_index, token in enumerate(response.tokens):
             token_end += len(token.text)

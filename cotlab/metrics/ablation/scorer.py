@@ -91,8 +91,8 @@ class ParsedAnswer:
 
     @property
     def is_readable(self) -> bool:
-        """Whether there is a reply that the model did not refuse."""
-        return self.response is not None and self.status != "refused"
+        """Whether there is a reply, which the model did not refuse and which can be divided."""
+        return self.response is not None
 
     @property
     def whole_text(self) -> str | None:
@@ -223,8 +223,7 @@ def _variant_request(item: Item, params: Params, variant: ChainVariant, draw: in
 def _parse_reply(item: Item, request: Complete, reply: Reply) -> ParsedAnswer:
     missing_reason = missing_reply_reason(reply)
     if isinstance(reply, Failed) or missing_reason is not None:
-        response = reply if isinstance(reply, Response) else None
-        return ParsedAnswer(reply.key, *(missing_reason or ("error", "no reply")), response)
+        return ParsedAnswer(reply.key, *(missing_reason or ("error", "no reply")))
     text = answer_text(request, reply)
     if is_cut_off(reply, text):
         reason = f"the reply was cut off at {request.max_tokens} tokens, before an answer"

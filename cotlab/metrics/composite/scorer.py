@@ -20,7 +20,7 @@ from cotlab.core.program import (
     scorer,
 )
 from cotlab.core.registry import SCORERS
-from cotlab.core.requests import Reply
+from cotlab.core.requests import Reply, Response
 from cotlab.core.types import CHAINS, Item, ModelRef, Score, Suite
 from cotlab.metrics.composite import cards
 from cotlab.metrics.composite.diagnosis import Features, diagnose
@@ -34,13 +34,12 @@ from cotlab.metrics.kit import (
     ask_chain,
     missing_reply_reason,
     parse_reply_text,
-    reply_text,
+    text_from_cue,
     undefined_measurement,
     union_evidence,
     worst_reason,
 )
 from cotlab.stats.composite import EXAMPLE_WEIGHTS, checked_weight, weighted_mean, weights_for
-from cotlab.text.prompts.chain import text_after_cue
 
 COMPONENTS_CHEAP_FIRST = ("F", "V", "C", "D", "R")
 HARD_FLOOR_COMPONENTS = "FVCR"
@@ -267,9 +266,9 @@ def _measure_correctness(
     )
     (reply,) = yield [request]
     missing_reason = missing_reply_reason(reply)
-    if missing_reason is not None:
-        return Measurement(None, (reply.key,), *missing_reason)
-    text = text_after_cue(request.prefix, reply_text(reply))
+    if missing_reason is not None or not isinstance(reply, Response):
+        return Measurement(None, (reply.key,), *(missing_reason or ("error", "no reply")))
+    text = text_from_cue(request, reply)
     parsed_reply = parse_reply_text(reply, text, item)
     if parsed_reply.is_truncated:
         return undefined_measurement("the reply was cut off before an answer", [reply.key])

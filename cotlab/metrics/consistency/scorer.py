@@ -98,7 +98,7 @@ class ChainVectors(NamedTuple):
 
 @scorer(
     *cards.ALL_CARDS,
-    version=12,
+    version=13,
     name="consistency",
     options=OPTIONS,
     prepare=measure_unrelated_similarity,

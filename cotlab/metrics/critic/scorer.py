@@ -18,7 +18,7 @@ from cotlab.metrics.critic.votes import (
     sound_share,
     vote_requests,
 )
-from cotlab.metrics.kit import ItemScores, MissingReason, chain_of, worst_reason
+from cotlab.metrics.kit import ItemScores, MissingReason, chain_of, reply_text, worst_reason
 from cotlab.text.prompts.critic import Rating, rating_prompt, read_rating
 from cotlab.text.prompts.json_reply import InvalidReply
 
@@ -53,7 +53,7 @@ def _read_chain(
     return scores, _Chain(model, steps, keys)
 
 
-@scorer(*cards.CRITIC_CARDS, version=1, name="critic", options=OPTIONS, roles=(CRITIC_ROLE,))
+@scorer(*cards.CRITIC_CARDS, version=2, name="critic", options=OPTIONS, roles=(CRITIC_ROLE,))
 def critic(item: Item, params: Params, peers: Peers) -> Program:
     """Ask the critic for the first wrong step, as often as it has votes, in one round."""
     scores, chain = yield from _read_chain(item, params, cards.CRITIC_CARDS)
@@ -86,7 +86,7 @@ def critic(item: Item, params: Params, peers: Peers) -> Program:
     return tuple(scores.scores)
 
 
-@scorer(*cards.RATING_CARDS, version=1, name="rubric", options=OPTIONS, roles=(CRITIC_ROLE,))
+@scorer(*cards.RATING_CARDS, version=2, name="rubric", options=OPTIONS, roles=(CRITIC_ROLE,))
 def rubric(item: Item, params: Params, peers: Peers) -> Program:
     """Ask the critic to rate the chain, once for each repeat."""
     scores, chain = yield from _read_chain(item, params, cards.RATING_CARDS)
@@ -113,6 +113,6 @@ def _read_rating_or_reason(reply: Reply) -> Rating | MissingReason:
     if missing_reason is not None or not isinstance(reply, Response):
         return missing_reason or ("undefined", "no reply")
     try:
-        return read_rating(reply.text or "")
+        return read_rating(reply_text(reply))
     except InvalidReply as error:
         return "undefined", str(error)

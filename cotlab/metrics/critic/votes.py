@@ -10,7 +10,7 @@ from cotlab.core.program import Params
 from cotlab.core.requests import Complete, Reply, Response
 from cotlab.core.types import ModelRef
 from cotlab.metrics.critic.cards import NO_STEP_REASON
-from cotlab.metrics.kit import MissingReason, missing_reply_reason, worst_reason
+from cotlab.metrics.kit import MissingReason, missing_reply_reason, reply_text, worst_reason
 from cotlab.text.prompts.critic import CriticPrompt, first_wrong_step_prompt, read_first_wrong_step
 from cotlab.text.prompts.json_reply import InvalidReply
 
@@ -85,7 +85,7 @@ def read_vote(reply: Reply, n_steps: int) -> Vote:
     if missing_reason is not None or not isinstance(reply, Response):
         return Vote(None, missing_reason)
     try:
-        return Vote(read_first_wrong_step(reply.text or "", n_steps))
+        return Vote(read_first_wrong_step(reply_text(reply), n_steps))
     except InvalidReply as error:
         return Vote(None, ("undefined", str(error)))
 

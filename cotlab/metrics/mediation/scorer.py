@@ -100,7 +100,7 @@ HEADLINES = (
 
 @scorer(
     *cards.ALL_CARDS,
-    version=13,
+    version=14,
     name="mediation",
     options=OPTIONS,
     prepare=run_self_test,

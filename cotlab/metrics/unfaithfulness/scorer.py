@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from cotlab.core.keys import derive
 from cotlab.core.program import Headline, Option, Params, Peers, Program, scorer
+from cotlab.core.reasoning import read_reasoning
 from cotlab.core.requests import Complete, Reply, Response
 from cotlab.core.types import CHAINS, Item, MetricCard
 from cotlab.metrics.kit import (
@@ -351,7 +352,10 @@ def choose_hint(
 
 def reply_chain_text(reply: Reply | None) -> str:
     """Return what a model wrote as its chain: its reasoning where known, else the whole reply."""
-    return (reply.reasoning or reply.text or "") if isinstance(reply, Response) else ""
+    if not isinstance(reply, Response):
+        return ""
+    text = reply.text or ""
+    return reply.reasoning or read_reasoning(text).chain(text) or text
 
 
 def measure_hint(

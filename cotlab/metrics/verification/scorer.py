@@ -22,7 +22,14 @@ from cotlab.metrics.critic.votes import (
     read_vote,
     vote_requests,
 )
-from cotlab.metrics.kit import ItemScores, MissingReason, ask, chain_of, missing_reply_reason
+from cotlab.metrics.kit import (
+    ItemScores,
+    MissingReason,
+    ask,
+    chain_of,
+    missing_reply_reason,
+    reply_text,
+)
 from cotlab.metrics.verification import cards
 from cotlab.metrics.verification.links import (
     LINKS,
@@ -119,7 +126,7 @@ def first_mistake(steps: Sequence[str]) -> int | None:
 
 @scorer(
     *cards.CARDS,
-    version=6,
+    version=7,
     name="verification",
     options=OPTIONS,
     headlines=HEADLINES,
@@ -281,7 +288,7 @@ def _store_reply(link: _Link, request: Request, reply: Reply, chain_keys: tuple[
         link.missing_reason = missing_reason or link.missing_reason
         return
     value = (
-        read_confidence(reply.text or "")
+        read_confidence(reply_text(reply))
         if isinstance(request, Complete)
         else _link_number(link, request, reply.numbers or ())
     )

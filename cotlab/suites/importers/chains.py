@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from cotlab.core.reasoning import own_text, read_reasoning
 from cotlab.core.types import CLUSTER_KEY, DRAW_KEY, Item, Step, Suite
 from cotlab.suites.importers.question_answer import prefix_reserved_keys
 from cotlab.suites.jsonl import collect_items
@@ -49,7 +50,7 @@ class ChainFields:
     """Field of the right answer; None where the file has none."""
     model_answer: str | None = None
     """Field of the model's answer; for several chains also a list beside theirs, or a field of
-    each."""
+    each. None for what stands after the reasoning of a chain with delimiters."""
     correct: str | None = None
     """Field of whether the model's answer is correct; for several chains as ``model_answer``."""
     id: str | None = None
@@ -168,6 +169,8 @@ def _chain_item(
     meta: dict[str, Any] = {}
     if fields.model_answer is not None:
         meta[ANSWER_KEY] = find(fields.model_answer)
+    elif isinstance(chain, str) and read_reasoning(chain).spans and own_text(chain).strip():
+        meta[ANSWER_KEY] = own_text(chain).strip()
     if fields.correct is not None:
         meta[CORRECT_KEY] = check_correct(find(fields.correct), fields.correct, report)
     item_id = f"{stem}-{position:04d}" if fields.id is None else find(fields.id)

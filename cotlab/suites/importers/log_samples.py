@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cotlab.core.reasoning import own_text, read_reasoning
 from cotlab.core.requests import Response, Usage
 
 if TYPE_CHECKING:
@@ -86,13 +87,13 @@ def read_reply(
     for turn, reasoning_texts in zip(turns, reasoning_by_turn, strict=True):
         texts += reasoning_texts
         if turn is not turns[-1]:
-            texts.append(turn.text)
+            texts.append(own_text(turn.text))
         elif submitted is not None:
-            texts.append(turn.text.rstrip().removesuffix(submitted.strip()))
+            texts.append(own_text(turn.text).rstrip().removesuffix(submitted.strip()))
         elif not has_reasoning:
-            texts.append(_text_before_answer(turn.text))
+            texts.append(_text_before_answer(own_text(turn.text)))
     chain = "\n".join(part.strip("\n") for part in texts if part.strip())
-    answer = turns[-1].text if submitted is None else submitted
+    answer = own_text(turns[-1].text) if submitted is None else submitted
     return ModelReply(
         chain,
         answer,
@@ -320,20 +321,19 @@ def _reasoning_parts(turn: ChatMessageAssistant) -> list[Any]:
 
 
 def _reasoning_texts(turn: ChatMessageAssistant) -> list[str]:
-    """Return the reasoning texts of a turn, summaries where they are redacted."""
+    """Return the reasoning texts of a turn, summaries where they are redacted, and in its text."""
     texts = [
         (part.summary or "") if part.redacted else (part.reasoning or part.summary or "")
         for part in _reasoning_parts(turn)
     ]
+    texts.append(read_reasoning(turn.text).chain(turn.text))
     return [text for text in texts if text.strip()]
 
 
 def _reasoning_kind(turns: Sequence[ChatMessageAssistant], has_reasoning: bool) -> str:
     parts = [part for turn in turns for part in _reasoning_parts(turn)]
-    if not parts:
-        return "text"
     if not has_reasoning:
-        return "redacted"
+        return "redacted" if parts else "text"
     is_summary = any(part.summary and (part.redacted or not part.reasoning) for part in parts)
     return "summary" if is_summary else "reasoning"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from cotlab.core.reasoning import own_text, read_reasoning
 from cotlab.text.answers.boxes import box_spans
 from cotlab.text.answers.cues import RETRACTION_PATTERN
 from cotlab.text.answers.extract import final_answer, marked_answer, same_answer
@@ -57,10 +58,9 @@ def ends_visibly_early(text: str) -> bool:
     >>> ends_visibly_early("So he pays $27")
     False
     """
-    _, think, after = text.rpartition("</think>")
-    if "<think>" in (after if think else text):
+    if read_reasoning(text).is_open:
         return True
-    reply = (after if think else text).rstrip()
+    reply = own_text(text).rstrip()
     if len(reply.split()) < _MIN_TERMS:
         return False
     if _OPEN_END_RE.search(reply[-80:]) or _OPEN_BOX_RE.search(reply[-400:]):
@@ -87,7 +87,7 @@ def visible_text(text: str) -> str:
         return text
     stated, spans = stated_answer_text(text), sentence_spans(text)
     is_marked = bool(spans) and marked_answer(text[slice(*spans[-1])])[0] is not None
-    return stated or (text if is_marked and "<think" not in text else "")
+    return stated or (text if is_marked and not read_reasoning(text).is_open else "")
 
 
 def stated_answer_text(text: str) -> str:
@@ -97,9 +97,9 @@ def stated_answer_text(text: str) -> str:
     -------
     str
         Empty where no answer is stated in full: without a marker ("the answer is", a closed
-        ``\boxed{}``, "#### 18"), where the cut may be within the answer, where reasoning in
-        ``<think>`` did not end, where two statements differ, and where a later sentence takes the
-        answer back.
+        ``\boxed{}``, "#### 18"), where the cut may be within the answer, where the chain before it
+        did not end or is in a form that is not read, where two statements differ, and where a later
+        sentence takes the answer back.
 
     Examples
     --------
@@ -108,10 +108,9 @@ def stated_answer_text(text: str) -> str:
     >>> stated_answer_text("To find the answer: 3 + 4 = 7. Then")
     ''
     """
-    _, think, after = text.rpartition("</think>")
-    if "<think" in (after if think else text):
+    if read_reasoning(text).unread:
         return ""
-    reply = after if think else text
+    reply = own_text(text)
     starts, ends = [start for start, _ in sentence_spans(reply)], _complete_ends(reply)
     stated, answers = "", list[str | None]()
     for match in list(_STATEMENT_RE.finditer(reply))[-_MAX_STATEMENTS:]:

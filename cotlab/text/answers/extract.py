@@ -11,6 +11,7 @@ import json
 import re
 from functools import lru_cache
 
+from cotlab.core.reasoning import own_text, read_reasoning
 from cotlab.text.answers import reading
 from cotlab.text.answers.agreement import answers_agree
 from cotlab.text.answers.boxes import box_content, joined_boxes
@@ -40,7 +41,6 @@ from cotlab.text.answers.tags import (
     find_tagged_answers,
     without_brackets,
     without_emphasis,
-    without_thoughts,
 )
 from cotlab.text.answers.unmarked import (
     MAX_ANSWER_CHARACTERS,
@@ -51,8 +51,6 @@ from cotlab.text.answers.unmarked import (
 )
 from cotlab.text.steps import sentence_spans
 
-# "<|im_end|>", "<|eot_id|>": a model that goes on writes the other side too
-_END_OF_TURN_RE = re.compile(r"<\|(?:im_start|im_end|endoftext|eot_id|end|user|assistant)\|>")
 # "\\boxed 4"
 _BARE_BOX_RE = re.compile(r"\\(?:boxed|fbox)\s+(-?[\w.,/]*\w)")
 # "\\(\\boxed{}\\)"
@@ -134,7 +132,7 @@ def final_answer(text: str, question: str = "") -> str | None:
     str or None
         The answer as written ("18 eggs", "(B)", "1,080"), without Markdown, quotes and closing
         punctuation. None if there is nothing to extract: an empty reply, punctuation, a refusal,
-        "I don't know".
+        "I don't know", a chain alone, a reply whose chain is in a form that is not read.
 
     Notes
     -----
@@ -156,6 +154,8 @@ def final_answer(text: str, question: str = "") -> str | None:
     >>> final_answer("9 * 2 = 18, so the answer is 18 eggs.")
     '18 eggs'
     """
+    if read_reasoning(text).unread:
+        return None
     text = without_emphasis(_without_markup(text), question)
     text = without_exact_forms(text, question)
     answer, remaining_text = marked_answer(text, question)
@@ -180,11 +180,8 @@ def final_answer(text: str, question: str = "") -> str | None:
 
 
 def _without_markup(text: str) -> str:
-    """Return a reply without thoughts, empty boxes and what follows the end of its turn."""
-    text = without_thoughts(text)
-    if (turn := _END_OF_TURN_RE.search(text)) and text[: turn.start()].strip():
-        text = text[: turn.start()]
-    text = with_iso_dates(with_decimal_points(with_half_units(text)))
+    """Return what a reply says itself, without empty boxes."""
+    text = with_iso_dates(with_decimal_points(with_half_units(own_text(text))))
     return _HOPE_RE.sub(".", _EMPTY_BOX_RE.sub(" ", text))
 
 

@@ -73,12 +73,6 @@ def find_tagged_answers(text: str) -> tuple[list[TaggedAnswer], str]:
     return answers, "".join(blanked)
 
 
-def without_thoughts(text: str) -> str:
-    """Return what a reply says after its thoughts; all of it where it has none, or only these."""
-    after = text.rpartition("</think>")[2]
-    return after if after.strip() else text
-
-
 def without_emphasis(text: str, question: str) -> str:
     """Return a text without the tags of bold, italics, code and lines.
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from cotlab.core.reasoning import own_text, read_reasoning
 from cotlab.core.types import Item
 from cotlab.text.answers.arcs import same_arc
 from cotlab.text.answers.asked_units import counts_the_same, read_in_question_unit
@@ -30,7 +31,6 @@ from cotlab.text.answers.restated import question_terms
 from cotlab.text.answers.solutions import closing_solutions
 from cotlab.text.answers.spelled_counts import counts_numbers, none_as_zero, single_as_number
 from cotlab.text.answers.stated_words import convergence_as_yes_or_no
-from cotlab.text.answers.tags import without_thoughts
 from cotlab.text.answers.word_forms import in_other_form
 
 _BETWEEN_PARTS_RE = re.compile(
@@ -123,6 +123,9 @@ def _answer_among(
     question: str, targets: tuple[str, ...], choices: tuple[str, ...], text: str
 ) -> str | None:
     """Extract the answer to a question with these targets and options."""
+    if read_reasoning(text).unread:
+        return None
+    text = own_text(text)
     body = tidy_answer(text)
     for target in targets:
         if body and answer_key(body) == answer_key(tidy_answer(target)) and body.isascii():
@@ -138,7 +141,6 @@ def _answer_among(
         return None
     if not choices and (solutions := closing_solutions(targets, text)):
         return solutions
-    text = without_thoughts(text)
     if choices:
         positions = listed_choices(text, choices, question)
         positions = positions or choice_in_reply(text, choices, question)

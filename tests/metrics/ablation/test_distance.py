@@ -135,6 +135,13 @@ def test_the_last_mention_counts_but_after_a_cue_the_first() -> None:
     assert answer_distribution(told, "So the answer is", "12") == {"a": 0.0}
 
 
+def test_a_mention_in_the_chain_is_no_answer() -> None:
+    told = reply("<think>", (" 12", {"a": 1.0}), "?", "</think>", (" Twelve", {"b": 1.0}))
+    assert answer_distribution(told, "", "12") is None
+    assert answer_distribution(told, "So the answer is", "12") is None
+    assert answer_distribution(told, "", "Twelve") == {"b": 0.0}
+
+
 def test_an_answer_over_several_tokens_starts_at_its_first() -> None:
     told = reply("is", (" 1", {"x": 1.0}), (",0", {"y": 1.0}), ("80", {"z": 1.0}))
     assert answer_distribution(told, "", "1,080") == {"x": 0.0}

@@ -59,6 +59,33 @@ def test_fields_of_fields_and_chains_that_are_objects(tmp_path: Path) -> None:
     assert (item.meta["answer_correct"], item.meta["t"]) == (True, 0.7)
 
 
+def test_reasoning_is_the_chain_and_what_follows_it_the_answer(tmp_path: Path) -> None:
+    texts = [
+        "<think>\n17 + 26 = 43.\n\nSo 43.\n</think>\n\n**Step 1.** Add.\n\n\\boxed{43}",
+        "17 + 26 = 43.\n</think>\n\nThe sum is 43.",
+        "<think>\n17 + 26",
+        "17 + 26 = 43.\n\nSo 43.",
+    ]
+    record = {"question": "Q", "chains": texts, "parsed": [43, 43, None, 43]}
+    path = saved(tmp_path / "a.json", [record])
+    items = import_chains(path, ChainFields(chains="chains"), split=split_steps).items
+    assert [[step.text for step in item.steps] for item in items] == [
+        ["17 + 26 = 43.", "So 43."],
+        ["17 + 26 = 43."],
+        ["17 + 26"],
+        ["17 + 26 = 43.", "So 43."],
+    ]
+    assert [item.meta.get("model_answer") for item in items] == [
+        "**Step 1.** Add.\n\n\\boxed{43}",
+        "The sum is 43.",
+        None,
+        None,
+    ]
+    fields = ChainFields(chains="chains", model_answer="parsed")
+    logged = import_chains(path, fields, split=split_steps).items
+    assert [item.meta["model_answer"] for item in logged] == [43, 43, None, 43]
+
+
 def test_a_defect_says_its_line_and_place(tmp_path: Path) -> None:
     bad = {**SAMPLES, "uid": 8, "ok": [True, "perhaps"]}
     file = saved(tmp_path / "log.json", [SAMPLES, bad, SAMPLES, {"uid": 1}, 5], indent=1)

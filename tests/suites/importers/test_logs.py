@@ -13,6 +13,7 @@ import pytest
 from cotlab.core.errors import MissingExtra, SuiteErrors
 from cotlab.core.types import Step
 from cotlab.suites import import_inspect, load_suite, write_suite
+from cotlab.suites.importers.logs import read_inspect_log
 
 WRITE_LOG = """
 import sys, zipfile
@@ -38,6 +39,7 @@ def answer(messages, tools, tool_choice, config):
         ],
         "Third?": "Half.\\nWhole.",
         "Silent?": "ANSWER: 5",
+        "Tagged?": "<think>\n2 + 3 = 5.\n\nSo 5.\n</think>\n\nIt is 5.",
     }[asked]
     output = ModelOutput.from_content("mockllm/model", content)
     output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
@@ -54,6 +56,7 @@ samples = [
     Sample(id=3, input=[user("First?"), assistant("Yes."), user("Third?")], target=""),
     Sample(id="hidden", input="Hidden?", target="5"),
     Sample(id="silent", input="Silent?", target="5"),
+    Sample(id="tagged", input="Tagged?", target="5"),
 ]
 (log,) = run(
     Task(dataset=samples, name="demo"), model=get_model("mockllm/model", custom_outputs=answer),
@@ -93,7 +96,7 @@ def test_a_real_log(folder: Path, name: str) -> None:
     assert suite.name == name.partition(".")[0]
     items = {item.id: item for item in suite.items}
     assert sorted(items) == [
-        f"{i}-epoch{e}" for i in ("3", "a", "b", "hidden", "silent") for e in (1, 2)
+        f"{i}-epoch{e}" for i in ("3", "a", "b", "hidden", "silent", "tagged") for e in (1, 2)
     ]
     reasoned, written, turns = items["a-epoch1"], items["b-epoch2"], items["3-epoch1"]
     assert (reasoned.question, reasoned.answer) == ("How many?", "5")
@@ -117,6 +120,9 @@ def test_a_real_log(folder: Path, name: str) -> None:
     assert turns.steps == (Step(0, "Half."), Step(1, "Whole."))
     assert items["hidden-epoch1"].steps == (Step(0, "It thought."),)
     assert items["silent-epoch1"].steps == ()
+    assert items["tagged-epoch1"].steps == (Step(0, "2 + 3 = 5."), Step(1, "So 5."))
+    tagged = read_inspect_log(folder / name, str.splitlines).replies["tagged-epoch1"]
+    assert (tagged.text, tagged.reasoning) == ("It is 5.", "2 + 3 = 5.\n\nSo 5.")
 
 
 @pytest.mark.soak

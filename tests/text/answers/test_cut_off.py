@@ -22,6 +22,7 @@ STATED = {
     "18 is the answer. Th": "18",
     "So the answer is (b) stress. Because": "(b) stress",
     "<think>9</think>So the answer is 7. Now": "7",
+    "analysisThe answer is 9. Noassistantfinal So the answer is 7. Now": "7",
     "The final answer is \\(18\\). I": "18",
 }
 NOT_STATED = [
@@ -44,6 +45,8 @@ NOT_STATED = [
     "The answer is 7. But that leaves out 3, so",
     "The answer is 5. So the answer is 7. And",
     "<think>So the answer is 7. Now",
+    "[THINK]So the answer is 7. Now",
+    "<|ponder|>So the answer is 7. Now",
 ]
 
 

@@ -63,7 +63,14 @@ ANSWERS = [
     ("The answer is not 5 but 7.", "7"),
     ("To answer the question: compute. It is 12.", "12"),
     ("If the answer is 5, we stop. It is 12.", "12"),
+    # what a chain between delimiters says is no answer, nor is a reply that cannot be divided
     ("<think>the answer is 5</think>\n\n7", "7"),
+    ("[THINK]the answer is 5[/THINK]7", "7"),
+    ("analysisSo the answer is 5.assistantfinalSo the answer is 7.", "7"),
+    ("<think>the answer is 5</think>", None),
+    ("<think>the answer is 5\n\nSo the answer is 7.", None),
+    ("<|ponder|>the answer is 5<|reply|>7", None),
+    ("<my_think>the answer is 5</my_think>So the answer is 7.", None),
     # no marker: the whole reply, "= 18", an option, yes or no, the last number
     ("blotter", "blotter"),
     ("18 eggs", "18 eggs"),
