@@ -17,8 +17,6 @@ from cotlab.providers import waits, wire
 from cotlab.providers.capabilities import Family, supported_params
 from cotlab.providers.sdk import SdkProvider
 
-SDK_ERRORS = (anthropic.AnthropicError, *wire.CONNECTION_ERRORS)
-"""Exceptions that a call through the SDK may raise."""
 DEFAULT_URL = "https://api.anthropic.com"
 MAX_CLOCK_SKEW = timedelta(minutes=2)
 """How far the vendor's clock may be behind ours."""
@@ -68,7 +66,7 @@ class Anthropic(SdkProvider):
         super().__init__(ref, url, anthropic.AsyncAnthropic, anthropic.DefaultAioHttpClient)
 
     def _mapped_errors(self) -> AbstractContextManager[None]:
-        return wire.mapped_errors(SDK_ERRORS, map_anthropic_error)
+        return wire.mapped_errors(map_anthropic_error)
 
     async def send(self, request: Request) -> Response:
         """Send one message request."""

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
-import aiohttp
+import openai
 from google import genai
 from google.genai import errors, types
-from pydantic import ValidationError
 
 from cotlab.core.errors import BadReply, ConfigError, ProviderError, Unauthorised, Unavailable
 from cotlab.core.requests import Complete, Request, Response, Token, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers import waits, wire
 from cotlab.providers.capabilities import Family, family_of, supported_params
+from cotlab.providers.http_client import open_http_client
 from cotlab.providers.keys import key_for, key_read_from, named_key_variable
 
-SDK_ERRORS = (
-    errors.APIError,
-    errors.UnknownApiResponseError,
-    ValidationError,
-    json.JSONDecodeError,
-    *wire.CONNECTION_ERRORS,
-)
-"""Exceptions that a call through the SDK may raise."""
 DEFAULT_URL = "https://generativelanguage.googleapis.com"
 _API_VERSION = "v1beta"
 _REFUSAL_REASONS = (
@@ -66,22 +55,29 @@ class Google:
     def __init__(self, ref: ModelRef) -> None:
         if not ref.name or any(forbidden_text in ref.name for forbidden_text in ("..", "?", "&")):
             raise ConfigError(f"{ref}: this cannot be the name of a model.")
-        self._url = wire.clean_base_url(
-            ref.base_url or DEFAULT_URL, removed_suffixes=("/v1beta", "/v1")
-        )
+        url = wire.clean_base_url(ref.base_url or DEFAULT_URL, removed_suffixes=("/v1beta", "/v1"))
         self._key_variable = named_key_variable()
-        self._key = key_for(ref.provider, ref.base_url)
         self._family = family_of(ref.provider, ref.name)
         self.ref = replace(ref, form=wire.resolve_form(ref, self._family))
-        self._session: aiohttp.ClientSession | None = None
-        self._client: genai.Client | None = None
+        self._http_client = open_http_client(openai.DefaultAioHttpClient)
+        self._client = genai.Client(
+            vertexai=False,
+            api_key=key_for(ref.provider, ref.base_url),
+            http_options=types.HttpOptions(
+                base_url=url,
+                api_version=_API_VERSION,
+                httpx_async_client=self._http_client,
+                # Without it a lost connection is retried silently.
+                retry_options=types.HttpRetryOptions(attempts=1),
+            ),
+        )
 
     async def send(self, request: Request) -> Response:
         """Send one generate_content request."""
         assert isinstance(request, Complete)
         arguments, sent_params = gemini_parameters(request, self._family)
-        with key_read_from(self._key_variable), wire.mapped_errors(SDK_ERRORS, map_google_error):
-            reply = await self._open_client().aio.models.generate_content(**arguments)
+        with key_read_from(self._key_variable), wire.mapped_errors(map_google_error):
+            reply = await self._client.aio.models.generate_content(**arguments)
         http_response = reply.sdk_http_response
         return read_candidate(
             request, wire.decode_body((http_response and http_response.body) or ""), sent_params
@@ -89,8 +85,8 @@ class Google:
 
     async def models(self) -> Sequence[str]:
         """Return the names of the models that generate text and that the key can use."""
-        with key_read_from(self._key_variable), wire.mapped_errors(SDK_ERRORS, map_google_error):
-            pages = await self._open_client().aio.models.list(config={"page_size": 1000})
+        with key_read_from(self._key_variable), wire.mapped_errors(map_google_error):
+            pages = await self._client.aio.models.list(config={"page_size": 1000})
             names = [
                 model.name or ""
                 async for model in pages
@@ -99,40 +95,8 @@ class Google:
         return sorted(wire.replace_surrogates(name).removeprefix("models/") for name in names)
 
     async def close(self) -> None:
-        """Close the HTTP session, where one was opened."""
-        if self._session is not None:
-            await self._session.close()
-
-    async def _reject_redirect(
-        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
-    ) -> aiohttp.ClientResponse:
-        """Reject redirects to another host, which would receive the key."""
-        if request.url.host != urlsplit(self._url).hostname:
-            raise aiohttp.ClientConnectionError(
-                f"the server redirects to another host: {request.url.host}"
-            )
-        return await handler(request)
-
-    def _open_client(self) -> genai.Client:
-        """Return the client, made at the first call, as a session belongs to its event loop."""
-        if self._client is None:
-            # trust_env looks up proxies at each request, which doubles its cost.
-            uses_proxy = bool(getproxies().keys() & {"http", "https", "all"})
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                trust_env=uses_proxy,
-                middlewares=(self._reject_redirect,),
-            )
-            options = types.HttpOptions(
-                base_url=self._url,
-                api_version=_API_VERSION,
-                aiohttp_client=self._session,
-                # Without it a lost connection is retried silently.
-                retry_options=types.HttpRetryOptions(attempts=1),
-            )
-            self._client = genai.Client(vertexai=False, api_key=self._key, http_options=options)
-        return self._client
+        """Close the HTTP client."""
+        await self._http_client.aclose()
 
 
 def gemini_parameters(request: Complete, family: Family) -> wire.VendorRequest:
@@ -278,14 +242,8 @@ def map_google_error(error: BaseException) -> ProviderError:
     """Return the ProviderError for an error of the SDK or of the connection."""
     if isinstance(error, errors.APIError):
         return _error_from_api(error)
-    if isinstance(error, ValidationError):
-        return BadReply(
-            wire.shorten_message(f"the server's reply does not have the promised form: {error}")
-        )
-    if isinstance(error, ValueError) and not isinstance(error, wire.CONNECTION_ERRORS):
-        return Unavailable(
-            wire.shorten_message(f"the server's reply was cut or is not JSON: {error}")
-        )
+    if isinstance(error, errors.UnknownApiResponseError):
+        return Unavailable(f"the server's reply was cut or is not JSON: {error.__cause__}")
     return wire.error_from_connection(error)
 
 

@@ -34,8 +34,6 @@ from cotlab.providers.raw_prompt import (
 )
 from cotlab.providers.sdk import SdkProvider
 
-SDK_ERRORS = (openai.OpenAIError, *wire.CONNECTION_ERRORS)
-"""Exceptions that a call through the SDK may raise."""
 _FINISH_BY_REASON = {"stop": "stop", "length": "length", "content_filter": "content_filter"}
 _REFUSAL_CODES = ("content_filter", "content_policy_violation", "invalid_prompt")
 """Error codes of a 400 that rejects a prompt for its content."""
@@ -74,7 +72,7 @@ class OpenAICompat(SdkProvider):
             self._version_suffix = f", template {revision[:8]}"
 
     def _mapped_errors(self) -> AbstractContextManager[None]:
-        return wire.mapped_errors(SDK_ERRORS, partial(map_openai_error, provider=self.ref.provider))
+        return wire.mapped_errors(partial(map_openai_error, provider=self.ref.provider))
 
     async def send(self, request: Request) -> Response:
         """Send one request: for vectors, as turns, or as raw text."""

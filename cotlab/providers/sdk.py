@@ -16,6 +16,7 @@ from cotlab.core.requests import Complete, Request, Response
 from cotlab.core.types import ModelRef
 from cotlab.providers import wire
 from cotlab.providers.capabilities import family_of
+from cotlab.providers.http_client import open_http_client
 from cotlab.providers.keys import key_for, key_read_from, named_key_variable
 from cotlab.providers.server_limits import read_server_limits
 
@@ -53,12 +54,7 @@ class SdkProvider(ABC):
             api_key=key_for(ref.provider, ref.base_url),
             max_retries=0,
             timeout=None,
-            http_client=http_client_class(
-                limits=wire.CONNECTION_LIMITS,
-                timeout=None,
-                follow_redirects=False,
-                event_hooks={"response": [self._read_server_limits]},
-            ),
+            http_client=open_http_client(http_client_class, self._read_server_limits),
         )
 
     async def close(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -30,24 +29,17 @@ from cotlab.core.requests import Complete, Response
 from cotlab.core.text_safety import printable_line
 from cotlab.core.types import Form, ModelRef
 from cotlab.providers.capabilities import Family
+from cotlab.providers.http_client import MAX_BODY_BYTES
 from cotlab.providers.keys import key_variable_of, mask_keys
 
-CONNECTION_LIMITS = httpx2.Limits(
-    max_connections=2_000, max_keepalive_connections=2_000, keepalive_expiry=15
-)
-"""Connection pool: more connections than the runner has in flight, closed before vendors close
-theirs."""
-CONNECTION_ERRORS = (
+_CONNECTION_ERRORS = (
     httpx2.HTTPError,
     httpx2.StreamError,
     httpx2.InvalidURL,
     aiohttp.ClientError,
-    ssl.SSLError,
-    ConnectionError,
-    UnicodeError,
+    OSError,
 )
-"""What a connection may raise through a vendor's package. UnicodeError: a reply that is not in the
-encoding it names."""
+"""Errors of a connection; any other error is one of reading what came."""
 _NEVER_SENT_ERRORS = (
     aiohttp.ClientConnectorError,
     aiohttp.ConnectionTimeoutError,
@@ -300,18 +292,28 @@ def model_ids(page: Mapping[str, Any]) -> list[str]:
 
 
 async def json_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[Mapping[str, Any]]:
-    """Yield the objects of a JSONL stream, skipping lines that are none."""
-    remainder = b""
+    """Yield the objects of a JSONL stream, skipping lines that are none.
+
+    Raises
+    ------
+    ValueError
+        If a line is longer than ``MAX_BODY_BYTES``.
+    """
+    remainder = bytearray()
     async for chunk in chunks:
-        *complete_lines, remainder = (remainder + chunk).split(b"\n")
-        for line in complete_lines:
-            if (value := _parse_json_object(line)) is not None:
-                yield value
+        remainder += chunk
+        if b"\n" in chunk:
+            *complete_lines, remainder = remainder.split(b"\n")
+            for line in complete_lines:
+                if (value := _parse_json_object(line)) is not None:
+                    yield value
+        elif len(remainder) > MAX_BODY_BYTES:
+            raise ValueError(f"a line of it is longer than {MAX_BODY_BYTES:,} bytes")
     if (value := _parse_json_object(remainder)) is not None:
         yield value
 
 
-def _parse_json_object(line: bytes) -> dict[str, Any] | None:
+def _parse_json_object(line: bytearray) -> dict[str, Any] | None:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -329,13 +331,14 @@ def _raise_bad_reply(field_name: str, type_name: str) -> Any:
 
 
 @contextmanager
-def mapped_errors(
-    error_types: tuple[type[Exception], ...], map_error: Callable[[Exception], ProviderError]
-) -> Iterator[None]:
-    """Raise ``error_types`` as what ``map_error`` makes of them, within the context."""
+def mapped_errors(map_error: Callable[[Exception], ProviderError]) -> Iterator[None]:
+    """Raise whatever a vendor's package raises within as what ``map_error`` makes of it.
+
+    Which errors those can be depends on what a server sends: an unknown charset is a LookupError.
+    """
     try:
         yield
-    except error_types as error:
+    except Exception as error:
         raise map_error(error) from error
 
 
@@ -380,7 +383,10 @@ def quota_error(message: str) -> Unauthorised:
 
 
 def error_from_connection(error: BaseException) -> ProviderError:
-    """Return the error for a failed connection, from its innermost cause."""
+    """Return the error for a failed connection or a reply that cannot be read.
+
+    It is made from the innermost cause.
+    """
     causes = [error]
     while (cause := causes[-1].__cause__) is not None and cause not in causes:
         causes.append(cause)
@@ -393,6 +399,8 @@ def error_from_connection(error: BaseException) -> ProviderError:
         else any(isinstance(e, httpx2.TimeoutException) for e in causes)
     )
     message = shorten_message(str(causes[-1]) or type(causes[-1]).__name__)
+    if not any(isinstance(cause, _CONNECTION_ERRORS) for cause in causes):
+        return BadReply(f"the server's reply cannot be read: {message}")
     may_be_billed = not (
         isinstance(aiohttp_error, _NEVER_SENT_ERRORS)
         if aiohttp_error
