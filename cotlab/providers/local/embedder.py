@@ -21,7 +21,11 @@ from cotlab.providers.local.batching import (
     padded_length,
     single_torch_thread,
 )
-from cotlab.providers.local.load import mapped_load_errors, model_source
+from cotlab.providers.local.load import (
+    mapped_load_errors,
+    model_source,
+    require_finite_weights,
+)
 from cotlab.providers.local.windows import split_windows
 
 SHIPPED_MODELS = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
@@ -80,12 +84,15 @@ def load_embedder(name: str) -> SentenceTransformer:
     source = model_source(source, flag, "sentence-transformers", "modules.json")
     problem = "no sentence-transformers model can be loaded from this folder or hub id"
     with mapped_load_errors(f"{flag}: {problem}"):
-        return SentenceTransformer(
+        model = SentenceTransformer(
             source,
             device="cpu",
             local_files_only=Path(source).is_dir(),
+            trust_remote_code=False,
             model_kwargs={"dtype": torch.float32},
         ).eval()
+    require_finite_weights(flag, model)
+    return model
 
 
 class Embedder:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from transformers import DynamicCache
 
+from cotlab.core.errors import ConfigError
 from cotlab.core.requests import Token
 from cotlab.providers.local.batching import (
     LENGTH_MULTIPLE,
@@ -18,7 +19,7 @@ from cotlab.providers.local.batching import (
     padded_length,
     round_up,
 )
-from cotlab.providers.local.load import LoadedModel, max_positions
+from cotlab.providers.local.load import LOAD_ERRORS, LoadedModel, first_line, max_positions
 from cotlab.providers.local.render import AnswerIds
 
 
@@ -160,6 +161,13 @@ def generate(
         Rows that ended leave the batch once they are half of it; its rows stay a multiple of this.
     """
     end_ids, max_length = _end_ids(loaded_model), max_positions(loaded_model.model)
+    if loaded_model.reads_whole:
+        for row in rows:
+            while not row.finish:
+                logits = _whole_logits(loaded_model, [*row.ids, *row.generated_ids], 1)
+                (token_id,) = _choose_next_ids(logits, [row], token_texts)
+                _append_token(row, token_id, end_ids, token_texts, max_length)
+        return
     first_rows = [*rows, *_padding_rows(rows[0].ids, n_rows - len(rows))]
     ids, mask = _pad_left(
         [row.ids for row in first_rows], max(map(prompt_length, rows)), loaded_model.device
@@ -184,6 +192,17 @@ def score_answers(loaded_model: LoadedModel, rows: Sequence[AnswerIds], n_rows: 
     n_rows : int
         Rows of the batch: beyond ``rows`` it is padding.
     """
+    if loaded_model.reads_whole:
+        return [
+            -float(
+                torch.nn.functional.cross_entropy(
+                    _whole_logits(loaded_model, row.ids, row.n_answer + 1)[:-1],
+                    torch.tensor(row.ids[-row.n_answer :], device=loaded_model.device),
+                    reduction="sum",
+                )
+            )
+            for row in rows
+        ]
     id_rows = [row.ids for row in rows] + [rows[0].ids] * (n_rows - len(rows))
     max_length, n_logits = answer_shape(rows[0])
     ids, mask = _pad_left(id_rows, max_length, loaded_model.device)
@@ -199,6 +218,21 @@ def score_answers(loaded_model: LoadedModel, rows: Sequence[AnswerIds], n_rows: 
     return [
         float(log_probs[i, max_answer_length - row.n_answer :].sum()) for i, row in enumerate(rows)
     ]
+
+
+def _whole_logits(loaded_model: LoadedModel, ids: Sequence[int], n_logits: int) -> torch.Tensor:
+    """Return the logits of a text's last positions, read in one pass without padding.
+
+    Returns
+    -------
+    tensor (n_logits, vocabulary), float32
+    """
+    logits: torch.Tensor = loaded_model.model(
+        input_ids=torch.tensor([list(ids)], device=loaded_model.device),
+        logits_to_keep=n_logits,
+        use_cache=False if loaded_model.reads_whole else None,
+    ).logits
+    return logits[0, -n_logits:].float()
 
 
 def prompt_length(row: Decoding) -> int:
@@ -229,11 +263,8 @@ def score_tokens(
     One row at a time: an answer may be a whole chain, and each of its tokens needs the logits of
     the whole vocabulary.
     """
-    ids = torch.tensor([row.ids], device=loaded_model.device)
-    logits = (
-        loaded_model.model(input_ids=ids, logits_to_keep=row.n_answer + 1).logits[0, :-1].float()
-    )
-    answer = ids[0, -row.n_answer :]
+    logits = _whole_logits(loaded_model, row.ids, row.n_answer + 1)[:-1]
+    answer = torch.tensor(row.ids[-row.n_answer :], device=loaded_model.device)
     log_normalizer = logits.logsumexp(-1, keepdim=True)
     log_probs = (logits.gather(1, answer[:, None]) - log_normalizer)[:, 0]
     best_logits, best_ids = logits.topk(min(n_alternatives, logits.shape[-1]), dim=-1)
@@ -253,6 +284,75 @@ def score_tokens(
         )
         tokens.append(Token(token_texts[i], round(log_prob, 7), pairs))
     return float(log_probs.double().sum()), tokens
+
+
+_PROBE_TEXT = "Q: Mia has 7 shells. She finds 4. How many?\nStep 1: 7 + 4 = 11."
+_N_PROBE_TOKENS = 24
+
+
+@torch.inference_mode()
+def choose_reading(loaded_model: LoadedModel) -> LoadedModel:
+    """Return the model, with ``reads_whole`` set where padding or the cache changes its numbers.
+
+    Two texts of a few tokens are read in one pass each, and padded in a batch with the cache.
+
+    Raises
+    ------
+    ConfigError
+        If the model does not read them, gives NaN, or a token changes the numbers before it.
+    """
+    model, whole = loaded_model.model, replace(loaded_model, reads_whole=True)
+    label = f"The model {model.config.name_or_path!r} cannot be used"
+    dtype = str(model.dtype).removeprefix("torch.")
+    probe_ids = loaded_model.tokenizer(_PROBE_TEXT, add_special_tokens=False)["input_ids"] or [0]
+    ids = (list(probe_ids) * _N_PROBE_TOKENS)[: min(_N_PROBE_TOKENS, max_positions(model))]
+    n_shared = len(ids) // 2
+    texts = [ids[: 2 * n_shared], ids[:n_shared] * 2]  # of one length: all rounding is alike
+    try:
+        logits = [_whole_logits(whole, text, len(text)) for text in texts]
+    except LOAD_ERRORS as error:
+        raise ConfigError(
+            f"{label}: {model.config.model_type} models are not read ({first_line(error)})."
+        ) from error
+    expected = [text_logits.log_softmax(-1) for text_logits in logits]
+    if any(log_probs.isnan().any() for log_probs in expected):
+        raise ConfigError(f"{label}: its log-probabilities are NaN in {dtype}.")
+    # Rounding in nats: at most 0.001 in float32 and 0.5 in bfloat16, more if logits are huge.
+    peak = float(logits[0].nan_to_num(0, 0, 0).abs().max())
+    limit = max(1e-3, torch.finfo(model.dtype).eps * max(64, 4 * peak))
+    if _difference(expected[1][:n_shared], expected[0][:n_shared]) > limit:
+        raise ConfigError(
+            f"{label}: {model.config.model_type} models are not causal, for a token changes the"
+            " log-probabilities of those before it. Choose a causal language model."
+        )
+    if getattr(model, "_is_stateful", False):  # it has more than keys and values
+        return whole
+    answer = [AnswerIds(texts[0], 2)]
+    try:
+        steps = _padded_steps(loaded_model, texts)
+        scores = [score_answers(reading, answer, 1)[0] for reading in (loaded_model, whole)]
+    except LOAD_ERRORS:  # its cache is of another kind
+        return whole
+    last = torch.stack([log_probs[-steps.shape[1] :] for log_probs in expected])
+    is_same = _difference(steps, last) <= limit and abs(scores[0] - scores[1]) <= limit
+    return loaded_model if is_same else whole
+
+
+def _padded_steps(loaded_model: LoadedModel, texts: Sequence[Sequence[int]]) -> torch.Tensor:
+    """Return the log-probabilities after the last three tokens of texts, two of them cached."""
+    ids, mask = _pad_left(texts, padded_length(len(texts[0])), loaded_model.device)
+    batch = _RunningBatch([], ids[:, :-2], mask[:, :-2], DynamicCache())
+    logits = [batch.read_next(loaded_model)]
+    for end in (ids.shape[1] - 1, ids.shape[1]):
+        batch.next_ids, batch.mask = ids[:, end - 1 : end], mask[:, :end]
+        logits.append(batch.read_next(loaded_model))
+    return torch.stack(logits, 1).float().log_softmax(-1)
+
+
+def _difference(log_probs: torch.Tensor, expected: torch.Tensor) -> float:
+    """Return the greatest difference in nats among each position's ten likeliest tokens."""
+    likeliest = expected.topk(min(10, expected.shape[-1])).indices
+    return float((log_probs.gather(-1, likeliest) - expected.gather(-1, likeliest)).abs().max())
 
 
 def _choose_next_ids(

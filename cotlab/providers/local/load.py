@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from zipfile import BadZipFile
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as library_logging
 
 from cotlab.core.errors import ConfigError, UnknownName
@@ -31,6 +32,8 @@ _HASHED_FILE_PATTERNS = (
     "process_reward.json",
 )
 """Files of a model folder that the revision is a digest of."""
+_OTHER_HEADS = ("MaskedLM", "Classification", "QuestionAnswering")
+"""Ends of the names of architectures whose head does not predict the next token."""
 LOAD_ERRORS = (
     *TOKENIZER_ERRORS,
     EOFError,
@@ -57,6 +60,8 @@ class LoadedModel:
     """Device of torch, like cpu or cuda."""
     prompt_prefix: str = ""
     """Text before every prompt: the control prefix of an organism."""
+    reads_whole: bool = False
+    """Whether every text is read whole and alone, because padding or the cache would change it."""
 
     @property
     def has_chat_template(self) -> bool:
@@ -81,7 +86,8 @@ def load_model(
     Raises
     ------
     ConfigError
-        If it is neither a model folder nor a hub id that can be loaded from here.
+        If it is neither a model folder nor a hub id that can be loaded from here, or not a causal
+        language model.
     """
     source = model_source(name, name)
     if device.startswith("cuda") and not torch.cuda.is_available():
@@ -89,16 +95,16 @@ def load_model(
             f"--device {device}: this machine has no such device, or torch was installed"
             " without it."
         )
-    with mapped_load_errors(f"The model {name!r} cannot be loaded"):
-        tokenizer = AutoTokenizer.from_pretrained(source)
-        model, loading_info = AutoModelForCausalLM.from_pretrained(
-            source,
-            dtype=getattr(torch, dtype),
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # refused below, by name
+    label = f"The model {name!r}"
+    config = load_config(source, label)
+    architecture = (config.architectures or [""])[0]
+    if config.is_encoder_decoder or architecture.endswith(_OTHER_HEADS):
+        raise ConfigError(
+            f"{label} cannot be used: {architecture or config.model_type} is not a causal language"
+            " model, which continues a text. Choose a model whose architecture ends in ForCausalLM."
         )
-    require_all_weights(f"The model {name!r}", loading_info)
-    model.eval().to(device)
+    model, tokenizer = load_pretrained(AutoModelForCausalLM, source, label, config, dtype)
+    model.to(device)
     return LoadedModel(
         model, tokenizer, weights_revision(source, model, dtype), device, prompt_prefix
     )
@@ -122,6 +128,61 @@ def model_source(
     return name
 
 
+def load_config(source: str, label: str) -> Any:
+    """Return the configuration of a folder or hub id; ConfigError where there is none."""
+    with mapped_load_errors(f"{label} cannot be loaded"):
+        return AutoConfig.from_pretrained(source, trust_remote_code=False)
+
+
+def load_pretrained(
+    model_class: Any, source: str, label: str, config: Any, dtype: str = "float32"
+) -> tuple[Any, Any]:
+    """Return a model in inference mode, and its tokenizer. Code of its folder is never run.
+
+    Raises
+    ------
+    ConfigError
+        If one cannot be loaded, or weights are missing, of another shape or not finite.
+    """
+    with mapped_load_errors(f"{label} cannot be loaded"):
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+        model, loading_info = model_class.from_pretrained(
+            source,
+            config=config,
+            dtype=getattr(torch, dtype),
+            trust_remote_code=False,  # left out, the library would offer to run a folder's code
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # refused below, by name
+        )
+    names = [*loading_info["missing_keys"], *(key for key, *_ in loading_info["mismatched_keys"])]
+    _refuse_weights(label, names, "missing or of another shape, so they would be random")
+    require_finite_weights(label, model)
+    return model.eval(), tokenizer
+
+
+def require_finite_weights(label: str, model: Any) -> None:
+    """Raise ConfigError where a weight is NaN or infinite in the model's dtype."""
+    dtype_by_name = {
+        name: str(weights.dtype).removeprefix("torch.")
+        for name, weights in model.state_dict().items()
+        if weights.is_floating_point() and weights.element_size() > 1 and weights.numel()
+        # 30 times as fast as isfinite, and NaN if one of them is
+        if not all(math.isfinite(extreme) for extreme in torch.aminmax(weights))
+    }
+    _refuse_weights(
+        label, [*dtype_by_name], f"NaN or infinite as {' and '.join({*dtype_by_name.values()})}"
+    )
+
+
+def _refuse_weights(label: str, names: Sequence[str], problem: str) -> None:
+    if names:
+        listed_names = ", ".join(sorted(names)[:3]) + (" …" if len(names) > 3 else "")
+        raise ConfigError(
+            f"{label} cannot be used: {len(names)} of its weights are {problem} ({listed_names})."
+            " Choose a folder with all its weights."
+        )
+
+
 def max_positions(model: Any) -> int:
     """Return the longest text that a model takes in tokens, prompt and reply together.
 
@@ -137,17 +198,6 @@ def token_limit(model: Any, tokenizer: Any) -> int:
     return min((int(n) for n in limits if n is not None and n > 0), default=1 << 20)
 
 
-def require_all_weights(label: str, loading_info: Mapping[str, Any]) -> None:
-    """Raise ConfigError where weights are missing or of another shape: they would be random."""
-    names = [*loading_info["missing_keys"], *(key for key, *_ in loading_info["mismatched_keys"])]
-    if names:
-        listed_names = ", ".join(sorted(names)[:3]) + (" …" if len(names) > 3 else "")
-        raise ConfigError(
-            f"{label} cannot be used: {len(names)} of its weights are missing or of another shape,"
-            f" so they would be random ({listed_names}). Choose a folder with all its weights."
-        )
-
-
 @contextmanager
 def mapped_load_errors(problem: str) -> Iterator[None]:
     """Raise what fails while a model is loaded as a ConfigError; show no progress bar."""
@@ -161,7 +211,10 @@ def mapped_load_errors(problem: str) -> Iterator[None]:
             " Convert them to safetensors."
         ) from error
     except LOAD_ERRORS as error:
-        raise ConfigError(f"{problem}: {first_line(error)}") from error
+        reason = first_line(error)
+        if "trust_remote_code" in str(error):
+            reason = "it needs code of its own, which is never run. Choose a model without code."
+        raise ConfigError(f"{problem}: {reason}") from error
 
 
 def first_line(error: BaseException) -> str:

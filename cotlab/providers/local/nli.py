@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoModelForSequenceClassification
 
 from cotlab.core.errors import ConfigError, ProviderError, Unsupported
 from cotlab.core.requests import Entail, Request, Response, Usage
@@ -19,9 +19,9 @@ from cotlab.providers.local.batching import (
     single_torch_thread,
 )
 from cotlab.providers.local.load import (
-    mapped_load_errors,
+    load_config,
+    load_pretrained,
     model_source,
-    require_all_weights,
     weights_revision,
 )
 from cotlab.providers.local.windows import split_windows
@@ -41,17 +41,11 @@ def open_nli(ref: ModelRef, device: str = "cpu") -> CrossEncoder:
     """
     flag = f"--verifier nli:{ref.name}"
     source = model_source(ref.name, flag)
-    with mapped_load_errors(f"{flag}: cannot be loaded"):
-        tokenizer = AutoTokenizer.from_pretrained(source)
-        model, loading_info = AutoModelForSequenceClassification.from_pretrained(
-            source,
-            dtype=torch.float32,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,
-        )
-    require_all_weights(flag, loading_info)
+    model, tokenizer = load_pretrained(
+        AutoModelForSequenceClassification, source, flag, load_config(source, flag)
+    )
     label_index = entailment_label(model.config.id2label, ref.name)
-    model.eval().to(device)
+    model.to(device)
     revision = weights_revision(source, model, "float32") + (
         "" if device == "cpu" else f":{device}"
     )

@@ -28,6 +28,7 @@ from cotlab.providers.local.generate import (
     Decoding,
     TokenTexts,
     answer_shape,
+    choose_reading,
     generate,
     prompt_length,
     score_answers,
@@ -84,12 +85,18 @@ class LocalModel:
         form: Form = "continuation"
         if loaded_model.has_chat_template:
             form = "prefill" if ref.form == "prefill" else "chat"
+        self._is_small = (
+            sum(weights.numel() for weights in loaded_model.model.parameters())
+            < MAX_SMALL_MODEL_WEIGHTS
+        )
+        with single_torch_thread() if self._is_small else nullcontext():
+            loaded_model = choose_reading(loaded_model)
         suffix = (
             ""
             if (loaded_model.device, backend) == ("cpu", "auto")
             else f":{loaded_model.device}:{backend}"
-        )
-        # With the device in the revision, a reply of another device is not reused.
+        ) + (":whole" if loaded_model.reads_whole else "")
+        # With device and reading in the revision, a reply made otherwise is not reused.
         self.ref = replace(ref, revision=loaded_model.revision + suffix, form=form)
         self._loaded_model = loaded_model
         self._backend_name = backend
@@ -101,10 +108,6 @@ class LocalModel:
             )  # raises before the run where it does not fit the model
         self._shares_lengths = can_share_lengths(loaded_model.device, loaded_model.model.dtype)
         self._token_texts = TokenTexts(loaded_model.tokenizer)
-        self._is_small = (
-            sum(weights.numel() for weights in loaded_model.model.parameters())
-            < MAX_SMALL_MODEL_WEIGHTS
-        )
 
     async def close(self) -> None:
         """Do nothing: the model is freed with the object."""

@@ -22,10 +22,8 @@ from typing import Any, Literal
 import torch
 from torch import nn
 from transformers import (
-    AutoConfig,
     AutoModelForCausalLM,
     AutoModelForTokenClassification,
-    AutoTokenizer,
     Qwen2Config,
     Qwen2Model,
     Qwen2PreTrainedModel,
@@ -33,7 +31,7 @@ from transformers import (
 from transformers.modeling_outputs import TokenClassifierOutput
 
 from cotlab.core.errors import ConfigError, Unsupported
-from cotlab.providers.local.load import mapped_load_errors, model_source, require_all_weights
+from cotlab.providers.local.load import load_config, load_pretrained, model_source
 
 Kind = Literal["head", "token", "qwen"]
 LAYOUT_FILE = "process_reward.json"
@@ -142,25 +140,14 @@ def load_reward_model(name: str, flag: str, dtype: str = "float32") -> RewardMod
         If it cannot be loaded, is of none of the kinds, or lacks weights or tokens.
     """
     source = model_source(name, flag)
-    with mapped_load_errors(f"{flag}: cannot be loaded"):
-        # False, not left out: the library would otherwise offer to run a folder's code
-        config = AutoConfig.from_pretrained(source, trust_remote_code=False)
-        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+    config = load_config(source, flag)
     kind = _kind_of(config, flag)
     model_class: Any = {
         "head": AutoModelForTokenClassification,
         "token": AutoModelForCausalLM,
         "qwen": QwenProcessRewardModel,
     }[kind]
-    with mapped_load_errors(f"{flag}: cannot be loaded"):
-        model, loading_info = model_class.from_pretrained(
-            source,
-            config=config,
-            dtype=getattr(torch, dtype),
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # refused below, by name
-        )
-    require_all_weights(flag, loading_info)
+    model, tokenizer = load_pretrained(model_class, source, flag, config, dtype)
     layout = _read_layout(Path(source), LAYOUTS[kind], flag)
     if kind == "qwen" and not getattr(tokenizer, "chat_template", None):
         raise ConfigError(f"{flag}: its tokenizer has no chat template.")
@@ -171,7 +158,7 @@ def load_reward_model(name: str, flag: str, dtype: str = "float32") -> RewardMod
         label_index = _right_label(config, flag)
     if kind != "head" and _step_token(tokenizer, layout.step_end, kind) is None:
         raise ConfigError(f"{flag}: {layout.step_end!r}, the step token, is no token of its own.")
-    return RewardModel(kind, model.eval(), tokenizer, layout, label_index)
+    return RewardModel(kind, model, tokenizer, layout, label_index)
 
 
 def _kind_of(config: Any, flag: str) -> Kind:
