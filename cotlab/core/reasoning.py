@@ -87,7 +87,7 @@ _THOUGHT_TAG_RE = re.compile(
     r"(?i)[<\[{◁]/[\w:. -]{0,40}(?:think|thought|reason|reflect|ponder|analy[sz]|scratch|deliberat"
     r"|monolog|contemplat)[\w:. -]{0,40}[>\]}▷]"
 )
-_CODE_RE = re.compile(r"(?s)```.*?(?:```|\Z)|`[^`\n]{0,400}`")
+_CODE_RE = re.compile(r"`[^`\n]{0,400}`")  # "`<|im_end|>`"
 
 
 class Reasoning(NamedTuple):
@@ -107,7 +107,7 @@ class Reasoning(NamedTuple):
         return "\n\n".join(text[start:end].strip() for start, end in self.spans)
 
 
-@lru_cache(1_024)  # a reply is read for several scores, one after the other
+@lru_cache(256)  # a reply is read for several scores, one after the other
 def read_reasoning(text: str) -> Reasoning:
     """Find the chain in a reply.
 
@@ -192,7 +192,7 @@ def _unknown_markup(text: str) -> str:
     turn = _END_OF_TURN_RE.search(text)
     if turn and text[: turn.start()].strip():
         text = text[: turn.start()]
-    text = _CODE_RE.sub("", text) if "`" in text else text
+    text = _CODE_RE.sub("", "".join(text.split("```")[::2]))  # without fenced and inline code
     tokens = (
         token[0]
         for token in _SPECIAL_TOKEN_RE.finditer(text)

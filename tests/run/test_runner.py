@@ -23,6 +23,7 @@ from cotlab.run.launch import FinishedRun, dry_run, load_configured_suite, resum
 from cotlab.store import read, write
 from cotlab.store.database import Store
 from cotlab.store.responses import ResponseLog
+from cotlab.text.steps import SPLITTER_VERSION
 from tests.support.loopback import Loopback
 from tests.support.whole_report import build_whole_report
 
@@ -277,7 +278,9 @@ def test_a_run_whose_replies_were_divided_otherwise_is_not_resumed(
         connection.execute(
             "UPDATE runs SET plan = json_merge_patch(plan, '{\"splitter_version\": null}')"
         )
-    with pytest.raises(ConfigError, match=r"version 1 of the step splitter \(now 2\)"):
+    with pytest.raises(
+        ConfigError, match=rf"version 1 of the step splitter \(now {SPLITTER_VERSION}\)"
+    ):
         resume_run(run.run_id, {}, store)
 
 
