@@ -23,7 +23,7 @@ from cotlab.providers.openai_compat import map_openai_error
 from tests.support.loopback import Loopback, serving
 from tests.support.vendors import MODELS, SECRET, ask, opened_at
 
-SENT_BYTES = 256 * 2**20
+SENT_BYTES = 128 * 2**20
 """Of what is called endless: without a limit it is read whole."""
 MAX_GROWTH_BYTES = 200 * 10**6
 PIECE = b" " * 2**20
