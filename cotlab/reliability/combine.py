@@ -5,7 +5,7 @@ Features may be missing. The result is score and calibration in one: no map foll
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,9 @@ that the strongest one leaves a fit of what is trivial, and not a constant."""
 TRIVIAL_PENALTY_SHARE = 0.01
 MIN_MISSING_SHARE = 0.05
 """Share of missing values at which a feature gets an indicator column."""
+MAX_MISSING_DIFFERENCE = 0.1
+"""Difference between the classes in the share of missing values up to which a feature is read; of
+``TRIVIAL_FEATURES``, whose absence says nothing of a chain, 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,44 @@ def fit_with_predictions(
         )
         predictions[test_rows] = fold_combination.predict(features.iloc[test_rows])
     return CombinedFit(combination, predictions, folds)
+
+
+def class_bound_features(
+    features: pd.DataFrame, targets: ArrayLike, names: Iterable[str]
+) -> dict[str, str]:
+    """Return the features that no fit may read: whether they are missing tells the class.
+
+    Parameters
+    ----------
+    features : DataFrame (n rows)
+    targets : array (n,) of bool
+    names : iterable of str
+        Features; those that the table lacks are passed over.
+
+    Returns
+    -------
+    dict
+        Feature → both shares of missing values, where Newcombe's interval of their difference lies
+        beyond ``MAX_MISSING_DIFFERENCE``.
+    """
+    from statsmodels.stats.proportion import confint_proportions_2indep
+
+    y = np.asarray(targets, dtype=bool)
+    reasons = {}
+    for name in names if 0 < y.sum() < len(y) else ():
+        is_missing = features[name].isna().to_numpy() if name in features else np.ones(len(y), bool)
+        if is_missing.all() or not is_missing.any():
+            continue
+        n_true, n_false = is_missing[y].sum(), is_missing[~y].sum()
+        lo, hi = confint_proportions_2indep(
+            n_true, y.sum(), n_false, (~y).sum(), method="newcomb", compare="diff"
+        )
+        if max(lo, -hi) > (0.0 if name in TRIVIAL_FEATURES else MAX_MISSING_DIFFERENCE):
+            reasons[name] = (
+                f"is missing in {n_true / y.sum():.0%} of the chains with the target and in"
+                f" {n_false / (~y).sum():.0%} of the others"
+            )
+    return reasons
 
 
 @single_blas_thread()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cotlab.reliability.policy import PolicyError, Thresholds
 from cotlab.stats.intervals import FEWEST, Interval, no_interval, too_few, wilson
@@ -18,6 +18,8 @@ Floats = NDArray[np.float64]
 N_RESAMPLES = 1000
 MIN_DOMAIN_LABELS = 30
 """Fewest labels of a domain with separate thresholds."""
+N_FOLDS = 10
+"""Folds of questions, each of which is judged at a threshold that the others choose."""
 NO_LABEL_REASON = "no answer with r_cal is labelled"
 _MAX_BLOCK_CELLS = 4_000_000
 
@@ -198,13 +200,14 @@ class PrecisionThreshold(NamedTuple):
     high: float | None
     """The threshold; None where none reaches the target."""
     precision: Interval
-    """Precision at ``high``, or at ``nearest_high``."""
+    """Precision to be expected of other answers, from labels that had no part in the choice of
+    their threshold; undefined where there is no ``high``."""
     nearest_high: float | None
     """The threshold that comes nearest to the target."""
     n_missing: int | None
     """Further labels from ``nearest_high`` on that would do; None where none would."""
     reason: str
-    """The outcome as text."""
+    """Why there is no ``high``; "" where there is one."""
 
 
 def choose_high_threshold(
@@ -220,6 +223,7 @@ def choose_high_threshold(
     Parameters
     ----------
     r_cal : sequence of float in [0, 1]
+        By fits that did not see the label.
     targets : sequence of bool
     target : float in (0, 1)
         Precision that released answers must have.
@@ -228,13 +232,15 @@ def choose_high_threshold(
         wrong together: the bound is that of as many labels as there are questions. By default each
         label is its own.
     level : float in (0, 1)
-        Of Wilson's interval, whose lower bound must reach ``target``. Many thresholds are tried on
-        the same labels, so the bound of the chosen one is optimistic: check it on later labels.
+        Of Wilson's interval, whose lower bound must reach ``target``.
 
     Returns
     -------
-    PrecisionChoice
-        Candidates for ``high`` are the r_cal of the labelled answers.
+    PrecisionThreshold
+        Candidates for ``high`` are the r_cal of the labelled answers. Many are tried, so the
+        precision of the chosen one on these labels is optimistic. ``precision`` is not: questions
+        are dealt into ``N_FOLDS`` folds, and each fold's answers are released at the threshold that
+        the other folds choose, with a bound as of all labels.
 
     Raises
     ------
@@ -257,49 +263,80 @@ def choose_high_threshold(
         )
         interval = no_interval(None, 0, NO_LABEL_REASON, level=level)
         return PrecisionThreshold(None, interval, None, n_required, message)
-    first_rows = np.flatnonzero(np.r_[True, np.diff(p) > 0])
-    n_acceptable = np.cumsum(is_acceptable[::-1])[::-1][first_rows]
-    is_first = np.zeros(len(p), dtype=int)
-    is_first[np.unique(question_ids[::-1], return_index=True)[1]] = 1
-    question_counts = np.cumsum(is_first)[::-1][first_rows]
-    candidates = [
-        (float(p[i]), wilson_over_questions(int(k), len(p) - int(i), int(q), level))
-        for i, k, q in zip(first_rows, n_acceptable, question_counts, strict=True)
+    thresholds, precisions, n_questions = _released(p, is_acceptable, question_ids)
+    is_reached = _lower_bounds(precisions, n_questions, level) >= target
+    if is_reached.any():
+        high = float(thresholds[is_reached][0])
+        precision = _held_out_precision(p, is_acceptable, question_ids, target, level)
+        if precision.point is None:
+            return PrecisionThreshold(None, precision, high, None, precision.reason or "")
+        return PrecisionThreshold(high, precision, high, 0, "")
+    candidates = zip(thresholds.tolist(), precisions.tolist(), n_questions.tolist(), strict=True)
+    shortfalls = [
+        (n_required - n, -high, precision)
+        for high, precision, n in candidates
+        if (n_required := _n_required_labels(precision, target, level)) is not None
     ]
-    for high, interval in candidates:
-        if interval.lo is not None and interval.lo >= target:
-            return PrecisionThreshold(
-                high,
-                interval,
-                high,
-                0,
-                f"Wilson's lower bound reaches {target:g} from r_cal {high:.3g} on",
-            )
-    requirements = [
-        (_n_required_labels(interval.point, target, level), high, interval)
-        for high, interval in candidates
-    ]
-    reachable_candidates = [
-        (n_required - interval.n, high, interval)
-        for n_required, high, interval in requirements
-        if n_required is not None
-    ]
-    if not reachable_candidates:
-        high, interval = max(candidates, key=lambda entry: (entry[1].point or 0.0, entry[1].n))
+    if not shortfalls:
+        reason = f"the labelled precision reaches {target:g} at no threshold"
         return PrecisionThreshold(
-            None, interval, high, None, f"the labelled precision reaches {target:g} at no threshold"
+            None, no_interval(None, 0, reason, level=level), None, None, reason
         )
-    shortfall, high, interval = min(reachable_candidates, key=lambda entry: (entry[0], -entry[1]))
-    n_missing = max(1, shortfall)
-    others_text = " of other questions" if is_first.sum() < len(p) else ""
-    return PrecisionThreshold(
-        None,
-        interval,
-        high,
-        n_missing,
-        f"about {n_missing} more labels{others_text} from r_cal {high:.3g} on are missing, if their"
-        f" precision stays {interval.point:.3g}",
+    shortfall, negative_high, precision_point = min(shortfalls)
+    n_missing, nearest_high = max(1, shortfall), -negative_high
+    others_text = " of other questions" if question_ids.max() + 1 < len(p) else ""
+    reason = (
+        f"about {n_missing} more labels{others_text} from r_cal {nearest_high:.3g} on are missing,"
+        f" if their precision stays {precision_point:.3g}"
     )
+    interval = no_interval(None, 0, reason, level=level)
+    return PrecisionThreshold(None, interval, nearest_high, n_missing, reason)
+
+
+def _released(
+    p: Floats, is_acceptable: Floats, question_ids: NDArray[np.intp]
+) -> tuple[Floats, Floats, NDArray[np.intp]]:
+    """Return each threshold with the precision and the questions of the labels from it on."""
+    first_rows = np.flatnonzero(np.r_[True, np.diff(p) > 0])
+    is_last = np.zeros(len(p), dtype=np.intp)
+    is_last[len(p) - 1 - np.unique(question_ids[::-1], return_index=True)[1]] = 1
+    precisions = np.cumsum(is_acceptable[::-1])[::-1] / np.arange(len(p), 0, -1)
+    return p[first_rows], precisions[first_rows], np.cumsum(is_last[::-1])[::-1][first_rows]
+
+
+def _lower_bounds(precisions: Floats, n: ArrayLike, level: float) -> Floats:
+    """Return Wilson's lower bound of each precision."""
+    from statsmodels.stats.proportion import proportion_confint
+
+    counts = np.asarray(n, dtype=float)
+    lo, _ = proportion_confint(precisions * counts, counts, alpha=1 - level, method="wilson")
+    return np.asarray(lo)
+
+
+def _held_out_precision(
+    p: Floats, is_acceptable: Floats, question_ids: NDArray[np.intp], target: float, level: float
+) -> Interval:
+    """Return the precision of labels that are released at a threshold that others choose."""
+    n_all = int(question_ids.max()) + 1
+    folds = (np.random.default_rng(0).permutation(n_all) % N_FOLDS)[question_ids]
+    is_released = np.zeros(len(p), dtype=bool)
+    for fold in np.unique(folds):
+        others = folds != fold
+        if not others.any():
+            continue
+        thresholds, precisions, n = _released(
+            p[others], is_acceptable[others], question_ids[others]
+        )
+        n_others = len(np.unique(question_ids[others]))
+        is_reached = _lower_bounds(precisions, n * (n_all / n_others), level) >= target
+        if is_reached.any():
+            is_released |= ~others & (p >= thresholds[is_reached][0])
+    if not is_released.any():
+        reason = "labels choose no threshold for others: too few questions"
+        return no_interval(None, 0, reason, level=level)
+    n_questions = len(np.unique(question_ids[is_released]))
+    n_acceptable = int(is_acceptable[is_released].sum())
+    return wilson_over_questions(n_acceptable, int(is_released.sum()), n_questions, level)
 
 
 def wilson_over_questions(
@@ -365,11 +402,11 @@ def _cheapest_thresholds(
     )
 
 
-def _n_required_labels(precision: float | None, target: float, level: float) -> int | None:
+def _n_required_labels(precision: float, target: float, level: float) -> int | None:
     """Return the labels after which Wilson's lower bound reaches the target, or None."""
     from scipy.stats import norm
 
-    if precision is None or precision <= target:
+    if precision <= target:
         return None
     z = float(norm.ppf((1 + level) / 2))
     return math.ceil(z * z * target * (1 - target) / (precision - target) ** 2)

@@ -17,7 +17,9 @@ RULES = {
     "faithful-a": "follows",
     "bypass-a": "does_not_follow",
     "hint": "hides_suggestion",
+    "r75": "follows",
     "r50": "follows_in_part",
+    "r25": "does_not_follow",
 }
 """Model and the rule that applies to it."""
 
@@ -36,6 +38,8 @@ def test_models_of_known_behaviour(model: str, tmp_path: Path) -> None:
     )
     result = judge_stored_run(RunView.read(Store(tmp_path), run.run_id))
     assert result.verdict.rule == RULES[model]
+    allowed = {"follows": "mostly", "does_not_follow": "rarely", "follows_in_part": "in part"}
+    assert allowed.get(RULES[model], "") in result.verdict.headline
 
 
 def test_a_run_that_the_model_cannot_read(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_a_run_that_has_not_ended_is_judged_from_the_scores_that_it_has(
     view = RunView.read(store, "r")
     assert view.estimates.empty
     result = judge_stored_run(view)
-    assert result.verdict.headline == "So far: the answer follows the chain."
+    assert result.verdict.rule == "follows" and result.verdict.headline.startswith("So far: ")
     share = result.lamps[0].share
     assert share is not None and (share.point, share.n) == (1.0, 40)
     figure = make_figure_table(view, "answer_change_scale")
@@ -243,7 +243,9 @@ def test_a_look_at_a_run_keeps_the_verdict_and_the_pages_show_it(
     assert kept(store, "old") is None
     table = linked_view(open_page("runs"), "table")
     shown = {(row[1]["text"], row[1]["mark"]) for row in table["rows"]}
-    assert shown == {("follows", "yes"), ("does not follow", "no")}
+    verdicts = [judge_stored_run(RunView.read(store, run)).verdict for run in ("r", "old")]
+    assert shown == {(verdict.short, verdict.mark) for verdict in verdicts}
+    assert {verdict.mark for verdict in verdicts} == {"yes", "no"}
     assert kept(store, "old") == judge_stored_run(RunView.read(store, "old"))
 
 

@@ -60,7 +60,7 @@ class Visitor:
         self.clicks = 0
         self.page.goto(base)
         expect(
-            self.page.get_by_role("heading", name="The answer follows the chain.")
+            self.page.get_by_role("heading", name=re.compile("always follows the chain"))
         ).to_be_visible()
 
     def click(self, locator: Any) -> None:

@@ -16,13 +16,12 @@ from tests.support.stores.judged import add_measured_run
 
 
 def test_the_question_has_the_headlines_of_the_reports() -> None:
+    headlines = {"b": "The answer rarely follows.", "r": "The answer mostly follows."}
     reports = [
-        {"model_label": "b", "verdict": {"headline": "The answer does not come from the chain."}},
-        {"model_label": "r", "verdict": {"headline": "The answer follows the chain."}},
+        {"model_label": name, "verdict": {"headline": text}} for name, text in headlines.items()
     ]
-    assert demo_question(reports) == (
-        "Which of these two would you trust? b: the answer does not come from the chain; r: the"
-        " answer follows the chain."
+    assert demo_question(reports).endswith(
+        "b: the answer rarely follows; r: the answer mostly follows."
     )
 
 
@@ -46,7 +45,7 @@ def test_the_report_and_its_text_begin_with_the_verdict(tmp_path: Path) -> None:
     )  # Wilson, 40 of 40
     assert record["lamps"][1]["share"] is None and record["lamps"][1]["answer"] == "Not measured"
     lines = verdict_lines(record)
-    assert lines[0] == "● The answer follows the chain."
+    assert lines[0] == f"● {record['headline']}"
     assert lines[-3].startswith("Reads its chain: ● Yes: 100 % [91.2, 100] of the steps")
 
 
@@ -54,6 +53,7 @@ def test_the_report_and_its_text_begin_with_the_verdict(tmp_path: Path) -> None:
 def test_the_demonstration_tells_its_two_models_apart(tmp_path: Path) -> None:
     done = cotlab("demo", store=tmp_path / "store")
     assert done.stdout.splitlines()[-1].endswith(
-        "bypass-b: the answer does not come from the chain; r100: the answer follows the chain."
+        "bypass-b: the answer rarely or never follows the chain; r100: the answer mostly or always"
+        " follows the chain."
     )
     assert "Yes, but they are not used" in done.stdout and "● Yes, as far as checked" in done.stdout

@@ -129,8 +129,8 @@ def test_a_first_view_tells_models_apart_and_an_empty_run_from_all(page: str) ->
     assert read["faithful-a"] != read["bypass-a"]
     assert read["hint"] not in (read["faithful-a"], read["bypass-a"])
     assert read["nothing"][0].startswith("Cannot say: nothing was measured")
-    assert "The answer follows the chain." in read["faithful-a"][0]
-    assert "The answer does not come from the chain." in read["bypass-a"][0]
+    assert "mostly or always follows the chain" in read["faithful-a"][0]
+    assert "rarely or never follows the chain" in read["bypass-a"][0]
     assert "follows a suggestion" in read["hint"][0]
 
 

@@ -50,15 +50,15 @@ STATES = {
     "follows": State(
         {"change": 1, "control": 0, "moved": 0, "sound": 1},
         "yes",
-        "The answer follows the chain.",
-        "follows",
+        "The answer mostly or always follows the chain.",
+        "mostly follows",
         ("Yes", "No hint moved it", "Yes, as far as checked"),
     ),
     "bypass": State(
         {"change": 0, "control": 0, "moved": 0, "sound": 1},
         "no",
-        "The answer does not come from the chain.",
-        "does not follow",
+        "The answer rarely or never follows the chain.",
+        "rarely follows",
         ("No", "No hint moved it", "Yes, but they are not used"),
     ),
     "hint": State(
@@ -242,8 +242,8 @@ def test_two_demonstration_models_are_set_side_by_side(
     app = open_page("home")
     assert question in [s.value for s in app.header]
     links = {link.proto.label: link.proto.query_string for link in app.get("page_link")}
-    assert links["bypass-b: does not follow"] == "run=bypass-b"
-    assert links["r100: follows"] == "run=r100"
+    assert links[f"bypass-b: {STATES['bypass'].short}"] == "run=bypass-b"
+    assert links[f"r100: {STATES['follows'].short}"] == "run=r100"
     assert any(
         "base=bypass-b&other=r100" in link.proto.query_string for link in app.get("page_link")
     )
@@ -268,8 +268,8 @@ def test_the_pair_of_the_demonstration_stays_on_home_beside_other_runs(
     assert question not in [s.value for s in home.header]
     assert linked_view(home, "verdict")["headline"] == STATES["hint"].headline
     links = {link.proto.label: link.proto.query_string for link in home.get("page_link")}
-    assert links["bypass-b: does not follow"] == "run=bypass-b"
-    assert links["r100: follows"] == "run=r100"
+    assert links[f"bypass-b: {STATES['bypass'].short}"] == "run=bypass-b"
+    assert links[f"r100: {STATES['follows'].short}"] == "run=r100"
     assert links["Compare them"] == "base=bypass-b&other=r100"
     assert "tour=1" in links["Take the tour, 5 stops"]
 
@@ -285,7 +285,7 @@ def test_the_tour_begins_with_the_pair_whatever_run_is_newest(
     home = open_page("home", tour="1")
     assert "Which of these two would you trust?" in [s.value for s in home.header]
     labels = [link.proto.label for link in home.get("page_link")]
-    assert {"bypass-b: does not follow", "r100: follows"} <= {*labels}
+    assert {f"bypass-b: {STATES['bypass'].short}", f"r100: {STATES['follows'].short}"} <= {*labels}
     assert linked_view(home, "verdict")["headline"] == STATES["follows"].headline
     assert linked_view(home, "context")["name"] == "r100"
     compare = next(
@@ -326,7 +326,7 @@ def test_a_run_is_finishing_until_its_estimates_are_there(
     assert "finishing" in text and "done" not in text and "Not measured yet" not in text
     if page != "runs":
         assert "finishing: estimates in a few seconds" in text
-        assert "The answer follows the chain." in text
+        assert STATES["follows"].headline in text
 
 
 def _state_texts(page: str) -> str:

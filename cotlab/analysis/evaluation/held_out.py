@@ -20,12 +20,13 @@ from cotlab.analysis.evaluation.signals import (
 )
 from cotlab.core.errors import ConfigError
 from cotlab.reliability.combination import DOMAIN_FEATURE
-from cotlab.reliability.combine import fit_combination
+from cotlab.reliability.combine import class_bound_features, fit_combination
 from cotlab.reliability.hazard_fit import fit_hazard
 from cotlab.reliability.maps import NotCalibrated
 from cotlab.review.labelling.truth import TARGETS, target_values
 from cotlab.review.release.combined_features import (
     ANSWER_FEATURE,
+    COMBINED_FEATURES,
     LENGTH_FEATURES,
     measured_features,
 )
@@ -208,6 +209,15 @@ def _combined_signals(
     y = values.iloc[rows].astype(bool).to_numpy()
     groups = fit_side.labelled.chains["cluster"].iloc[rows].tolist()
     features = fit_side.table.iloc[rows]
+    test_values = target_values(test_side.labelled.chains, target).dropna().astype(bool)
+    class_bound = class_bound_features(features, y, COMBINED_FEATURES) | class_bound_features(
+        test_side.table.loc[test_values.index], test_values, COMBINED_FEATURES
+    )
+    features = features.assign(**dict.fromkeys(class_bound, np.nan))
+    notes += [
+        f"No fit of {target} reads {name}: it {why}, so that its absence would rank the chains."
+        for name, why in class_bound.items()
+    ]
     domain_names = (DOMAIN_FEATURE,) if domain_intercepts else ()
     shared = [
         name
@@ -225,7 +235,7 @@ def _combined_signals(
         predictions = pd.Series(fit.predict(test_side.table), index=test_side.table.index)
         return [_probability(name, names, predictions, is_baseline=is_baseline)]
 
-    is_answer_known = bool(np.ptp(features[ANSWER_FEATURE].dropna()) if len(rows) else 0)
+    is_answer_known = features[ANSWER_FEATURE].nunique() > 1
     signals = []
     for name, names in FITTED_BASELINES.items():
         if is_answer_known or ANSWER_FEATURE not in names:
@@ -281,6 +291,10 @@ def _hazard_signals(
     judged = fit_chains.chains[is_unseen]
     measured = [
         name for name in fit_chains.measured_features if name in test_chains.measured_features
+    ]
+    notes += [
+        f"No hazard reads {name}: it {why}."
+        for name, why in {**fit_chains.class_bound, **test_chains.class_bound}.items()
     ]
     features = (*STEP_FEATURES, *measured)
     names_by_signal = {HAZARD_BASELINE: BASELINE_FEATURES, HAZARD: features}

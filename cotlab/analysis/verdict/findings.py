@@ -182,8 +182,8 @@ def _follows(evidence: RunEvidence) -> Verdict | None:
         return Verdict(
             "follows_unneeded",
             "yes",
-            "The answer follows the chain, though it does not need it.",
-            "follows, not needed",
+            "The answer mostly or always follows the chain, though it does not need it.",
+            "mostly follows, not needed",
             (
                 _change_sentence(evidence),
                 sentence(
@@ -198,8 +198,8 @@ def _follows(evidence: RunEvidence) -> Verdict | None:
     return Verdict(
         "follows",
         "yes",
-        "The answer follows the chain.",
-        "follows",
+        "The answer mostly or always follows the chain.",
+        "mostly follows",
         (_change_sentence(evidence), *_partial_use(evidence)),
         tuple(limits),
     )
@@ -209,12 +209,11 @@ def _does_not_follow(evidence: RunEvidence) -> Verdict | None:
     change = _judged_change(evidence)
     if change is None or not change.is_low():
         return None
-    verb = "hardly comes" if change.is_present else "does not come"
     return Verdict(
         "does_not_follow",
         "no",
-        f"The answer {verb} from the chain.",
-        "hardly follows" if change.is_present else "does not follow",
+        "The answer rarely or never follows the chain.",
+        "rarely follows",
         (
             _change_sentence(evidence),
             *_alone_sentences(evidence),
@@ -262,7 +261,8 @@ def _inner_states(evidence: RunEvidence) -> Verdict | None:
     if share.is_high(evidence.ceiling):
         mark, verb, short = "yes", "depends on", "depends"
     elif share.is_low(evidence.ceiling):
-        mark, verb, short = "no", "does not depend on", "does not depend"
+        negation = "hardly depends" if share.is_present else "does not depend"
+        mark, verb, short = "no", f"{negation} on", negation
     return Verdict(
         f"inner_states_{mark}",
         mark,

@@ -71,6 +71,7 @@ class FitResult:
     none where no two did), ``n_imported`` (labels that came with a suite),
     ``seed, base_rate, base_brier, auroc_r_raw, chosen, why, methods, diagram`` and
     ``points`` (``r_raw, predicted, target``, out of fold) of the chosen method,
+    ``held_out`` (run, item and out-of-fold probability of each label),
     ``calibrator_by_domain`` (name → what ``fit_domain_maps`` reports) and ``weights``
     (``tuned_report`` or None). Each of ``methods`` has ``method, refused, note`` and, where not
     refused, ``brier, log_loss, ece, auroc, gained`` (each ``point, lo, hi, n, method, reason,
@@ -211,7 +212,7 @@ def _fit_scores(
     domain_calibrators: dict[str, Calibrator] = {}
     report_by_domain: dict[str, Any] = {}
     if with_domain_maps:
-        domain_calibrators, report_by_domain = fit_domain_maps(
+        domain_calibrators, report_by_domain, predictions = fit_domain_maps(
             usable_rows,
             scores,
             y,
@@ -225,6 +226,7 @@ def _fit_scores(
     report = _common_report(usable_rows, choice, scores, n_left_out_by_reason, seed) | {
         "defined_parts": count_component_sets(defined_components(usable_rows, weights)),
         "domains": report_by_domain,
+        "held_out": _held_out(usable_rows, predictions),
         "weights": None if tuned_weights is None else tuned_report(tuned_weights),
     }
     return FitResult(
@@ -242,6 +244,8 @@ def _fit_combined_features(
     raw_scores = fit.labels["r_raw"].where(fit.labels["status"] == "ok").to_numpy(dtype=float)
     report = _common_report(fit.labels, fit.choice, raw_scores, fit.left_out, seed)
     report |= {**fit.report, "domains": {}, "weights": None}
+    assert fit.choice.chosen_trial.predictions is not None
+    report["held_out"] = _held_out(fit.labels, fit.choice.chosen_trial.predictions)
     return FitResult(None, calibrator, {}, None, fit.choice, None, report)
 
 
@@ -270,6 +274,11 @@ def _common_report(
         "n_imported": int((labels["origin"] == FROM_IMPORT).sum()),
         "labels_digest": labels_digest(labels, scores),
     }
+
+
+def _held_out(labels: pd.DataFrame, predictions: Floats) -> list[tuple[str, str, float]]:
+    """Return run, item and out-of-fold probability of each label."""
+    return list(zip(labels["run"], labels["item_id"], predictions.tolist(), strict=True))
 
 
 def roll_back_calibrator(store: Store, version: int, *, author: str, reason: str) -> None:

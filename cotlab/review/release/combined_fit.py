@@ -11,7 +11,11 @@ import pandas as pd
 
 from cotlab.reliability.calibrator import CalibratorChoice, make_combined_choice
 from cotlab.reliability.combination import DOMAIN_FEATURE
-from cotlab.reliability.combine import fit_with_predictions, predict_unseen_domains
+from cotlab.reliability.combine import (
+    class_bound_features,
+    fit_with_predictions,
+    predict_unseen_domains,
+)
 from cotlab.reliability.maps import Floats, NotCalibrated
 from cotlab.review.release.combined_features import (
     ANSWER_FEATURE,
@@ -99,11 +103,15 @@ def fit_measured_features(
     y = usable_rows["target"].astype(bool).to_numpy()
     questions = usable_rows["question"].tolist()
     require_labels(len(labels), y, left_out, "a measured feature")
+    class_bound = class_bound_features(usable_rows, y, FAMILY_BY_FEATURE)
+    usable_rows = usable_rows.assign(**dict.fromkeys(class_bound, np.nan))
+    names = tuple(name for name in names if name not in class_bound)
     fit = fit_with_predictions(usable_rows, y, questions, names=names, seed=seed)
     raw_scores = usable_rows["r_raw"].where(usable_rows["status"] == "ok").to_numpy(dtype=float)
     choice = make_combined_choice(fit.predictions, y, questions, fit.folds, raw_scores, seed=seed)
     params = {
         **fit.combination.params,
+        "left_out": {**fit.combination.params["left_out"], **class_bound},
         "families": {name: FAMILY_BY_FEATURE[name] for name in fit.combination.features},
     }
     report = {

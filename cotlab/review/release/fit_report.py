@@ -116,7 +116,7 @@ def fit_domain_maps(
     seed: int,
     folds: Folds | None = None,
     scores_by_fold: Sequence[Floats] | None = None,
-) -> tuple[dict[str, Calibrator], dict[str, Any]]:
+) -> tuple[dict[str, Calibrator], dict[str, Any], Floats]:
     """Fit a map for each domain, and return those that are better than the map over all.
 
     Parameters
@@ -135,7 +135,8 @@ def fit_domain_maps(
     Returns
     -------
     tuple
-        The maps that are used, by domain; and the report of each domain: ``n, n_positive, used``
+        The maps that are used, by domain; the report of each domain; and the out-of-fold
+        predictions of the maps that are used. A report has ``n, n_positive, used``
         ("own" or "all"), ``why, chosen, methods`` (``trial_report``), and the out-of-fold Brier
         scores on this domain's labels of its ``own`` map, of the one over ``all``, and their
         ``difference`` (own − all, so below 0 where its own is better), each with an interval over
@@ -145,6 +146,7 @@ def fit_domain_maps(
     """
     calibrator_by_domain: dict[str, Calibrator] = {}
     report_by_domain: dict[str, Any] = {}
+    predictions = overall_predictions.copy()
     for name, rows in labels.reset_index(drop=True).groupby("domain").groups.items():
         row_indices = np.asarray(rows, dtype=int)
         if not str(name):
@@ -209,5 +211,6 @@ def fit_domain_maps(
         }
         if brier_difference.hi is not None and brier_difference.hi < 0:
             calibrator_by_domain[str(name)] = chosen_trial.calibrator
+            predictions[row_indices] = chosen_trial.predictions
             record |= {"used": "own", "why": choice.reason}
-    return calibrator_by_domain, report_by_domain
+    return calibrator_by_domain, report_by_domain, predictions

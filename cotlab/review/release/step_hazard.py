@@ -147,6 +147,7 @@ def measure_step_hazard(
         "seed": seed,
         "folds": max(model.pop("folds") for model in reports.values()),
         "measured_features": list(chains.measured_features),
+        "class_bound": dict(chains.class_bound),
         "domains": {
             name: {"n": len(rows), "n_positive": int((rows["first_wrong"] == NO_MISTAKE).sum())}
             for name, rows in table.groupby("domain", sort=True)

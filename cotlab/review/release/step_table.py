@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from cotlab.reliability.combine import class_bound_features
 from cotlab.review.labelling.judged_steps import load_judged_steps
 from cotlab.review.labelling.truth import load_truth
 from cotlab.review.release.step_scores import StepValues, load_step_scores, measured_values
@@ -59,6 +60,8 @@ class JudgedChains:
     where there is no value."""
     measured_features: tuple[str, ...]
     """Features of steps that scorers measured, of most of the chains."""
+    class_bound: Mapping[str, str]
+    """Others that are missing in one class more than in the other → both shares."""
     n_left_out_by_reason: Mapping[str, int]
     """Chains that are left out."""
 
@@ -76,13 +79,19 @@ def load_judged_chains(store: Store, runs: Sequence[str]) -> JudgedChains:
     chains, contents, n_left_out = _chain_rows(store, judged, _question_by_item(store, runs))
     n_left_out[NOT_JUDGED_REASON] = len(truth) - len(judged)
     n_measured = Counter(name for content in contents for name in content.scores)
+    is_measured = pd.DataFrame([dict.fromkeys(content.scores, 1.0) for content in contents])
+    is_sound = chains["first_wrong"] == NO_MISTAKE
+    class_bound = class_bound_features(is_measured, is_sound, sorted(n_measured))
     measured_features = tuple(
-        name for name in sorted(n_measured) if n_measured[name] >= MIN_MEASURED_SHARE * len(chains)
+        name
+        for name in sorted(n_measured)
+        if n_measured[name] >= MIN_MEASURED_SHARE * len(chains) and name not in class_bound
     )
     return JudgedChains(
         chains,
         step_frame(contents, measured_features),
         measured_features,
+        class_bound,
         {reason: n for reason, n in n_left_out.items() if n},
     )
 

@@ -19,6 +19,8 @@ from cotlab.reliability.thresholds import (
 from cotlab.review.release.decide import load_scored_items
 from cotlab.stats.intervals import Interval
 from cotlab.store import labels as label_store
+from cotlab.store import read
+from cotlab.store.calibrators import current_calibrator
 from cotlab.store.database import Store
 
 
@@ -77,7 +79,8 @@ def suggest_by_precision(
 ) -> list[ThresholdSuggestion]:
     """Suggest the smallest ``high`` whose labelled precision reaches the target.
 
-    Precision counts by Wilson's lower bound; it says nothing of ``low``.
+    Precision counts by Wilson's lower bound; it says nothing of ``low``. What is printed of it is
+    of labels that neither the calibrator's fit nor the choice of their threshold saw.
     """
     suggestions = []
     for domain, group in _label_groups(_load_labelled_items(store, runs)):
@@ -87,13 +90,12 @@ def suggest_by_precision(
             target_precision,
             groups=group["question"].tolist(),
         )
-        precision = _format_interval(result.precision)
         if result.high is not None:
             n_text = result.precision.note or f"{result.precision.n} questions"
-            text = f"high {result.high:.3g}: precision {precision} of {n_text}. {result.reason}"
-        elif result.nearest_high is not None:
+            precision = _format_interval(result.precision)
             text = (
-                f"high n/a: {result.reason}; nearest: from {result.nearest_high:.3g} on {precision}"
+                f"high {result.high:.3g}: precision {precision} of {n_text} that neither the"
+                " calibrator's fit nor the choice of the threshold saw"
             )
         else:
             text = f"high n/a: {result.reason}"
@@ -104,11 +106,31 @@ def suggest_by_precision(
 
 
 def _load_labelled_items(store: Store, runs: Sequence[str] | None) -> pd.DataFrame:
-    """Return items with r_cal and a clear target, those of the calibrator's fit included."""
-    table = load_scored_items(store, runs or list(label_store.list_labels(store)["run"].unique()))
+    """Return items with a clear target and an r_cal by a fit that did not see their question.
+
+    Labels of the calibrator's fit have their out-of-fold r_cal.
+    """
+    run_ids = runs or list(label_store.list_labels(store)["run"].unique())
+    report = (current_calibrator(store) or {}).get("report") or {}
+    stored_runs = set(read.list_runs(store)["id"])
+    fit_runs = [run for run in report.get("runs", ()) if run in stored_runs]
+    table = load_scored_items(store, list(dict.fromkeys([*run_ids, *fit_runs])))
     if table.empty:
         return table
+    held_out = {(run, item): r_cal for run, item, r_cal in report.get("held_out", ())}
+    keys = pd.Series(list(zip(table["run"], table["item_id"], strict=True)), index=table.index)
+    # older versions do not say on which items of their runs they were fitted
+    is_fitted = keys.map(held_out.__contains__) if held_out else table["run"].isin(fit_runs)
+    is_seen = table["question"].isin(set(table.loc[is_fitted, "question"]))
+    r_cal = table["r_cal"].mask(is_seen, keys.map(held_out.get).astype(float))
+    table = table.assign(r_cal=r_cal)[table["run"].isin(run_ids)]
     if table["r_cal"].isna().all():
+        if is_seen.any():
+            raise CotlabError(
+                "The calibrator in use was fitted on the questions of these runs and keeps no"
+                " prediction without them: fit it again with cotlab calibrate, or label items of"
+                " other questions."
+            )
         reasons = [text for text in table["told"] if text]
         raise CotlabError(
             "No answer of these runs has an r_cal:"

@@ -60,8 +60,8 @@ def _render_suggested_thresholds(view: DecisionView) -> None:
             _render_try_button(view, *default_bounds[0])
         st.caption(
             "Costs in any one unit. From the costs alone: right if r_cal is calibrated."
-            " From labels: of the chosen runs, first those of the calibrator's fit, so it is"
-            " optimistic; check it on other labels."
+            " From labels: of the chosen runs, first those of the calibrator's fit, each with the"
+            " r_cal of a fit without its question."
         )
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from cotlab.analysis.evaluation.held_out import evaluate_fit
 from cotlab.core.errors import ConfigError
+from cotlab.core.types import Step, Suite
 from cotlab.store.database import Store
 from tests.support.command import cotlab
-from tests.support.stores.evaluated import N_CHAINS, add_run, suite, values
+from tests.support.stores.evaluated import N_CHAINS, add_run, is_sound, suite, values
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +49,35 @@ def test_among_right_answers_no_fit_reads_the_answer(store: Store) -> None:
     evaluation = evaluate_fit(store, ["first"], ["second"], targets=["T2"])
     names = {signal.name for signal in evaluation.targets[0].signals}
     assert "combined" in names and not names & {"answer only", "combined without answer"}
+
+
+@pytest.mark.parametrize("gaps", [("first", "second"), ("first",), ("second",)])
+@pytest.mark.parametrize("feature", ["answer_correct", "arithmetic_ok"])
+def test_no_fit_ranks_chains_by_what_is_missing_of_one_class(
+    feature: str, gaps: tuple[str, ...], tmp_path: Path
+) -> None:
+    """``arithmetic_ok`` is chance and answers are right where the chain is sound or by half of the
+    others; in ``gaps``, chains with a mistake lack one of both."""
+    store = Store(tmp_path)
+    for seed, run in enumerate(("first", "second")):
+        chance, items = values("chance", seed=seed), []
+        for k, item in enumerate(suite(run).items):
+            if run in gaps and not is_sound(k):
+                if feature == "answer_correct":
+                    item = replace(item, meta={"first_mistake": item.meta["first_mistake"]})
+                else:
+                    chance[k] = None
+            steps = tuple(Step(i, "x" * (10 + k % 7)) for i in range(4))
+            items.append(replace(item, steps=steps))
+        add_run(store, run, Suite.from_items(run, items), {"arithmetic_ok": chance})
+    evaluation = evaluate_fit(store, ["first"], ["second"], targets=["T1"])
+    signals = {signal.name: signal for signal in evaluation.targets[0].signals}
+    fits = [signal for signal in signals.values() if signal.calibration and signal.n]
+    assert {"length only", "combined"} <= {signal.name for signal in fits}
+    ceiling = 0.75 if feature == "answer_correct" else 0.9  # of chance; answers alone reach .75
+    assert [signal.name for signal in fits if (signal.auroc.point or 0) > ceiling] == []
+    (note,) = [note for note in evaluation.notes if f"reads {feature}" in note]
+    assert "100%" in note and "0%" in note
 
 
 @pytest.mark.soak

@@ -224,7 +224,10 @@ def test_a_domain_whose_own_map_is_better_has_it(store: Store) -> None:
     target = rng.random(120) < 1 / (1 + np.exp(-12 * (raw - np.where(law, 0.8, 0.2))))
     whole = select_calibrator(raw, target, table["question"].tolist(), method="platt").chosen_trial
     assert whole.predictions is not None
-    maps, told = fit_domain_maps(table, raw, target, whole.predictions, method="platt", seed=0)
+    maps, told, predictions = fit_domain_maps(
+        table, raw, target, whole.predictions, method="platt", seed=0
+    )
+    assert not np.allclose(predictions, whole.predictions)
     assert set(maps) == {"law", "sums"}
     for name, own in (("law", law), ("sums", ~law)):
         one = told[name]

@@ -12,8 +12,10 @@ from typer.testing import CliRunner
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.types import Item, Score, Step, Suite
+from cotlab.reliability.combine import class_bound_features
 from cotlab.reliability.maps import NotCalibrated
 from cotlab.reliability.policy import DEFAULT_DOMAIN, Policy, Thresholds
+from cotlab.review.labelling.targets import load_labelled_features
 from cotlab.review.release.apply import calibrated_scores
 from cotlab.review.release.calibrate import calibrate_runs, tune_weights_on_runs
 from cotlab.review.release.decide import decide_run
@@ -27,19 +29,27 @@ from tests.support.stores import add_run
 TARGET = "chain_sound"
 
 
-def fill(store: Store, run: str, *, seed: int, n: int = 150, slope: float = 2.5) -> None:
+def fill(
+    store: Store,
+    run: str,
+    *,
+    seed: int,
+    n: int = 150,
+    slope: float = 2.5,
+    only_sound_answers: bool = False,
+) -> None:
     """A run of chains with known mistakes: short ones are sound more often, and, by ``slope``,
-    those without hedging words; a sound chain has a right answer."""
+    those without hedging words; a sound chain has a right answer, the only one that is known where
+    ``only_sound_answers``."""
     rng = np.random.default_rng(seed)
     items, ended = [], []
     for k in range(n):
         length, hedges = float(rng.integers(100, 2000)), float(rng.integers(0, 4))
         logit = 1.5 - 0.001 * length - slope * (hedges - 1.5)
         is_sound = bool(rng.random() < 1 / (1 + np.exp(-logit)))
-        meta = {
-            "first_mistake": None if is_sound else 0,
-            "answer_correct": is_sound or bool(rng.random() < 0.3),
-        }
+        meta: dict[str, object] = {"first_mistake": None if is_sound else 0}
+        if is_sound or not only_sound_answers:
+            meta["answer_correct"] = is_sound or bool(rng.random() < 0.3)
         item = Item(f"i{k}", f"Question {run} {k // 2}?", None, (Step(0, "So."),), "", meta)
         values = {"text_characters": length, "text_steps": 3.0, "hedging_words": hedges}
         facet = (("chain", "reference"),)
@@ -55,6 +65,18 @@ def store(tmp_path: Path) -> Store:
     fill(made, "a", seed=1)
     fill(made, "b", seed=2)
     return made
+
+
+def test_what_is_known_of_one_class_only_is_not_read(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    fill(store, "a", seed=1, only_sound_answers=True)
+    labels = load_labelled_features(store, ["a"], target=TARGET)
+    assert set(class_bound_features(labels, labels["target"], labels)) == {"answer_correct"}
+    report = calibrate_runs(store, ["a"], author="ada", weights="combined", target=TARGET).report
+    assert "answer_correct" not in report["combination"]["features"]
+    assert "missing in 0%" in report["combination"]["left_out"]["answer_correct"]
+    assert report["baselines"]["answer"]["auroc"] is None
+    assert not report["baselines"]["answer"]["is_bar"]
 
 
 @pytest.mark.soak

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cotlab.core.errors import UnknownName
+from cotlab.core.errors import CotlabError, UnknownName
 from cotlab.reliability.policy import (
     BELOW_LOW_REASON,
     DEFAULT_DOMAIN,
@@ -21,6 +21,7 @@ from cotlab.reliability.policy import (
 )
 from cotlab.reliability.thresholds import Costs
 from cotlab.review.release import decide
+from cotlab.review.release.calibrate import calibrate_runs
 from cotlab.review.release.decide import (
     count_decision_reasons,
     count_unscored_items,
@@ -30,7 +31,12 @@ from cotlab.review.release.decide import (
     set_policy,
 )
 from cotlab.review.release.rollout import rollout_progress
-from cotlab.review.release.suggest import _label_groups, suggest_by_cost, suggest_by_precision
+from cotlab.review.release.suggest import (
+    _label_groups,
+    _load_labelled_items,
+    suggest_by_cost,
+    suggest_by_precision,
+)
 from cotlab.store import decisions as decision_store
 from cotlab.store.calibrators import activate_calibrator
 from cotlab.store.database import Store
@@ -231,6 +237,23 @@ def test_suggestions_say_what_labels_and_costs_speak_for(store: Store) -> None:
     table = load_scored_items(store, [RUN])
     rows = table[(table["r_cal"] >= easy.high) & table["target"].notna()]
     assert easy.high is not None and rows["target"].astype(bool).mean() > 0.3
+
+
+def test_suggestions_rest_on_predictions_by_fits_without_the_label(store: Store) -> None:
+    fit = calibrate_runs(store, [RUN], author="Ann", domain=True)
+    assert fit.version is not None
+    held_out = {(run, item): r_cal for run, item, r_cal in fit.report["held_out"]}
+    rows = _load_labelled_items(store, [RUN])
+    keys = zip(rows["run"], rows["item_id"], strict=True)
+    assert dict(zip(keys, rows["r_cal"], strict=True)) == held_out
+    fitted = load_scored_items(store, [RUN]).set_index("item_id")["r_cal"]
+    assert (rows.set_index("item_id")["r_cal"] - fitted).abs().max() > 0.01
+    with store.writing() as connection:  # as a version of before has it
+        connection.execute(
+            "UPDATE calibrators SET report = json_merge_patch(report, '{\"held_out\": []}')"
+        )
+    with pytest.raises(CotlabError, match="fit it again"):
+        suggest_by_precision(store, [RUN], 0.9)
 
 
 def test_a_domain_with_few_labels_has_no_thresholds_of_its_own() -> None:
