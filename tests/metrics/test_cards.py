@@ -57,7 +57,7 @@ def test_every_scorer_is_held_to_every_law() -> None:
         for name, law in vars(test_laws).items()
         if name.startswith("test_") and "given_options" in signature(law).parameters
     }
-    assert len(laws) == 9
+    assert len(laws) == 10
     for law in laws.values():
         cases = [
             getattr(case, "values", case)
