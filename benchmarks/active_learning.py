@@ -16,27 +16,54 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from calibration import measure, truths
+import pandas as pd
+from mixed import mixed_suite
 from numpy.typing import NDArray
 
+from cotlab.core.errors import CotlabError
+from cotlab.core.keys import digest
+from cotlab.core.registry import SCORERS
+from cotlab.core.types import Suite
 from cotlab.metrics.composite.scorer import FEATURE_SOURCES
 from cotlab.reliability.acquisition import choose_next_labels
 from cotlab.reliability.maps import fit
-from cotlab.review.release.features import EXTRA_FEATURES
+from cotlab.review.release.features import EXTRA_FEATURES, feature_table
+from cotlab.run.config import RunConfig, resumed_config
+from cotlab.run.launch import resume_run, start_run
 from cotlab.stats.composite import EXAMPLE_WEIGHTS
 from cotlab.stats.drift import standardise_columns
 from cotlab.store import read
 from cotlab.store.database import Store
-from cotlab.suites.mixed import mixed_suite
+from cotlab.validation.models import weights_digest
+from cotlab.validation.runs import status_by_run_id
 
 Floats = NDArray[np.float64]
 Predict = Callable[[Floats], Floats]
 START, BATCH = 20, 20
+
+SETTINGS = {
+    "scorer": ["composite", "ablation", "mediation"],
+    "mode": ["corrupt"],
+    "chain": "reference",
+    "layers": ["0-3"],
+    "donors": 2,
+    "draws": 1,
+    "subsets": 1,
+    "max_concurrent": 100,
+    "set": {
+        "consistency.paraphrases": "2",
+        "consistency.holdout": "0",
+        "consistency.floor_chains": "20",
+        "diversity.paths": "2",
+        "robustness.perturbations": "numeric",
+    },
+}
+"""What every run of organisms is told: all features, at the fewest requests."""
 
 
 class Data(NamedTuple):
@@ -198,13 +225,65 @@ def sets(told: argparse.Namespace) -> Iterator[Data]:
             yield organisms(Store(told.store or Path(folder)), told.word_problems)
 
 
+def measure(store: Store, model: str, suite: Suite) -> str:
+    """The id of the finished run of a model on a suite; one that was broken off is gone on with."""
+    versions = [SCORERS[name].version for name in SETTINGS["scorer"]]  # type: ignore[attr-defined]
+    settings = digest([suite.digest, versions, SETTINGS, weights_digest(model)])
+    run_id = f"{suite.name}-{model}-{settings[:10]}"
+    known = status_by_run_id(store)
+    if known.get(run_id) == "done":
+        return run_id
+    if run_id in known:
+        done = resume_run(run_id, {}, store)
+    else:
+        plain = {
+            name: field.get_default(call_default_factory=True)
+            for name, field in RunConfig.model_fields.items()
+        }
+        done = start_run(
+            resumed_config(plain, {**SETTINGS, "model": model}), store, suite=suite, run_id=run_id
+        )
+    if done.status != "done":
+        raise CotlabError(
+            f"The run {run_id} ended as {done.status}: {done.outcome.note or ''} The same"
+            " command goes on from there."
+        )
+    return run_id
+
+
+def truths(store: Store, runs: Sequence[str]) -> pd.DataFrame:
+    """The features of all items of runs, with ``kind, valid, target``: the answer is right and the
+    chain is the true one.
+
+    ``target`` is None where the model's answer could not be read and the chain is valid.
+    """
+    table = feature_table(store, runs)
+    meta: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for run_id in runs:
+        suite = read.get_suite(store, read.plan_from_row(read.get_run(store, run_id)).suite_digest)
+        meta |= {(run_id, item.id): item.meta for item in suite.items}
+    own = [meta[place] for place in zip(table["run"], table["item_id"], strict=True)]
+    valid = [bool(one["valid"]) for one in own]
+    right = [None if np.isnan(value) else bool(value) for value in table["correct"]]
+    target = [
+        False if not v or r is False else (True if r else None)
+        for v, r in zip(valid, right, strict=True)
+    ]
+    return table.assign(
+        kind=[one["kind"] for one in own],
+        valid=valid,
+        right=pd.Series(right, dtype=object),
+        target=pd.Series(target, dtype=object),
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--items", type=int, default=1600, help="synthetic items")
     parser.add_argument(
         "--store",
         type=Path,
-        help="a store with runs on mixed suites, as benchmarks/calibration.py leaves one",
+        help="a store with runs on mixed suites (sound and unsound chains)",
     )
     parser.add_argument(
         "--word-problems",

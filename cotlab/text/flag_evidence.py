@@ -1,6 +1,6 @@
 """Which textual red flags are on for which kind of text, and the spans read that this rests on.
 
-``benchmarks/flag_spans.py`` draws the spans from published chains by a seed; each was read by hand;
+The spans were drawn from published chains by a seed, and each was read by hand;
 ``benchmarks/flag_verdicts.tsv`` lists the verdicts.
 """
 

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from benchmarks.mixed import mixed_suite
 from cotlab.core.types import Item, Suite
 from cotlab.store import calibrators, labels, read
 from cotlab.store.calibrators import list_drift_checks
 from cotlab.store.database import Store
 from cotlab.store.decisions import list_audit, list_decisions
 from cotlab.suites.jsonl import write_suite
-from cotlab.suites.mixed import mixed_suite
 from tests.support.browser import ARGUMENTS, LISTEN, serving, settle
 from tests.support.running import run as run_command
 
