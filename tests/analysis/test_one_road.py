@@ -3,7 +3,6 @@ table of its figure."""
 
 from __future__ import annotations
 
-import ast
 import io
 import json
 import numbers
@@ -31,7 +30,7 @@ from cotlab.ui import charts
 from cotlab.ui.item.evidence import ITEM_TAB_LABEL
 from cotlab.ui.metric_names import metric_name
 from cotlab.ui.steps import CHAIN_TAB_LABEL
-from tests.support.pages import ROOT, components, opened, opened_run
+from tests.support.pages import components, opened, opened_run
 from tests.support.whole_report import build_whole_report
 
 SEED = 7
@@ -266,60 +265,3 @@ def test_positions_have_one_interval_on_the_page_in_the_report_and_in_the_figure
         ]
         rows = chosen[["step", "point", "lo", "hi", "n"]].itertuples(index=False, name=None)
         assert [tuple(None if pd.isna(v) else v for v in row) for row in rows] == expected
-
-
-ROOMS = ("ui", "analysis", "run", "export")
-"""Packages whose numbers are of one run, or of a base run and others."""
-DRAWING = ("stats", "metrics", "run", "analysis")
-"""Packages whose functions draw the numbers of a run."""
-
-
-def functions_with_a_default_seed() -> dict[str, int]:
-    """Name to the position of the argument ``seed`` (99 where it is given by name only)."""
-    found = {}
-    for path in [p for name in DRAWING for p in (ROOT / "cotlab" / name).rglob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if not isinstance(node, ast.FunctionDef):
-                continue
-            plain = [a.arg for a in node.args.args]
-            named = [
-                a.arg
-                for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
-                if d is not None and not (isinstance(d, ast.Constant) and d.value is None)
-            ]
-            defaults = plain[len(plain) - len(node.args.defaults) :]
-            if "seed" in defaults:
-                found[node.name] = plain.index("seed")
-            elif "seed" in named:
-                found[node.name] = 99
-    return found
-
-
-def calls_without_a_seed(path: str, source: str, functions: dict[str, int]) -> list[str]:
-    faults = []
-    for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.Call):
-            continue
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else None
-        name = node.func.id if isinstance(node.func, ast.Name) else name
-        if name not in functions:
-            continue
-        given = len(node.args) > functions[name] or any(k.arg == "seed" for k in node.keywords)
-        if not given:
-            faults.append(f"{path}:{node.lineno}: {name} with its default seed")
-    return faults
-
-
-def test_no_number_of_a_run_is_drawn_with_a_default_seed() -> None:
-    functions = functions_with_a_default_seed()
-    assert {"position_table", "paired_rows"} <= set(functions)
-    faults = [
-        fault
-        for room in ROOMS
-        for path in sorted((ROOT / "cotlab" / room).rglob("*.py"))
-        for fault in calls_without_a_seed(
-            path.relative_to(ROOT).as_posix(), path.read_text("utf-8"), functions
-        )
-    ]
-    assert faults == []
-    assert calls_without_a_seed("x.py", "t = position_table(rows)", functions)
