@@ -2,8 +2,7 @@
 
 import streamlit as st
 
-from cotlab.run.config import DEMO_MODELS
-from cotlab.ui import cached, home, home_run, next_steps, server_check, tour, verdict
+from cotlab.ui import cached, home, home_run, next_steps, server_check, verdict
 from cotlab.ui.demo_pair import find_demo_pair
 from cotlab.ui.opened_run import opened_run, remember_run
 
@@ -15,12 +14,8 @@ else:
     all_rows = cached.stored_runs()
     rows = [row for row in all_rows if not row["is_archived"]]
     pair = find_demo_pair(rows)
-    if pair is not None and tour.is_stop("home"):
-        opening = home_run.OpeningRun(pair[DEMO_MODELS[-1]])
-        label = "One of the two"
-    else:
-        opening = home_run.find_opening_run(rows)
-        label = "" if opening is None else opening.label
+    opening = home_run.find_opening_run(rows)
+    label = "" if opening is None else opening.label
     row = None if opening is None else opening.row
     is_demo_first = home.is_demo_first(rows)
     if pair is not None and is_demo_first:

@@ -25,7 +25,6 @@ if row is not None and setting is not None:
             mediation.render_mediation_summary(row, setting)
             mediation.render_mediation_warnings(row, setting)
             mediation.render_density(row, setting)
-            mediation.render_published_layers(row, setting)
             render_more(
                 "by layer, and all indices",
                 partial(mediation.render_drop_density, row, setting),

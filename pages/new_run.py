@@ -1,7 +1,7 @@
 """New run: suite, model, scorers and limits; a cost estimate; a pilot or the whole run."""
 
 from cotlab.ui import components, server_check
-from cotlab.ui.new_run import estimate, measure_note, measures, planner, questions
+from cotlab.ui.new_run import estimate, measure_note, measures, questions
 from cotlab.ui.new_run import form as new_run
 
 components.render_heading("New run", "What will be measured on which model, and what will it cost?")
@@ -15,4 +15,3 @@ if suite_choice is not None:
         suite_choice, config, reuses_replies=measures.has_same_model(cloned_run_id, config)
     )
     new_run.render_start_buttons(suite_choice, config, n_items)
-planner.render_planner()

@@ -5,7 +5,6 @@ from functools import partial
 import streamlit as st
 
 from cotlab.ui import components, validation
-from cotlab.ui.glossary import render_glossary
 from cotlab.ui.more import render_more
 from cotlab.ui.validation_claim import render_claim
 
@@ -42,4 +41,3 @@ if latest_report is not None:
         partial(validation.render_coded_wording, latest_report),
         name="coded_wording",
     )
-render_more("glossary of all metrics", render_glossary, name="glossary", params=("term",))

@@ -29,7 +29,6 @@ from cotlab.core.errors import ConfigError
 from cotlab.core.keys import digest, to_json_value
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import MetricCard, Plan
-from cotlab.run.imports.mediation import COUNTED_QUESTION, NO_QUESTION
 from cotlab.store import read
 from cotlab.store.database import Store
 
@@ -323,7 +322,6 @@ def match_items(base_items: pd.DataFrame, other_items: pd.DataFrame) -> pd.DataF
     codes, questions = pd.factorize(pd.concat(both_questions, ignore_index=True))
     texts = [str(question) for question in questions]
     digests = np.array([*map(_question_digest, texts), ""], dtype=object)
-    is_counted = np.array([*(text == COUNTED_QUESTION for text in texts), False])
     base_codes, other_codes = codes[: len(merged_items)], codes[len(merged_items) :]
     base_prompts, other_prompts = (
         np.where(digests[side] == "", item_ids.to_numpy(dtype=object), digests[side])
@@ -331,7 +329,6 @@ def match_items(base_items: pd.DataFrame, other_items: pd.DataFrame) -> pd.DataF
     )
     is_in_both = (base_codes >= 0) & (other_codes >= 0)
     is_same = base_prompts == other_prompts
-    is_same &= ~is_counted[base_codes] & ~is_counted[other_codes]
     same = is_same.astype(object)
     same[~is_in_both] = None
     return pd.DataFrame(
@@ -347,9 +344,7 @@ def match_items(base_items: pd.DataFrame, other_items: pd.DataFrame) -> pd.DataF
 
 
 def _question_digest(question: str) -> str:
-    """Return what distinguishes questions; "" where there is none, and the item's id does."""
-    if question == NO_QUESTION:
-        return ""
+    """Return what distinguishes questions, also where only their digest is kept."""
     return question if question.startswith("sha256:") else f"sha256:{digest(question)}"
 
 

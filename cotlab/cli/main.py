@@ -25,7 +25,6 @@ from cotlab.cli import (
     first_use,
     labels,
     organisms,
-    published,
     reports,
     runs,
     search,
@@ -99,10 +98,7 @@ app.add_typer(runs.app, name="runs")
 app.add_typer(suites.app, name="suites")
 app.add_typer(decide.policy_app, name="policy")
 app.add_typer(organisms.app, name="organisms")
-app.add_typer(published.ablation_app, name="ablation")
-app.add_typer(published.mediation_app, name="mediation")
 app.add_typer(labels.app, name="labels")
-app.add_typer(published.unfaithfulness_app, name="unfaithfulness")
 
 
 def _print_version(is_requested: bool) -> None:

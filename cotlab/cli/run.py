@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
@@ -37,9 +36,6 @@ def run_command(
     retry_refused: Annotated[
         bool, typer.Option("--retry-refused", help="With --resume: ask refused requests again.")
     ] = False,
-    junit: Annotated[
-        Optional[Path], typer.Option(help="File of JUnit XML to write: the gate as a test.")
-    ] = None,
 ) -> None:
     """Run scorers on a suite.
 
@@ -47,9 +43,6 @@ def run_command(
     measured.
     """
     options.allow_key_hosts(send_key_to)
-    if junit is not None and not junit.absolute().parent.is_dir():
-        raise ConfigError(f"--junit {junit}: its folder does not exist.")
-    from cotlab.analysis.junit import render_junit
     from cotlab.analysis.report import report_run
     from cotlab.cli.screen import (
         ProgressBar,
@@ -112,13 +105,6 @@ def run_command(
     print_verdict(reported_run.report)
     print_spend(reported_run.report)
     print(f"Report: {finished_run.output / 'report.md'}")
-    if junit is not None:
-        with options.explain_write_errors(f"--junit {junit}"):
-            threshold = finished_run.config.rr_threshold
-            text = render_junit(
-                reported_run.report, reported_run.exit_code, reported_run.message, threshold
-            )
-            junit.write_text(text, "utf-8")
     if reported_run.message:
         print(printable_text(reported_run.message), file=sys.stderr)
     if finished_run.status == "done":

@@ -104,7 +104,6 @@ SCORERS = Registry(
         "consistency": "cotlab.metrics.consistency.scorer:consistency",
         "robustness": "cotlab.metrics.robustness:robustness",
         "causal": "cotlab.metrics.causal:causal",
-        "option_order": "cotlab.metrics.option_order:option_order",
         "flags": "cotlab.metrics.flags.scorer:flags",
         "composite": "cotlab.metrics.composite.scorer:composite",
         "unfaithfulness": "cotlab.metrics.unfaithfulness.scorer:unfaithfulness",
@@ -112,7 +111,6 @@ SCORERS = Registry(
         "judge": "cotlab.metrics.judge.scorer:judge",
         "critic": "cotlab.metrics.critic.scorer:critic",
         "rubric": "cotlab.metrics.critic.scorer:rubric",
-        "ratings": "cotlab.metrics.ratings:ratings",
     },
     "cotlab.scorers",
 )

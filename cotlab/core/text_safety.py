@@ -41,7 +41,6 @@ _LATEX_ESCAPES = {
 }
 _REPORT_MARKUP_CHARS = "\\`*_{}[]<>()#|!"
 _TABLE_MARKUP_PATTERN = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$-])")  # "*", "[", "<", "$" …
-_PAGE_MARKUP_CHARS = "\\`*_{}[]<>()#+-.!|$:~@&=^\"'"
 
 
 def break_links(text: str) -> str:
@@ -97,11 +96,3 @@ def escape_table(text: object) -> str:
     """Escape a text for one cell of an exported Markdown table, on one line, HTML as entities."""
     escaped_text = _TABLE_MARKUP_PATTERN.sub(r"\\\1", break_links(printable_line(text)))
     return escaped_text.replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
-
-
-def escape_page(text: str) -> str:
-    """Escape a text for a page of the dashboard, with its line breaks kept."""
-    return "  \n".join(
-        "".join(f"\\{c}" if c in _PAGE_MARKUP_CHARS else c for c in line)
-        for line in break_links(text).splitlines()
-    )

@@ -23,7 +23,7 @@ from cotlab.figures.panel_heads import (
     text_width_px,
 )
 from cotlab.figures.presets import PT_PER_PX, FigurePreset
-from cotlab.figures.rasters import convert_to_vectors
+from cotlab.figures.rasters import hatch_as_lines
 from cotlab.figures.text_width import wrap_to_width
 
 MIN_TEXT_PT = 7.0
@@ -74,7 +74,7 @@ def printed_figure(figure: Any, preset: FigurePreset) -> Any:
         With the preset's width in px, without a subtitle and without raster images.
         ``layout.meta`` has title and subtitle as given.
     """
-    spec = convert_to_vectors(go.Figure(figure)).to_dict()
+    spec = hatch_as_lines(go.Figure(figure)).to_dict()
     layout = spec["layout"]
     scale = preset.text_size_pt / PT_PER_PX / style.TEXT_SIZE
     min_text_px = MIN_TEXT_PT / PT_PER_PX + 0.05

@@ -37,16 +37,6 @@ class JudgedChain:
     is_carried: bool = False
     """Whether the later steps go on from its result; else they return to the true values."""
 
-    @property
-    def soundness(self) -> tuple[bool, ...]:
-        """Return for each step whether it and all before it are right.
-
-        A step after the mistake is not: it rests on a false value, or contradicts one.
-        """
-        return tuple(
-            self.first_wrong is None or i < self.first_wrong for i in range(len(self.steps))
-        )
-
 
 def make_judged_chain(rng: random.Random, clean_share: float = 0.4) -> JudgedChain:
     """Draw a problem, and a chain that is right or has one mistake.

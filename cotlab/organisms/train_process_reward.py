@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +95,6 @@ def train_process_reward(
     model.eval().to(torch.float16).save_pretrained(folder)
     make_tokenizer().save_pretrained(folder)
     (folder / "process_reward.json").write_text(json.dumps(LAYOUT) + "\n")
-
-
-def describe_process_reward(recipe: ProcessRewardRecipe) -> dict[str, Any]:
-    """Return a recipe as JSON values."""
-    return asdict(recipe) | {"modes": []}
 
 
 def encode_chain(chain: JudgedChain) -> tuple[list[int], list[int], list[float], list[float]]:

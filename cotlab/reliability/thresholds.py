@@ -55,15 +55,6 @@ class Costs:
                 f" and {self.missed_share:g}"
             )
 
-    def expected_cost(self, action: str, p_acceptable: float) -> float:
-        """Return the expected cost of an action at a probability of being acceptable."""
-        p_unacceptable = 1 - p_acceptable
-        return {
-            "release": p_unacceptable * self.error,
-            "review": self.review + p_unacceptable * self.missed_share * self.error,
-            "escalate": self.escalation,
-        }[action]
-
 
 def thresholds_by_cost(costs: Costs) -> Thresholds:
     """Return the thresholds of least expected cost for a calibrated probability p.

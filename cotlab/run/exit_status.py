@@ -10,7 +10,6 @@ from cotlab.run.runner import Outcome
 
 EXIT_DONE = 0
 EXIT_GATE_FAILED = 1
-EXIT_USAGE = 2
 EXIT_UNFINISHED = 3
 EXIT_BUDGET = 4
 EXIT_INCONCLUSIVE = 5

@@ -34,7 +34,7 @@ _READ_BY_ALL = ("chain",)
 WRITES_NO_CHAIN = frozenset(
     {
         *("mediation", "entropy", "tool_trace", "text_features", "verification", "flags"),
-        *("process_reward", "critic", "rubric", "ratings", "judge"),
+        *("process_reward", "critic", "rubric", "judge"),
     }
 )
 """Scorers that ask for no whole chain where they measure the suite's."""

@@ -223,7 +223,7 @@ def auroc_difference(
     Raises
     ------
     ValueError
-        As ``rank_intervals``.
+        If a score is not finite, or scores and classes differ in number.
     """
     resamples = GroupResamples.draw([*first.groups, *second.groups], seed=seed)
     (s, y), (t, z) = (

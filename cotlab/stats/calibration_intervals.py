@@ -148,28 +148,6 @@ def measure_difference(
     )
 
 
-def weighted_auroc(weights: Floats, scores: Floats, target: Floats) -> Floats:
-    """Return the AUROC of each row of weights, ties counting half.
-
-    Parameters
-    ----------
-    weights : ndarray (n_draws, n), at least 0
-        How often each prediction counts.
-    scores : ndarray (n,), finite
-    target : ndarray (n,) of 0 and 1
-
-    Returns
-    -------
-    ndarray (n_draws,), [0, 1]
-        NaN where a row leaves one class only.
-
-    References
-    ----------
-    Hanley and McNeil (1982), Radiology 143:29.
-    """
-    return _make_weighted_auroc(scores, target)(weights)
-
-
 def _make_weighted_auroc(scores: Floats, target: Floats) -> ResampledMeasure:
     """Return ``weighted_auroc`` as a function of the weights; the scores are sorted only once."""
     _, score_index = np.unique(scores, return_inverse=True)

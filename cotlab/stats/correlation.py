@@ -5,71 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 
-from cotlab.stats.intervals import Interval, all_equal, checked_level, no_interval, too_few
-
-
-@dataclass(frozen=True, slots=True)
-class Correlation:
-    """Pearson's r and the p-value of no correlation."""
-
-    r: Interval
-    """r in [-1, 1] with its bounds; its ``reason`` says why a part is undefined."""
-    p: float | None
-    """Two-sided p-value of no correlation; None where r is undefined."""
-
-
-def pearson(first: Sequence[float], second: Sequence[float], *, level: float = 0.95) -> Correlation:
-    """Return Pearson's r of pairs, with an interval by Fisher's z.
-
-    Parameters
-    ----------
-    first, second : sequence of float, finite, of one length
-    level : float in (0, 1)
-
-    Returns
-    -------
-    Correlation
-        r in [-1, 1]. Undefined below three pairs and where one side is constant; no bounds below
-        five pairs and where the pairs lie on a line, since z is infinite there.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ or a number is not finite.
-
-    References
-    ----------
-    Fisher (1921), Metron 1:3; scipy.stats.pearsonr. R: cor.test(first, second).
-    """
-    from scipy import stats
-
-    checked_level(level)
-    if len(first) != len(second) or not all(map(math.isfinite, (*first, *second))):
-        raise ValueError("pearson needs finite pairs")
-    n = len(first)
-    if n < 3:
-        return Correlation(no_interval(None, n, "fewer than 3 pairs", level=level), None)
-    if all_equal(first) or all_equal(second):
-        return Correlation(no_interval(None, n, "one of the two is constant", level=level), None)
-    scales = (max(map(abs, first)), max(map(abs, second)))  # r is free of scale
-    scaled_first, scaled_second = (
-        [value / scale for value in side_values]
-        for side_values, scale in zip((first, second), scales, strict=True)
-    )
-    result = stats.pearsonr(scaled_first, scaled_second)
-    r = min(1.0, max(-1.0, float(result.statistic)))
-    reason = too_few(n, "pairs") or (
-        "the pairs lie on a line: Fisher's z has no interval" if 1 - abs(r) < 1e-12 else None
-    )
-    if reason:
-        return Correlation(no_interval(r, n, reason, level=level), float(result.pvalue))
-    lo, hi = (float(bound) for bound in result.confidence_interval(level))
-    return Correlation(
-        Interval(r, min(lo, r), max(hi, r), n, "Fisher z", level), float(result.pvalue)
-    )
-
+from cotlab.stats.intervals import Interval, no_interval
 
 TIE_DECIMALS = 9
 """Values that agree to so many decimals are tied, so that rounding errors make no order."""

@@ -25,56 +25,9 @@ from cotlab.stats.intervals import Interval, no_interval, wilson
 NO_MISTAKE = -1
 """The place of the first mistake in a chain without one, as ProcessBench writes it."""
 RANK_MEASURES = ("auroc", "average_precision", "tpr_at_1", "tpr_at_5")
-"""Measures of ``rank_intervals``."""
+"""Measures of ``resampled_rank_intervals``."""
 FPR_BY_MEASURE: Mapping[str, float] = {"tpr_at_1": 0.01, "tpr_at_5": 0.05}
 """Largest false positive rate of a threshold, by measure."""
-
-
-def rank_intervals(
-    scores: ArrayLike,
-    is_positive: ArrayLike,
-    groups: Sequence[Hashable],
-    *,
-    seed: int,
-    level: float = 0.95,
-    names: Sequence[str] = RANK_MEASURES,
-) -> dict[str, Interval]:
-    """Return ranking measures with their bootstrap intervals over groups.
-
-    Parameters
-    ----------
-    scores : array (n,), finite
-        Higher points at the positive class.
-    is_positive : array (n,) of bool
-    groups : sequence (n,) of str or int
-        The question of each score; ``n`` of the result counts them.
-    seed : int
-    level : float in (0, 1)
-    names : sequence of str
-        Of ``RANK_MEASURES``.
-
-    Returns
-    -------
-    dict of str to Interval
-        All in [0, 1], higher is better. ``auroc``: the probability that a positive scores above a
-        negative, ties counting half. ``average_precision``: the mean precision over the positives.
-        ``tpr_at_1``, ``tpr_at_5``: share of the positives above the lowest threshold that at most
-        1 % and 5 % of the negatives exceed. Undefined on one class; no bounds where fewer than five
-        groups hold a positive, or a negative.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ or are 0, or a score is not finite.
-
-    References
-    ----------
-    Hanley and McNeil (1982), Radiology 143:29; sklearn.metrics.average_precision_score;
-    Davison and Hinkley (1997), Bootstrap Methods and their Application, 3.8 (groups).
-    """
-    s, y = checked_predictions(scores, is_positive, is_probability=False)
-    chains = ResampledChains.draw(y == 1, groups, seed=seed)
-    return resampled_rank_intervals(chains, s, level=level, names=names)
 
 
 def resampled_rank_intervals(
@@ -97,12 +50,12 @@ def resampled_rank_intervals(
     Returns
     -------
     dict of str to Interval
-        As ``rank_intervals``.
+        Each in [0, 1]; without a point where the chains are of one class.
 
     Raises
     ------
     ValueError
-        As ``rank_intervals``.
+        If scores and chains differ in number, or a score is not finite.
     """
     s, y = checked_predictions(scores, chains.is_positive, is_probability=False)
     if y.min() == y.max():
@@ -120,62 +73,6 @@ def resampled_rank_intervals(
             refusal=chains.refusal,
         )
     return {name: intervals[name] for name in names}
-
-
-def rank_differences(
-    first: ArrayLike,
-    second: ArrayLike,
-    is_positive: ArrayLike,
-    groups: Sequence[Hashable],
-    *,
-    seed: int,
-    level: float = 0.95,
-) -> dict[str, Interval]:
-    """Return each measure of ``second`` minus that of ``first``; both are resampled together.
-
-    Parameters
-    ----------
-    first, second : array (n,), finite
-        Two scores of the same items.
-    is_positive : array (n,) of bool
-    groups : sequence (n,) of str or int
-    seed : int
-    level : float in (0, 1)
-
-    Returns
-    -------
-    dict of str to Interval
-        As ``rank_intervals``, in [-1, 1].
-
-    Raises
-    ------
-    ValueError
-        As ``rank_intervals``.
-    """
-    (s, y), (t, _) = (
-        checked_predictions(values, is_positive, is_probability=False) for values in (first, second)
-    )
-    if y.min() == y.max():
-        return {name: no_interval(None, 0, ONE_CLASS_REASON, level=level) for name in RANK_MEASURES}
-    by_sorting = [name for name in RANK_MEASURES if name != "auroc"]
-    first_measure, second_measure = _rank_measure(s, y, by_sorting), _rank_measure(t, y, by_sorting)
-
-    def difference(weights: Floats) -> Measures:
-        subtracted = first_measure(weights)
-        return {name: values - subtracted[name] for name, values in second_measure(weights).items()}
-
-    chains = ResampledChains.draw(y == 1, groups, seed=seed)
-    return {
-        "auroc": chains.difference(chains.aurocs(s), chains.aurocs(t), level=level),
-        **bootstrap_intervals(
-            difference,
-            groups,
-            chains.resamples,
-            level=level,
-            paired=True,
-            refusal=chains.refusal,
-        ),
-    }
 
 
 @dataclass(frozen=True, slots=True)

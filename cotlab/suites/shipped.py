@@ -91,15 +91,6 @@ def open_suite_file(
         raise unusable_file_error(path, "is no file name: it holds a NUL character") from exc
 
 
-def read_file_bytes(path: str | Path, max_bytes: int) -> bytes:
-    """Return what a file holds, at most ``max_bytes`` bytes; SuiteError where it cannot be read."""
-    try:
-        with open_suite_file(path, max_bytes=max_bytes) as stream:
-            return stream.read(max_bytes)
-    except SuiteErrors as exc:
-        raise exc.errors[0] from exc
-
-
 def file_sha256(path: str | Path) -> str:
     """Return the SHA-256 of a file as 64 hexadecimal digits; SuiteErrors if unreadable."""
     with open_suite_file(path) as stream:

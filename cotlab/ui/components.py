@@ -285,8 +285,6 @@ def render_headline(
     estimates: pd.DataFrame,
     headline: Sequence[tuple[str, str]],
     reason_by_metric: Mapping[str, str] | None = None,
-    *,
-    is_published: bool = False,
 ) -> None:
     """Show estimates with interval and n, and below them the reason of a missing value.
 
@@ -301,8 +299,6 @@ def render_headline(
         Metric and label of each number.
     reason_by_metric : mapping, optional
         Reason by metric; by default that of the estimate.
-    is_published : bool
-        Whether others published the numbers; these keep their names.
     """
     estimate_by_metric = {
         str(estimate["metric"]): estimate for estimate in estimates.to_dict("records")
@@ -312,7 +308,7 @@ def render_headline(
         estimate = estimate_by_metric.get(metric, {"point": None, "n": 0, "reason": "not measured"})
         validation = cached.metric_validation(metric)
         label_text, value_text = f"{label}, n = {int(estimate['n'])}", estimate_text(estimate)
-        if is_published or validation.is_usable:
+        if validation.is_usable:
             labelled_numbers.append((label_text, value_text))
         else:
             small_texts.append(f"{label_text}: {value_text} ({validation.text}).")

@@ -1,4 +1,4 @@
-"""The two runs of the demonstration, which Home sets side by side and the tour goes through."""
+"""The two runs of the demonstration, which Home sets side by side."""
 
 from __future__ import annotations
 

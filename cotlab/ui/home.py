@@ -14,7 +14,7 @@ from cotlab.core.resources import page_path
 from cotlab.run.config import DEMO_MODELS, demo_options
 from cotlab.store import pending, read
 from cotlab.store.run_status import FINISHING
-from cotlab.ui import access, cached, components, tour, verdict
+from cotlab.ui import access, cached, components, verdict
 from cotlab.ui.new_run import processes
 from cotlab.ui.runs.list import show_latest_runs
 from cotlab.ui.text import escape_markdown, shorten
@@ -66,12 +66,11 @@ def render_first_steps() -> None:
         components.page_link("suites", "Suites", "list_alt")
         components.page_link("new_run", "New run", "play_arrow")
         components.page_link("steps", "Steps", "stairs")
-        tour.render_tour_link(1, "Tour of the demonstration")
 
 
 def is_demo_first(rows: Sequence[dict[str, Any]]) -> bool:
-    """Return whether the demonstration opens Home: no other run is there, or the tour is there."""
-    return len(rows) == len(DEMO_MODELS) or tour.is_stop("home")
+    """Return whether the demonstration opens Home: no other run is there."""
+    return len(rows) == len(DEMO_MODELS)
 
 
 def render_demo_question(row_by_model: Mapping[str, dict[str, Any]]) -> None:
@@ -84,10 +83,7 @@ def render_demo_question(row_by_model: Mapping[str, dict[str, Any]]) -> None:
 
 
 def render_demo_line(row_by_model: Mapping[str, dict[str, Any]]) -> None:
-    """Show the demonstration on one line, where other runs have the page.
-
-    It has both models with their verdicts, the comparison, and the tour.
-    """
+    """Show the demonstration on one line, where other runs have the page."""
     suite_name = shorten(str(row_by_model[DEMO_MODELS[0]]["suite_name"]), 24)
     with st.container(horizontal=True, vertical_alignment="center", key="demo-line"):
         st.markdown(
@@ -97,13 +93,12 @@ def render_demo_line(row_by_model: Mapping[str, dict[str, Any]]) -> None:
 
 
 def _render_demo_models(row_by_model: Mapping[str, dict[str, Any]]) -> None:
-    """Link to both models with their verdicts, to the tour and to the comparison."""
+    """Link to both models with their verdicts, and to the comparison."""
     results = verdict.run_verdicts(row_by_model.values())
     for model, row in row_by_model.items():
         finding = verdict_cell(results[row["id"]])["text"]
         components.page_link("run", f"{model}: {finding}", "monitoring", {"run": row["id"]})
     base, other = (row_by_model[model]["id"] for model in DEMO_MODELS)
-    tour.render_tour_link(1, f"Take the tour, {len(tour.STOPS)} stops")
     components.page_link(
         "compare",
         "Compare them",

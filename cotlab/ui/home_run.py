@@ -9,7 +9,6 @@ import streamlit as st
 
 from cotlab.analysis.verdict.planned import measures_reading
 from cotlab.analysis.verdict.wording import noun_count
-from cotlab.run.imports.mediation import is_imported
 from cotlab.store.recorded_models import short_model_name
 from cotlab.ui import cached, components, verdict
 from cotlab.ui.text import escape_markdown, shorten
@@ -44,12 +43,7 @@ def find_opening_run(rows: Sequence[dict[str, Any]]) -> OpeningRun | None:
     Where nothing can be said of it, and something of another run of its model on its suite, it is
     that one. Where every run measured nothing, it is the newest of them.
     """
-    began = [
-        row
-        for row in rows
-        if components.current_status(row) != "planned"
-        and not is_imported(cached.parse_plan(row["plan"]))
-    ]
+    began = [row for row in rows if components.current_status(row) != "planned"]
     if not began:
         return None
     unmeasured = cached.unmeasured_runs()

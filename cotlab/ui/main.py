@@ -17,7 +17,6 @@ from cotlab.ui.navigation import PageEntry, context_run, render_navigation, stre
 from cotlab.ui.opened_run import start_view
 from cotlab.ui.tab_title import APP_TITLE, tab_title
 from cotlab.ui.text import escape_markdown
-from cotlab.ui.tour import render_tour
 
 ICON_PATH = Path(__file__).parent / "icon.png"
 STYLE_PATH = Path(__file__).parent / "frame.css"
@@ -84,7 +83,6 @@ def main() -> None:
     start_view(current_entry.name, is_blind=current_entry.is_blind)
     row = context_run(current_entry)
     render_navigation(sections, current_page, navigation_slot, row)
-    render_tour(current_entry.name)
     title = tab_title(current_entry)
     st.set_page_config(page_title=title)
     address_slot = st.container()

@@ -32,8 +32,6 @@ METRIC_NAMES = {
     "perturbed_answer_change": "Answer changes after a perturbed step",
     "rename_stable": "Same answer with other names",
     "number_follows": "Right answer with another number",
-    "option_follows_text": "Same option after options are moved",
-    "option_follows_position": "Same position after options are moved (floor)",
     "number_moves": "Other answer with another number",
     "causal_stability": "Stable under both changes of the question",
     "link_support": "Support of a link between steps",
@@ -134,9 +132,6 @@ METRIC_NAMES = {
     "judge_length_difference": "Difference in length of the judged responses",
     "judge_human_score": "Score that a person gave the pair",
     "judge_prompt_group": "Question of a judged pair",
-    "step_drop": "Answer probability lost without a step (imported)",
-    "step_flip": "Answer changes without a step (imported)",
-    "step_rating": "Support of a step, as people rate it (imported)",
 }
 """Names of metrics on pages; a metric that is not listed is named by its own words."""
 

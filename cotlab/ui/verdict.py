@@ -47,7 +47,6 @@ from cotlab.analysis.verdict.wording import (
     plain_text,
 )
 from cotlab.analysis.view import RunView
-from cotlab.run.imports.mediation import is_imported
 from cotlab.store.recorded_models import short_model_name
 from cotlab.store.run_results import SETTLED_STATUSES, RunState
 from cotlab.store.run_status import FINISHING
@@ -114,9 +113,8 @@ def run_verdicts(
     rows_by_state: dict[RunState, dict[str, Any]] = {}
     for row in rows:
         results[row["id"]] = None
-        if not is_imported(cached.parse_plan(row["plan"])):
-            state = RunState(row["id"], int(row["revision"]), components.current_status(row))
-            rows_by_state[state] = row
+        state = RunState(row["id"], int(row["revision"]), components.current_status(row))
+        rows_by_state[state] = row
     store = cached.store()
     known = _known_verdicts(verdict_rules(store.folder))
     verdicts = {

@@ -25,7 +25,6 @@ from cotlab.core.keys import digest
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Item, MetricCard, ModelRef, Plan, Score, ScorerSpec, Suite
 from cotlab.metrics.unfaithfulness import cards
-from cotlab.run.imports.mediation import COUNTED_QUESTION, NO_QUESTION
 from cotlab.store import write
 from cotlab.store.database import Store
 
@@ -213,13 +212,6 @@ def test_an_interval_over_prompts_says_so(tmp_path: Path) -> None:
         ) == (16, 8)
 
 
-def test_without_a_question_each_item_is_its_own_prompt(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    for run_id in ("a", "b"):
-        keep(store, run_id, suite(6, question=NO_QUESTION), {f"i{k:02d}": 1.0 for k in range(6)})
-    assert compare_runs(store, "a", ["b"]).comparisons[0].rows[0].prompts == 6
-
-
 def test_the_same_id_of_another_question_is_not_matched(tmp_path: Path) -> None:
     store = Store(tmp_path)
     keep(store, "a", suite(6), {f"i{k:02d}": 1.0 for k in range(6)})
@@ -324,11 +316,10 @@ def test_metrics_that_differ_by_a_facet_alone_are_named_with_the_option(tmp_path
 
 
 def test_items_match_by_id_and_question_whichever_way_the_question_is_stored() -> None:
-    """A question and its digest are one prompt; where no question was published, the id is the
-    prompt; what is in one run only, and rows of a count, match nothing."""
+    """A question and its digest are one prompt; what is in one run only matches nothing."""
     q = "2 + 2?"
     redacted = f"sha256:{digest(q)}"
-    base = {"a": q, "b": q, "c": q, "d": NO_QUESTION, "e": COUNTED_QUESTION, "f": q}
+    base = {"a": q, "b": q, "c": q, "f": q}
     other = base | {"b": redacted, "c": "3 + 3?", "g": q}
     del other["f"]
     tables = [
@@ -340,12 +331,8 @@ def test_items_match_by_id_and_question_whichever_way_the_question_is_stored() -
         "a": True,
         "b": True,
         "c": False,
-        "d": True,
-        "e": False,
         "f": None,
         "g": None,
     }
-    assert rows["prompt"].drop(["d", "e"]).unique().tolist() == [redacted]
-    assert rows.loc["d", "prompt"] == "d"
-    assert rows.loc["e", "prompt"] == f"sha256:{digest(COUNTED_QUESTION)}"
-    assert rows["category"].to_dict() == {**dict.fromkeys("abcdeg", "math"), "f": ""}
+    assert rows["prompt"].unique().tolist() == [redacted]
+    assert rows["category"].to_dict() == {**dict.fromkeys("abcg", "math"), "f": ""}

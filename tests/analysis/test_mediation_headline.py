@@ -59,7 +59,6 @@ def test_a_control_that_loses_more_than_the_chain_leaves_no_cmi_and_says_why() -
         ("other", 0.5, 3.0, 1.0),
         ("other", 0.0, 1.0, 1.0),
         ("total", 0.02, 0.1, 3.0),
-        ("published", 0.0, 0.1, 3.0),
     ],
 )
 def test_any_other_cmi_stays(control: str, cmi: float, cot: float, control_drop: float) -> None:

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -228,20 +227,9 @@ def test_the_gate_has_a_code_of_its_own(
         threshold,
         "--gate-on",
         gate_on,
-        "--junit",
-        tmp_path / "gate.xml",
         store=tmp_path / "store",
         code=code,
     )
-    (tests,) = ElementTree.parse(tmp_path / "gate.xml").getroot()
-    assert [case.get("name") for case in tests.iter("testcase")] == [
-        "run",
-        f"RRR at most {float(threshold):.1%}",
-    ]
-    outcomes = {0: ("0", "0"), 1: ("1", "0"), 5: ("0", "1")}
-    assert (tests.get("failures"), tests.get("errors")) == outcomes[code]
-    told = [fault.get("message") for kind in ("failure", "error") for fault in tests.iter(kind)]
-    assert told == ([done.stderr.splitlines()[-1]] if code else [])
     assert ("FAIL: RRR 66.7% exceeds threshold 10.0%" in done.stderr.splitlines()) == (code == 1)
     assert ("Gate inconclusive" in done.stderr) == (code == 5)
 

@@ -11,7 +11,6 @@ from cotlab.core.text_safety import (
     break_links,
     escape_formula,
     escape_latex,
-    escape_page,
     escape_plotly,
     escape_report,
     escape_table,
@@ -69,13 +68,8 @@ def test_a_line_is_printable(text: str) -> None:
         ),
         (escape_report, r"\<b\> $x\_1$ a&b %\{y\} \| 5 %"),
         (escape_table, r"&lt;b&gt; \$x\_1\$ a&amp;b %\{y\} \| 5 %"),
-        (escape_page, r"\<b\> \$x\_1\$ a\&b %\{y\} \| 5 %"),
     ],
 )
 def test_markup_of_each_target_is_escaped(escape: object, expected: str) -> None:
     assert callable(escape)
     assert escape("<b> $x_1$ a&b %{y} | 5 %") == expected
-
-
-def test_lines_of_a_page_stay_lines() -> None:
-    assert escape_page("a\n# b") == "a  \n\\# b"

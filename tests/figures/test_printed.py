@@ -11,10 +11,9 @@ import pytest
 
 from cotlab.figures.presets import PRESETS, PT_PER_PX
 from cotlab.figures.printed import MIN_TEXT_PT, font_sizes, printed_figure
-from cotlab.figures.rasters import RASTER_TRACE_TYPES, convert_to_vectors
+from cotlab.figures.rasters import hatch_as_lines
 from cotlab.figures.reliability import chain_cosines
 from cotlab.figures.step_positions import ccs_by_position
-from cotlab.figures.style import apply_style
 
 ROWS = pd.DataFrame(
     {
@@ -35,20 +34,8 @@ PAIRS = pd.DataFrame(
 )
 
 
-def heat() -> Any:
-    z = [[0.0, 1.0], [None, 1.0]]
-    fig = go.Figure(
-        go.Heatmap(
-            z=z, x=["p", "q"], y=["r", "s"], zmin=0, zmax=1, colorbar={"title": {"text": "u"}}
-        )
-    )
-    return apply_style(fig, "Heat (0 to 1)", subtitle="n = 4")
-
-
 @pytest.mark.parametrize("name", PRESETS)
-@pytest.mark.parametrize(
-    "draw", [lambda: ccs_by_position(ROWS), lambda: chain_cosines(PAIRS), heat]
-)
+@pytest.mark.parametrize("draw", [lambda: ccs_by_position(ROWS), lambda: chain_cosines(PAIRS)])
 def test_widths_and_sizes_are_those_of_the_venue(name: str, draw: Any) -> None:
     preset = PRESETS[name]
     fig = printed_figure(draw(), preset)
@@ -95,38 +82,8 @@ def test_print_keeps_title_data_and_intervals_and_leaves_the_subtitle_to_the_cap
     assert "Wilson" in ccs_by_position(ROWS).layout.title.text  # the screen's own is not changed
 
 
-def test_a_heatmap_and_its_colour_bar_become_vectors() -> None:
-    fig = convert_to_vectors(heat())
-    (cells,) = fig.data
-    assert cells.type == "bar" and list(cells.marker.color) == [
-        "#440154",
-        "#fde725",
-        "#ececec",
-        "#fde725",
-    ]
-    assert tuple(cells.x) == (0, 1, 0, 1) and tuple(cells.base) == (-0.5, -0.5, 0.5, 0.5)
-    assert list(fig.layout.xaxis.ticktext) == ["p", "q"] and list(fig.layout.yaxis.ticktext) == [
-        "r",
-        "s",
-    ]
-    ends = [note.text for note in fig.layout.annotations]
-    assert ends == ["0", "0.500", "1.00", "u"] and len(fig.layout.shapes) == 32
-
-
-def test_a_dense_scatter_becomes_a_scatter_and_a_marker_scale_rectangles() -> None:
-    fig = go.Figure(go.Scattergl(x=[1, 2], y=[3, 4], mode="markers", marker={"size": 4}))
-    fig.add_scatter(x=[1, 2], y=[1, 2], mode="markers", marker={"color": [0, 2], "showscale": True})
-    vector = convert_to_vectors(fig)
-    assert [trace.type for trace in vector.data] == ["scatter", "scatter"] and tuple(
-        vector.data[0].y
-    ) == (3, 4)
-    assert vector.data[1].marker.showscale is False and [
-        n.text for n in vector.layout.annotations
-    ] == ["0", "1.00", "2.00"]
-
-
 def test_a_hatch_becomes_lines_inside_its_cell() -> None:
-    fig = convert_to_vectors(chain_cosines(PAIRS))
+    fig = hatch_as_lines(chain_cosines(PAIRS))
     (bars,) = fig.data
     assert bars.marker.pattern.shape is None
     paths = [shape for shape in fig.layout.shapes if shape.type == "path"]
@@ -136,12 +93,6 @@ def test_a_hatch_becomes_lines_inside_its_cell() -> None:
     for point in paths[0].path.replace("L", "M").split("M")[1:]:
         x, y = map(float, point.split(","))
         assert left - 1e-3 <= x <= left + 0.96 + 1e-3 and low - 1e-3 <= y <= low + 0.94 + 1e-3
-
-
-def test_what_has_no_vector_form_is_refused() -> None:
-    with pytest.raises(ValueError, match="no vector form"):
-        convert_to_vectors(go.Figure(go.Contour(z=[[1, 2], [2, 3]])))
-    assert "heatmap" in RASTER_TRACE_TYPES
 
 
 @pytest.mark.parametrize("mode", ["stack", "relative"])
@@ -160,7 +111,7 @@ def test_a_hatch_of_a_stacked_bar_lies_on_that_bar_and_the_bar_keeps_its_colour(
         width=1.0,
         marker={"color": "#9a9a9a", "pattern": {"shape": ".", "fillmode": "overlay"}},
     )
-    vector = convert_to_vectors(fig.update_layout(barmode=mode))
+    vector = hatch_as_lines(fig.update_layout(barmode=mode))
     assert [trace.marker.color for trace in vector.data] == ["#0072B2", "#D55E00", "#9a9a9a"]
     assert vector.layout.barmode == mode and all(
         trace.marker.pattern.shape is None for trace in vector.data

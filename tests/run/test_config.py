@@ -154,7 +154,7 @@ def test_a_value_that_cannot_be_used_is_said_with_its_option(name: str, value: A
 
 def test_every_option_is_a_flag_of_the_command_and_may_be_left_out() -> None:
     flags = inspect.signature(command.run_command).parameters
-    others = {"dry_run", "run_id", "resume", "retry_refused", "config", "send_key_to", "junit"}
+    others = {"dry_run", "run_id", "resume", "retry_refused", "config", "send_key_to"}
     assert flags.keys() - others == RunConfig.model_fields.keys()
     assert all(flags[name].default is None for name in RunConfig.model_fields)
     named = typing.get_type_hints(command.run_command, include_extras=True)

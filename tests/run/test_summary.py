@@ -124,11 +124,8 @@ YES_OR_NO = frozenset(
         "no_cot_effect",
         "number_follows",
         "number_moves",
-        "option_follows_position",
-        "option_follows_text",
         "perturbed_answer_change",
         "rename_stable",
-        "step_flip",
     }
 )
 """Metrics whose formula has two values, read off the formulas by hand."""

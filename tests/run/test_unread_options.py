@@ -162,7 +162,7 @@ def test_which_providers_send_no_single_requests() -> None:
 def test_who_writes_no_chain_of_the_suite_is_what_the_requests_are(name: str) -> None:
     suite = load_suite(shipped_suites()["wordproblems"])
     suite = Suite.from_items("few", suite.items[:2])
-    if name in ("judge", "ratings", "process_reward"):  # another suite, or a model that is no text
+    if name in ("judge", "process_reward"):  # another suite, or a model that is no text
         assert name in WRITES_NO_CHAIN
         return
     roles = {"verifier": "critic:echo/echo"} if name in ("critic", "rubric") else {}
@@ -172,7 +172,7 @@ def test_who_writes_no_chain_of_the_suite_is_what_the_requests_are(name: str) ->
     count = count_plan(plan, suite)
     if name in {*WRITES_NO_CHAIN, "ablation"}:  # of its modes only corrupt goes on
         assert count.n_chain_requests == 0
-    elif name not in ("consistency", "option_order", "repair"):  # embedder, options, a low score
+    elif name not in ("consistency", "repair"):  # embedder, options, a low score
         assert count.n_chain_requests > 0
 
 

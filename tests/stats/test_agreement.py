@@ -15,7 +15,6 @@ from cotlab.stats.agreement import (
     percent_agreement,
     percent_agreement_table,
 )
-from cotlab.stats.correlation import pearson
 from cotlab.stats.multiple import benjamini_hochberg, direction
 
 TABLE = [[20, 5], [10, 15]]
@@ -164,46 +163,3 @@ def test_direction(gaps: list[float | None], k: int, m: int, sign: int | None, t
     assert (turned.k, turned.m, turned.sign) == (k, m, None if sign is None else -sign)
     with pytest.raises(ValueError, match="finite"):
         direction([*gaps, math.nan])
-
-
-# --- correlation
-# --------------------------------------------------------------------------------------
-
-
-def test_pearson_by_hand() -> None:
-    """x 1..5 and y 2, 1, 4, 3, 5: sums of squares 10 and 10, of products 8: r = .8.
-
-    t = .8 · sqrt(3 / .36) = 2.309401, p(3 df) = .104088; atanh(.8) -+ 1.959964 / sqrt(2), and tanh
-    of it.
-    """
-    found = pearson([1, 2, 3, 4, 5], [2, 1, 4, 3, 5])
-    assert (found.r.point, found.p) == (pytest.approx(0.8), pytest.approx(0.104088, abs=1e-6))
-    wanted = [math.tanh(math.atanh(0.8) + side * 1.959964 / math.sqrt(2)) for side in (-1, 1)]
-    assert (found.r.lo, found.r.hi) == pytest.approx(tuple(wanted), abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "point", "reason"),
-    [
-        ([1, 2], [1, 3], None, "fewer than 3 pairs"),
-        ([1, 1, 1, 1, 1], [1, 2, 3, 4, 5], None, "one of the two is constant"),
-        ([1, 2, 3, 4, 5], [0, 0, 0, 0, 0], None, "one of the two is constant"),
-        (
-            [1, 2, 3, 4, 5],
-            [3, 5, 7, 9, 11],
-            1.0,
-            "the pairs lie on a line: Fisher's z has no interval",
-        ),
-        ([1, 2, 3, 4], [2, 1, 4, 3], 0.6, "an interval needs 5 pairs, here are 4"),
-    ],
-)
-def test_pearson_without_an_interval(
-    first: list[float], second: list[float], point: float | None, reason: str
-) -> None:
-    found = pearson(first, second).r
-    assert found.point == (None if point is None else pytest.approx(point)) and (
-        found.lo,
-        found.reason,
-    ) == (None, reason)
-    with pytest.raises(ValueError, match="finite"):
-        pearson([*first, math.nan], [*second, 1.0])

@@ -73,25 +73,6 @@ def test_measures_stay_in_their_range_and_agree_with_scikit_learn(
     )
 
 
-@settings(max_examples=30)
-@given(
-    st.lists(
-        st.tuples(st.sampled_from([0.1, 0.4, 0.4001, 0.8]), st.booleans(), st.integers(0, 3)),
-        min_size=2,
-        max_size=30,
-    )
-)
-def test_auroc_of_a_resample_is_that_of_scikit_learn_with_counts_as_weights(
-    rows: list[tuple[float, bool, int]],
-) -> None:
-    s, y, w = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
-    found = float(intervals.weighted_auroc(w[None], s, y)[0])
-    if 0 < (w * y).sum() < w.sum():
-        assert found == pytest.approx(metrics.roc_auc_score(y, s, sample_weight=w))
-    else:
-        assert math.isnan(found)
-
-
 def test_a_perfectly_calibrated_forecaster_lies_in_its_band() -> None:
     rng, inside, many = np.random.default_rng(7), 0, 400
     for k in range(8):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cotlab.stats.correlation import at_equal, pearson, spearman
+from cotlab.stats.correlation import at_equal, spearman
 
 
 def test_rho_is_that_of_the_rank_differences() -> None:
@@ -108,19 +107,3 @@ def test_equal_values_are_a_point_without_an_interval() -> None:
 def test_what_cannot_be_fitted_raises(values: list[float], covariate: list[float]) -> None:
     with pytest.raises(ValueError):
         at_equal(values, covariate)
-
-
-class _Counted(list[float]):
-    """Values that count how often they are gone through."""
-
-    n_passes = 0
-
-    def __iter__(self) -> Iterator[float]:
-        self.n_passes += 1
-        return super().__iter__()
-
-
-def test_pearson_goes_through_its_values_a_few_times_however_many() -> None:
-    values = _Counted(k % 17 + k / 1000 for k in range(500))
-    assert pearson(values, [value**2 for value in range(500)]).r.n == 500
-    assert values.n_passes < 20

@@ -103,9 +103,6 @@ WITHOUT_EVIDENCE: frozenset[str] = frozenset(
         "judge_length_difference",
         "judge_human_score",
         "judge_prompt_group",
-        "step_rating",
-        "step_drop",
-        "step_flip",
         # the words of a given chain
         "chain_tokens",
         "chain_characters",
@@ -128,9 +125,7 @@ CONSTANTS: Mapping[str, Mapping[str, Any]] = {
     "composite": {"flags": {"delta": 0.0}, "consistency": {"floor": 0.25}},
 }
 """What ``prepare`` of a scorer gave."""
-ONLY_WHERE_FOUND = frozenset(
-    {"first_mistake_step", "option_follows_text", "option_follows_position"}
-)
+ONLY_WHERE_FOUND = frozenset({"first_mistake_step"})
 """Metrics that an ordinary item has no value of."""
 IF_IT_IS_SO = frozenset(
     {
@@ -147,10 +142,8 @@ PAIR = {
     "base_response": "Step 1: 7 + 5 = 12.",
     "tuned_response": "It is 12. Step 1: 7 + 5 = 12.",
     "human_score": 3,
-    "step_ratings": [{"step": 0, "rating": 3, "drop": -0.25, "flip": True}],
 }
-"""What the meta of an item holds that is a pair of responses, or a chain whose steps people rated.
-"""
+"""What the meta of an item holds that is a pair of responses."""
 NEEDS_NO_CHAIN: frozenset[str] = frozenset({"consistency", "composite", "judge"})
 """Scorers that measure an item without a chain."""
 CASES: Mapping[str, tuple[Mapping[str, Any], ...]] = {

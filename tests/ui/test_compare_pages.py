@@ -1,4 +1,4 @@
-"""The pages Compare and Unfaithfulness, the links to them, and the planner."""
+"""The pages Compare and Unfaithfulness, and the links to them."""
 
 from __future__ import annotations
 
@@ -292,21 +292,4 @@ st.navigation([st.Page("{ROOT / "pages" / "compare.py"}"), st.Page(lambda: runs.
     assert (
         link.proto.label == "Compare 2 runs, item by item"
         and link.proto.query_string == "base=base&other=two"
-    )
-
-
-def test_the_planner_says_how_many_items_a_half_width_needs() -> None:
-    """Check n = 93 for a half width of 0.1.
-
-    Wilson at rate 0.5: 0.0999 by statsmodels, proportion_confint(46.5, 93, method='wilson').
-    """
-    app = several("new_run", "New run")
-    assert any(e.label == "How many items are needed?" for e in app.expander)
-    told = [m.value for m in app.metric]
-    assert "93" in told and "± 0.100" in told
-    app.selectbox(key="plan-aim").set_value("paired").run()
-    assert not app.exception and any("McNemar's exact test" in c.value for c in app.caption)
-    app.number_input(key="plan-second").set_value(0.6).run()
-    assert "n/a" in [m.value for m in app.metric] and any(
-        "difference of 0" in c.value for c in app.caption
     )

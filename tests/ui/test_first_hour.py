@@ -1,4 +1,4 @@
-"""The first hour: a question sets the scorers of a run, and the tour leads to five pages."""
+"""The first hour: a question sets the scorers of a run, and Home proposes a chain to read."""
 
 from __future__ import annotations
 
@@ -13,11 +13,8 @@ from cotlab.run import launch
 from cotlab.run.config import DEMO_MODELS, demo_options, read_config
 from cotlab.store.database import Store
 from cotlab.ui import cached
-from cotlab.ui.main import SECTIONS
 from cotlab.ui.new_run.questions import ALL_QUESTIONS, QUESTIONS, question_settings
 from cotlab.ui.next_steps import propose_chain
-from cotlab.ui.tour import STOPS
-from tests.support.browser import ARGUMENTS, serving
 from tests.support.pages import opened, opened_item
 
 CHROMIUM = shutil.which("chromium")
@@ -59,55 +56,6 @@ def test_all_questions_are_the_demonstration() -> None:
     settings, demo = question_settings(ALL_QUESTIONS), demo_options(DEMO_MODELS[0])
     assert settings == {name: demo[name] for name in settings}
     assert question_settings("nothing") == {} == question_settings(None)
-
-
-def test_each_stop_of_the_tour_leads_to_the_next(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COTLAB_STORE", str(folder))
-    pages = {entry.name: entry for entries in SECTIONS.values() for entry in entries}
-    assert {stop.page for stop in STOPS} <= set(pages)
-    home = opened("home", "Can this model's chain of thought be trusted?")
-    assert any("Take the tour" in link.proto.label for link in home.get("page_link"))
-
-
-def test_without_the_runs_of_the_demonstration_there_is_no_tour(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "store"))
-    for query in ({"tour": "1"}, {"tour": "nine"}, {"tour": "99"}):
-        home = opened("home", "Can this model's chain of thought be trusted?", **query)
-        assert not any("Tour" in markdown.value for markdown in home.markdown)
-        assert not any("tour" in link.proto.label.lower() for link in home.get("page_link"))
-
-
-@pytest.mark.soak
-def test_the_tour_is_walked_to_its_end(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from playwright.sync_api import expect, sync_playwright
-
-    if CHROMIUM is None:
-        pytest.skip("no chromium")
-    with serving(folder, tmp_path / "log") as server, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        page = browser.new_page(viewport={"width": 1440, "height": 1000})
-        page.set_default_timeout(180_000)
-        expect.set_options(timeout=180_000)
-        page.goto(server)
-        page.get_by_role("link", name="Take the tour").click()
-        for number, stop in enumerate(STOPS, start=1):
-            expect(
-                page.get_by_text(f"Tour, {number} of {len(STOPS)}: {stop.label}")
-            ).to_be_visible()
-            expect(page.get_by_role("heading", level=1).first).to_be_visible()
-            if number < len(STOPS):
-                page.get_by_role("link", name=f"Next: {STOPS[number].label}").click()
-        expect(page.get_by_role("button", name="End the tour")).to_have_count(1)
-        page.get_by_role("button", name="End the tour").click()
-        expect(page.get_by_text(f"of {len(STOPS)}:")).to_have_count(0)
-        page.wait_for_url(lambda url: "tour=" not in url)
-        browser.close()
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ ADDRESSES: dict[str, dict[str, str]] = {
     "new_run": {"from": "a"},
 }
 """Addresses that pages are opened with, one parameter of which is then nonsense."""
-SILENT = {"q", "items-search", "tour", "labelled", "report"}
+SILENT = {"q", "items-search", "labelled", "report"}
 """Parameters that hold any text, or belong to what is not open."""
 RUN_PAGES = {name for name, query in ADDRESSES.items() if "run" in query}
 PAGES = sorted(path.stem for path in (ROOT / "pages").glob("*.py"))

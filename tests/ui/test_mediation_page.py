@@ -13,8 +13,6 @@ from streamlit.testing.v1 import AppTest
 from cotlab.analysis.tables.catalogue import make_figure_table
 from cotlab.analysis.tables.declare import MissingFigure, count_reasons
 from cotlab.analysis.view import RunView
-from cotlab.metrics.mediation.published import read_published_cmi
-from cotlab.run.imports.mediation import store_published_file
 from cotlab.store.database import Store
 from cotlab.ui.item.evidence import ITEM_TAB_LABEL
 from cotlab.ui.mediation.item import token_rows
@@ -24,7 +22,7 @@ from tests.support.mediation_store import (
     POSITIONS,
     fill,
 )
-from tests.support.pages import app_at, opened
+from tests.support.pages import opened
 
 pytestmark = pytest.mark.soak  # that each page opens, full and empty, is tested with every run
 
@@ -210,60 +208,6 @@ def test_the_values_of_one_item_have_intervals_over_donors_and_draws(
         run="run-1", item="i-00"
     )  # its stored CMI is undefined whatever its draws: no bounds without a value
     assert "n/a" in {m.label: m.value for m in dead.metric}["CMI, all layers"]
-
-
-def test_an_imported_run_shows_its_layers_and_why_most_are_undefined(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "imported"))
-    rows = [
-        {
-            "layer": k,
-            "cot_drop": 3.0 * (k == 1),
-            "control_drop": 1.0 * (k == 1),
-            "cmi_score": 0,
-            "bypass_score": 1,
-        }
-        for k in range(4)
-    ]
-    kept = store_published_file(
-        Store(), read_published_cmi("f.json", {HOSTILE: rows, **{f"i{k}": rows for k in range(5)}})
-    )
-    app, item_app = open_page(run=kept.run_id), open_item(run=kept.run_id)
-    assert {m.label: m.value for m in app.metric}[
-        "CMI, mean over layers, n = 6"
-    ] == "0.500 [no interval]"
-    assert (
-        "published by others" in app.info[0].value
-        and "neither the text nor its tokens" in item_app.info[0].value
-    )
-    table = next(t.value for t in app.dataframe if "layer" in t.value.columns).set_index("layer")
-    assert table["n"].tolist() == [0, 6, 0, 0] and table.loc["0", "mean [interval]"] == "n/a"
-    assert table.loc["0", "why undefined"] == "zero total drop (6)"
-    own = next(t.value for t in item_app.dataframe if "why n/a" in t.value.columns).set_index(
-        "layers"
-    )
-    assert own.loc["1", ["CMI", "share", "why n/a"]].tolist() == ["0.500", "0.750", ""]
-    assert own.loc["2", ["CMI", "drop, chain patched (nats)", "why n/a"]].tolist() == [
-        "n/a",
-        "0",
-        "zero total drop",
-    ]
-    for page in (app, item_app):
-        for element in [*page.markdown, *page.caption, *page.warning, *page.info, *page.error]:
-            assert "<script>" not in element.value
-
-
-@pytest.mark.parametrize("name", ["run", "item", "runs"])
-def test_other_pages_open_an_imported_run(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "imported"))
-    row = {"layer": 0, "cot_drop": 3.0, "control_drop": 1.0, "cmi_score": 0.5, "bypass_score": 0.5}
-    kept = store_published_file(Store(), read_published_cmi("f.json", {"a": [row]}))
-    app = app_at(name, run=kept.run_id, item="a").run()
-    assert not app.exception, [e.value for e in app.exception]
-    assert not [c.value for c in app.code if "cotlab run" in c.value]
 
 
 def test_the_question_is_no_control_where_dots_beside_the_chain_are() -> None:

@@ -253,7 +253,7 @@ def test_two_demonstration_models_are_set_side_by_side(
 def test_the_pair_of_the_demonstration_stays_on_home_beside_other_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line leads to both verdicts, the comparison and the tour, below the newest run's."""
+    """One line leads to both verdicts and the comparison, below the newest run's."""
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
     store = Store(tmp_path)
     for model, name in (("bypass-b", "bypass"), ("r100", "follows")):
@@ -271,29 +271,6 @@ def test_the_pair_of_the_demonstration_stays_on_home_beside_other_runs(
     assert links[f"bypass-b: {STATES['bypass'].short}"] == "run=bypass-b"
     assert links[f"r100: {STATES['follows'].short}"] == "run=r100"
     assert links["Compare them"] == "base=bypass-b&other=r100"
-    assert "tour=1" in links["Take the tour, 5 stops"]
-
-
-def test_the_tour_begins_with_the_pair_whatever_run_is_newest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
-    store = Store(tmp_path)
-    for model, name in (("bypass-b", "bypass"), ("r100", "follows")):
-        add_measured_run(store, model, STATES[name].values, model=model)
-    add_measured_run(store, "another", STATES["hint"].values, model="hint")
-    home = open_page("home", tour="1")
-    assert "Which of these two would you trust?" in [s.value for s in home.header]
-    labels = [link.proto.label for link in home.get("page_link")]
-    assert {f"bypass-b: {STATES['bypass'].short}", f"r100: {STATES['follows'].short}"} <= {*labels}
-    assert linked_view(home, "verdict")["headline"] == STATES["follows"].headline
-    assert linked_view(home, "context")["name"] == "r100"
-    compare = next(
-        link.proto.query_string
-        for link in home.get("page_link")
-        if link.proto.label == "Compare them"
-    )
-    assert compare == "base=bypass-b&other=r100"
 
 
 def test_a_run_that_measured_nothing_has_no_bare_count_of_items(

@@ -27,7 +27,6 @@ from cotlab.analysis.view import RunView
 from cotlab.core.types import CCS_METRICS, Item
 from cotlab.figures.robustness import MEASURE_NAMES, order_perturbations
 from cotlab.figures.robustness import perturbation_label as perturbation_name
-from cotlab.run.imports.mediation import is_imported
 from cotlab.run.scored_chain import scored_chain
 from cotlab.store import read
 
@@ -165,8 +164,7 @@ def _select_patched_item(
     """Return the chosen item, or the first patched under the setting, and its drops there."""
     setting = select_mediation_setting(view, choice)
     if setting is None or "patch_drop" not in view.metrics:
-        published_reason = MissingFigure("published rows hold no single draw")
-        return published_reason if is_imported(view.plan) else missing_scorer_reason("mediation")
+        return missing_scorer_reason("mediation")
     groups = mediation.with_facets(view.score_groups)
     facets = setting.select_rows(groups[groups["metric"] == "patch_drop"])["facet"].tolist()
     patched_ids = read.list_scored_items(view.store, view.id, ("patch_drop",), facet_texts=facets)

@@ -19,7 +19,7 @@ from cotlab.stats.intervals import interval_columns
 
 FACET_NAMES = ("chain", "given", "source", "control", "span", "keep", "part", "donor")
 """Parts of a facet of the scorer mediation; each becomes a column, empty where a score has none."""
-SOURCE_ORDER = (*MEDIATION_SOURCES, "published")
+SOURCE_ORDER = MEDIATION_SOURCES
 SPAN_METRICS = ("cmi", "share", "mass_lost")
 INDEX_METRICS = (
     "cmi",
@@ -117,7 +117,7 @@ def headline_rows(table: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         The table, or a copy of it: a refused CMI has no point, no interval, n of 0 and its reason.
     """
-    is_cmi = (table["metric"] == "cmi") & table["point"].notna() & (table["control"] != "published")
+    is_cmi = (table["metric"] == "cmi") & table["point"].notna()
     if not is_cmi.any():
         return table
     point_by_metric = {
@@ -162,7 +162,7 @@ def item_headline_reason(scores: pd.DataFrame, setting: Setting) -> str:
         for name, value in zip(scores["metric"], scores["value"], strict=True)
         if not pd.isna(value)
     }
-    if "cmi" not in values or setting.source == "published":
+    if "cmi" not in values:
         return ""
     return headline_reason(setting.control, values.get("drop_cot"), values.get("drop_control"))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -19,7 +19,6 @@ CHANGE_MEASURES: tuple[MeasureName, ...] = ("change", "numeric_change")
 POSITION_MODES = ("corrupt", "remove", "paraphrase")
 """Modes that the figure by position shows, where they were measured."""
 SHARE_COLUMNS = ["label", "group", "point", "lo", "hi", "n"]
-RowGroup = Literal["run", "reference", "control"]
 
 
 class AnswerRow(NamedTuple):

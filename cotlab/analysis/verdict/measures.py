@@ -66,7 +66,6 @@ MEASURE_ENDS: Mapping[MeasureName, tuple[str, str]] = {
 PLAIN_COUNTS: frozenset[MeasureName] = frozenset({"noise", "wrong"})
 """Measures that claim nothing of a chain, so that no model of known behaviour can test them."""
 ChainSource = Literal["reference", "own"]
-SuggestionOutcome = Literal["moved", "not moved", "unclear"]
 
 
 @dataclass(frozen=True, slots=True)

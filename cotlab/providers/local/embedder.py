@@ -32,8 +32,6 @@ SHIPPED_MODELS = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
 """Names of the model that is installed as a Python package and loads without a network."""
 MAX_TOKENS_PER_BATCH = 4096
 """Most tokens of a batch."""
-DTYPES = ("auto", "float32", "bfloat16")
-"""Data types of an embedder; auto is bfloat16 where the CPU multiplies it and cosines stay."""
 MAX_COSINE_SHIFT = 0.01
 """Most that bfloat16 may change a cosine between two probe sentences; beyond it the model runs in
 float32."""

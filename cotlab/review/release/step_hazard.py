@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from cotlab.core.keys import digest
 from cotlab.figures.style import interval_text
@@ -254,18 +253,3 @@ def _store_and_activate(store: Store, fit: StepFit, author: str, note: str) -> S
         reason = note or f"steps, fitted on {report['n']} chains"
         activate_calibrator(connection, version, author=author, reason=reason)
     return replace(fit, version=version)
-
-
-def predict_chains(chains: JudgedChains, model: HazardModel) -> pd.DataFrame:
-    """Return what a model says of chains, labelled or not.
-
-    Returns
-    -------
-    DataFrame
-        A row each chain: ``run, item_id, located`` (the step that it names as the first wrong one,
-        from 0; ``NO_MISTAKE`` for none) and ``sound`` (probability that no step is wrong).
-    """
-    predicted = model.predict(chains.steps)
-    return chains.chains[["run", "item_id"]].assign(
-        located=predicted.located, sound=predicted.sound
-    )

@@ -1,1 +1,1 @@
-"""Import published measurements, and pair the replies of two runs."""
+"""Import logs of other tools, and pair the replies of two runs."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from cotlab.core.errors import ConfigError
 from cotlab.core.keys import digest
@@ -15,7 +15,6 @@ from cotlab.core.text_safety import printable_line
 from cotlab.core.types import DRAW_KEY, RECORDED_PROVIDER, Item, Suite
 from cotlab.metrics.kit import ask_chain
 from cotlab.run.config import RunConfig, read_config
-from cotlab.run.imports.mediation import ImportedRun
 from cotlab.run.launch import start_run
 from cotlab.run.plan import make_plan, open_provider, params_of
 from cotlab.run.roles import models_of
@@ -31,6 +30,19 @@ TAG_NAMES = ("task", "file", "eval_id", "created", "status", "solver", "temperat
 """What a log says of itself and a run keeps as tags."""
 MAX_ERROR_CHARS = 500
 """Characters of a sample's error that are shown."""
+
+
+class ImportedRun(NamedTuple):
+    """An imported run of the store."""
+
+    run_id: str
+    """Name of the run."""
+    suite: str
+    """Name of its suite."""
+    model: str
+    """Name of its model."""
+    is_new: bool
+    """Whether it was not there before."""
 
 
 def store_inspect_log(

@@ -12,7 +12,6 @@ from cotlab.core.keys import to_json_value
 from cotlab.core.requests import Complete
 from cotlab.core.types import Item, Plan, Suite
 from cotlab.metrics.judge.scorer import BASE_KEY, HUMAN_KEY, TUNED_KEY
-from cotlab.run.imports.mediation import is_imported
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.store.responses import ResponseLog
@@ -146,8 +145,6 @@ def paired_suite(store: Store, base_run: str, tuned_run: str) -> PairedRuns:
 def _load_plan_and_suite(store: Store, run_id: str) -> tuple[Plan, Suite]:
     row = read.get_run(store, run_id)
     plan = read.plan_from_row(row)
-    if is_imported(plan):
-        raise ConfigError(f"Run {run_id} was imported: no replies of its model are kept.")
     if row["redacted"] or read.is_suite_redacted(store, plan.suite_digest):
         raise ConfigError(
             f"Run {run_id} kept hashes instead of texts: there is nothing to compare."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import sys
 import time
@@ -23,7 +22,6 @@ from cotlab.run.transport.context import RequestContext
 from cotlab.run.transport.limits import WINDOW_S, ConcurrencyLimit, Limits, SendLimit, TokenLimit
 from cotlab.run.transport.reserve import Reserve
 
-logger = logging.getLogger(__name__)
 MAX_429, MAX_429_UNANSWERED = 50, 10
 """Maximum 429s of a request in all, and since another request was last answered."""
 MAX_PAUSE_S = 3600.0

@@ -1,1 +1,1 @@
-"""Importers of suites and published results from other formats."""
+"""Importers of suites from other formats."""

@@ -85,7 +85,6 @@ _VALID_RE = re.compile(
     r",?(?<!\s)\s+(?:valid\s+)?(?:for|where|when|provided)\s[^.≠]{1,30}≠[^.]{1,40}$"
 )
 _NAME_RE = re.compile(r"(?:(?<!\s)\s+)?\\?[A-Za-z]{1,2}(?:_\{?\w\}?|[1-9]|\([a-z]\))?\s?=\s?")
-_NAMES_RE = re.compile(r"(?:(?<!\s)\s+)?\(\s?[A-Za-z](?:\s?,\s?[A-Za-z]){1,5}\s?\)\s?=\s?")
 # "P(A)", "cos(x)", "AB" before "="
 _BEFORE_EQUALS_RE = re.compile(
     r"((?:\\?(?:sin|cos|tan|cot|sec|csc|log|ln)\s)?"

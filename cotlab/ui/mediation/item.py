@@ -22,10 +22,8 @@ from cotlab.ui.item.chain import TextRow, render_rows
 from cotlab.ui.mediation.suite import (
     CONTROL_PLACES,
     HEADLINE_METRICS,
-    PUBLISHED_HEADLINE,
     QUESTION_PLACE,
     index_label,
-    is_published,
 )
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import escape_markdown
@@ -44,9 +42,6 @@ SPREAD_METRICS = ("cmi", "share", "mass_lost", "drop_cot", "drop_control")
 
 def render_tokens(row: dict[str, Any], item: Item, setting: Setting) -> None:
     """Show the text as the model's tokens, grouped by role: patched, control or untouched."""
-    if is_published(row):
-        st.info("Imported: the published rows hold neither the text nor its tokens.")
-        return
     metrics = ("baseline_logp", "cmi")
     scores = cached.mediation_item_scores(row["id"], int(row["revision"]), metrics, item.id)
     keys = evidence.request_keys(setting.select_rows(scores))
@@ -115,7 +110,6 @@ def render_item_values(row: dict[str, Any], item: Item, setting: Setting) -> Non
     )
     scores = scores[scores["metric"] != "patch_drop"]
     all_layer_scores = scores[scores["span"].isin(("all", "")) & (scores["keep"] == "")]
-    headline = PUBLISHED_HEADLINE if is_published(row) else HEADLINE_METRICS
     score_by_metric = {str(score["metric"]): score for score in all_layer_scores.to_dict("records")}
     intervals = load_item_spread(row, item, setting)
     intervals = intervals[(intervals["span"] == "all") & intervals["lo"].notna()].set_index(
@@ -139,13 +133,12 @@ def render_item_values(row: dict[str, Any], item: Item, setting: Setting) -> Non
             float(intervals.at[metric, "hi"]),
         )
 
-    components.show_numbers([(label, value_text(metric)) for metric, label in headline])
+    components.show_numbers([(label, value_text(metric)) for metric, label in HEADLINE_METRICS])
     if cmi_reason:
-        components.show_escaped_lines([f"{dict(headline)['cmi']}: n/a, {cmi_reason}."])
-    no_interval_note = "without an interval: the published rows hold no single draws."
-    interval_note = "with an interval over its donors and draws where there are enough of them."
+        components.show_escaped_lines([f"{dict(HEADLINE_METRICS)['cmi']}: n/a, {cmi_reason}."])
     st.caption(
-        f"Values of this item alone, {no_interval_note if is_published(row) else interval_note}"
+        "Values of this item alone, with an interval over its donors and draws where there are"
+        " enough of them."
     )
     with st.expander("All values of this item"):
         frame = pd.DataFrame(
@@ -164,8 +157,7 @@ def render_item_values(row: dict[str, Any], item: Item, setting: Setting) -> Non
             key=f"values-{item.id}",
             column_config={"value": evidence.RIGHT_ALIGNED_COLUMN},
         )
-    if not is_published(row):
-        evidence.render_requests_link(row, item.id)
+    evidence.render_requests_link(row, item.id)
 
 
 def render_draws(row: dict[str, Any], item: Item, setting: Setting) -> None:
@@ -177,8 +169,7 @@ def render_draws(row: dict[str, Any], item: Item, setting: Setting) -> None:
 def _render_drops(row: dict[str, Any], item: Item, setting: Setting) -> None:
     drop_scores = _load_drop_scores(row, item, setting)
     if drop_scores.empty:
-        if not is_published(row):
-            st.info("This item has no patched forward pass.")
+        st.info("This item has no patched forward pass.")
         return
     labels = {
         span: "all layers" if span == "all" else f"layers {span_name(span)}"
@@ -255,13 +246,7 @@ def render_item_density(row: dict[str, Any], item: Item, setting: Setting) -> No
 
 
 def render_item_spread(row: dict[str, Any], item: Item, setting: Setting) -> None:
-    """Show the item's values with intervals for every span of layers, all layers first.
-
-    Published rows have no intervals.
-    """
-    if is_published(row):
-        _render_published_drops(row, item, setting)
-        return
+    """Show the item's values with intervals for every span of layers, all layers first."""
     spread = load_item_spread(row, item, setting)
     spread = spread[spread["metric"].isin(SPREAD_METRICS)]
     if spread.empty:
@@ -317,38 +302,3 @@ def _resampled_text(row: dict[str, Any]) -> str:
         return row["reason"]
     method = str(row["method"]).removeprefix("bootstrap (percentile, ")
     return method.replace(f", {N_RESAMPLES} resamples)", "")
-
-
-def _render_published_drops(row: dict[str, Any], item: Item, setting: Setting) -> None:
-    """Show the published drops of each layer with the values derived from them."""
-    scores = setting.select_rows(
-        cached.mediation_item_scores(row["id"], int(row["revision"]), SPREAD_METRICS, item.id)
-    )
-    if scores.empty:
-        st.info("The file holds no row of this item.")
-        return
-    rows = []
-    for (span, _), group in sorted(
-        scores.groupby(["span", "sample"]), key=lambda pair: span_sort_key(str(pair[0][0]))
-    ):
-        text_by_metric = dict(
-            zip(group["metric"], group["value"].map(components.number_text), strict=True)
-        )
-        cells = {
-            index_label(metric_name): text_by_metric.get(metric_name, "n/a")
-            for metric_name in SPREAD_METRICS
-        }
-        reasons = [*group["reason"].dropna(), ""]
-        rows.append({"layers": span_name(str(span)), **cells, "why n/a": reasons[0]})
-    column_config = dict.fromkeys(map(index_label, SPREAD_METRICS), evidence.RIGHT_ALIGNED_COLUMN)
-    for metric, label in (("drop_cot", "Δ chain (nats)"), ("drop_control", "Δ control (nats)")):
-        column_config[index_label(metric)] = st.column_config.TextColumn(
-            label, alignment="right", help=metric_label(metric)
-        )
-    st.dataframe(
-        pd.DataFrame(rows),
-        hide_index=True,
-        height=400 if len(rows) > 11 else "content",
-        key=f"published-{item.id}",
-        column_config=column_config,
-    )

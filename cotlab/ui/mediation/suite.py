@@ -17,8 +17,6 @@ from cotlab.analysis.tables.mediation import (
     all_layer_rows,
 )
 from cotlab.figures.mediation import metric_label
-from cotlab.figures.span_heatmap import span_name, span_sort_key
-from cotlab.run.imports.mediation import is_imported
 from cotlab.ui import cached, charts, components
 from cotlab.ui.components import render_headline, show_cards
 from cotlab.ui.pickers import select_option
@@ -35,14 +33,12 @@ SOURCE_LABELS = {
     "right": "the run without a chain, right-aligned",
     "mean": "mean of the question",
     "literal": "the same index of the run without a chain",
-    "published": "source not named in the file",
 }
 CONTROL_LABELS = {
     "other": "control from another item",
     "own": "control from the item's own run",
     "neutral": "control at dots beside the chain",
     "total": "held against question and chain together",
-    "published": "control as published",
 }
 CONTROL_PLACES = {
     "neutral": "at as many dots between question and chain, in a text that has them",
@@ -50,12 +46,6 @@ CONTROL_PLACES = {
 }
 """Where a control replaces states; any other does at as many positions of the question."""
 QUESTION_PLACE = "at as many positions of the question"
-PUBLISHED_HEADLINE = (
-    ("cmi_over_spans", "CMI, mean over layers"),
-    ("spans_defined", "Layers with a CMI"),
-    ("no_cot_effect", "No CoT effect"),
-)
-"""Main numbers of published rows, which have single layers only."""
 
 
 def select_setting(row: dict[str, Any]) -> Setting | None:
@@ -79,29 +69,18 @@ def _setting_label(setting: Setting, shows_chain: bool) -> str:
 
 
 def render_mediation_summary(row: dict[str, Any], setting: Setting) -> None:
-    """Show the main numbers with all layers patched, with intervals and n.
-
-    Published rows have no such span; theirs are means over layers.
-    """
+    """Show the main numbers with all layers patched, with intervals and n."""
     estimates = tables.headline_rows(all_layer_rows(load_setting_estimates(row, setting)))
-    is_published_run = is_published(row)
-    if is_published_run:
-        st.info(
-            "Imported: these rows were published by others. CMI is recomputed from their drops; no"
-            " request was made here, so there are no replies, tokens or single draws behind a"
-            " number."
-        )
     if estimates.empty:
         st.info(
             "The means are estimated when the run ends or is stopped. Single items are under One"
             " item."
         )
         return
-    headline = PUBLISHED_HEADLINE if is_published_run else HEADLINE_METRICS
-    render_headline(estimates, headline, is_published=is_published_run)
+    render_headline(estimates, HEADLINE_METRICS)
     confidence = float(estimates["confidence"].iloc[0])
     st.caption(f"Means over n items with {100 * confidence:g} % intervals. {_cmi_note(setting)}")
-    show_cards(*(metric for metric, _ in headline))
+    show_cards(*(metric for metric, _ in HEADLINE_METRICS))
 
 
 def _cmi_note(setting: Setting) -> str:
@@ -119,11 +98,6 @@ def _cmi_note(setting: Setting) -> str:
             " lost is neither; nor is CMI with --control total."
         )
     return "CMI is clamped and blind to small doses; mass lost is not."
-
-
-def is_published(row: dict[str, Any]) -> bool:
-    """Return whether the run was imported from published results."""
-    return is_imported(cached.parse_plan(row["plan"]))
 
 
 def render_mediation_warnings(row: dict[str, Any], setting: Setting) -> None:
@@ -252,26 +226,6 @@ def render_indices(row: dict[str, Any], setting: Setting) -> None:
             )
 
 
-def render_published_layers(row: dict[str, Any], setting: Setting) -> None:
-    """Show the published CMI by layer, and why it is undefined in some items."""
-    if not is_published(row):
-        return
-    table = load_setting_estimates(row, setting)
-    table = table[(table["metric"] == "cmi") & (table["span"] != "")]
-    table = table.sort_values("span", key=lambda column: column.map(span_sort_key))
-    scores = setting.select_rows(
-        cached.mediation_table_scores(row["id"], int(row["revision"]), ("cmi",))
-    )
-    reasons_by_span = _undefined_reason_texts(scores, "span")
-    labels = [span_name(str(span)) for span in table["span"]]
-    _render_estimate_table(
-        table, "layer", labels, [reasons_by_span.get(span, []) for span in table["span"]]
-    )
-    st.caption(
-        "CMI by layer: mean over the items where it is defined, and why it is not in the others."
-    )
-
-
 def _render_estimate_table(
     table: pd.DataFrame, label_column: str, row_labels: list[str], reasons: list[list[str]]
 ) -> None:
@@ -323,13 +277,6 @@ def load_setting_estimates(row: dict[str, Any], setting: Setting) -> pd.DataFram
 
 def render_mediation_notes(setting: Setting) -> None:
     """Explain what is patched, and what a drop does and does not show."""
-    if setting.source == "published":
-        st.caption(
-            "Drops as they were published, in nats. Items and layers whose two drops add up to less"
-            " than the import's threshold are undefined, not 0, also where the file gives them a"
-            " CMI of 0 and a bypass of 1."
-        )
-        return
     undefined_text = (
         "Items in which question and chain together carry less than 0.01 nat"
         if setting.control == "total"

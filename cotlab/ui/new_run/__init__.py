@@ -1,1 +1,1 @@
-"""Page New run: form, planner of the number of items, and processes of runs."""
+"""Page New run: form, and processes of runs."""

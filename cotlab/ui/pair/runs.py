@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import streamlit as st
 
 from cotlab.analysis.tables import comparison as tables
-from cotlab.analysis.tables.comparison import order_by_epoch, share_settings
-from cotlab.analysis.verdict.measures import MIN_ITEMS
-from cotlab.analysis.verdict.planned import share_reading_measure
+from cotlab.analysis.tables.comparison import order_by_epoch
 from cotlab.analysis.view import RunView
 from cotlab.core.resources import page_path
 from cotlab.ui import cached, components, run_notes
@@ -77,7 +75,11 @@ def select_runs() -> RunChoice | None:
             "Base",
             label_by_run,
             "base",
-            default_run("compare-base", _default_base(rows), label_by_run),
+            default_run(
+                "compare-base",
+                tables.default_base([RunView.from_row(cached.store(), row) for row in rows]),
+                label_by_run,
+            ),
             cleared_params=_PAIR_PARAMS,
         )
         other_labels = {i: label for i, label in label_by_run.items() if i != base_id}
@@ -133,69 +135,17 @@ def _open_pair(base: str, other: str) -> None:
     write_address({"base": base, "other": other}, preserved=())
 
 
-_MAX_BASES = 20
-"""Newest runs that are tried as a base."""
-_MAX_OTHERS = 100
-"""Newest runs that each of them is held against."""
 _PAIR_PARAMS = ("item", "show", "q", "sort", "effect", "chain", "with")
 """What of the address belongs to one pair of runs."""
-
-
-class _PairRank(NamedTuple):
-    """How much a comparison of two runs can tell; a higher one is proposed first."""
-
-    is_same_suite: bool
-    """Whether their items are of one suite."""
-    shares_scorers: bool
-    """Whether they have a scorer in common."""
-    shares_reading: bool
-    """Whether both measure, in the same way, if the answer depends on the chain."""
-    shares_settings: bool
-    """Whether one is of the same chain and modes, so that its numbers can be paired."""
-    has_enough_items: bool
-    """Whether both have as many items as a verdict needs, and measured something."""
-    is_other_model: bool
-    """Whether they are of two models."""
-
-
-def _pair_rank(
-    base_row: dict[str, Any], other_row: dict[str, Any], unmeasured: frozenset[str]
-) -> _PairRank:
-    rows = (base_row, other_row)
-    plans = [cached.parse_plan(row["plan"]) for row in rows]
-    return _PairRank(
-        base_row["suite"] == other_row["suite"],
-        bool(tables.shared_scorers(plans)),
-        share_reading_measure(*plans),
-        share_settings(*plans),
-        min(int(row["n_items"]) for row in rows) >= MIN_ITEMS
-        and unmeasured.isdisjoint(row["id"] for row in rows),
-        base_row["model"] != other_row["model"],
-    )
 
 
 def _default_other(
     base_id: str, other_labels: Mapping[str, str], row_by_id: Mapping[str, dict[str, Any]]
 ) -> str:
-    """Return the run that is compared with a base where none is chosen: the newest that tells."""
-    base_row, unmeasured = row_by_id[base_id], cached.unmeasured_runs()
-    return max(other_labels, key=lambda run: _pair_rank(base_row, row_by_id[run], unmeasured))
-
-
-def _default_base(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the base where none is chosen: one that another run can be compared with, if any."""
-    chosen = tables.default_base([RunView.from_row(cached.store(), row) for row in rows])
-    row_by_id = {str(row["id"]): row for row in rows}
-    if "base" in cached.parse_plan(row_by_id[chosen]["plan"]).tags.values():
-        return chosen
-    rank_by_base: dict[str, _PairRank] = {}
-    unmeasured = cached.unmeasured_runs()
-    for base in dict.fromkeys((chosen, *list(row_by_id)[:_MAX_BASES])):
-        others = [row for row in rows[:_MAX_OTHERS] if row["id"] != base]
-        rank_by_base[base] = max(_pair_rank(row_by_id[base], row, unmeasured) for row in others)
-        if all(rank_by_base[base]):
-            return base
-    return max(rank_by_base, key=rank_by_base.__getitem__)
+    """Return the run that is compared with a base where none is chosen: the newest on its suite."""
+    suite = row_by_id[base_id]["suite"]
+    same_suite = (run for run in other_labels if row_by_id[run]["suite"] == suite)
+    return next(same_suite, next(iter(other_labels)))
 
 
 def render_pair(choice: RunChoice) -> None:

@@ -15,7 +15,6 @@ from cotlab.core.errors import UnknownName
 from cotlab.core.resources import page_path
 from cotlab.review.labelling.truth import LABEL_KEYS
 from cotlab.run.config import config_to_yaml, stored_options
-from cotlab.run.imports.mediation import is_imported
 from cotlab.run.summary import overshoot_warnings
 from cotlab.store.item_metadata import has_item_metadata
 from cotlab.store.item_scores import NOTHING_MEASURED
@@ -198,9 +197,6 @@ def run_page_state(row: dict[str, Any]) -> str:
 def render_run_actions(row: dict[str, Any]) -> None:
     """Show the run's actions: stop, resume, retry, clone, and links to its other pages."""
     status, run_id = components.current_status(row), row["id"]
-    if is_imported(cached.run_plan(run_id)):
-        components.page_link("mediation", "Mediation", "conversion_path", {"run": run_id})
-        return
     with st.container(horizontal=True):
         _render_state_action(row, status)
         components.page_link("new_run", "Clone", "content_copy", {"from": run_id})
@@ -309,12 +305,6 @@ def render_cost(row: dict[str, Any]) -> None:
 
 def render_repeat_command(row: dict[str, Any]) -> None:
     """Show the configuration and the command that repeat this run."""
-    if is_imported(cached.parse_plan(row["plan"])):
-        st.caption(
-            "Imported from a published file: cotlab mediation import FILE stores the same"
-            " rows only once."
-        )
-        return
     text = config_to_yaml(stored_options(row["config"]) | {"output": None})
     models = [
         f"{role} {row['model'] if role == 'subject' else ref}"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cotlab.core.errors import SuiteErrors
-from cotlab.core.types import Item, ModelRef, Score, Step
-from cotlab.suites import import_faithcheck_report, import_gsm8k, import_qa, load_suite, write_suite
+from cotlab.core.types import Item, Step
+from cotlab.suites import import_gsm8k, import_qa, load_suite, write_suite
 
 
 def written(path: Path, *records: Any) -> Path:
@@ -136,135 +136,9 @@ def test_qa_defects(tmp_path: Path) -> None:
         import_qa(path, split=str.splitlines, question="prompt")
 
 
-def report(**changes: Any) -> dict[str, Any]:
-    steps = [
-        {"step_index": 0, "score": 1.0, "metric": "accuracy_delta"},
-        {
-            "step_index": 1,
-            "score": None,
-            "metric": "accuracy_delta",
-            "status": "refused",
-            "reason": "the model refused",
-        },
-        {"step_index": 2, "score": None, "metric": "accuracy_delta", "status": "ok"},
-        {"step_index": 0, "score": 0.25, "metric": "token_delta", "mode": "remove", "sample": 2},
-    ]
-    return {
-        "harness_version": "0.1.0",
-        "model_id": "gpt-4o",
-        "provider": "openai",
-        "task_suite_hash": "ab" * 32,
-        "items": [
-            {
-                "item_id": "m-1",
-                "step_scores": steps,
-                "baseline_output": "18",
-                "ablated_outputs": {"0": "9"},
-            }
-        ],
-        "aggregate_rrr": 0.25,
-        "aggregate_rrr_ci_lower": None,
-        **changes,
-    }
-
-
-def test_report(tmp_path: Path) -> None:
-    path = written(tmp_path / "report.json", report())
-    found = import_faithcheck_report(path)
-    assert found.model == ModelRef("openai", "gpt-4o")
-    assert found.suite_hash == "ab" * 32
-    assert found.scores == (
-        Score("accuracy_delta", "m-1", 1.0, step=0),
-        Score("accuracy_delta", "m-1", None, step=1, status="refused", reason="the model refused"),
-        Score(
-            "accuracy_delta",
-            "m-1",
-            None,
-            step=2,
-            status="undefined",
-            reason="the report gives no value",
-        ),
-        Score("token_delta", "m-1", 0.25, step=0, sample=2, facet=(("mode", "remove"),)),
-    )
-
-
-def test_a_report_with_nan_has_undefined_scores(tmp_path: Path) -> None:
-    items = [
-        {
-            "item_id": "a",
-            "step_scores": [{"step_index": 0, "score": float("nan"), "metric": "kl_divergence"}],
-        }
-    ]
-    path = tmp_path / "report.json"
-    path.write_text(json.dumps(report(items=items, aggregate_rrr=float("nan")), indent=2))
-    (score,) = import_faithcheck_report(path).scores
-    assert (score.value, score.status) == (None, "undefined")
-
-
-@pytest.mark.parametrize(
-    ("data", "field", "says"),
-    [
-        (b"", "", "is not JSON: it breaks off"),
-        (b"[1]", "", "must be a JSON object; found a list"),
-        (b'{"a": \xff}', "", "byte 6 of the file is not UTF-8"),
-        (b"[" * 100_000, "", "nested too deeply"),
-        (report(model_id=None), "model_id", "must be a string; found null"),
-        (report(provider=""), "provider", "is empty"),
-        (report(items={}), "items", "must be a list; found an object"),
-        (report(items=[3]), "items[0]", "must be an object"),
-        (report(items=[{"item_id": "a"}]), "items[0].step_scores", "must be a list; found null"),
-        (report(aggregate_rrr=float("inf")), "aggregate_rrr", "Infinity is not JSON"),
-    ],
-)
-def test_defects_of_a_report(
-    data: bytes | dict[str, Any], field: str, says: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "report.json"
-    path.write_bytes(data if isinstance(data, bytes) else json.dumps(data).encode())
-    with pytest.raises(SuiteErrors) as caught:
-        import_faithcheck_report(path)
-    (error,) = caught.value.errors
-    assert error.field == field
-    assert says in error.message
-
-
-@pytest.mark.parametrize(
-    ("step", "key", "says"),
-    [
-        ({"step_index": -1, "score": 0, "metric": "m"}, ".step_index", "whole number from 0"),
-        ({"step_index": 5, "score": 0, "metric": None}, ".metric", "must be a string"),
-        (
-            {"step_index": 5, "score": 1.5, "metric": "m"},
-            ".score",
-            "must lie in [0, 1]; found the number 1.5",
-        ),
-        (
-            {"step_index": 5, "score": "1", "metric": "m"},
-            ".score",
-            "must be a number or null; found text",
-        ),
-        (
-            {"step_index": 0, "score": 0, "metric": "accuracy_delta"},
-            "",
-            "is a second accuracy_delta of step 0 of item 'm-1'",
-        ),
-        ("x", "", "must be an object"),
-    ],
-)
-def test_defects_of_a_step_score(step: Any, key: str, says: str, tmp_path: Path) -> None:
-    whole = report()
-    whole["items"][0]["step_scores"].append(step)
-    with pytest.raises(SuiteErrors) as caught:
-        import_faithcheck_report(written(tmp_path / "report.json", whole))
-    (error,) = caught.value.errors
-    assert error.field == f"items[0].step_scores[4]{key}"
-    assert says in error.message
-
-
 def test_missing_files(tmp_path: Path) -> None:
     for call in (
         import_gsm8k,
-        import_faithcheck_report,
         lambda p: import_qa(p, split=str.splitlines),
     ):
         with pytest.raises(SuiteErrors, match="no such file"):
