@@ -17,7 +17,8 @@ from cotlab.text.chain_features.chain import chain_features
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "processbench"
 N_SPLITS = 50
-TARGETS = (0.7, 0.8, 0.85, 0.9)
+TARGETS = (0.7, 0.8, 0.85)
+"""Targets that the labels of every half reach: where some do not, those that do were lucky."""
 pytestmark = [
     pytest.mark.soak,
     pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data/processbench is not there"),
@@ -61,6 +62,6 @@ def test_what_is_promised_holds_on_the_other_half() -> None:
             )
             n_outside[target] += not lo <= 0 <= hi
             differences[target].append(released.mean() - found.precision.point)
-    assert all(len(values) > N_SPLITS / 2 for values in differences.values())
+    assert all(len(values) == N_SPLITS for values in differences.values())
     assert all(abs(np.mean(values)) < 0.01 for values in differences.values()), differences
     assert max(n_outside.values()) <= N_SPLITS / 10, n_outside

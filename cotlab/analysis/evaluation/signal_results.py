@@ -189,6 +189,8 @@ def _differences(
         shared = is_defined & ~np.isnan(others)
         if baseline in (signal.name, RANDOM) or not shared.any() or not np.ptp(others[shared]):
             continue
+        if len(set(chains.is_false[shared])) < 2:
+            continue
         ranked = chains.resampled(shared)
         is_everywhere = bool((shared == is_defined).all())
         differences[baseline] = ranked.difference(

@@ -76,6 +76,8 @@ def test_no_fit_ranks_chains_by_what_is_missing_of_one_class(
     assert {"length only", "combined"} <= {signal.name for signal in fits}
     ceiling = 0.75 if feature == "answer_correct" else 0.9  # of chance; answers alone reach .75
     assert [signal.name for signal in fits if (signal.auroc.point or 0) > ceiling] == []
+    compared = [value for signal in fits for value in signal.differences.values()]
+    assert compared and all(difference.point is not None for difference in compared)
     (note,) = [note for note in evaluation.notes if f"reads {feature}" in note]
     assert "100%" in note and "0%" in note
 
