@@ -104,7 +104,7 @@ def test_the_command_names_the_wheel_that_was_installed(monkeypatch: pytest.Monk
     wheel = "/my files/cotlab_trust-0.1.0-py3-none-any.whl"
     assert install_command("app") == f"pip install '{wheel}[app]'"
     monkeypatch.setattr(Installed, "read_text", lambda self, name: None)
-    assert install_command() == "pip install ./cotlab_trust-0.1.0-py3-none-any.whl"
+    assert install_command() == "pip install ./COTLAB_TRUST.whl"
 
 
 def test_another_project_of_the_same_import_name_is_named(

@@ -1,8 +1,7 @@
-"""The replies of a run that were cut off, with the option that lets them end, or are not read."""
+"""The replies of a run that were cut off, and the option that lets them end."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
@@ -46,16 +45,6 @@ def cut_reply_records(store: Store, run_id: str, plan: Plan) -> list[dict[str, A
         for count in counts
         if count.n_cut_off
     ]
-
-
-def count_markup(store: Store, run_id: str) -> dict[str, int]:
-    """Return the replies of a run by markup that is not read; those without under ""."""
-    keys = store.query_columns(EVIDENCE_SQL, [run_id])["key"]
-    counts = Counter[str]()
-    with closing(ResponseLog(store.log_path)) as log:
-        for start in range(0, len(keys), _KEYS_PER_READ):
-            counts.update(log.count_markup(keys.slice(start, _KEYS_PER_READ).to_pylist()))
-    return counts
 
 
 def cut_reply_lines(report: Mapping[str, Any]) -> list[str]:

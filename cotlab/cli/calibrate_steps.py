@@ -59,7 +59,7 @@ def print_step_fit(fit: StepFit) -> None:
             if "reason" in model["other_domains"]
         ),
         *(f"Score of the steps: {name}." for name in report["measured_features"]),
-        *(f"Not read: {name}, it {why}." for name, why in report["class_bound"].items()),
+        *(f"Left out: {name}, because it {why}." for name, why in report["class_bound"].items()),
         *(f"Left out: {count} chains: {reason}." for reason, count in report["left_out"].items()),
     ]
     if fit.version is None:

@@ -89,8 +89,10 @@ class MissingExtra(CotlabError):
             (extra for extra, packages in PACKAGES_BY_EXTRA.items() if top_package in packages),
             None,
         )
-        remedy = f": {install_command(extra)}" if extra is not None else "."
-        super().__init__(f"{feature} needs the package {package!r}, which is not installed{remedy}")
+        remedy = install_command(extra) if extra is not None else "install it here"
+        super().__init__(
+            f"{feature} needs the package {package!r}, which is not installed: {remedy}"
+        )
 
 
 class ConfigError(CotlabError):

@@ -18,9 +18,10 @@ def install_command(extra: str = "") -> str:
 
     The command names the checkout or the wheel by its path, never a project of a package index.
     """
-    checkout = checkout_root()
-    origin = f"-e {quote(_with_extra(str(checkout), extra))}" if checkout else None
-    return f"pip install {origin or quote(_with_extra(_wheel_path(), extra))}"
+    suffix = f"[{extra}]" if extra else ""
+    if (checkout := checkout_root()) is not None:
+        return f"pip install -e {quote(f'{checkout}{suffix}')}"
+    return f"pip install {quote(f'{_wheel_path()}{suffix}')}"
 
 
 def other_owners() -> list[str]:
@@ -29,17 +30,11 @@ def other_owners() -> list[str]:
     return [f"{name} {metadata.version(name)}" for name in set(names) if name != DISTRIBUTION]
 
 
-def _with_extra(origin: str, extra: str) -> str:
-    return f"{origin}[{extra}]" if extra else origin
-
-
 def _wheel_path() -> str:
-    """Return the file that pip installed, or the usual name of the wheel if pip kept no record."""
+    """Return the file that pip installed, or a name for it if pip kept no record."""
     try:
-        distribution = metadata.distribution(DISTRIBUTION)
+        record = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
     except metadata.PackageNotFoundError:
-        return "./cotlab_trust-0.1.0-py3-none-any.whl"
-    url = json.loads(distribution.read_text("direct_url.json") or "{}").get("url", "")
-    if url.startswith("file:"):
-        return unquote(urlsplit(url).path)
-    return f"./cotlab_trust-{distribution.version}-py3-none-any.whl"
+        record = None
+    url = json.loads(record or "{}").get("url", "")
+    return unquote(urlsplit(url).path) if url.startswith("file:") else "./COTLAB_TRUST.whl"

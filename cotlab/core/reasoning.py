@@ -10,13 +10,14 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-UNREAD_MARKUP = "reasoning stands in the reply in a form that is not read"
+UNREAD_MARKUP = "reasoning in an unknown format"
 """Start of the reason of a score whose reply cannot be divided into chain and answer."""
 
 
 class _Form(NamedTuple):
     hint: str
-    """What each delimiter of the form holds, in lower case."""
+    """What each delimiter of the form holds, or one without which it is not looked for, in lower
+    case."""
     opening: str
     """Pattern of what stands before a chain."""
     closing: str
@@ -53,7 +54,7 @@ _FORMS = (
     _Form("<|inner_", r"<\|inner_prefix\|>", r"<\|inner_suffix\|>"),  # Apertus
     _Form("channel", r"<\|channel>(?:thought\b)?", r"<channel\|>"),  # Gemma 4
     _Form(  # Granite
-        *(" my ", "Here(?:'s| is) my thought process:", "Here(?:'s| is) my response:")
+        *("my response:", "Here(?:'s| is) my thought process:", "Here(?:'s| is) my response:")
     ),
     # gpt-oss: "<|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>"
     _Form(
@@ -76,6 +77,7 @@ _OPEN_END_RE = re.compile(
 _END_OF_TURN_RE = re.compile(
     r"<[|｜](?:im_start|im_end|start|end|return|call|user|assistant|endoftext|eot_id|eom_id"
     r"|end_of_text|end_of_solution|end▁of▁sentence|END_(?:RESPONSE|TEXT|OF_TURN_TOKEN))[|｜]>"
+    r"|<end_of_turn>"
 )
 _BOX_RE = re.compile(r"<\|(?:begin|end)_of_box\|>")
 # "<|thinking|>", "<|turn>", "<turn|>"; not the "<|AB|>" of "|CD|<|AB|>|EF|"
@@ -136,7 +138,9 @@ def own_text(text: str) -> str:
     reasoning = read_reasoning(text)
     text = text[reasoning.end :]
     turn = _END_OF_TURN_RE.search(text)
-    return text[: turn.start()] if turn and text[: turn.start()].strip() else text
+    if turn and text[: turn.start()].strip():
+        return text[: turn.start()]
+    return text if _END_OF_TURN_RE.sub("", text).strip() else ""
 
 
 def unread_markup(text: str, *, was_cut: bool = False) -> str:
@@ -157,7 +161,7 @@ def _read_form(text: str, form_index: int, before: Reasoning) -> Reasoning:
     """Read the chain in one form, after what was read in other forms."""
     spans, end, unread = list(before.spans), before.end, ""
     start: int | None = None
-    first_tag = ""
+    first_tag = said = ""
     n_closed = 0
     for tag in _PATTERNS[form_index].finditer(text, before.end):
         first_tag = first_tag or tag[0]
@@ -167,7 +171,9 @@ def _read_form(text: str, form_index: int, before: Reasoning) -> Reasoning:
             if is_repeated and text[start : tag.start()].strip():
                 unread = tag[0]
             spans.append((start, tag.start()))
-        elif not is_opening:
+        elif is_opening:
+            said = said or (tag[0] if text[end : tag.start()].strip() else "")
+        else:
             if n_closed and text[end : tag.start()].strip():
                 unread = tag[0]
             elif not n_closed:
@@ -179,6 +185,8 @@ def _read_form(text: str, form_index: int, before: Reasoning) -> Reasoning:
         turn = _END_OF_TURN_RE.search(text, start)
         spans.append((start, turn.start() if turn else len(text)))
         end, unread = len(text), unread or first_tag
+    elif said and not text[end:].strip():  # what the reply says stands before its chain
+        unread = unread or said
     return Reasoning(
         tuple(span for span in spans if text[slice(*span)].strip()),
         end,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from cotlab.core.program import Params, RequestRound
-from cotlab.core.reasoning import UNREAD_MARKUP, own_text, unread_markup
+from cotlab.core.reasoning import UNREAD_MARKUP, own_text, read_reasoning, unread_markup
 from cotlab.core.requests import Complete, Failed, Reply, Request, Response
 from cotlab.core.text_safety import printable_line
 from cotlab.core.types import DRAW_KEY, RECORDED_PROVIDER, Item, MetricCard, Score, ScoreStatus
@@ -224,7 +224,7 @@ def text_from_cue(request: Complete, reply: Response) -> str:
     whole_text = reply.text or ""
     text = own_text(whole_text)
     # after a chain no word goes on from the cue
-    return text_after_cue(request.prefix, text if whole_text.startswith(text) else f" {text}")
+    return text_after_cue(request.prefix, f" {text}" if read_reasoning(whole_text).end else text)
 
 
 def answer_text(request: Complete, reply: Response) -> str:

@@ -334,7 +334,8 @@ def _raise_bad_reply(field_name: str, type_name: str) -> Any:
 def mapped_errors(map_error: Callable[[Exception], ProviderError]) -> Iterator[None]:
     """Raise whatever a vendor's package raises within as what ``map_error`` makes of it.
 
-    Which errors those can be depends on what a server sends: an unknown charset is a LookupError.
+    Which errors those can be depends on what a server sends: a body that is no UTF-8 or too long is
+    a ValueError, one that is nested too deeply a RecursionError.
     """
     try:
         yield

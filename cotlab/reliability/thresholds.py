@@ -193,10 +193,6 @@ class PrecisionThreshold(NamedTuple):
     precision: Interval
     """Precision to be expected of other answers, from labels that had no part in the choice of
     their threshold; undefined where there is no ``high``."""
-    nearest_high: float | None
-    """The threshold that comes nearest to the target."""
-    n_missing: int | None
-    """Further labels from ``nearest_high`` on that would do; None where none would."""
     reason: str
     """Why there is no ``high``; "" where there is one."""
 
@@ -253,35 +249,28 @@ def choose_high_threshold(
             " is not acceptable"
         )
         interval = no_interval(None, 0, NO_LABEL_REASON, level=level)
-        return PrecisionThreshold(None, interval, None, n_required, message)
+        return PrecisionThreshold(None, interval, message)
     thresholds, precisions, n_questions = _released(p, is_acceptable, question_ids)
     is_reached = _lower_bounds(precisions, n_questions, level) >= target
     if is_reached.any():
         high = float(thresholds[is_reached][0])
         precision = _held_out_precision(p, is_acceptable, question_ids, target, level)
-        if precision.point is None:
-            return PrecisionThreshold(None, precision, high, None, precision.reason or "")
-        return PrecisionThreshold(high, precision, high, 0, "")
-    candidates = zip(thresholds.tolist(), precisions.tolist(), n_questions.tolist(), strict=True)
+        is_held = precision.point is not None
+        return PrecisionThreshold(high if is_held else None, precision, precision.reason or "")
     shortfalls = [
-        (n_required - n, -high, precision)
-        for high, precision, n in candidates
+        (max(1, n_required - n), high, precision)
+        for high, precision, n in zip(thresholds, precisions, n_questions, strict=True)
         if (n_required := _n_required_labels(precision, target, level)) is not None
     ]
-    if not shortfalls:
-        reason = f"the labelled precision reaches {target:g} at no threshold"
-        return PrecisionThreshold(
-            None, no_interval(None, 0, reason, level=level), None, None, reason
+    reason = f"the labelled precision reaches {target:g} at no threshold"
+    if shortfalls:
+        n_missing, high, precision_there = min(shortfalls, key=lambda entry: (entry[0], -entry[1]))
+        others_text = " of other questions" if question_ids.max() + 1 < len(p) else ""
+        reason = (
+            f"about {n_missing} more labels{others_text} from r_cal {high:.3g} on are missing,"
+            f" if their precision stays {precision_there:.3g}"
         )
-    shortfall, negative_high, precision_point = min(shortfalls)
-    n_missing, nearest_high = max(1, shortfall), -negative_high
-    others_text = " of other questions" if question_ids.max() + 1 < len(p) else ""
-    reason = (
-        f"about {n_missing} more labels{others_text} from r_cal {nearest_high:.3g} on are missing,"
-        f" if their precision stays {precision_point:.3g}"
-    )
-    interval = no_interval(None, 0, reason, level=level)
-    return PrecisionThreshold(None, interval, nearest_high, n_missing, reason)
+    return PrecisionThreshold(None, no_interval(None, 0, reason, level=level), reason)
 
 
 def _released(
@@ -323,7 +312,7 @@ def _held_out_precision(
         if is_reached.any():
             is_released |= ~others & (p >= thresholds[is_reached][0])
     if not is_released.any():
-        reason = "labels choose no threshold for others: too few questions"
+        reason = "too few questions: without a tenth of them, no threshold reaches the target"
         return no_interval(None, 0, reason, level=level)
     n_questions = len(np.unique(question_ids[is_released]))
     n_acceptable = int(is_acceptable[is_released].sum())

@@ -112,8 +112,8 @@ def caution_texts(plan: Plan, findings: Mapping[str, Finding]) -> list[str]:
         )
     if verdicts.get("reasoning") == "not read":
         texts.append(
-            f"{UNREAD_MARKUP.capitalize()} ({findings['reasoning'].detail}). Such a reply has no"
-            " answer: start the server with its reasoning parser."
+            f"{UNREAD_MARKUP.capitalize()} ({findings['reasoning'].detail}). A reply in this form"
+            " has no answer: start the server with its reasoning parser."
         )
     if verdicts.get("reasoning") in ("hidden", "in the reply", "not read"):
         texts.append(

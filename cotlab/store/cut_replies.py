@@ -1,4 +1,4 @@
-"""Count the replies that were cut off, and those with markup that is not read."""
+"""Count the replies that were cut off at their largest number of output tokens."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
-
-from cotlab.core.reasoning import unread_markup
 
 EVIDENCE_SQL = "SELECT DISTINCT unnest(evidence) AS key FROM scores WHERE run = ?"
 """Keys of the requests that the scores of a run rest on, in the store."""
@@ -18,13 +16,6 @@ FROM replies
 WHERE key IN (SELECT value FROM json_each(?)) AND kind = 'complete'
   AND json_valid(response) AND json_valid(coalesce(request, 'null'))
 GROUP BY 1 ORDER BY 1
-"""
-_MARKUP_SQL = """
-SELECT unread_markup(coalesce(json_extract(response, '$.text'), ''),
-                     coalesce(json_extract(response, '$.finish'), '') = 'length'), count(*)
-FROM replies
-WHERE key IN (SELECT value FROM json_each(?)) AND kind = 'complete' AND json_valid(response)
-GROUP BY 1
 """
 
 
@@ -42,14 +33,6 @@ class CutReplies(NamedTuple):
 def read_cut_replies(connection: sqlite3.Connection, keys: Sequence[str]) -> list[CutReplies]:
     """Return the replies with these keys by their largest number of output tokens."""
     return [CutReplies(*row) for row in connection.execute(_CUT_SQL, (json.dumps(keys),))]
-
-
-def count_markup(connection: sqlite3.Connection, keys: Sequence[str]) -> dict[str, int]:
-    """Return the replies with these keys by markup that is not read; those without under ""."""
-    connection.create_function(
-        "unread_markup", 2, lambda text, cut: unread_markup(text, was_cut=bool(cut))
-    )
-    return dict(connection.execute(_MARKUP_SQL, (json.dumps(keys),)))
 
 
 def add_cut_replies(counts: Iterable[CutReplies]) -> list[CutReplies]:

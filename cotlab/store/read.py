@@ -303,12 +303,15 @@ def list_constants(store: Store, run_id: str) -> dict[str, Mapping[str, Any]]:
     return {scorer: json.loads(value) for scorer, value in rows}
 
 
-def count_scores_by_status(store: Store, run_id: str) -> dict[tuple[str, str], int]:
+def count_scores_by_status(
+    store: Store, run_id: str, metric: str | None = None
+) -> dict[tuple[str, str], int]:
     """Return the number of a run's scores by status and reason, the most frequent first."""
     rows = store.query_rows(
-        "SELECT status, coalesce(reason, ''), count(*) AS n FROM scores WHERE run = ?"
+        "SELECT status, coalesce(reason, ''), count(*) AS n FROM scores"
+        " WHERE run = $run AND ($metric IS NULL OR metric = $metric)"
         " GROUP BY ALL ORDER BY n DESC, 1, 2",
-        [run_id],
+        {"run": run_id, "metric": metric},
     )
     return {(status, reason): int(n) for status, reason, n in rows}
 

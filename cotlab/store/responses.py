@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from cotlab.core.keys import digest
 from cotlab.core.requests import Request, Response
-from cotlab.store.cut_replies import CutReplies, count_markup, read_cut_replies
+from cotlab.store.cut_replies import CutReplies, read_cut_replies
 from cotlab.store.log import (
     COUNT_COLUMNS,
     Overshoot,
@@ -235,11 +235,6 @@ class ResponseLog:
         """Return the replies with these keys, and how many of them were cut off."""
         with self._lock:
             return read_cut_replies(self._connection, keys)
-
-    def count_markup(self, keys: Sequence[str]) -> dict[str, int]:
-        """Return the replies with these keys by markup that is not read; without under ""."""
-        with self._lock:
-            return count_markup(self._connection, keys)
 
     def get_call_counts(self, run: str) -> dict[str, int]:
         """Return the sums of ``COUNT_COLUMNS`` over a run's calls, by all its processes."""

@@ -210,7 +210,7 @@ def test_weights_that_are_not_finite_are_refused_by_name(
     name = next(name for name in sorted(weights) if "layer" in name)
     weights[name].view(-1)[0] = value
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ConfigError, match="1 of its weights are NaN or infinite") as refused:
+    with pytest.raises(ConfigError, match="NaN or infinite in") as refused:
         opened(ModelRef(kind, str(folder)))
     assert name.rpartition(".layer")[2] in str(refused.value)
 
@@ -221,5 +221,5 @@ def test_a_weight_beyond_half_precision_is_refused_in_half_precision(tmp_path: P
     weights["model.norm.weight"][0] = 1e5
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     open_local(ModelRef("local", str(folder)))
-    with pytest.raises(ConfigError, match=r"float16 \(model\.norm\.weight\)"):
+    with pytest.raises(ConfigError, match=r"float16 \(1: model\.norm\.weight\)"):
         open_local(ModelRef("local", str(folder)), dtype="float16")

@@ -148,7 +148,7 @@ def test_the_smallest_threshold_whose_lower_bound_reaches_the_target() -> None:
     p = [0.3] * 5 + [0.6] * 1 + [0.9] * 35
     good = [False] * 5 + [False] * 1 + [True] * 35
     found = choose_high_threshold(p, good, 0.9)
-    assert (found.high, found.n_missing, found.precision.point) == (0.9, 0, 1.0)
+    assert (found.high, found.precision.point, found.reason) == (0.9, 1.0, "")
     assert found.precision.lo == wilson(found.precision.n, found.precision.n).lo
     assert choose_high_threshold(p[:-1], good[:-1], 0.9).high is None
 
@@ -156,16 +156,12 @@ def test_the_smallest_threshold_whose_lower_bound_reaches_the_target() -> None:
 def test_missing_labels_are_counted_and_would_do() -> None:
     p, good = [0.2] * 10 + [0.9] * 20, [False] * 10 + [True] * 20
     found = choose_high_threshold(p, good, 0.9)
-    assert (found.high, found.nearest_high, found.n_missing) == (
-        None,
-        0.9,
-        15,
-    ) and "15 more labels" in found.reason
+    assert found.high is None and "15 more labels from r_cal 0.9 on" in found.reason
     assert choose_high_threshold(p + [0.9] * 15, good + [True] * 15, 0.9).high == 0.9
     assert choose_high_threshold(p + [0.9] * 14, good + [True] * 14, 0.9).high is None
-    assert choose_high_threshold([], [], 0.9).n_missing == 35, "as many as without one error"
+    assert "35 labels" in choose_high_threshold([], [], 0.9).reason, "as many as without one error"
     hopeless = choose_high_threshold([0.5] * 8, [True] * 4 + [False] * 4, 0.9)
-    assert (hopeless.high, hopeless.n_missing, hopeless.precision.point) == (None, None, None)
+    assert (hopeless.high, hopeless.precision.point) == (None, None)
     with pytest.raises(PolicyError):
         choose_high_threshold(p, good, 1.0)
 
@@ -177,8 +173,8 @@ def test_answers_to_one_question_in_several_runs_are_no_more_evidence_than_one()
     found = choose_high_threshold(
         p, good, 0.9, groups=shared
     )  # 80 labels of 20 questions: as 20 of 20, which lack 15
-    assert (found.high, found.nearest_high, found.n_missing) == (None, 0.9, 15)
-    assert "labels of other questions" in found.reason
+    assert found.high is None
+    assert "15 more labels of other questions from r_cal 0.9 on" in found.reason
     more = choose_high_threshold(
         [*p, *[0.9] * 15], [*good, *[True] * 15], 0.9, groups=[*shared, *range(200, 215)]
     )

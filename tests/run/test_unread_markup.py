@@ -65,4 +65,4 @@ def test_a_run_with_many_replies_that_are_not_read_has_no_verdict(
     if is_refused:
         assert verdict.mark == "unknown"
         passages = "".join(p.text for line in verdict.sentences for p in line)
-        assert "<|ponder|> in " in passages
+        assert "<|ponder|>' in " in passages

@@ -215,7 +215,7 @@ def _combined_signals(
     )
     features = features.assign(**dict.fromkeys(class_bound, np.nan))
     notes += [
-        f"No fit of {target} reads {name}: it {why}, so that its absence would rank the chains."
+        f"{name} was left out of the fits of {target}, because it {why}."
         for name, why in class_bound.items()
     ]
     domain_names = (DOMAIN_FEATURE,) if domain_intercepts else ()
@@ -293,7 +293,7 @@ def _hazard_signals(
         name for name in fit_chains.measured_features if name in test_chains.measured_features
     ]
     notes += [
-        f"No hazard reads {name}: it {why}."
+        f"{name} was left out of the hazard, because it {why}."
         for name, why in {**fit_chains.class_bound, **test_chains.class_bound}.items()
     ]
     features = (*STEP_FEATURES, *measured)

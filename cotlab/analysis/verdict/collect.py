@@ -10,7 +10,6 @@ from typing import cast
 
 import pandas as pd
 
-from cotlab.analysis.cut_replies import count_markup
 from cotlab.analysis.verdict.measures import (
     HIGH,
     LOW,
@@ -332,22 +331,26 @@ def failed_checks(view: RunView) -> list[FailedCheck]:
 
 
 def _unread_replies(view: RunView) -> list[FailedCheck]:
-    """Return that more replies than ``MAX_UNREAD`` cannot be divided into chain and answer.
-
-    They are counted in the log where a score lacks a value for it.
-    """
+    """Return that too many scores of a metric rest on replies with reasoning that is not read."""
     reasons = read.count_scores_by_status(view.store, view.id)
     if not any(reason.startswith(UNREAD_MARKUP) for _, reason in reasons):
         return []
-    counts = count_markup(view.store, view.id)
-    n_replies = sum(counts.values())
-    n_unread = n_replies - counts.pop("", 0)
-    if n_unread <= MAX_UNREAD * n_replies:
-        return []
-    markup = ", ".join(f"{name} in {n:,}" for name, n in counts.items())
-    advice = "Start the server with its reasoning parser, or with reasoning off."
-    detail = f"{n_unread:,} of {n_replies:,} replies: {markup}. {advice}"
-    return [FailedCheck(UNREAD_MARKUP, detail)]
+    for metric in dict.fromkeys(metric for metric, _ in MEASURES.values()):
+        counts = read.count_scores_by_status(view.store, view.id, metric)
+        unread = {
+            reason.removeprefix(f"{UNREAD_MARKUP}: "): n
+            for (_, reason), n in counts.items()
+            if reason.startswith(UNREAD_MARKUP)
+        }
+        n_unread, n_scores = sum(unread.values()), sum(counts.values())
+        if n_unread > MAX_UNREAD * n_scores:
+            markup = ", ".join(
+                f"{name} in {n:,}" for name, n in list(unread.items())[:_MAX_EXAMPLES]
+            )
+            advice = "Start the server with its reasoning parser, or with reasoning off."
+            detail = f"{n_unread:,} of {n_scores:,} scores of {metric}: {markup}. {advice}"
+            return [FailedCheck(UNREAD_MARKUP, detail)]
+    return []
 
 
 def _check_headline(verdicts: Mapping[str, str]) -> str:

@@ -182,7 +182,7 @@ def _follows(evidence: RunEvidence) -> Verdict | None:
         return Verdict(
             "follows_unneeded",
             "yes",
-            "The answer mostly or always follows the chain, though it does not need it.",
+            "The answer mostly or always follows the chain but does not need it.",
             "mostly follows, not needed",
             (
                 _change_sentence(evidence),
@@ -261,7 +261,7 @@ def _inner_states(evidence: RunEvidence) -> Verdict | None:
     if share.is_high(evidence.ceiling):
         mark, verb, short = "yes", "depends on", "depends"
     elif share.is_low(evidence.ceiling):
-        negation = "hardly depends" if share.is_present else "does not depend"
+        negation = "barely depends" if share.is_present else "does not depend"
         mark, verb, short = "no", f"{negation} on", negation
     return Verdict(
         f"inner_states_{mark}",

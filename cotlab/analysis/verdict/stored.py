@@ -27,7 +27,7 @@ from cotlab.validation.report import REPORT_FILE, REPORT_FOLDER, SHIPPED_REPORT_
 
 _RULE_SOURCES = (
     *("analysis/verdict", "analysis/compare.py", "analysis/paired.py", "analysis/view.py", "stats"),
-    *("metrics/cards.py", "store/read.py", "store/cut_replies.py", "core/reasoning.py"),
+    *("metrics/cards.py", "store/read.py", "core/reasoning.py"),
     *("store/item_scores.py", "store/server_checks.py", "run/server_findings.py"),
     *("store/recorded_models.py", "providers/probe.py", "run/summary.py"),
 )

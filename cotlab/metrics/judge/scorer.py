@@ -11,7 +11,13 @@ from cotlab.core.requests import Complete, Reply, Response
 from cotlab.core.types import Item, ModelRef
 from cotlab.metrics.judge import cards
 from cotlab.metrics.judge.statistics import STATISTICS
-from cotlab.metrics.kit import ItemScores, MissingReason, missing_reply_reason, worst_reason
+from cotlab.metrics.kit import (
+    ItemScores,
+    MissingReason,
+    missing_reply_reason,
+    reply_text,
+    worst_reason,
+)
 from cotlab.text.prompts.comparison import (
     PROMPT_DIGEST,
     InvalidVerdict,
@@ -65,7 +71,7 @@ _VERDICT_CARDS = (cards.JUDGE_SCORE, cards.ORDER_EFFECT, cards.TIE)
 
 @scorer(
     *cards.ALL_CARDS,
-    version=1,
+    version=2,
     name="judge",
     options=OPTIONS,
     check=validate_judge_prompt,
@@ -176,7 +182,7 @@ def _read_score_or_reason(reply: Reply) -> float | MissingReason:
         return missing_reason
     assert isinstance(reply, Response)
     try:
-        return read_verdict(reply.text or "").score
+        return read_verdict(reply_text(reply)).score
     except InvalidVerdict as error:
         truncation_note = (
             " (the reply was cut off at its longest: --set judge.max_tokens=…)"

@@ -155,7 +155,12 @@ def load_pretrained(
             ignore_mismatched_sizes=True,  # refused below, by name
         )
     names = [*loading_info["missing_keys"], *(key for key, *_ in loading_info["mismatched_keys"])]
-    _refuse_weights(label, names, "missing or of another shape, so they would be random")
+    _refuse_weights(
+        label,
+        names,
+        "missing or of another shape, so they would be random",
+        "Choose a folder with all its weights.",
+    )
     require_finite_weights(label, model)
     return model.eval(), tokenizer
 
@@ -169,17 +174,21 @@ def require_finite_weights(label: str, model: Any) -> None:
         # 30 times as fast as isfinite, and NaN if one of them is
         if not all(math.isfinite(extreme) for extreme in torch.aminmax(weights))
     }
+    dtypes = " and ".join(sorted(set(dtype_by_name.values())))
     _refuse_weights(
-        label, [*dtype_by_name], f"NaN or infinite as {' and '.join({*dtype_by_name.values()})}"
+        label,
+        [*dtype_by_name],
+        f"NaN or infinite in {dtypes}",
+        "Choose another --dtype, or another folder.",
     )
 
 
-def _refuse_weights(label: str, names: Sequence[str], problem: str) -> None:
+def _refuse_weights(label: str, names: Sequence[str], problem: str, advice: str) -> None:
     if names:
         listed_names = ", ".join(sorted(names)[:3]) + (" …" if len(names) > 3 else "")
         raise ConfigError(
-            f"{label} cannot be used: {len(names)} of its weights are {problem} ({listed_names})."
-            " Choose a folder with all its weights."
+            f"{label} cannot be used: weights are {problem} ({len(names)}: {listed_names})."
+            f" {advice}"
         )
 
 

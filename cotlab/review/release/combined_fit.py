@@ -89,9 +89,14 @@ def fit_measured_features(
         If there is no such feature or family.
     """
     names = measured_features(labels, without=without, by_domain=by_domain)
+    is_cut_off = labels["status"].isin(CUT_OFF_STATUSES)
+    class_bound = class_bound_features(
+        labels[~is_cut_off], labels.loc[~is_cut_off, "target"].astype(bool), names
+    )
+    labels = labels.assign(**dict.fromkeys(class_bound, np.nan))
+    names = tuple(name for name in names if name not in class_bound)
     features = labels.reindex(columns=[name for name in names if name != DOMAIN_FEATURE])
     has_feature = features.notna().any(axis=1)
-    is_cut_off = labels["status"].isin(CUT_OFF_STATUSES)
     usable_rows = labels[has_feature & ~is_cut_off].reset_index(drop=True)
     left_out = dict(labels.attrs.get("left_out", {}))
     left_out |= {
@@ -103,9 +108,6 @@ def fit_measured_features(
     y = usable_rows["target"].astype(bool).to_numpy()
     questions = usable_rows["question"].tolist()
     require_labels(len(labels), y, left_out, "a measured feature")
-    class_bound = class_bound_features(usable_rows, y, FAMILY_BY_FEATURE)
-    usable_rows = usable_rows.assign(**dict.fromkeys(class_bound, np.nan))
-    names = tuple(name for name in names if name not in class_bound)
     fit = fit_with_predictions(usable_rows, y, questions, names=names, seed=seed)
     raw_scores = usable_rows["r_raw"].where(usable_rows["status"] == "ok").to_numpy(dtype=float)
     choice = make_combined_choice(fit.predictions, y, questions, fit.folds, raw_scores, seed=seed)
@@ -149,7 +151,7 @@ def _measure_baseline(
     missing = [name for name in columns if labels[name].isna().all()]
     try:
         if missing:
-            raise NotCalibrated(f"{' and '.join(missing)}: not measured")
+            raise NotCalibrated(f"{' and '.join(missing)}: not measured, or left out")
         fit = fit_with_predictions(labels, y, questions, names=columns, seed=seed)
     except NotCalibrated as error:
         return {**record, "is_bar": False, "reason": str(error)}
