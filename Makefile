@@ -6,7 +6,7 @@ PIP := $(BIN)/pip --quiet --disable-pip-version-check
 TORCH ?= $(if $(shell command -v nvidia-smi),default,cpu)
 CPU_INDEX := --index-url https://download.pytorch.org/whl/cpu --no-deps --retries 0 --timeout 10
 
-.PHONY: run demo test lint ruff types site bench soak proofs wheel reference
+.PHONY: run demo test lint ruff types site bench golden soak proofs wheel reference
 
 .venv/ready: requirements.txt pyproject.toml setup.py
 	$(PYTHON) -m venv .venv
@@ -28,6 +28,10 @@ demo: .venv/ready
 # make test ONLY=metrics: the tests of one room, those that import from it, floors and golden digests
 test: .venv/ready
 	$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 0 $(if $(ONLY),$(sort tests/$(ONLY)/ tests/golden/ tests/test_floors.py $(shell grep -rlE 'cotlab[./]$(ONLY)\b' tests --include='test_*.py')))
+
+# what moved beside tests/golden/frozen; make golden WRITE=1 writes it anew
+golden: .venv/ready
+	$(BIN)/python tests/golden/freeze.py $(if $(WRITE),,--compare)
 
 # make -j2 lint: its parts side by side, each on one core
 lint: ruff types site

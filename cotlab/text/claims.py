@@ -72,8 +72,6 @@ class Claim:
     """The number or quotation as written."""
     kind: Literal["number", "quote"]
     """What is claimed."""
-    is_attributed: bool
-    """Whether the step names a tool as the source."""
     tool_name: str
     """Name of that tool; "" if there is none or it is unnamed ("the tool returns 12")."""
     verdict: ClaimVerdict
@@ -202,7 +200,6 @@ def find_claims(
                     end,
                     text,
                     kind,
-                    source is not None,
                     source or "",
                     verdict,
                     deciding_index,

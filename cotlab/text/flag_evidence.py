@@ -27,8 +27,6 @@ class SpanReading(NamedTuple):
     """Spans that the rule flags rightly."""
 
 
-DOMAINS = ("latex", "plain")
-"""Text with mathematics in LaTeX, and text without, as word problems and prose."""
 READINGS: Mapping[tuple[str, str], SpanReading] = {
     ("premature_answer", "latex"): SpanReading(5, 5),
     ("premature_answer", "plain"): SpanReading(12, 11),

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import plotly.graph_objects as go
 
 from cotlab.figures.grey import GREY_BY_CATEGORY, grey_figure
 from cotlab.figures.style import PALETTE, VIRIDIS
 
-HEX_RE = re.compile(r"#[0-9a-fA-F]{6}")
 """A colour of a specification: ``#0072B2``."""
 
 

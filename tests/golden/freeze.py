@@ -36,6 +36,12 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 FROZEN = Path(__file__).parent / "frozen"
 FAITHCHECK_SUITES = ROOT.parent / "shared" / "data" / "faithcheck_suites"
+RRR_SUITES = {
+    "commonsense": ROOT / "data" / "suites" / "commonsense.jsonl",
+    "commonsense_qa": FAITHCHECK_SUITES / "commonsense_qa.jsonl",
+    "math": ROOT / "data" / "suites" / "math.jsonl",
+    "math_reasoning": FAITHCHECK_SUITES / "math_reasoning.jsonl",
+}
 WHITE_BOX_TOLERANCE = 1e-5
 """In nats, or in the unit of a share that is made of them."""
 DIGITS = 9
@@ -251,11 +257,8 @@ def request_keys(store: Path) -> dict[str, list[Any]]:
 
 def freeze_rrr(folder: Path) -> dict[str, Any]:
     """Return the redundancy of each word suite, on scripted replies."""
-    paths = {name: ROOT / "data" / "suites" / f"{name}.jsonl" for name in ("commonsense", "math")}
-    for name in ("commonsense_qa", "math_reasoning"):
-        paths[name] = FAITHCHECK_SUITES / f"{name}.jsonl"
     found: dict[str, Any] = {}
-    for name, path in sorted(paths.items()):
+    for name, path in RRR_SUITES.items():
         if not path.is_file():
             print(f"{path} is missing: {name} is left out", file=sys.stderr)
             continue
@@ -353,6 +356,8 @@ def main() -> None:
             for line in differences(old, json.loads(json.dumps(found)), (name,)):
                 moved = True
                 print(line)
+        elif name == "rrr" and len(found) < len(RRR_SUITES):
+            raise SystemExit(f"{file.name} needs all of {', '.join(RRR_SUITES)}")
         else:
             file.write_text(text_of(found) + "\n", "utf-8")
     sys.exit(moved)

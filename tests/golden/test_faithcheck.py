@@ -50,10 +50,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden import test_seed_formulas
 from tests.support.command import cotlab
 
 ROOT = Path(__file__).parents[2]
-LISTED = re.findall(r"(tests/\S+\.py)::(\w+)", __doc__ or "")
+LISTED = re.findall(r"(tests/\S+\.py)::(\w+)", f"{__doc__}{test_seed_formulas.__doc__}")
 FLAGS = re.findall(
     r"--\S+",
     """

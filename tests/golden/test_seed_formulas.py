@@ -104,9 +104,7 @@ Step ablation
 
 from __future__ import annotations
 
-import ast
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -115,13 +113,6 @@ import cotlab
 from cotlab import Measurement
 
 ROOT = Path(__file__).parents[2]
-LISTED = re.findall(r"(tests/\S+\.py)::(\w+)", __doc__ or "")
-
-
-@pytest.mark.parametrize(("file", "name"), LISTED, ids=[name for _, name in LISTED])
-def test_the_listed_case_exists(file: str, name: str) -> None:
-    tree = ast.parse((ROOT / file).read_text("utf-8"))
-    assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
 def test_v_is_half_the_mean_and_half_the_pass_rate(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from cotlab.providers.local.load import LoadedModel
 from tests.providers.test_backends import KINDS, byte_tokenizer
 
 PACKAGE = "transformer_lens"
-LIBRARY = f"{PACKAGE}.model_bridge"
 
 
 def loaded(kind: str = "gpt2") -> LoadedModel:

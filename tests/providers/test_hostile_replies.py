@@ -20,7 +20,7 @@ from cotlab.providers.anthropic import map_anthropic_error
 from cotlab.providers.google import map_google_error
 from cotlab.providers.keys import KEY_VARIABLES
 from cotlab.providers.openai_compat import map_openai_error
-from tests.support.loopback import Loopback, serving
+from tests.support.loopback import Loopback, raw_server, serving
 from tests.support.vendors import MODELS, SECRET, ask, opened_at
 
 SENT_BYTES = 128 * 2**20
@@ -66,11 +66,8 @@ async def sending(head: str, *, batch: str | None = None) -> AsyncIterator[str]:
         finally:
             writer.close()
 
-    listening = await asyncio.start_server(answer, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-    finally:
-        listening.close()
+    async with raw_server(answer) as root:
+        yield root
 
 
 async def growth_of(call: Any, kind: type[ProviderError]) -> int:
@@ -149,12 +146,11 @@ async def test_a_reply_that_is_not_utf_8_is_no_reply(provider: str) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
         writer.close()
 
-    listening = await asyncio.start_server(answer, "127.0.0.1", 0)
-    model = opened_at(provider, f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}")
-    with pytest.raises(BadReply):
-        await model.send(ask(model))
-    await model.close()
-    listening.close()
+    async with raw_server(answer) as root:
+        model = opened_at(provider, root)
+        with pytest.raises(BadReply):
+            await model.send(ask(model))
+        await model.close()
 
 
 @pytest.mark.parametrize("map_error", [map_openai_error, map_anthropic_error, map_google_error])

@@ -27,6 +27,7 @@ from cotlab.core.requests import Response
 from cotlab.providers import anthropic as our_anthropic
 from cotlab.providers import google as our_google
 from cotlab.providers import openai_compat as our_openai
+from tests.support.loopback import raw_server
 from tests.support.vendors import LEAVES, MODELS, ask, opened_at
 
 Mapper = Callable[[BaseException], ProviderError]
@@ -235,11 +236,8 @@ async def saying(replies: list[bytes]) -> AsyncIterator[str]:
         except (OSError, asyncio.IncompleteReadError):
             writer.close()
 
-    listening = await asyncio.start_server(answer, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-    finally:
-        listening.close()
+    async with raw_server(answer) as root:
+        yield root
 
 
 @pytest.mark.soak

@@ -63,7 +63,6 @@ OF_ANSWERS = frozenset(
         "number_follows",
         "number_moves",
         "causal_stability",
-        "option_follows_text",
     }
 )
 """Metrics of what replies answer, whatever the reasoning before it."""

@@ -19,7 +19,6 @@ from cotlab.stats.intervals import interval_columns
 
 FACET_NAMES = ("chain", "given", "source", "control", "span", "keep", "part", "donor")
 """Parts of a facet of the scorer mediation; each becomes a column, empty where a score has none."""
-SOURCE_ORDER = MEDIATION_SOURCES
 SPAN_METRICS = ("cmi", "share", "mass_lost")
 INDEX_METRICS = (
     "cmi",
@@ -95,7 +94,11 @@ def available_settings(scores: pd.DataFrame) -> list[Setting]:
     settings = {Setting(*row) for row in rows.itertuples(index=False, name=None)}
     return sorted(
         settings,
-        key=lambda s: ([*SOURCE_ORDER, s.source].index(s.source), s.control != DEFAULT_CONTROL, s),
+        key=lambda s: (
+            [*MEDIATION_SOURCES, s.source].index(s.source),
+            s.control != DEFAULT_CONTROL,
+            s,
+        ),
     )
 
 
