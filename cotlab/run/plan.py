@@ -9,12 +9,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from cotlab import __version__
 from cotlab.core.errors import (
     BadReply,
     ConfigError,
@@ -247,13 +247,9 @@ def params_digest(plan: Plan, spec: ScorerSpec, constants: Mapping[str, Any]) ->
 @cache
 def code_version() -> str:
     """Return the package's version, and the commit and state of a checkout that it runs from."""
-    try:
-        package_version = version("cotlab")
-    except PackageNotFoundError:
-        package_version = "0.1.0"
     root = checkout_root()
     if root is None or not (root / ".git").exists():
-        return package_version
+        return __version__
     result = subprocess.run(
         ["git", "-C", str(root), "describe", "--always", "--dirty"],
         capture_output=True,
@@ -261,9 +257,9 @@ def code_version() -> str:
         check=False,
     )
     return (
-        f"{package_version}+{result.stdout.strip()}"
+        f"{__version__}+{result.stdout.strip()}"
         if result.returncode == 0 and result.stdout.strip()
-        else package_version
+        else __version__
     )
 
 
