@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 
@@ -23,14 +23,6 @@ from cotlab.providers.server_limits import read_server_limits
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
     from openai import AsyncOpenAI
-
-
-class StreamedReply(Protocol):
-    """The body of a reply, read piece by piece."""
-
-    def iter_bytes(self) -> AsyncIterator[bytes]:
-        """Yield the pieces."""
-        ...
 
 
 class SdkProvider(ABC):
@@ -99,7 +91,7 @@ class SdkProvider(ABC):
         self.server_limits = read_server_limits(reply.headers)
 
     async def _json_lines(
-        self, stream: AbstractAsyncContextManager[StreamedReply]
+        self, stream: AbstractAsyncContextManager[Any]
     ) -> AsyncGenerator[Mapping[str, Any], None]:
         """Yield the objects of a JSONL file of the vendor."""
         with wire.mapped_errors(self._map_error, self._key_variable):
@@ -109,7 +101,7 @@ class SdkProvider(ABC):
 
     async def _read_outcomes(
         self,
-        stream: AbstractAsyncContextManager[StreamedReply],
+        stream: AbstractAsyncContextManager[Any],
         requests: Sequence[Request],
         read_line: Callable[[Complete, Any, Mapping[str, Any]], Response],
     ) -> dict[str, Response | ProviderError]:

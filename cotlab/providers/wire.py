@@ -265,10 +265,9 @@ def decode_body(body: bytes | str) -> Any:
 
 def parse_json(text: bytes | bytearray | str) -> Any:
     """Parse JSON; ValueError or RecursionError where it is none."""
+    text = text if isinstance(text, str) else text.decode("utf-8-sig")
     value = json.loads(text)
-    lower_text = text.lower()
-    has_surrogates = "\\ud" in lower_text if isinstance(lower_text, str) else b"\\ud" in lower_text
-    if has_surrogates:  # of a pair too, which stays
+    if "\\ud" in text.lower():  # half of a character, or a pair, which stays
         value = json.loads(replace_surrogates(json.dumps(value, ensure_ascii=False)))
     return value
 

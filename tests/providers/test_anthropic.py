@@ -19,7 +19,7 @@ from cotlab.core.errors import (
     Unauthorised,
     Unsupported,
 )
-from cotlab.core.requests import Complete, Message, Usage
+from cotlab.core.requests import Complete, Message
 from cotlab.core.types import ModelRef
 from cotlab.providers.anthropic import Anthropic, message_parameters
 from cotlab.providers.capabilities import THINKING_TOKENS, family_of
@@ -177,37 +177,6 @@ async def test_a_used_up_account_stops_the_run(
     server.script(turn)
     with pytest.raises(kind):
         await model.send(ASKED)
-
-
-@pytest.mark.parametrize(
-    ("told", "usage"),
-    [
-        (
-            {
-                "input_tokens": 5,
-                "cache_read_input_tokens": 7,
-                "cache_creation_input_tokens": 11,
-                "output_tokens": 3,
-            },
-            Usage(23, 3, 7),
-        ),
-        ({"input_tokens": 5, "output_tokens": 3}, Usage(5, 3)),
-        ({"cache_read_input_tokens": 7}, Usage(None, None, 7)),
-        ({"input_tokens": "5", "output_tokens": -1, "output_tokens_details": []}, Usage()),
-        (None, Usage()),
-        ([], Usage()),
-    ],
-)
-async def test_tokens_are_counted_whole_or_not_at_all(
-    server: Loopback, model: Anthropic, told: Any, usage: Usage
-) -> None:
-    body = {
-        "content": [{"type": "text", "text": "a"}, {"type": "new"}, {"type": "text", "text": "b"}],
-        "usage": told,
-    }
-    server.script({"body": json.dumps(body)})
-    reply = await model.send(ASKED)
-    assert reply.usage == usage and reply.text == "ab"
 
 
 async def test_a_batch_is_found_by_its_size_and_time(server: Loopback, model: Anthropic) -> None:

@@ -249,6 +249,39 @@ async def test_a_reply_without_the_promised_form_is_told_by_its_field(
     await model.close()
 
 
+COUNTS: list[tuple[str, str, Any, Usage]] = [
+    ("anthropic", "usage", {"input_tokens": 5, "output_tokens": 3}, Usage(5, 3)),
+    (
+        *("anthropic", "usage"),
+        {"input_tokens": 5, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 11},
+        Usage(23, None, 7),
+    ),
+    ("anthropic", "usage", {"cache_read_input_tokens": 7}, Usage(None, None, 7)),
+    ("anthropic", "usage", {"input_tokens": "5", "output_tokens": -1}, Usage()),
+    ("google", "usageMetadata", {"promptTokenCount": 5, "candidatesTokenCount": 3}, Usage(5, 3)),
+    (
+        *("google", "usageMetadata"),  # what is nought is left out
+        {"promptTokenCount": 5, "thoughtsTokenCount": 40},
+        Usage(5, 40, reasoning=40),
+    ),
+    ("google", "usageMetadata", {"promptTokenCount": "5"}, Usage()),
+    ("openai_compat", "usage", {"prompt_tokens": "12", "completion_tokens": True}, Usage()),
+    ("openai_compat", "usage", [], Usage()),
+]
+
+
+@on_one_loop
+@pytest.mark.parametrize(("provider", "field", "told", "usage"), COUNTS, ids=str)
+async def test_tokens_are_counted_whole_or_not_at_all(
+    server: Loopback, provider: str, field: str, told: Any, usage: Usage
+) -> None:
+    model = opened_at(provider, server.root)
+    server.script({"body": json.dumps({**BODIES[provider], field: told})})
+    reply = await model.send(ask(model))
+    await model.close()
+    assert (reply.usage, reply.text) == (usage, "x")
+
+
 JUNK = st.recursive(
     st.none()
     | st.booleans()

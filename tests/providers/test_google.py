@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -18,7 +17,7 @@ from cotlab.core.errors import (
     Unauthorised,
     Unsupported,
 )
-from cotlab.core.requests import Complete, Message, Usage
+from cotlab.core.requests import Complete, Message
 from cotlab.core.types import ModelRef
 from cotlab.providers.capabilities import THINKING_TOKENS
 from cotlab.providers.google import Google
@@ -117,29 +116,12 @@ def test_what_it_does_not_take_is_told(server: Loopback) -> None:
             Google(ModelRef("google", name, base_url=server.root))
 
 
-REASONS = (
-    "SAFETY",
-    "RECITATION",
-    "BLOCKLIST",
-    "PROHIBITED_CONTENT",
-    "SPII",
-    "MODEL_ARMOR",
-    "IMAGE_SAFETY",
-)
-
-
-@pytest.mark.parametrize(
-    "turn", [{"refusal": True}, *({"finish": reason} for reason in REASONS)], ids=str
-)
-async def test_a_refusal_is_data(server: Loopback, model: Google, turn: dict[str, Any]) -> None:
-    server.script({"text": None, "usage": {"in": 9, "out": 0}, **turn})
+@pytest.mark.parametrize("reason", ["RECITATION", "SPII", "MODEL_ARMOR", "IMAGE_SAFETY"])
+async def test_a_refusal_has_many_names(server: Loopback, model: Google, reason: str) -> None:
+    server.script({"text": None, "finish": reason, "usage": {"in": 9, "out": 0}})
     reply = await model.send(ASKED)
-    assert (reply.refused, reply.text, reply.finish, reply.usage.tokens_in) == (
-        True,
-        None,
-        "content_filter",
-        9,
-    )
+    told = (reply.refused, reply.text, reply.finish, reply.usage.tokens_in)
+    assert told == (True, None, "content_filter", 9)
 
 
 @pytest.mark.parametrize(
@@ -242,33 +224,6 @@ async def test_the_wait_that_the_vendor_asks_for(
         with pytest.raises(RateLimited) as caught:
             await model.send(ASKED)
         assert caught.value.retry_wait_s == wanted
-
-
-@pytest.mark.parametrize(
-    ("told", "usage"),
-    [
-        ({"promptTokenCount": 5, "candidatesTokenCount": 3}, Usage(5, 3)),
-        (
-            {"promptTokenCount": 5, "thoughtsTokenCount": 40},
-            Usage(5, 40, reasoning=40),
-        ),  # what is nought is left out
-        ({"promptTokenCount": "5", "candidatesTokenCount": -3}, Usage()),
-        (None, Usage()),
-        ([], Usage()),
-    ],
-)
-async def test_tokens_are_counted_whole_or_not_at_all(
-    server: Loopback, model: Google, told: Any, usage: Usage
-) -> None:
-    body = {
-        "candidates": [
-            {"content": {"parts": [{"text": "a"}, {"text": "b"}]}, "finishReason": "STOP"}
-        ],
-        "usageMetadata": told,
-    }
-    server.script({"body": json.dumps(body)})
-    reply = await model.send(ASKED)
-    assert reply.usage == usage and reply.text == "ab"
 
 
 async def test_nothing_of_the_environment_leads_elsewhere(
