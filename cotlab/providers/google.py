@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NotRequired
 
 import openai
 from google import genai
 from google.genai import errors, types
+from typing_extensions import TypedDict  # typing.TypedDict is none to pydantic before 3.12
 
 from cotlab.core.errors import BadReply, ConfigError, ProviderError, Unauthorised, Unavailable
 from cotlab.core.requests import Complete, Request, Response, Token, Usage
 from cotlab.core.types import ModelRef
-from cotlab.providers import waits, wire
+from cotlab.providers import wire
 from cotlab.providers.capabilities import Family, family_of, supported_params
 from cotlab.providers.http_client import open_http_client
-from cotlab.providers.keys import key_for, key_read_from, named_key_variable
+from cotlab.providers.keys import key_for, key_variable_of
+from cotlab.providers.server_limits import parse_wait_s, retry_after_s
 
 DEFAULT_URL = "https://generativelanguage.googleapis.com"
 _API_VERSION = "v1beta"
@@ -44,6 +47,57 @@ _N_SEEDS = 2**31
 """Seeds are signed 32-bit numbers."""
 
 
+class _Part(wire.Body):
+    text: str | None = None
+    thought: Any = None
+
+
+class _ChosenToken(TypedDict):
+    token: str
+    logProbability: wire.Number
+
+
+class _Alternative(TypedDict):
+    token: str
+    logProbability: wire.AnyNumber
+
+
+class _Position(TypedDict):
+    candidates: NotRequired[list[_Alternative] | None]
+
+
+class _Reply(wire.Body):
+    candidates: list[Any] | None = None
+    """The first is read."""
+    parts: list[_Part] | None = wire.field_at("candidates.0.content.parts")
+    finish_reason: wire.Lenient[str] = wire.field_at("candidates.0.finishReason")
+    chosen_tokens: list[_ChosenToken] | None = wire.field_at(
+        "candidates.0.logprobsResult.chosenCandidates"
+    )
+    positions: list[_Position | None] | None = wire.field_at(
+        "candidates.0.logprobsResult.topCandidates"
+    )
+    block_reason: wire.Lenient[str] = wire.field_at("promptFeedback.blockReason")
+    model: wire.Lenient[str] = wire.field_at("modelVersion")
+    tokens_in: wire.Count = wire.field_at("usageMetadata.promptTokenCount")
+    visible_tokens: wire.Count = wire.field_at("usageMetadata.candidatesTokenCount")
+    thinking_tokens: wire.Count = wire.field_at("usageMetadata.thoughtsTokenCount")
+    cached_tokens: wire.Count = wire.field_at("usageMetadata.cachedContentTokenCount")
+
+
+class _Violation(wire.Body):
+    quota_id: wire.Lenient[str] = wire.field_at("quotaId")
+
+
+class _ErrorDetail(wire.Body):
+    retry_delay: wire.Lenient[str] = wire.field_at("retryDelay")
+    violations: wire.Lenient[list[_Violation]] = None
+
+
+class _ErrorDetails(wire.Body):
+    details: wire.Lenient[list[wire.Lenient[_ErrorDetail]]] = wire.field_at("error.details")
+
+
 class Google:
     """A model of Google.
 
@@ -56,7 +110,7 @@ class Google:
         if not ref.name or any(forbidden_text in ref.name for forbidden_text in ("..", "?", "&")):
             raise ConfigError(f"{ref}: this cannot be the name of a model.")
         url = wire.clean_base_url(ref.base_url or DEFAULT_URL, removed_suffixes=("/v1beta", "/v1"))
-        self._key_variable = named_key_variable()
+        self._key_variable = key_variable_of(ref.provider)
         self._family = family_of(ref.provider, ref.name)
         self.ref = replace(ref, form=wire.resolve_form(ref, self._family))
         self._http_client = open_http_client(openai.DefaultAioHttpClient)
@@ -76,7 +130,7 @@ class Google:
         """Send one generate_content request."""
         assert isinstance(request, Complete)
         arguments, sent_params = gemini_parameters(request, self._family)
-        with key_read_from(self._key_variable), wire.mapped_errors(map_google_error):
+        with wire.mapped_errors(map_google_error, self._key_variable):
             reply = await self._client.aio.models.generate_content(**arguments)
         http_response = reply.sdk_http_response
         return read_candidate(
@@ -85,7 +139,7 @@ class Google:
 
     async def models(self) -> Sequence[str]:
         """Return the names of the models that generate text and that the key can use."""
-        with key_read_from(self._key_variable), wire.mapped_errors(map_google_error):
+        with wire.mapped_errors(map_google_error, self._key_variable):
             pages = await self._client.aio.models.list(config={"page_size": 1000})
             names = [
                 model.name or ""
@@ -146,132 +200,90 @@ def read_candidate(request: Complete, body: Any, sent_params: Mapping[str, Any])
 
     A candidate without text is empty where a limit or a stop sequence ended it, else a BadReply.
     """
-    body = wire.require_object(body, "it")
-    candidates = body.get("candidates") or []
-    if not candidates and wire.optional_object(body.get("promptFeedback")).get("blockReason"):
-        return _build_response(request, body, sent_params, finish="content_filter", refused=True)
-    candidate = wire.require_object(
-        next(iter(wire.require_list(candidates, "candidates")), None), "candidate"
+    reply = wire.read_body(_Reply, body)
+    is_blocked = not reply.candidates and reply.block_reason is not None
+    finish = (
+        "content_filter"
+        if is_blocked
+        else _FINISH_BY_REASON.get(reply.finish_reason or "", "other")
     )
-    finish = _FINISH_BY_REASON.get(wire.optional_text(candidate.get("finishReason")), "other")
     is_refused = finish == "content_filter"
-    content_pieces = wire.require_objects(
-        wire.optional_object(candidate.get("content")).get("parts") or [], "parts", "part"
-    )
-    texts = [
-        wire.require_text(part["text"], "text")
-        for part in content_pieces
-        if "text" in part and not part.get("thought")
-    ]
-    reasoning_texts = [
-        wire.optional_text(part.get("text")) for part in content_pieces if part.get("thought")
-    ]
+    parts = [part for part in reply.parts or () if part.text is not None]
+    texts = [part.text or "" for part in parts if not part.thought]
     if (
         not texts
         and not is_refused
         and not (finish == "length" or (finish == "stop" and request.stop))
     ):
-        finish_reason = wire.optional_text(candidate.get("finishReason")) or "no reason"
+        finish_reason = wire.shorten_message(reply.finish_reason or "no reason")
         raise BadReply(f"the server's reply holds no text and ended with {finish_reason}")
-    return _build_response(
+    return wire.build_response(
         request,
-        body,
         sent_params,
         text="".join(texts) if texts or not is_refused else None,
         finish=finish,
         refused=is_refused,
-        tokens=_read_tokens(wire.optional_object(candidate.get("logprobsResult"))),
-        reasoning="".join(reasoning_texts) or None,
-    )
-
-
-def _build_response(
-    request: Complete,
-    body: Mapping[str, Any],
-    sent_params: Mapping[str, Any],
-    **response_fields: Any,
-) -> Response:
-    usage_record = wire.optional_object(body.get("usageMetadata"))
-    thinking_tokens = wire.optional_count(usage_record.get("thoughtsTokenCount"))
-    usage = Usage(
-        wire.optional_count(usage_record.get("promptTokenCount")),
-        wire.sum_known_counts(
-            wire.optional_count(usage_record.get("candidatesTokenCount")), thinking_tokens
+        tokens=_read_tokens(reply),
+        reasoning="".join(part.text or "" for part in parts if part.thought) or None,
+        usage=Usage(
+            reply.tokens_in,
+            wire.sum_known_counts(reply.visible_tokens, reply.thinking_tokens),
+            reply.cached_tokens,
+            reply.thinking_tokens,
         ),
-        wire.optional_count(usage_record.get("cachedContentTokenCount")),
-        thinking_tokens,
-    )
-    return wire.build_response(
-        request,
-        sent_params,
-        usage=usage,
-        model=wire.optional_text(body.get("modelVersion")),
-        **response_fields,
+        model=reply.model or "",
     )
 
 
-def _read_tokens(logprobs: Mapping[str, Any]) -> tuple[Token, ...]:
+def _read_tokens(reply: _Reply) -> tuple[Token, ...]:
     """Return the chosen tokens with the listed alternatives of each position."""
-    chosen_tokens = wire.require_list(logprobs.get("chosenCandidates") or [], "chosenCandidates")
-    alternative_lists = wire.require_list(logprobs.get("topCandidates") or [], "topCandidates")
-    alternatives = [
-        wire.require_list(wire.optional_object(position).get("candidates") or [], "candidates")
-        for position in alternative_lists
-    ]
-    alternatives += [[]] * (len(chosen_tokens) - len(alternatives))
+    chosen_tokens = reply.chosen_tokens or ()
+    positions = [*(reply.positions or ()), *([None] * len(chosen_tokens))]
     return tuple(
         Token(
-            *_read_token_pair(token),
+            chosen["token"],
+            chosen["logProbability"],
             tuple(
-                _read_token_pair(alternative)
-                for alternative in position_alternatives
-                if wire.has_logprob(wire.optional_object(alternative).get("logProbability"))
+                (other["token"], other["logProbability"])
+                for other in (position or {}).get("candidates") or ()
+                if math.isfinite(other["logProbability"])
             ),
         )
-        for token, position_alternatives in zip(chosen_tokens, alternatives, strict=False)
+        for chosen, position in zip(chosen_tokens, positions, strict=False)
     )
 
 
-def _read_token_pair(token: Any) -> tuple[str, float]:
-    token = wire.require_object(token, "token")
-    text = wire.require_text(token.get("token"), "token")
-    return text, wire.require_logprob(token.get("logProbability"))
-
-
-def map_google_error(error: BaseException) -> ProviderError:
+def map_google_error(error: BaseException, key_variable: str = "") -> ProviderError:
     """Return the ProviderError for an error of the SDK or of the connection."""
     if isinstance(error, errors.APIError):
-        return _error_from_api(error)
+        return _error_from_api(error, key_variable)
     if isinstance(error, errors.UnknownApiResponseError):
         return Unavailable(f"the server's reply was cut or is not JSON: {error.__cause__}")
     return wire.error_from_connection(error)
 
 
-def _error_from_api(error: errors.APIError) -> ProviderError:
-    status, message = error.code, wire.optional_text(error.message) or str(error)
+def _error_from_api(error: errors.APIError, key_variable: str) -> ProviderError:
+    status, message = error.code, str(error.message or error)
     if status == 400 and (
         error.status == "FAILED_PRECONDITION"
         or any(phrase in message.lower() for phrase in _BAD_KEY_PHRASES)
     ):
         return Unauthorised(f"the server refused the key (400): {wire.shorten_message(message)}")
-    details = _optional_objects(
-        wire.optional_object(wire.optional_object(error.details).get("error")).get("details")
-    )
-    violations = [
-        violation for detail in details for violation in _optional_objects(detail.get("violations"))
+    try:
+        listed = wire.read_body(_ErrorDetails, error.details).details or []
+    except BadReply:  # such as a list
+        listed = []
+    details = [detail for detail in listed if detail is not None]
+    quotas = [
+        violation.quota_id or "" for detail in details for violation in detail.violations or ()
     ]
-    if status == 429 and any("PerDay" in str(violation.get("quotaId")) for violation in violations):
+    if status == 429 and any("PerDay" in quota for quota in quotas):
         return wire.quota_error(message)
     waits_s = [
-        waits.parse_wait_s(str(entry["retryDelay"]).removesuffix("s"))
-        for entry in details
-        if "retryDelay" in entry
+        parse_wait_s(detail.retry_delay.removesuffix("s"))
+        for detail in details
+        if detail.retry_delay
     ]
-    waits_s.append(waits.retry_after_s(getattr(error.response, "headers", None) or {}))
+    waits_s.append(retry_after_s(getattr(error.response, "headers", None) or {}))
     retry_wait_s = max((wait_s for wait_s in waits_s if wait_s is not None), default=None)
-    return wire.error_from_status(status, message, "google", retry_wait_s)
-
-
-def _optional_objects(value: Any) -> list[Mapping[str, Any]]:
-    """Return the JSON objects of a list, empty ones in place of other entries."""
-    return [wire.optional_object(entry) for entry in value] if isinstance(value, list) else []
+    return wire.error_from_status(status, message, key_variable, retry_wait_s)

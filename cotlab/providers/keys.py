@@ -71,11 +71,6 @@ def key_read_from(variable: str | None) -> Iterator[None]:
         _named_variable.reset(token)
 
 
-def named_key_variable() -> str | None:
-    """Return the variable that ``key_read_from`` names; None outside of it."""
-    return _named_variable.get()
-
-
 def key_variable_of(provider: str) -> str:
     """Return the variable of the key of the provider that is being opened; "" without one."""
     variable = _named_variable.get()

@@ -7,22 +7,24 @@ so.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal, NotRequired
 
 import openai
+from pydantic import BeforeValidator, Field
+from typing_extensions import TypedDict  # typing.TypedDict is none to pydantic before 3.12
 
-from cotlab.core.errors import BadReply, ConfigError, ProviderError, Unavailable
+from cotlab.core.errors import BadReply, ConfigError, ProviderError, Unavailable, Unsupported
 from cotlab.core.provider import Finding
 from cotlab.core.requests import Complete, Embed, Request, Response, Token, Usage
 from cotlab.core.types import ModelRef
-from cotlab.providers import server_version, waits, wire
+from cotlab.providers import server_version, wire
 from cotlab.providers.capabilities import Family, SupportedParams, supported_params
 from cotlab.providers.continuation import cut_at_stop, remove_echo, tokens_after
-from cotlab.providers.embeddings import embedding_parameters, read_vectors
 from cotlab.providers.raw_prompt import (
     ChatTemplate,
     RawPrompt,
@@ -33,6 +35,7 @@ from cotlab.providers.raw_prompt import (
     split_reasoning,
 )
 from cotlab.providers.sdk import SdkProvider
+from cotlab.providers.server_limits import retry_after_s
 
 _FINISH_BY_REASON = {"stop": "stop", "length": "length", "content_filter": "content_filter"}
 _REFUSAL_CODES = ("content_filter", "content_policy_violation", "invalid_prompt")
@@ -63,16 +66,15 @@ class OpenAICompat(SdkProvider):
                 f"The provider {ref.provider} needs --base-url, e.g. http://127.0.0.1:8000/v1"
             )
         url = wire.clean_base_url(ref.base_url or self.default_base_url or "")
-        super().__init__(ref, url, openai.AsyncOpenAI, openai.DefaultAioHttpClient)
+        super().__init__(
+            ref, url, openai.AsyncOpenAI, openai.DefaultAioHttpClient, map_openai_error
+        )
         self._echoes_prefix = False
         self._template: ChatTemplate = ServerTemplate(self._post, url)
         if template_folder:
             self._template, revision = open_folder_template(template_folder)
             self.ref = replace(self.ref, revision=f"template {revision}")
             self._version_suffix = f", template {revision[:8]}"
-
-    def _mapped_errors(self) -> AbstractContextManager[None]:
-        return wire.mapped_errors(partial(map_openai_error, provider=self.ref.provider))
 
     async def send(self, request: Request) -> Response:
         """Send one request: for vectors, as turns, or as raw text."""
@@ -96,32 +98,26 @@ class OpenAICompat(SdkProvider):
         return response
 
     async def _complete(self, request: Complete, family: Family) -> Response:
-        prompt = await self._raw_prompt(request) if self.ref.endpoint == "completions" else None
-        if prompt is not None:
-            path = "/completions"
-            body, sent_params = raw_parameters(request, prompt, family)
-        else:
-            path = "/chat/completions"
-            body, sent_params = completion_parameters(request, family, self.max_tokens_name)
-        try:
-            reply = await self._post(path, body)
-        except ProviderError as error:
-            cause = error.__cause__
-            if isinstance(cause, openai.APIStatusError) and is_refusal(
-                cause.status_code, cause.code
-            ):
-                return wire.refusal_response(request, sent_params)
-            raise
-        if prompt is not None:
-            response = read_raw_completion(
-                request, reply, sent_params, self.ref.provider, prompt=prompt.text
+        if self.ref.endpoint == "completions":
+            prompt = await self._raw_prompt(request)
+            read = partial(read_completion, key_variable=self._key_variable, prompt=prompt.text)
+            response = await self._ask(
+                request, "/completions", raw_parameters(request, prompt, family), read
             )
             check_token_count(prompt, response.usage.tokens_in)
         else:
-            response = read_completion(request, reply, sent_params, self.ref.provider)
+            response = await self._ask(
+                request,
+                "/chat/completions",
+                completion_parameters(request, family, self.max_tokens_name),
+                partial(read_completion, key_variable=self._key_variable),
+            )
         if self._echoes_prefix:
             response = remove_echo(wire.replace_surrogates(request.prefix), response)
         return cut_at_stop(request.stop, response)
+
+    def _parameters(self, request: Complete) -> wire.VendorRequest:
+        return completion_parameters(request, self._family, self.max_tokens_name)
 
     async def _raw_prompt(self, request: Complete) -> RawPrompt:
         if self.ref.form == "continuation":
@@ -154,7 +150,7 @@ class OpenAICompat(SdkProvider):
 
     async def models(self) -> Sequence[str]:
         """Return the names of the models that the server lists."""
-        return wire.model_ids(await self._get("/models"))
+        return await self._model_names("/models")
 
 
 def completion_parameters(
@@ -214,99 +210,219 @@ def _sampling_parameters(
     return {name: value for name, value in body.items() if value is not None}
 
 
-def read_completion(
-    request: Complete, body: Any, sent_params: Mapping[str, Any], provider: str
-) -> Response:
-    """Convert a chat completion to a response."""
-    body, choice = _read_choice(body, provider)
-    message = wire.require_object(choice.get("message"), "message")
-    finish = _finish_of(choice)
-    is_refused = finish == "content_filter" or bool(message.get("refusal"))
-    content, reasoning = message.get("content"), ""
-    if isinstance(content, list):
-        content, reasoning = wire.read_parts(content)
-    for name in ("reasoning_content", "reasoning"):
-        reasoning = reasoning or wire.optional_text(message.get(name))
-    if content is None and (finish == "length" or (finish == "stop" and reasoning)):
-        content = ""  # all tokens went into reasoning
-    return wire.build_response(
-        request,
-        sent_params,
-        text=None if content is None and is_refused else wire.require_text(content, "content"),
-        finish=finish,
-        refused=is_refused,
-        tokens=_read_tokens(choice.get("logprobs")),
-        usage=_read_usage(body),
-        reasoning=reasoning or None,
-        model=wire.optional_text(body.get("model")),
-        n_choices=len(body["choices"]) if request.n_choices > 1 else None,
+def embedding_parameters(request: Embed) -> dict[str, Any]:
+    """Return a request for vectors as /v1/embeddings takes it."""
+    if not all(text.strip() for text in request.texts):
+        raise Unsupported("a text without a word has no vector")
+    texts = [wire.replace_surrogates(text) for text in request.texts]
+    return {"model": request.model.name, "input": texts, "encoding_format": "float"}
+
+
+# Replies
+
+
+class _TextPart(wire.Body):
+    type: Literal["text"]
+    text: str
+
+
+class _ThinkingPart(wire.Body):
+    type: Literal["thinking"]
+    thinking: list[_Part]
+
+
+_Part = Annotated[_TextPart | _ThinkingPart, Field(discriminator="type")]
+"""Part of a content. Any other, such as a tool call, is an error: a text without it may say
+something else."""
+
+
+def _as_parts(content: Any) -> Any:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+class _Alternative(TypedDict):
+    token: str
+    logprob: wire.AnyNumber
+
+
+class _Token(TypedDict):  # of which a reply may have thousands: a Body takes three times as long
+    token: str
+    logprob: wire.Number
+    top_logprobs: NotRequired[list[_Alternative] | None]
+
+
+class _Logprobs(wire.Body):
+    content: list[_Token] | None = None
+    """The chat's form; the fields below are that of /v1/completions of OpenAI and vLLM."""
+    tokens: list[str] | None = None
+    token_logprobs: list[wire.Number] | None = None
+    top_logprobs: list[dict[str, wire.AnyNumber] | None] | None = None
+    """Alternatives of each token, and the token itself where it is none of the likeliest."""
+
+
+class _Usage(wire.Body):
+    model: wire.Lenient[str] = None
+    tokens_in: wire.Count = wire.field_at("usage.prompt_tokens")
+    tokens_out: wire.Count = wire.field_at("usage.completion_tokens")
+    cached: wire.Count = wire.field_at("usage.prompt_tokens_details.cached_tokens")
+    reasoning_tokens: wire.Count = wire.field_at("usage.completion_tokens_details.reasoning_tokens")
+
+
+class _Reply(_Usage):
+    choices: list[Any] | None = None
+    """The first is read."""
+    finish_reason: wire.Lenient[str] = wire.field_at("choices.0.finish_reason")
+    logprobs: _Logprobs | None = wire.field_at("choices.0.logprobs")
+    text: str | None = wire.field_at("choices.0.text")
+    """Of /v1/completions; the fields below are the chat's."""
+    content: Annotated[list[_Part], BeforeValidator(_as_parts)] | None = wire.field_at(
+        "choices.0.message.content"
     )
+    """A text, or parts as Mistral sends them."""
+    refusal: Any = wire.field_at("choices.0.message.refusal")
+    reasoning_content: wire.Lenient[str] = wire.field_at("choices.0.message.reasoning_content")
+    reasoning: wire.Lenient[str] = wire.field_at("choices.0.message.reasoning")
+    error: wire.Lenient[wire.ServerError] = None
 
 
-def read_raw_completion(
-    request: Complete, body: Any, sent_params: Mapping[str, Any], provider: str, *, prompt: str
+class _Vector(wire.Body):
+    index: int
+    embedding: list[wire.Number]
+
+
+class _Vectors(_Usage):
+    data: list[_Vector]
+
+
+def read_completion(
+    request: Complete,
+    body: Any,
+    sent_params: Mapping[str, Any],
+    key_variable: str,
+    *,
+    prompt: str | None = None,
 ) -> Response:
-    """Convert a completion of ``prompt`` to a response, without its hidden reasoning."""
-    body, choice = _read_choice(body, provider)
-    finish = _finish_of(choice)
-    whole_text = wire.require_text(choice.get("text"), "text")
-    reasoning, text = split_reasoning(prompt, whole_text)
-    tokens = _read_tokens(choice.get("logprobs"), request.top_logprobs)
+    """Convert a completion of a chat, or of a raw ``prompt``, to a response."""
+    reply = wire.read_body(_Reply, body)
+    if not reply.choices:
+        raise _error_without_choices(reply, key_variable)
+    finish = _FINISH_BY_REASON.get(reply.finish_reason or "", "other")
+    is_refused = finish == "content_filter" or bool(reply.refusal)
+    tokens = _read_tokens(reply.logprobs, request.top_logprobs)
+    if prompt is None:
+        text, reasoning = _split_parts(reply.content or [])
+        reasoning = reasoning or reply.reasoning_content or reply.reasoning or ""
+        if text is None and (finish == "length" or (finish == "stop" and reasoning)):
+            text = ""  # all tokens went into reasoning
+    elif reply.text is None:
+        raise wire.form_error("choices.0.text", "it is missing")
+    else:
+        reasoning, text = split_reasoning(prompt, reply.text)
+        tokens = tokens_after(reply.text.removesuffix(text), text, tokens)
+    if text is None and not is_refused:
+        raise wire.form_error("choices.0.message.content", "it holds no text")
     return wire.build_response(
         request,
         sent_params,
         text=text,
         finish=finish,
-        refused=finish == "content_filter",
-        tokens=tokens_after(whole_text.removesuffix(text), text, tokens),
-        usage=_read_usage(body),
+        refused=is_refused,
+        tokens=tokens,
+        usage=Usage(reply.tokens_in, reply.tokens_out, reply.cached, reply.reasoning_tokens),
         reasoning=reasoning or None,
-        model=wire.optional_text(body.get("model")),
-        n_choices=len(body["choices"]) if request.n_choices > 1 else None,
+        model=reply.model or "",
+        n_choices=len(reply.choices) if request.n_choices > 1 else None,
     )
 
 
-def _read_choice(body: Any, provider: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return a reply and its first choice; some routers answer 200 with an error."""
-    body = wire.require_object(body, "it")
-    if not body.get("choices") and isinstance(error := body.get("error"), dict):
-        status_error = error_from_body(
-            wire.optional_count(error.get("code")) or 500, error, provider
+def _error_without_choices(reply: _Reply, key_variable: str) -> ProviderError:
+    """Return the error of a reply without a choice; some routers answer 200 with an error."""
+    if reply.error is None:
+        return wire.form_error("choices", "it is empty")
+    status = reply.error.code if isinstance(reply.error.code, int) else 500
+    status_error = error_from_body(status, reply.error, key_variable)
+    # the router got an answer, so a model may have worked on it
+    status_error.may_be_billed = isinstance(status_error, Unavailable)
+    return status_error
+
+
+def read_vectors(request: Embed, body: Any) -> Response:
+    """Convert a list of embeddings to a response with vectors of unit length, in order."""
+    reply = wire.read_body(_Vectors, body)
+    vector_by_index = {row.index: row.embedding for row in reply.data}
+    n_texts = len(request.texts)
+    if len(reply.data) != n_texts or vector_by_index.keys() != set(range(n_texts)):
+        raise BadReply("the server returns embeddings of another number of texts")
+    return Response(
+        request.key,
+        vectors=tuple(_unit_vector(vector_by_index[index]) for index in range(n_texts)),
+        usage=Usage(reply.tokens_in, None if reply.tokens_in is None else 0),
+        received_at=datetime.now(UTC).isoformat(),
+        model=reply.model or "",
+    )
+
+
+def _unit_vector(vector: Sequence[float]) -> tuple[float, ...]:
+    length = math.hypot(*vector)
+    if not 0 < length < math.inf:
+        raise BadReply("the server returns an embedding without a direction")
+    return tuple(value / length for value in vector)
+
+
+def _split_parts(parts: Sequence[_TextPart | _ThinkingPart]) -> tuple[str | None, str]:
+    """Return the text, None where there is none, and the reasoning of the parts of a content."""
+    texts = [part.text for part in parts if isinstance(part, _TextPart)]
+    thoughts = [
+        (text or "") + thought
+        for part in parts
+        if isinstance(part, _ThinkingPart)
+        for text, thought in [_split_parts(part.thinking)]
+    ]
+    return "".join(texts) if texts else None, "\n".join(thoughts)
+
+
+def _read_tokens(
+    logprobs: _Logprobs | None, n_alternatives: int | None = None
+) -> tuple[Token, ...]:
+    """Return the tokens; those of /v1/completions with the likeliest alternatives first."""
+    if logprobs is None:
+        return ()
+    if logprobs.tokens is None:
+        return tuple(
+            Token(
+                entry["token"],
+                entry["logprob"],
+                _finite(
+                    (other["token"], other["logprob"]) for other in entry.get("top_logprobs") or ()
+                ),
+            )
+            for entry in logprobs.content or ()
         )
-        # the router got an answer, so a model may have worked on it
-        status_error.may_be_billed = isinstance(status_error, Unavailable)
-        raise status_error
-    choices = wire.require_list(body.get("choices"), "choices")
-    return body, wire.require_object(next(iter(choices), None), "choice")
-
-
-def _finish_of(choice: Mapping[str, Any]) -> str:
-    return _FINISH_BY_REASON.get(wire.optional_text(choice.get("finish_reason")), "other")
-
-
-def _read_usage(body: Mapping[str, Any]) -> Usage:
-    usage_record = wire.optional_object(body.get("usage"))
-    input_details = wire.optional_object(usage_record.get("prompt_tokens_details"))
-    output_details = wire.optional_object(usage_record.get("completion_tokens_details"))
-    return Usage(
-        wire.optional_count(usage_record.get("prompt_tokens")),
-        wire.optional_count(usage_record.get("completion_tokens")),
-        wire.optional_count(input_details.get("cached_tokens")),
-        wire.optional_count(output_details.get("reasoning_tokens")),
+    texts, token_logprobs = logprobs.tokens, logprobs.token_logprobs or []
+    alternatives = logprobs.top_logprobs or [None] * len(texts)
+    if not len(texts) == len(token_logprobs) == len(alternatives):
+        raise BadReply("the server lists log-probabilities of another number of tokens")
+    return tuple(
+        Token(text, logprob, _likeliest(logprob_by_text or {})[:n_alternatives])
+        for text, logprob, logprob_by_text in zip(texts, token_logprobs, alternatives, strict=True)
     )
 
 
-def is_refusal(status: int, code: object) -> bool:
-    """Return whether an error rejects the prompt for its content."""
-    return status == 400 and code in _REFUSAL_CODES
+def _finite(alternatives: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+    """Return the alternatives that have a log-probability; some servers send -inf."""
+    return tuple(pair for pair in alternatives if math.isfinite(pair[1]))
 
 
-def map_openai_error(error: BaseException, provider: str = "openai_compat") -> ProviderError:
+def _likeliest(logprob_by_text: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted(_finite(logprob_by_text.items()), key=lambda pair: -pair[1]))
+
+
+def map_openai_error(error: BaseException, key_variable: str = "") -> ProviderError:
     """Return the ProviderError for an error of the SDK or of the connection."""
     if isinstance(error, openai.APIStatusError):
-        error_body = {"code": error.code, "message": _error_message(error)}
+        server_error = wire.ServerError(code=error.code, message=_error_message(error))
         return error_from_body(
-            error.status_code, error_body, provider, waits.retry_after_s(error.response.headers)
+            error.status_code, server_error, key_variable, retry_after_s(error.response.headers)
         )
     if isinstance(error, openai.APIConnectionError) or not isinstance(error, openai.OpenAIError):
         return wire.error_from_connection(error)
@@ -321,79 +437,20 @@ def _error_message(error: openai.APIStatusError) -> str:
     body = error.body
     if isinstance(body, str):
         return error.message if body.startswith("<") else f"{error.message} - {body}"
-    detail = wire.optional_object(body).get("detail")
-    messages = (
-        [wire.optional_object(validation_error).get("msg") for validation_error in detail]
-        if isinstance(detail, list)
-        else [detail]
-    )
-    reason = "; ".join(
-        validation_error
-        for validation_error in messages
-        if isinstance(validation_error, str) and validation_error
-    )
+    detail = body.get("detail") if isinstance(body, dict) else None
+    entries = detail if isinstance(detail, list) else [{"msg": detail}]
+    messages = [entry.get("msg") for entry in entries if isinstance(entry, dict)]
+    reason = "; ".join(message for message in messages if message and isinstance(message, str))
     return f"{error.message} - {reason}" if reason else error.message
 
 
 def error_from_body(
-    status: int, body: Mapping[str, Any], provider: str, retry_wait_s: float | None = None
+    status: int, error: wire.ServerError, key_variable: str, retry_wait_s: float | None = None
 ) -> ProviderError:
     """Return the error for a status and the vendor's error object."""
-    message = wire.optional_text(body.get("message")) or "no message"
-    if body.get("code") in _QUOTA_CODES:
+    message = error.message or "no message"
+    if status == 400 and error.code in _REFUSAL_CODES:
+        return wire.ContentRejected(wire.shorten_message(message))
+    if error.code in _QUOTA_CODES:
         return wire.quota_error(message)
-    return wire.error_from_status(status, message, provider, retry_wait_s)
-
-
-def _read_tokens(logprobs: Any, n_alternatives: int | None = None) -> tuple[Token, ...]:
-    """Return the tokens of the chat's form, or of the older one that lists each field by itself."""
-    record = wire.optional_object(logprobs)
-    if isinstance(record.get("tokens"), list):
-        return _read_token_columns(record, n_alternatives)
-    entries = record.get("content") or []
-    return tuple(_read_token(entry) for entry in wire.require_objects(entries, "logprobs", "token"))
-
-
-def _read_token_columns(record: Mapping[str, Any], n_alternatives: int | None) -> tuple[Token, ...]:
-    """Return the tokens of /v1/completions of OpenAI and vLLM, likeliest alternatives first.
-
-    Each token's alternatives are an object of log-probabilities by text, to which the token itself
-    is added where it is none of the likeliest.
-    """
-    texts, logprobs = record["tokens"], wire.require_list(record.get("token_logprobs"), "logprobs")
-    alternatives = record.get("top_logprobs") or [None] * len(texts)
-    if not len(texts) == len(logprobs) == len(wire.require_list(alternatives, "top_logprobs")):
-        raise BadReply("the server lists log-probabilities of another number of tokens")
-    tokens = []
-    for text, logprob, logprob_by_text in zip(texts, logprobs, alternatives, strict=True):
-        entry = {
-            "token": text,
-            "logprob": logprob,
-            "top_logprobs": [
-                {"token": key, "logprob": value}
-                for key, value in wire.optional_object(logprob_by_text).items()
-            ],
-        }
-        token = _read_token(entry)
-        ranked = sorted(token.top, key=lambda alternative: -alternative[1])
-        tokens.append(replace(token, top=tuple(ranked[:n_alternatives])))
-    return tuple(tokens)
-
-
-def _read_token(entry: Mapping[str, Any]) -> Token:
-    alternatives = wire.require_objects(
-        entry.get("top_logprobs") or [], "top_logprobs", "alternative"
-    )
-    top_alternatives = tuple(
-        (
-            wire.require_text(alternative.get("token"), "token"),
-            wire.require_logprob(alternative.get("logprob")),
-        )
-        for alternative in alternatives
-        if wire.has_logprob(alternative.get("logprob"))
-    )
-    return Token(
-        wire.require_text(entry.get("token"), "token"),
-        wire.require_logprob(entry.get("logprob")),
-        top_alternatives,
-    )
+    return wire.error_from_status(status, message, key_variable, retry_wait_s)

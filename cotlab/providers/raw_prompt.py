@@ -72,6 +72,14 @@ def open_folder_template(folder: str) -> tuple[ChatTemplate, str]:
     return template, template.revision
 
 
+class _Prompt(wire.Body):
+    prompt: str
+
+
+class _Tokens(wire.Body):
+    tokens: list[Any]
+
+
 class ServerTemplate:
     """The chat template of the model behind a server, applied by the server.
 
@@ -122,7 +130,7 @@ class ServerTemplate:
                     raise
             else:
                 self._has_apply_template = True
-                text = wire.require_text(wire.require_object(reply, "it").get("prompt"), "prompt")
+                text = wire.read_body(_Prompt, reply).prompt
                 await self._check_marker(text)
                 return RawPrompt(text)
             self._has_apply_template = False
@@ -135,17 +143,17 @@ class ServerTemplate:
                 f"{self._server_url}/tokenize",
                 {"model": model, "messages": messages, "add_generation_prompt": True},
             )
-            ids = wire.require_list(wire.require_object(tokens, "it").get("tokens"), "tokens")
+            ids = wire.read_body(_Tokens, tokens).tokens
             if ids:
                 reply = await self._post(
                     f"{self._server_url}/detokenize", {"model": model, "tokens": ids}
                 )
-                text = wire.require_text(wire.require_object(reply, "it").get("prompt"), "prompt")
+                text = wire.read_body(_Prompt, reply).prompt
                 tokens_again = await self._post(
                     f"{self._server_url}/tokenize",
                     {"model": model, "prompt": text, "add_special_tokens": False},
                 )
-                if wire.require_object(tokens_again, "it").get("tokens") == ids:
+                if wire.read_body(_Tokens, tokens_again).tokens == ids:
                     return RawPrompt(text, has_special_tokens=True)
                 raise Unsupported("the text of the tokens has other tokens")
         except ProviderError as error:
@@ -170,7 +178,7 @@ class ServerTemplate:
         reply = await self._post(
             f"{self._server_url}/tokenize", {"content": CHATML_MARKER, "parse_special": True}
         )
-        tokens = wire.require_list(wire.require_object(reply, "it").get("tokens"), "tokens")
+        tokens = wire.read_body(_Tokens, reply).tokens
         if len(tokens) != 1:
             raise NotFound(
                 "The model behind the server has no chat template: the server assumes one whose"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 
@@ -17,20 +17,12 @@ from cotlab.core.types import ModelRef
 from cotlab.providers import wire
 from cotlab.providers.capabilities import family_of
 from cotlab.providers.http_client import open_http_client
-from cotlab.providers.keys import key_for, key_read_from, named_key_variable
+from cotlab.providers.keys import key_for, key_variable_of
 from cotlab.providers.server_limits import read_server_limits
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
     from openai import AsyncOpenAI
-
-
-class StreamedReply(Protocol):
-    """The body of a reply, read piece by piece."""
-
-    def iter_bytes(self) -> AsyncIterator[bytes]:
-        """Yield the pieces."""
-        ...
 
 
 class SdkProvider(ABC):
@@ -44,11 +36,13 @@ class SdkProvider(ABC):
         url: str,
         client_class: type[AsyncAnthropic] | type[AsyncOpenAI],
         http_client_class: Callable[..., httpx2.AsyncClient],
+        map_error: Callable[[BaseException, str], ProviderError],
     ) -> None:
+        self._map_error = map_error
         self._family = family_of(ref.provider, ref.name)
         self.ref = replace(ref, form=wire.resolve_form(ref, self._family))
         self.server_limits: ServerLimits | None = None
-        self._key_variable = named_key_variable()
+        self._key_variable = key_variable_of(ref.provider)
         self._client = client_class(
             base_url=url,
             api_key=key_for(ref.provider, ref.base_url),
@@ -62,36 +56,54 @@ class SdkProvider(ABC):
         await self._client.close()
 
     @abstractmethod
-    def _mapped_errors(self) -> AbstractContextManager[None]:
-        """Raise the SDK's errors as ProviderErrors within the context."""
+    def _parameters(self, request: Complete) -> wire.VendorRequest:
+        """Return a request in the vendor's form, alone or as one of a batch."""
+
+    async def _ask(
+        self,
+        request: Complete,
+        path: str,
+        vendor_request: wire.VendorRequest,
+        read: Callable[[Complete, Any, Mapping[str, Any]], Response],
+    ) -> Response:
+        """Send a request; ``read`` makes a response of the body."""
+        body, sent_params = vendor_request
+        try:
+            return read(request, await self._post(path, body), sent_params)
+        except wire.ContentRejected:
+            return wire.refusal_response(request, sent_params)
 
     async def _post(self, path: str, body: Mapping[str, Any]) -> Any:
-        with key_read_from(self._key_variable), self._mapped_errors():
+        with wire.mapped_errors(self._map_error, self._key_variable):
             reply = await self._client.post(path, cast_to=httpx2.Response, body=body)
         return wire.decode_body(reply.content)
+
+    async def _get(self, path: str, **query: object) -> Any:
+        with wire.mapped_errors(self._map_error, self._key_variable):
+            reply = await self._client.get(path, cast_to=httpx2.Response, options={"params": query})
+        return wire.decode_body(reply.content)
+
+    async def _model_names(self, path: str, **query: object) -> Sequence[str]:
+        listing = wire.read_body(wire.Listing, await self._get(path, **query))
+        return sorted(model.id for model in listing.data)
 
     async def _read_server_limits(self, reply: httpx2.Response) -> None:
         self.server_limits = read_server_limits(reply.headers)
 
-    async def _get(self, path: str, **query: object) -> Mapping[str, Any]:
-        with key_read_from(self._key_variable), self._mapped_errors():
-            reply = await self._client.get(path, cast_to=httpx2.Response, options={"params": query})
-        return wire.require_object(wire.decode_body(reply.content), "it")
-
     async def _json_lines(
-        self, stream: AbstractAsyncContextManager[StreamedReply]
+        self, stream: AbstractAsyncContextManager[Any]
     ) -> AsyncGenerator[Mapping[str, Any], None]:
         """Yield the objects of a JSONL file of the vendor."""
-        with self._mapped_errors():
+        with wire.mapped_errors(self._map_error, self._key_variable):
             async with stream as reply:
                 async for line in wire.json_lines(reply.iter_bytes()):
                     yield line
 
     async def _read_outcomes(
         self,
-        stream: AbstractAsyncContextManager[StreamedReply],
+        stream: AbstractAsyncContextManager[Any],
         requests: Sequence[Request],
-        read_line: Callable[[Complete, Mapping[str, Any]], Response | ProviderError],
+        read_line: Callable[[Complete, Any, Mapping[str, Any]], Response],
     ) -> dict[str, Response | ProviderError]:
         """Return the outcome of each request that a file of batch results answers, by key."""
         request_by_key = {
@@ -99,6 +111,13 @@ class SdkProvider(ABC):
         }
         outcomes: dict[str, Response | ProviderError] = {}
         async for line in self._json_lines(stream):
-            if request := request_by_key.get(wire.optional_text(line.get("custom_id"))):
-                outcomes[request.key] = read_line(request, line)
+            key = line.get("custom_id")
+            if isinstance(key, str) and (request := request_by_key.get(key)):
+                sent_params = self._parameters(request).sent_params
+                try:
+                    outcomes[key] = read_line(request, line, sent_params)
+                except wire.ContentRejected:
+                    outcomes[key] = wire.refusal_response(request, sent_params)
+                except ProviderError as error:
+                    outcomes[key] = error
         return outcomes

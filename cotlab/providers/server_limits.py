@@ -1,13 +1,14 @@
-"""The rate limits that servers state in the headers of their replies."""
+"""What servers state in the headers of their replies: rate limits, and how long to wait."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 from cotlab.core.provider import ServerLimits
-from cotlab.providers import waits, wire
 
 _RATE_LIMIT_HEADERS = (
     (
@@ -54,11 +55,36 @@ def parse_duration_s(text: str) -> float | None:
     parts = _DURATION_PATTERN.findall(text)
     if parts and "".join(number + unit for number, unit in parts) == text:
         return sum(float(number) * _SECONDS_BY_UNIT[unit] for number, unit in parts)
-    if (reset_at := wire.parse_time(text)) is not None:
-        return max(0.0, (reset_at - datetime.now(UTC)).total_seconds())
-    return waits.parse_wait_s(text)
+    try:
+        reset_at = datetime.fromisoformat(text)
+    except ValueError:
+        return parse_wait_s(text)
+    if reset_at.tzinfo is None:
+        return parse_wait_s(text)
+    return max(0.0, (reset_at - datetime.now(UTC)).total_seconds())
 
 
 def _parse_count(text: str) -> int | None:
     """Return a header's count; None where it holds none."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds to wait that the server requests; None if it requests none.
+
+    The headers give milliseconds, seconds or a date.
+    """
+    wait_s = parse_wait_s(headers.get("retry-after-ms", ""), 1e-3)
+    return parse_wait_s(headers.get("retry-after", "")) if wait_s is None else wait_s
+
+
+def parse_wait_s(header: str, unit_s: float = 1.0) -> float | None:
+    """Return the seconds of a number (times ``unit_s``) or a date; None if there is no wait."""
+    try:
+        wait_s = float(header) * unit_s
+    except ValueError:
+        try:
+            wait_s = (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds()
+        except (ValueError, TypeError, OverflowError):
+            return None
+    return wait_s if 0 <= wait_s < math.inf else None

@@ -1,18 +1,25 @@
-"""Functions for all vendors: addresses, validation of replies, and the table of HTTP errors."""
+"""What all vendors share: addresses, requests, the reading of replies, and the table of errors."""
 
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
 import httpx2
+from pydantic import (
+    AliasPath,
+    BaseModel,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from cotlab.core.errors import (
     BadReply,
@@ -30,7 +37,7 @@ from cotlab.core.text_safety import printable_line
 from cotlab.core.types import Form, ModelRef
 from cotlab.providers.capabilities import Family
 from cotlab.providers.http_client import MAX_BODY_BYTES
-from cotlab.providers.keys import key_variable_of, mask_keys
+from cotlab.providers.keys import mask_keys
 
 _CONNECTION_ERRORS = (
     httpx2.HTTPError,
@@ -163,11 +170,85 @@ def replace_surrogates(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-# Validation of replies
+# Reading replies
+
+
+class Body(BaseModel):
+    """A JSON object of a server. A form names what is read of it; the rest is ignored."""
+
+
+def _absent_if_wrong(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return validate(value)
+    except ValidationError:
+        return None
+
+
+_Value = TypeVar("_Value")
+Lenient = Annotated[_Value | None, WrapValidator(_absent_if_wrong)]
+"""What counts as absent where it has another type, because no score rests on it."""
+Count = Lenient[Annotated[int, Field(strict=True, ge=0)]]
+"""A number of tokens or requests."""
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False, gt=-1e300, lt=1e300)]
+"""A log-probability, or a number of a vector."""
+AnyNumber = Annotated[float, Field(strict=True)]
+"""The same of an alternative, which some servers send as -inf: it has none then."""
+
+
+def field_at(path: str) -> Any:
+    """Return a field that stands deeper in the body, like choices.0.text; absent by default."""
+    first, *rest = path.split(".")
+    parts = [int(part) if part.isdigit() else part for part in rest]
+    return Field(None, validation_alias=AliasPath(first, *parts))
+
+
+class Named(Body):
+    """An object of which the id is read."""
+
+    id: str
+
+
+class Listing(Body):
+    """A listing of models."""
+
+    data: list[Named]
+
+
+class ServerError(Body):
+    """What a server says of a failure."""
+
+    code: Lenient[int | str] = None
+    message: Lenient[str] = None
+
+
+_Form = TypeVar("_Form", bound=Body)
+
+
+def read_body(form: type[_Form], value: Any) -> _Form:
+    """Return a parsed JSON value in the vendor's form.
+
+    Raises
+    ------
+    BadReply
+        If it does not have that form.
+    """
+    try:
+        return form.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        raise form_error(".".join(map(str, first["loc"])) or "the body", first["msg"]) from error
+
+
+def form_error(field_name: str, problem: str) -> BadReply:
+    """Return the error for a reply whose field is not as the vendor's interface promises."""
+    return BadReply(
+        "the server's reply does not have the promised form:"
+        f" {shorten_message(f'{field_name}: {problem}')}"
+    )
 
 
 def decode_body(body: bytes | str) -> Any:
-    """Parse a JSON body.
+    """Parse a JSON body; lone surrogates in it are replaced.
 
     Raises
     ------
@@ -175,120 +256,26 @@ def decode_body(body: bytes | str) -> Any:
         If it is not JSON: it was cut off, or comes from something between us and the vendor.
     """
     try:
-        return json.loads(body)
+        return parse_json(body)
     except (ValueError, RecursionError) as error:
         raise Unavailable(
             f"the server's reply was cut or is not JSON: {str(error)[:MAX_MESSAGE_CHARS]}"
         ) from error
 
 
-def require_object(value: Any, field_name: str) -> Mapping[str, Any]:
-    """Return ``value`` if it is a JSON object; BadReply otherwise."""
-    return value if isinstance(value, dict) else _raise_bad_reply(field_name, "object")
-
-
-def require_list(value: Any, field_name: str) -> list[Any]:
-    """Return ``value`` if it is a list; BadReply otherwise."""
-    return value if isinstance(value, list) else _raise_bad_reply(field_name, "list")
-
-
-def require_objects(value: Any, field_name: str, entry_name: str) -> list[Mapping[str, Any]]:
-    """Return ``value`` if it is a list of JSON objects; BadReply otherwise."""
-    return [require_object(item, entry_name) for item in require_list(value, field_name)]
-
-
-def require_id(value: Any) -> str:
-    """Return the id of a JSON object; BadReply where ``value`` is none or has none."""
-    return require_text(require_object(value, "it").get("id"), "id")
-
-
-def require_text(value: Any, field_name: str) -> str:
-    """Return ``value`` if it is text; BadReply otherwise."""
-    return (
-        replace_surrogates(value)
-        if isinstance(value, str)
-        else _raise_bad_reply(field_name, "text")
-    )
-
-
-def read_parts(parts: list[Any]) -> tuple[str | None, str]:
-    """Return the text, None where there is none, and the reasoning of a list of content parts.
-
-    Mistral sends ``{"type": "text", "text": …}`` and ``{"type": "thinking", "thinking": [parts]}``.
-
-    Raises
-    ------
-    BadReply
-        If a part is of another type, such as a tool call: a text without it may say something else.
-    """
-    texts: list[str] = []
-    thoughts: list[str] = []
-    for part in require_objects(parts, "content", "part of the content"):
-        part_type = part.get("type")
-        if part_type == "text":
-            texts.append(require_text(part.get("text"), "text"))
-        elif part_type == "thinking":
-            text, thought = read_parts(require_list(part.get("thinking"), "thinking"))
-            thoughts.append((text or "") + thought)
-        else:
-            raise BadReply(
-                "the server's reply holds a part that is neither text nor thinking:"
-                f" {shorten_message(str(part_type))}"
-            )
-    return "".join(texts) if texts else None, "\n".join(thoughts)
-
-
-def require_logprob(value: Any) -> float:
-    """Return ``value`` if it is a finite number; BadReply otherwise."""
-    return require_number(value, "log-probability")
-
-
-def require_number(value: Any, field_name: str) -> float:
-    """Return ``value`` if it is a finite number; BadReply otherwise."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not -1e300 < value < 1e300:
-        _raise_bad_reply(field_name, "finite number")
-    return float(value)
-
-
-def has_logprob(value: Any) -> bool:
-    """Return whether an alternative has a finite log-probability; some servers send -inf."""
-    return not isinstance(value, float) or math.isfinite(value)
-
-
-def optional_object(value: Any) -> Mapping[str, Any]:
-    """Return ``value`` if it is a JSON object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def optional_text(value: Any) -> str:
-    """Return ``value`` if it is text, else ""."""
-    return replace_surrogates(value) if isinstance(value, str) else ""
-
-
-def parse_time(value: Any) -> datetime | None:
-    """Return a time with its zone; None where ``value`` is none."""
-    try:
-        parsed_time = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        return None
-    return parsed_time if parsed_time.tzinfo else None
-
-
-def optional_count(value: Any) -> int | None:
-    """Return a number of tokens; None where the server sends none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+def parse_json(text: bytes | bytearray | str) -> Any:
+    """Parse JSON; ValueError or RecursionError where it is none."""
+    text = text if isinstance(text, str) else text.decode("utf-8-sig")
+    value = json.loads(text)
+    if "\\ud" in text.lower():  # half of a character, or a pair, which stays
+        value = json.loads(replace_surrogates(json.dumps(value, ensure_ascii=False)))
+    return value
 
 
 def sum_known_counts(*counts: int | None) -> int | None:
     """Return the sum of the known counts; None where none is known."""
     known_counts = [count for count in counts if count is not None]
     return sum(known_counts) if known_counts else None
-
-
-def model_ids(page: Mapping[str, Any]) -> list[str]:
-    """Return the ids of a listing of models, sorted."""
-    rows = require_objects(page.get("data"), "data", "model")
-    return sorted(require_text(row.get("id"), "model's id") for row in rows)
 
 
 async def json_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[Mapping[str, Any]]:
@@ -315,23 +302,23 @@ async def json_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[Mapping[str,
 
 def _parse_json_object(line: bytearray) -> dict[str, Any] | None:
     try:
-        value = json.loads(line)
+        value = parse_json(line)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
 
-def _raise_bad_reply(field_name: str, type_name: str) -> Any:
-    raise BadReply(
-        f"the server's reply does not have the promised form: {field_name} is no {type_name}"
-    )
-
-
 # Errors
 
 
+class ContentRejected(Unsupported):
+    """The vendor rejects the prompt for its content: a refusal, which is a reply."""
+
+
 @contextmanager
-def mapped_errors(map_error: Callable[[Exception], ProviderError]) -> Iterator[None]:
+def mapped_errors(
+    map_error: Callable[[Exception, str], ProviderError], key_variable: str
+) -> Iterator[None]:
     """Raise whatever a vendor's package raises within as what ``map_error`` makes of it.
 
     Which errors those can be depends on what a server sends: a body that is no UTF-8 or too long is
@@ -340,7 +327,7 @@ def mapped_errors(map_error: Callable[[Exception], ProviderError]) -> Iterator[N
     try:
         yield
     except Exception as error:
-        raise map_error(error) from error
+        raise map_error(error, key_variable) from error
 
 
 def shorten_message(text: str) -> str:
@@ -349,17 +336,18 @@ def shorten_message(text: str) -> str:
 
 
 def error_from_status(
-    status: int, message: str, provider: str, retry_wait_s: float | None = None
+    status: int, message: str, key_variable: str, retry_wait_s: float | None = None
 ) -> ProviderError:
     """Return the error for an HTTP status.
 
-    Errors of the key, the account, the model or the path, which no request of the run can avoid,
-    are Unauthorised or NotFound.
+    Errors of the key, which ``key_variable`` holds, of the account, the model or the path, which no
+    request of the run can avoid, are Unauthorised or NotFound.
     """
     message = shorten_message(message)
     if status == 401 or status == 403:
-        variable = key_variable_of(provider)
-        hint = f"check {variable}" if variable else "name its variable by --role-key-variable"
+        hint = (
+            f"check {key_variable}" if key_variable else "name its variable by --role-key-variable"
+        )
         return Unauthorised(f"the server refused the key ({status}): {hint}. It says: {message}")
     if status == 402:
         return quota_error(message)

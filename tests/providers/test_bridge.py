@@ -39,7 +39,7 @@ def hide(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 
 def test_the_package_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     hide(monkeypatch, PACKAGE)
-    with pytest.raises(MissingExtra, match=r"transformer-lens.*\[local\]"):
+    with pytest.raises(MissingExtra, match=r"transformer-lens.*\[lens\]"):
         open_backend("transformer_lens", loaded())
 
 

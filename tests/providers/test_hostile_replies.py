@@ -115,7 +115,9 @@ async def test_long_replies_in_flight_are_read_one_at_a_time() -> None:
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 async def test_a_file_of_replies_is_read_by_lines_that_end(provider: str) -> None:
-    batch = json.dumps({"status": "completed", "output_file_id": "f1", "results_url": "/r"})
+    batch = json.dumps(
+        {"id": "b1", "status": "completed", "output_file_id": "f1", "results_url": "/r"}
+    )
     async with sending("200 OK", batch=batch) as root:
         model = opened_at(provider, root)
         assert isinstance(model, SupportsBatches)
@@ -156,11 +158,11 @@ async def test_a_reply_that_is_not_utf_8_is_no_reply(provider: str) -> None:
 @pytest.mark.parametrize("map_error", [map_openai_error, map_anthropic_error, map_google_error])
 def test_whatever_is_raised_within_a_call_is_an_error_of_that_call(map_error: Any) -> None:
     for error in (LookupError("rot13"), ValueError(), RecursionError(), zlib.error("x"), OSError()):
-        with pytest.raises(ProviderError) as caught, wire.mapped_errors(map_error):
+        with pytest.raises(ProviderError) as caught, wire.mapped_errors(map_error, ""):
             raise error
         assert caught.value.is_retryable and caught.value.may_be_billed
     for passed in (KeyboardInterrupt(), asyncio.CancelledError()):
-        with pytest.raises(type(passed)), wire.mapped_errors(map_error):
+        with pytest.raises(type(passed)), wire.mapped_errors(map_error, ""):
             raise passed
 
 

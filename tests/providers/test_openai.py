@@ -11,19 +11,17 @@ from typing import Any
 import pytest
 
 from cotlab.core.errors import (
-    BadReply,
     ConfigError,
     RateLimited,
     Unauthorised,
-    Unavailable,
     Unsupported,
 )
-from cotlab.core.requests import Complete, Message, Response
+from cotlab.core.requests import Complete, Message
 from cotlab.core.types import ModelRef
 from cotlab.providers.capabilities import THINKING_TOKENS, family_of
-from cotlab.providers.openai import OpenAI, _batch_error
+from cotlab.providers.openai import OpenAI
 from cotlab.providers.openai_compat import completion_parameters
-from tests.support.loopback import Loopback
+from tests.support.loopback import Loopback, raw_server
 
 ASKED = Complete(
     ModelRef("openai", "gpt-4o-mini"),
@@ -111,77 +109,22 @@ def test_its_models_do_not_go_on_from_their_own_turn(server: Loopback) -> None:
         OpenAI(ModelRef("openai", "gpt-4o-mini", base_url=server.base_url, form="prefill"))
 
 
-async def test_a_temperature_that_is_too_high_is_not_sent(server: Loopback, model: OpenAI) -> None:
-    with pytest.raises(Unsupported, match="up to 2"):
-        await model.send(replace(ASKED, temperature=2.1))
-    with pytest.raises(Unsupported, match="own turn"):
-        await model.send(replace(ASKED, prefix="So "))
-    assert server.count() == 0
-
-
 async def test_the_models_of_the_vendor(model: OpenAI) -> None:
     assert await model.models() == ["gpt-4o-mini", "gpt-5-mini", "o4-mini"]
 
 
-async def test_a_batch_from_end_to_end(server: Loopback, model: OpenAI) -> None:
-    server.script(
-        {"refusal": True},
-        {"status": 400, "error": {"code": "content_filter"}},
-        {"status": 400},
-        {"text": None},
-        then={"text": "a\u2028b"},
-        batch_s=0.2,
-    )
-    requests = several(8)
-    batch = await model.submit("run-1", requests)
-    long_ago = "2020-01-01T00:00:00+00:00"
-    assert (
-        await model.find("run-1", (), long_ago) == batch
-        and await model.find("run-2", (), long_ago) is None
-    )
-    assert (await model.poll(batch)).has_ended is False
-    await ended(model, batch)
-    assert await model.poll(batch) == (True, 8, 8)
-    results = await model.results(batch, requests)
-    assert set(results) == {request.key for request in requests}
-    told = [results[request.key] for request in requests]
-    assert [type(one) for one in told] == [
-        Response,
-        Response,
-        Unsupported,
-        BadReply,
-        *[Response] * 4,
-    ]
-    assert [one.refused for one in told[:2] if isinstance(one, Response)] == [True, True]
-    last = told[-1]
-    assert isinstance(last, Response) and last.text == "a\u2028b" and last.key == requests[-1].key
+async def test_a_batch_is_a_file_of_requests(server: Loopback, model: OpenAI) -> None:
+    requests = several(2)
+    await model.submit("run-1", requests)
     calls = {call["path"]: call["body"] for call in server.seen() if call["method"] == "POST"}
-    assert (
-        calls["/v1/batches"]["metadata"] == {"cotlab": "run-1"}
-        and calls["/v1/batches"]["completion_window"] == "24h"
-    )
+    assert calls["/v1/batches"]["metadata"] == {"cotlab": "run-1"}
+    assert calls["/v1/batches"]["completion_window"] == "24h"
     assert calls["/v1/files"]["purpose"] == "batch"
     lines = [json.loads(line) for line in calls["/v1/files"]["file"].splitlines()]
     single = completion_parameters(
         requests[0], family_of("openai", "gpt-4o-mini"), OpenAI.max_tokens_name
     )
-    assert (
-        lines[0]["custom_id"] == requests[0].key
-        and lines[0]["body"] == single.body
-        and last.sent == single.sent_params
-    )
-
-
-async def test_what_fails_in_a_batch_may_be_tried_again(server: Loopback, model: OpenAI) -> None:
-    requests = several(40)
-    server.script(then={"text": "x"}, batch_s=0.05, batch_errors=0.4, batch_expire=0.4)
-    batch = await model.submit("run-1", requests)
-    await ended(model, batch)
-    results = await model.results(batch, requests)
-    assert {type(one) for one in results.values()} == {Response, Unavailable} and len(results) == 40
-    assert {request.key for request in requests[:5]} == set(
-        await model.results(batch, requests[:5])
-    )
+    assert (lines[0]["custom_id"], lines[0]["body"]) == (requests[0].key, single.body)
 
 
 async def test_a_batch_that_is_refused_whole(server: Loopback, model: OpenAI) -> None:
@@ -193,25 +136,32 @@ async def test_a_batch_that_is_refused_whole(server: Loopback, model: OpenAI) ->
     await ended(model, batch)
     results = await model.results(batch, requests)
     assert {type(one) for one in results.values()} == {Unsupported} and len(results) == 2
-    for call in (model.poll("batch_9"), model.results("batch_9", requests)):
-        with pytest.raises(Unauthorised):
-            await call
     with pytest.raises(Unsupported):
         await model.submit("run-2", [replace(requests[0], temperature=2.5)])
 
 
 @pytest.mark.parametrize(
-    ("first", "kind"),
+    ("errors", "kind"),
     [
-        ({"code": "token_limit_exceeded", "message": "Enqueued token limit reached"}, RateLimited),
-        ({"code": "billing_hard_limit_reached", "message": "x"}, Unauthorised),
-        ({"code": "invalid_url"}, Unsupported),
+        ([{"code": "token_limit_exceeded", "message": "Enqueued token limit"}], RateLimited),
+        ([{"code": "billing_hard_limit_reached", "message": "x"}], Unauthorised),
+        ([{"code": "invalid_url"}], Unsupported),
+        *((junk, Unsupported) for junk in ([None], "x", None)),
     ],
 )
-def test_why_a_batch_was_refused_whole(first: dict[str, str], kind: type[Exception]) -> None:
-    assert type(_batch_error({"errors": {"data": [first]}}, "openai")) is kind
-    for junk in ({}, {"errors": None}, {"errors": {"data": [None]}}, {"errors": {"data": "x"}}):
-        assert type(_batch_error(junk, "openai")) is Unsupported
+async def test_why_a_batch_was_refused_whole(errors: Any, kind: type[Exception]) -> None:
+    body = json.dumps({"id": "b1", "status": "failed", "errors": {"data": errors}}).encode()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+        writer.close()
+
+    async with raw_server(answer) as root:
+        model = OpenAI(ModelRef("openai", "gpt-4o-mini", base_url=f"{root}/v1"))
+        results = await model.results("b1", several(1))
+        await model.close()
+    assert [type(one) for one in results.values()] == [kind]
 
 
 async def test_a_batch_is_found_behind_others(server: Loopback, model: OpenAI) -> None:

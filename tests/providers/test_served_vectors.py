@@ -12,8 +12,7 @@ import pytest
 from cotlab.core.errors import BadReply, Unsupported
 from cotlab.core.requests import Embed
 from cotlab.core.types import ModelRef
-from cotlab.providers.embeddings import read_vectors
-from cotlab.providers.openai_compat import OpenAICompat
+from cotlab.providers.openai_compat import OpenAICompat, read_vectors
 from tests.support.served_organism import serving_llama_cpp
 
 REF = ModelRef("openai_compat", "m", base_url="http://127.0.0.1:9/v1")
@@ -62,6 +61,7 @@ def test_vectors_stand_in_the_order_of_the_texts() -> None:
         [{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [0.0]}],
         [{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [float("nan")]}],
         [{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": "AAAA"}],
+        [{"index": 0, "embedding": [1.0]}, {"index": [1], "embedding": [1.0]}],
     ],
     ids=json.dumps,
 )

@@ -84,7 +84,7 @@ class FolderTemplate:
             raise Unsupported(
                 f"the chat template of --chat-template does not take these turns: {error}"
             ) from error
-        text = wire.require_text(rendered, "the rendered conversation")
+        text = wire.replace_surrogates(rendered)
         ids = self._token_ids(text, is_complete=True)
         first_token = self._tokenizer.bos_token or ""
         for variant in (text, text.removeprefix(first_token)):
