@@ -112,7 +112,7 @@ class Sender:
         context = self._context
         if not isinstance(error, ProviderError) or context.fatal_error is not None:
             return False
-        is_tried_again = tries.may_succeed(error, context.n_answered) and not context.is_closing
+        may_succeed = tries.may_succeed(error, context.n_answered)
         is_limited = isinstance(error, RateLimited)
         if is_limited or error.retry_wait_s is not None:
             wait_s = error.retry_wait_s
@@ -121,7 +121,7 @@ class Sender:
         context.progress.limited += is_limited
         if is_limited:
             context.journal.note("429", pause_s=error.retry_wait_s)
-        if error.is_retryable and not is_tried_again:
+        if error.is_retryable and not may_succeed:
             context.n_consecutive_failures += 1
         never_answered = not context.n_answered and tries.n_failures >= min(
             MAX_TRIES_UNANSWERED, tries.max_tries
@@ -134,7 +134,8 @@ class Sender:
                 and (never_answered or context.n_consecutive_failures >= MAX_CONSECUTIVE_FAILURES)
             )
         ):
-            context.fatal_error, is_tried_again = error, False
+            context.fatal_error = error
+        is_tried_again = may_succeed and context.fatal_error is None and not context.is_closing
         if not is_limited:
             context.progress.retried_error = context.error_text(error) if is_tried_again else ""
         return is_tried_again
