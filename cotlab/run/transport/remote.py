@@ -94,13 +94,13 @@ class Sender:
         """
         most_tries = self._context.limits.max_tries
         tries = RequestTries(min(max_tries or most_tries, most_tries))
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(partial(self._is_tried_again, tries)),
-            wait=self._wait_s,
-            reraise=True,
-        )
         try:
             async with self._slots:
+                retrying = AsyncRetrying(
+                    retry=retry_if_exception(partial(self._is_tried_again, tries)),
+                    wait=self._wait_s,
+                    reraise=True,
+                )
                 return await retrying(self._send_once, request)
         except ProviderError as error:
             if self._context.fatal_error is not None:
