@@ -136,7 +136,6 @@ def plan_command(flags: dict[str, Any], config: options.ConfigFile = None) -> No
             "estimated": request_count.n_estimated_requests,
             "by_model": request_count.requests_by_model,
             "sampled_items": request_count.n_sampled_items,
-            "margin": request_count.margin_requests,
         },
         "estimated_cost_usd": request_count.cost_micro / 1e6,
         "most_cost_usd": request_count.max_cost_micro / 1e6,

@@ -19,7 +19,7 @@ from cotlab.analysis.readable import decimal_text, readable_estimate
 from cotlab.analysis.restated_steps import restated_step_warnings
 from cotlab.analysis.verdict.record import verdict_lines
 from cotlab.core.types import CHAIN_ORIGINS
-from cotlab.run.dryrun import RequestCount, sampled_count_text
+from cotlab.run.dryrun import RequestCount
 from cotlab.store.live import RunProgress
 
 _MAX_ROWS = 40
@@ -104,8 +104,8 @@ def print_dry_run(n_items: int, request_count: RequestCount, cautions: Sequence[
     print("[DRY RUN] Estimating cost...")
     n_computed = request_count.n_computed_requests
     print(f"Items: {n_items} | Total API queries: {request_count.n_requests - n_computed}")
-    if request_count.n_sampled_items is not None:
-        print(sampled_count_text(request_count))
+    if request_count.sample_text:
+        print(request_count.sample_text)
     if n_computed:
         print(f"{n_computed} more requests are computed by algebra in this process.")
     if request_count.n_estimated_requests:

@@ -335,8 +335,8 @@ class Response:
 
 
 RECORDED_ERROR = "error"
-"""``finish`` of a response that stands for an error which another tool logged in place of a reply;
-``sent["error"]`` is its message."""
+"""``finish`` of a response that stands for an error, which another tool logged in place of a reply
+or which would come again; ``sent["error"]`` is its message, ``sent["unsupported"]`` its kind."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -25,18 +23,14 @@ from cotlab.core.errors import BadReply, ProviderError, Unsupported
 from cotlab.core.requests import Entail, Request, Response
 from cotlab.core.types import ModelRef
 
-MAX_CPU_S, MAX_ELAPSED_S, START_TIMEOUT_S = 3.0, 180.0, 120.0
-"""Seconds of CPU time for one check; seconds that pass at most, and to load the libraries."""
-_ENDED_MESSAGE = "the worker that computes ended without a reply"
-Verdict = bool | str
-"""Whether a hypothesis follows, or why that cannot be decided."""
+MAX_CPU_S, MAX_ELAPSED_S = 3.0, 180.0
+"""Seconds of CPU time for one check; seconds that pass at most."""
 
 
 class Symbolic:
     """Answers ``Entail`` with 1.0 (follows) or 0.0 (contradicts).
 
-    Its worker processes are started with the first request. A request that was decided before is
-    answered from memory.
+    Its worker processes are started with the first request.
 
     Parameters
     ----------
@@ -62,127 +56,78 @@ class Symbolic:
         self.ref = replace(ref, revision="5: " + ", ".join(versions))
         self.n_workers = n_workers or _count_cores()
         self._limits = (max_cpu_s, max_elapsed_s)
-        self._pool: subprocess.Popen[bytes] | None = None
-        self._unsent = self._unread = b""
-        self._verdict_by_key: dict[str, Verdict] = {}
+        self._server: subprocess.Popen[str] | None = None
 
     async def close(self) -> None:
         """Stop the workers."""
-        self._stop_pool()
+        self.stop()
 
     def send_batch(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
         """Answer requests, as many at a time as there are workers."""
-        checks = {
-            request.key: request
+        checks = [request for request in requests if isinstance(request, Entail)]
+        replies = self._decide({check.key: check for check in checks})
+        return [
+            replies[request.key]
+            if isinstance(request, Entail)
+            else Unsupported(f"symbolic does not answer {request.kind!r} requests")
             for request in requests
-            if isinstance(request, Entail) and request.key not in self._verdict_by_key
-        }
-        failure_by_key = self._decide(list(checks.values())) if checks else {}
-        return [self._reply_to(request, failure_by_key) for request in requests]
+        ]
 
-    def _reply_to(
-        self, request: Request, failure_by_key: dict[str, str]
-    ) -> Response | ProviderError:
-        if not isinstance(request, Entail):
-            return Unsupported(f"symbolic does not answer {request.kind!r} requests")
-        if request.key in failure_by_key:
-            return BadReply(failure_by_key[request.key])
-        verdict = self._verdict_by_key[request.key]
-        if not isinstance(verdict, bool):
-            return Unsupported(f"not decidable by computation: {verdict}")
-        return Response(
-            request.key, numbers=(float(verdict),), received_at=datetime.now(UTC).isoformat()
-        )
-
-    def _decide(self, requests: Sequence[Entail]) -> dict[str, str]:
-        """Keep a verdict on each request; return why there is none, by key of the request."""
-        failure_by_key = {request.key: _ENDED_MESSAGE for request in requests}
-        checks = [[i, request.premise, request.hypothesis] for i, request in enumerate(requests)]
+    def _decide(self, checks: dict[str, Entail]) -> dict[str, Response | ProviderError]:
+        """Return the reply to each check, by its key."""
+        replies: dict[str, Response | ProviderError] = {}
+        lines = [[key, check.premise, check.hypothesis] for key, check in checks.items()]
         try:
-            self._start_pool()
-            self._unsent = b"".join(json.dumps(check).encode() + b"\n" for check in checks)
-            for _ in requests:
-                # Each check ends by its own limit, the workers' replacement included.
-                index, reply = json.loads(self._read_line(2 * self._limits[1]))
-                key = requests[index].key
-                if "failure" in reply:
-                    failure_by_key[key] = reply["failure"]
+            server = self._start()
+            assert server.stdin is not None and server.stdout is not None
+            server.stdin.writelines(json.dumps(line) + "\n" for line in lines)
+            server.stdin.flush()
+            while len(replies) < len(checks):  # each ends by its own limits
+                key, verdict, failure = json.loads(server.stdout.readline())
+                if failure is not None:
+                    replies[key] = BadReply(failure)
+                elif isinstance(verdict, bool):
+                    now = datetime.now(UTC).isoformat()
+                    replies[key] = Response(key, numbers=(float(verdict),), received_at=now)
                 else:
-                    self._verdict_by_key[key] = reply["verdict"]
-                    del failure_by_key[key]
+                    replies[key] = Unsupported(f"not decidable by computation: {verdict}")
         except (ValueError, OSError):
-            self._stop_pool()
-        return failure_by_key
+            self.stop()
+        ended = BadReply("the process that computes ended without a reply")
+        return {key: replies.get(key, ended) for key in checks}
 
-    def _read_line(self, timeout_s: float) -> bytes:
-        """Return the pool's next line and send it what it reads meanwhile.
-
-        Raises
-        ------
-        OSError
-            If the pool ended or is late.
-        """
-        assert self._pool is not None and self._pool.stdin is not None
-        assert self._pool.stdout is not None
-        deadline = time.monotonic() + timeout_s
-        while b"\n" not in self._unread:
-            readable_pipes, writable_pipes, _ = select.select(
-                [self._pool.stdout],
-                [self._pool.stdin] if self._unsent else [],
-                [],
-                max(0.0, deadline - time.monotonic()),
+    def _start(self) -> subprocess.Popen[str]:
+        """Return the server: a new interpreter, which imports the workers' code alone."""
+        if self._server is None or self._server.poll() is not None:
+            self.stop()
+            paths = (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH"))
+            arguments = [str(self.n_workers), *(f"{limit:g}" for limit in self._limits)]
+            self._server = subprocess.Popen(
+                [sys.executable, "-m", "cotlab.providers.symbolic_worker", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                start_new_session=True,
+                # Equal hashes, so that sympy orders its terms alike in every process.
+                env={
+                    **os.environ,
+                    "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+                    "PYTHONHASHSEED": "0",
+                },
             )
-            if writable_pipes:
-                n_sent = os.write(self._pool.stdin.fileno(), self._unsent[: 1 << 16])
-                self._unsent = self._unsent[n_sent:]
-            data = os.read(self._pool.stdout.fileno(), 1 << 16) if readable_pipes else b""
-            if not data and not writable_pipes:
-                raise OSError(_ENDED_MESSAGE)
-            self._unread += data
-        line, _, self._unread = self._unread.partition(b"\n")
-        return line
+        return self._server
 
-    def _start_pool(self) -> None:
-        """Start the pool where none runs: an interpreter that imports the workers' code alone."""
-        if self._pool is not None and self._pool.poll() is None:
+    def stop(self) -> None:
+        """End the server by the end of its input, upon which it ends its workers."""
+        server, self._server = self._server, None
+        if server is None:
             return
-        self._stop_pool()
-        python_path = os.pathsep.join(
-            filter(None, (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")))
-        )
-        limits = [f"{limit:g}" for limit in self._limits]
-        self._pool = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "cotlab.providers.symbolic_pool"),
-                *(str(self.n_workers), *limits),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            start_new_session=True,
-            # Equal hashes, so that sympy orders its terms alike in every process.
-            env={**os.environ, "PYTHONPATH": python_path, "PYTHONHASHSEED": "0"},
-        )
-        assert self._pool.stdin is not None
-        os.set_blocking(self._pool.stdin.fileno(), False)
-        if self._read_line(START_TIMEOUT_S) != b"ready":
-            raise OSError("the workers do not start")
-
-    def _stop_pool(self) -> None:
-        """End the pool by the end of its input, upon which it ends its workers."""
-        pool, self._pool = self._pool, None
-        self._unsent = self._unread = b""
-        if pool is None:
-            return
-        for pipe in (pool.stdin, pool.stdout):
-            if pipe is not None:
-                pipe.close()
         try:
-            pool.wait(5)
+            server.communicate(timeout=10)
         except subprocess.TimeoutExpired:
-            pool.kill()
-            pool.wait()
+            server.kill()
+            server.communicate()
 
 
 def _count_cores() -> int:

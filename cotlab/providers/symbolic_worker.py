@@ -1,19 +1,37 @@
 """Decide whether statements follow from others, by sympy, math-verify and pint.
 
-Computation with these is slow and unbounded, so that `cotlab.providers.symbolic_pool` runs it in
-processes that are killed when they are late. Text reaches sympy through math-verify's LaTeX grammar
-alone, never through an interpreter.
+Computation with these is slow and unbounded, so that `cotlab.providers.symbolic` starts this module
+as a process of its own, which divides the checks among forked workers with a limit of CPU time and
+memory. Text reaches sympy through math-verify's LaTeX grammar alone, never through an interpreter.
 """
 
 from __future__ import annotations
 
+import ctypes
+import json
 import logging
+import multiprocessing
+import os
 import re
+import resource
+import signal
+import sys
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from pebble import ProcessExpired, ProcessFuture, ProcessPool
+
+MAX_MEMORY_BYTES = 4 << 30
+"""Limit of the memory of one worker, in bytes."""
+_PR_SET_PDEATHSIG = 1
+_WARM_UP_STATEMENTS = (
+    ("x + 1 = 2", "x = 1; 1 km = 1000 m"),
+    ("x^2 - 5x + 6 = 0; y = \\frac{x}{2}", "y = \\sqrt{4}"),
+    ("", "\\frac{1}{2} + \\left(\\frac{1}{3}\\right) = \\frac{5}{6}; (x + y)^2 = x^2 + 2xy + y^2"),
+)
+"""Checks that load the libraries and fill the tables of the parser before the first fork."""
 MAX_CHARS, MAX_STATEMENTS = 2000, 24
 """A longer text is not read; of a premise the last statements count."""
 COMPUTATION_ERRORS = (
@@ -291,3 +309,68 @@ def _compare_numbers(statement: Statement) -> bool | str:
         return _compare_sizes(float(left), float(right))
     except (TypeError, ValueError, OverflowError):
         return "the two sides have no plain value"
+
+
+# Workers
+
+
+def serve_checks(n_workers: int, max_cpu_s: float, max_elapsed_s: float) -> None:
+    """Decide the checks of stdin until it ends; then end the workers.
+
+    A line is a JSON list of a key, premise and hypothesis. The line that answers it is one of the
+    key, the verdict, and why there is none, written as soon as the check ends. The limit of a check
+    is of CPU time: a busy machine delays a verdict and does not change it. The limit of elapsed
+    time is far greater and ends as a failure.
+    """
+    for premise, hypothesis in _WARM_UP_STATEMENTS:
+        check_statements(premise, hypothesis)
+    pool = ProcessPool(
+        n_workers, initializer=_limit_worker, context=multiprocessing.get_context("fork")
+    )
+    # a fork would wait for the lock of the stdin that is being read
+    lines, sys.stdin = sys.stdin, os.fdopen(os.open(os.devnull, os.O_RDONLY))
+    for line in lines:
+        key, premise, hypothesis = json.loads(line)
+        arguments = (premise, hypothesis, max_cpu_s)
+        future = pool.schedule(check_in_time, args=arguments, timeout=max_elapsed_s)
+        future.add_done_callback(partial(_write_verdict, key, max_cpu_s))
+    pool.stop()  # type: ignore[no-untyped-call]
+    pool.join()
+
+
+def check_in_time(premise: str, hypothesis: str, max_cpu_s: float) -> bool | str:
+    """Decide a check; one over its limit of CPU time ends this process, whatever it is doing."""
+    signal.setitimer(signal.ITIMER_PROF, max_cpu_s)
+    try:
+        return check_statements(premise, hypothesis)
+    except COMPUTATION_ERRORS as error:
+        return f"the computation fails with {type(error).__name__}"
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _limit_worker() -> None:
+    """Limit the memory of this worker, which ends with its parent, and keep it off stdout."""
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _write_verdict(key: str, max_cpu_s: float, future: ProcessFuture[bool | str]) -> None:
+    verdict: bool | str | None = None
+    failure = None
+    try:
+        verdict = future.result()
+    except ProcessExpired as ended:
+        if ended.exitcode == -signal.SIGPROF:
+            verdict = f"it takes longer than {max_cpu_s:g} s of CPU time"
+        else:
+            failure = "the worker that computes ended without a reply"
+    except TimeoutError:
+        failure = f"it got less than {max_cpu_s:g} s of CPU time: the machine is overloaded"
+    os.write(sys.stdout.fileno(), json.dumps([key, verdict, failure]).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    serve_checks(int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3]))

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any
-
-import numpy as np
 
 from cotlab.core.placeholders import SOLVER_PROVIDER, placeholder_rounds
 from cotlab.core.program import Params, Peers, Scorer
@@ -25,7 +22,6 @@ from cotlab.core.types import (
     Item,
     ModelRef,
     Plan,
-    ScorerSpec,
     Suite,
 )
 from cotlab.metrics.critic.votes import CRITIC_ROLE
@@ -43,17 +39,14 @@ for a chain.
 """
 
 
-MAX_COUNTED_ITEMS = 2_000
+MAX_COUNTED_ITEMS = 400
 """Items up to which every request of a plan is counted; of more, those of a sample are."""
-N_SAMPLED_ITEMS = 1_000
-"""Items of the sample: what the first half needs is counted, the second half says what each further
-item needs."""
+N_SAMPLED_ITEMS, N_FIRST_ITEMS = 200, 20
+"""Items of the sample. Its first items stand for themselves alone, so that what all items share is
+counted once; each further one stands for an equal part of the items that are not counted too."""
 _MIN_CHANCE = 0.001
 """Chance below which first items that are all alike are no accident."""
 _MAX_LABEL_CHARACTERS = 40
-_NORMAL_95 = 1.96
-"""Standard errors of a mean on each side of it that an interval of 95 % holds."""
-
 
 PriceByModel = Mapping[ModelRef, Price]
 NO_PRICES: PriceByModel = MappingProxyType({})
@@ -79,27 +72,12 @@ class RequestCount:
     """Part of the maximum cost that requests for a complete chain reserve."""
     requests_by_model: Counter[str] = field(default_factory=Counter)
     """Requests by model."""
+    n_items: int = 0
+    """Items of the plan."""
     n_sampled_items: int | None = None
-    """Items whose requests were counted, where the others are taken to need as many; None where
-    every request was counted."""
-    margin_requests: int = 0
-    """Half the width of the 95 % interval of ``n_requests``; 0 where every one was counted."""
-    margin_cost_micro: int = 0
-    """Half the width of the 95 % interval of ``cost_micro``."""
+    """Items whose requests were counted; None if those of all items were."""
     seen_keys: set[str] = field(default_factory=set, repr=False)
     """Keys of the requests that are counted."""
-
-    @property
-    def totals(self) -> tuple[int, ...]:
-        """All requests, those that are exact, costs, chains and their cost."""
-        return (
-            self.n_requests,
-            self.n_exact_requests,
-            self.cost_micro,
-            self.max_cost_micro,
-            self.n_chain_requests,
-            self.max_chain_cost_micro,
-        )
 
     @property
     def n_requests(self) -> int:
@@ -115,20 +93,32 @@ class RequestCount:
             if name.startswith(f"{SOLVER_PROVIDER}:")
         )
 
-    def add(self, request: Request, prices: PriceByModel, *, is_first_round: bool) -> None:
-        """Count a request once, whichever scorer sends it; a model without a price is free."""
+    @property
+    def sample_text(self) -> str:
+        """The sentence on a count of a sample of the items; "" if all were counted."""
+        if self.n_sampled_items is None:
+            return ""
+        return f"An estimate: counted on {self.n_sampled_items:,} of {self.n_items:,} items."
+
+    def add(
+        self, request: Request, prices: PriceByModel, *, is_first_round: bool, n_alike: int = 1
+    ) -> None:
+        """Count a request once, whichever scorer sends it, for ``n_alike`` items.
+
+        A model without a price is free.
+        """
         if request.key in self.seen_keys:
             return
         self.seen_keys.add(request.key)
-        self.n_exact_requests += is_first_round
-        self.n_estimated_requests += not is_first_round
-        self.requests_by_model[f"{request.model.provider}:{request.model.name}"] += 1
+        self.n_exact_requests += n_alike * is_first_round
+        self.n_estimated_requests += n_alike * (not is_first_round)
+        self.requests_by_model[f"{request.model.provider}:{request.model.name}"] += n_alike
         price = prices.get(request.model, FREE_PRICE)
-        max_cost = price.max_cost(request)
-        self.cost_micro += 0 if price.is_free else _likely_cost(request, price)
+        max_cost = n_alike * price.max_cost(request)
+        self.cost_micro += 0 if price.is_free else n_alike * _likely_cost(request, price)
         self.max_cost_micro += max_cost
         if isinstance(request, Complete) and request.max_tokens == self.chain_tokens:
-            self.n_chain_requests += 1
+            self.n_chain_requests += n_alike
             self.max_chain_cost_micro += max_cost
 
     def as_estimate(self, price: Price) -> dict[str, Any]:
@@ -149,80 +139,30 @@ def count_plan(plan: Plan, suite: Suite, prices: PriceByModel = NO_PRICES) -> Re
     """Count the requests of a plan; a request of several scorers counts once.
 
     Of more than ``MAX_COUNTED_ITEMS`` items ``N_SAMPLED_ITEMS`` are counted, drawn at random with
-    the plan's seed; the count then says so, with its margins.
+    the plan's seed; the count then says so.
     """
     donor_ring = Peers.from_suite(suite, plan.seed)
-    count = RequestCount(chain_tokens=plan.chain_tokens)
-    items = plan.items_of(suite)
+    items: Sequence[Item] = plan.items_of(suite)
+    n_alike_by_item = [1] * len(items)
+    count = RequestCount(chain_tokens=plan.chain_tokens, n_items=len(items))
     if len(items) > MAX_COUNTED_ITEMS:
-        planned_ids = {item.id for item in items}
         # neighbours on the ring, which the seed decides, share donors as all items do
+        planned_ids = {item.id for item in items}
         ring_items = (item for item in donor_ring.ring_items if item.id in planned_ids)
-        sampled_items = list(islice(ring_items, N_SAMPLED_ITEMS))
-        return _count_sample(plan, suite, donor_ring, sampled_items, len(items), prices, count)
+        n_sharing = N_SAMPLED_ITEMS - N_FIRST_ITEMS
+        n_each, n_left = divmod(len(items) - N_FIRST_ITEMS, n_sharing)
+        items = list(islice(ring_items, N_SAMPLED_ITEMS))
+        n_alike_by_item = [1] * N_FIRST_ITEMS + [n_each + (k < n_left) for k in range(n_sharing)]
+        count.n_sampled_items = len(items)
     for spec in plan.scorers:
-        _count_preparation(plan, spec, suite, prices, count)
         scorer: Scorer = SCORERS[spec.name]
-        count_requests(scorer, params_of(plan, spec), donor_ring, items, prices, count)
-    return count
-
-
-def _count_preparation(
-    plan: Plan, spec: ScorerSpec, suite: Suite, prices: PriceByModel, count: RequestCount
-) -> None:
-    """Count what a scorer requests once for the run."""
-    scorer: Scorer = SCORERS[spec.name]
-    if scorer.prepare is not None and suite.items:
-        for round_requests in placeholder_rounds(
-            scorer.prepare(suite, params_of(plan, spec)), suite.items[0]
-        ):
-            for request in round_requests:
+        params = params_of(plan, spec)
+        if scorer.prepare is not None and items:
+            rounds = placeholder_rounds(scorer.prepare(suite, params), suite.items[0])
+            for request in chain.from_iterable(rounds):
                 count.add(request, prices, is_first_round=False)
-
-
-def _count_sample(
-    plan: Plan,
-    suite: Suite,
-    donor_ring: Peers,
-    sampled_items: Sequence[Item],
-    n_items: int,
-    prices: PriceByModel,
-    count: RequestCount,
-) -> RequestCount:
-    """Count the requests of a sample, and what each of its second half adds for all others.
-
-    Requests that items share are in the first half already, so that they are counted once.
-    """
-    for spec in plan.scorers:
-        _count_preparation(plan, spec, suite, prices, count)
-    totals: list[tuple[int, ...]] = []
-    requests_by_model_before: Counter[str] = Counter()
-    n_before = len(sampled_items) // 2
-    for k, item in enumerate(sampled_items):
-        if k == n_before:
-            requests_by_model_before = count.requests_by_model.copy()
-        if k >= n_before:
-            totals.append(count.totals)
-        for spec in plan.scorers:
-            scorer: Scorer = SCORERS[spec.name]
-            count_requests(scorer, params_of(plan, spec), donor_ring, [item], prices, count)
-    totals.append(count.totals)
-    added = np.diff(np.array(totals, dtype=float), axis=0)
-    n_others = n_items - len(sampled_items)
-    further = [round(n_others * mean) for mean in added.mean(axis=0).tolist()]
-    margins = np.ceil(_NORMAL_95 * n_others * added.std(axis=0, ddof=1) / math.sqrt(len(added)))
-    for model, n in count.requests_by_model.items():
-        n_added = n - requests_by_model_before[model]
-        count.requests_by_model[model] = n + round(n_others * n_added / len(added))
-    n_requests = count.requests_by_model.total()
-    count.n_exact_requests = min(count.n_exact_requests + further[1], n_requests)
-    count.n_estimated_requests = n_requests - count.n_exact_requests
-    count.cost_micro += further[2]
-    count.max_cost_micro += further[3]
-    count.n_chain_requests += further[4]
-    count.max_chain_cost_micro += further[5]
-    count.margin_requests, count.margin_cost_micro = int(margins[0]), int(margins[2])
-    count.n_sampled_items = len(sampled_items)
+        for item, n_alike in zip(items, n_alike_by_item, strict=True):
+            count_requests(scorer, params, donor_ring, [item], prices, count, n_alike)
     return count
 
 
@@ -233,31 +173,19 @@ def count_requests(
     items: Iterable[Item],
     prices: PriceByModel = NO_PRICES,
     count: RequestCount | None = None,
+    n_alike: int = 1,
 ) -> RequestCount:
-    """Count the requests of a scorer's programs, which get placeholders for replies."""
+    """Count the requests of a scorer's programs, which get placeholders for replies.
+
+    Each item stands for ``n_alike`` items.
+    """
     count = count or RequestCount(chain_tokens=params.chain_tokens)
     for item in items:
-        for round_number, round_requests in enumerate(
-            placeholder_rounds(scorer(item, params, donor_ring), item)
-        ):
-            for request in round_requests:
-                count.add(request, prices, is_first_round=round_number == 0)
+        rounds = placeholder_rounds(scorer(item, params, donor_ring), item)
+        for round_number, requests in enumerate(rounds):
+            for request in requests:
+                count.add(request, prices, is_first_round=round_number == 0, n_alike=n_alike)
     return count
-
-
-def sampled_count_text(count: RequestCount) -> str:
-    """Return the sentence on a count of which only a sample of the items was counted."""
-    share = count.margin_requests / max(1, count.n_requests)
-    cost_text = (
-        f", ${count.cost_micro / 1e6:,.4f} ± ${count.margin_cost_micro / 1e6:,.4f}"
-        if count.margin_cost_micro
-        else ""
-    )
-    return (
-        f"An estimate: the requests of {count.n_sampled_items:,} items drawn at random were"
-        f" counted, and the other items are taken to need as many: {count.n_requests:,} ±"
-        f" {count.margin_requests:,} requests ({share:.1%}; 95 % interval){cost_text}."
-    )
 
 
 def plan_cautions(plan: Plan, suite: Suite) -> list[str]:

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from cotlab.core.placeholders import placeholder_rounds
-from cotlab.core.program import Peers, Scorer
-from cotlab.core.registry import SCORERS
-from cotlab.core.requests import Complete
 from cotlab.core.resources import shipped_organisms
-from cotlab.core.types import MIN_VERDICT_ITEMS, Item, ModelRef, Plan, ScorerSpec, Suite
+from cotlab.core.types import MIN_VERDICT_ITEMS, Item, ModelRef, Plan, Suite
 from cotlab.core.vocabulary import UnknownWord
-from cotlab.run.plan import params_of
 from cotlab.suites.wordproblems import MAX_NUMBER
 
 N_EXAMPLES = 3
 """Unknown words that a caution names."""
 MIN_TELLING_LETTERS = 4
 """Shorter unknown words are named only where there are no others."""
-MAX_CHANGED_ITEMS = 2_000
-"""Items up to which changed steps are looked at too."""
 
 
 class UnreadableItems(NamedTuple):
@@ -38,11 +31,6 @@ class UnreadableItems(NamedTuple):
     ``N_EXAMPLES`` of each explanation."""
     reads_questions: bool
     """Whether it can read the question of each item."""
-    n_changed: int | None = 0
-    """Further items of which it cannot read a changed step; None where the chains are not known
-    before the run, or are too many."""
-    unknown_in_changed: tuple[UnknownWord, ...] = ()
-    """Unknown words of the changed steps, as in ``unknown``."""
 
     @property
     def is_all(self) -> bool:
@@ -52,34 +40,23 @@ class UnreadableItems(NamedTuple):
     @property
     def words_text(self) -> str:
         """Return why the ``n`` items cannot be read, with examples of the words."""
-        return _words_text(self.unknown)
+        words_by_explanation: dict[str, list[str]] = {}
+        for word in self.unknown:
+            words_by_explanation.setdefault(word.explanation, []).append(repr(word.text))
+        return "; ".join(
+            f"words such as {', '.join(examples)} are {explanation}"
+            for explanation, examples in words_by_explanation.items()
+        )
 
     def caution(self, model: str) -> str:
         """Return sentences on what that means for a run of a model."""
-        sentences = []
-        if self.n:
-            count = f"{self.n:,} of {self.n_items:,} items" if self.n_items > 1 else "the item"
-            sentences.append(
-                f"{model} cannot read {count}: {self.words_text}. Such items have no value."
-            )
-        if self.n_changed:
-            count = f"{self.n_changed:,} of {self.n_items:,} items"
-            if self.n:
-                count = f"{self.n_changed:,} further item{'' if self.n_changed == 1 else 's'}"
-            sentences.append(
-                f"{model} cannot read a changed step of {count}:"
-                f" {_words_text(self.unknown_in_changed)}. Such items may drop out."
-            )
-        elif self.n_changed is None and not self.is_all:
-            sentences.append("Further items may drop out where a changed step cannot be read.")
-        n_left = self.n_items - self.n - (self.n_changed or 0)
+        count = f"{self.n:,} of {self.n_items:,} items" if self.n_items > 1 else "the item"
+        sentences = [f"{model} cannot read {count}: {self.words_text}. Such items have no value."]
+        n_left = self.n_items - self.n
         if n_left < MIN_VERDICT_ITEMS:
-            at_most = "at most " if self.n_changed is None and n_left else ""
             items = "1 item" if n_left == 1 else f"{n_left:,} items"
-            sentences.append(
-                f"That leaves {at_most}{items}, and a verdict needs {MIN_VERDICT_ITEMS}."
-            )
-        if self.reads_questions and self.n:
+            sentences.append(f"That leaves {items}, and a verdict needs {MIN_VERDICT_ITEMS}.")
+        if self.reads_questions:
             sentences.append("It reads the questions; it can write the chains itself: --chain own.")
         if any(not word.is_known_after_space for word in self.unknown):
             sentences.append(
@@ -90,15 +67,13 @@ class UnreadableItems(NamedTuple):
         return " ".join(sentences)
 
 
-def find_unreadable_items(
-    plan: Plan, suite: Suite, *, are_changes_read: bool = True
-) -> UnreadableItems | None:
+def find_unreadable_items(plan: Plan, suite: Suite) -> UnreadableItems | None:
     """Return what the subject of a plan cannot read of its suite; None where it reads all.
 
     Models behind a server, and those whose tokenizer has a token for every text, read all. Of an
     item the question is looked at, and where a scorer gives the model its reference chain, that
-    chain as it is and, unless ``are_changes_read`` is false, with each change. Linear in the length
-    of the suite; loads a tokenizer and no model.
+    chain as it is: a changed step may hold an unknown word all the same. Linear in the length of
+    the suite; loads a tokenizer and no model.
     """
     path = _tokenizer_path(plan.subject)
     items = plan.items_of(suite)
@@ -106,52 +81,15 @@ def find_unreadable_items(
         return None
     from cotlab.providers.local.vocabulary import find_unknown_words
 
-    gives_chain = any(spec.params.get("chain") == "reference" for spec in plan.scorers)
     in_questions = list(find_unknown_words(path, (f"Q: {item.question}" for item in items)))
     in_items = in_questions
-    if gives_chain:
+    if any(spec.params.get("chain") == "reference" for spec in plan.scorers):
         chains = find_unknown_words(path, map(_chain_text, items))
         in_items = [question | chain for question, chain in zip(in_questions, chains, strict=True)]
-    n_changed: int | None = 0
-    in_changed: list[set[UnknownWord]] = []
-    changing = (
-        [spec for spec in plan.scorers if "corrupt" in spec.params.get("modes", ())]
-        if are_changes_read
-        else []
-    )
-    if changing and gives_chain and len(items) <= MAX_CHANGED_ITEMS:
-        peers = Peers.from_suite(suite, plan.seed)
-        for item, unknown in zip(items, in_items, strict=True):
-            texts = [] if unknown else _given_texts(plan, changing, peers, item)
-            in_changed.append(set[UnknownWord]().union(*find_unknown_words(path, texts)))
-        n_changed = sum(map(bool, in_changed))
-    elif changing:
-        n_changed = None
     n = sum(map(bool, in_items))
-    if not n and not n_changed:
+    if not n:
         return None
-    return UnreadableItems(
-        n,
-        len(items),
-        _frequent_words(in_items),
-        not any(in_questions),
-        n_changed,
-        _frequent_words(in_changed),
-    )
-
-
-def _given_texts(plan: Plan, specs: Sequence[ScorerSpec], peers: Peers, item: Item) -> list[str]:
-    """Return the texts that scorers give the subject before any reply, changed chains included."""
-    texts = []
-    for spec in specs:
-        scorer: Scorer = SCORERS[spec.name]
-        requests = next(placeholder_rounds(scorer(item, params_of(plan, spec), peers), item), ())
-        texts += [
-            "\n".join((f"Q: {request.messages[-1].content}", request.prefix))
-            for request in requests
-            if isinstance(request, Complete) and request.model == plan.subject
-        ]
-    return texts
+    return UnreadableItems(n, len(items), _frequent_words(in_items), not any(in_questions))
 
 
 def _frequent_words(unknown: Iterable[set[UnknownWord]]) -> tuple[UnknownWord, ...]:
@@ -168,17 +106,6 @@ def _frequent_words(unknown: Iterable[set[UnknownWord]]) -> tuple[UnknownWord, .
         if n_by_explanation[word.explanation] <= N_EXAMPLES:
             frequent.append(word)
     return tuple(frequent)
-
-
-def _words_text(unknown: Sequence[UnknownWord]) -> str:
-    """Return what is wrong with words, those of one explanation together."""
-    words_by_explanation: dict[str, list[str]] = {}
-    for word in unknown:
-        words_by_explanation.setdefault(word.explanation, []).append(repr(word.text))
-    return "; ".join(
-        f"words such as {', '.join(examples)} are {explanation}"
-        for explanation, examples in words_by_explanation.items()
-    )
 
 
 def _is_telling(word: str) -> bool:

@@ -20,7 +20,7 @@ REF = ModelRef("symbolic", "arithmetic-and-units")
 def provider() -> Iterator[Symbolic]:
     opened = Symbolic(REF)
     yield opened
-    opened._stop_pool()
+    opened.stop()
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,21 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from cotlab.core.errors import BadReply, ProviderError, Unsupported
-from cotlab.core.requests import Entail, Request, Response
+from cotlab.core.requests import Entail, Failed, Request, Response
 from cotlab.core.types import ModelRef
 from cotlab.providers.symbolic import Symbolic
+from cotlab.providers.symbolic_worker import MAX_MEMORY_BYTES
+from cotlab.run.transport.budget import FREE_PRICE
+from cotlab.run.transport.dispatcher import Dispatcher
+from cotlab.run.transport.limits import Limits
+from cotlab.store.live import RunProgress
+from cotlab.store.responses import ResponseLog
 
 REF = ModelRef("symbolic", "arithmetic-and-units")
 
@@ -36,12 +43,13 @@ def pool() -> Iterator[Symbolic]:
     opened = Symbolic(REF, max_cpu_s=1.0, n_workers=2)
     opened.send_batch(EASY[:1])
     yield opened
-    opened._stop_pool()
+    opened.stop()
 
 
 def worker_ids(pool_id: int) -> list[int]:
-    """Return the processes that the pool has forked."""
-    return [int(n) for n in Path(f"/proc/{pool_id}/task/{pool_id}/children").read_text().split()]
+    """Return the processes that any thread of the pool has forked."""
+    lists = Path(f"/proc/{pool_id}/task").glob("*/children")
+    return sorted(int(n) for path in lists for n in path.read_text().split())
 
 
 def is_running(process_id: int) -> bool:
@@ -87,50 +95,70 @@ def values(replies: list[Response | ProviderError]) -> list[tuple[float, ...] | 
 def test_an_expression_that_does_not_end_costs_its_own_limit_and_nothing_else(
     pool: Symbolic,
 ) -> None:
-    assert pool._pool is not None
-    pool_id = pool._pool.pid
+    assert pool._server is not None
+    pool_id = pool._server.pid
     late, *others = pool.send_batch([endless(), *EASY])
     assert isinstance(late, Unsupported) and "longer than 1 s of CPU time" in str(late)
     assert all(isinstance(reply, Response) for reply in others)
-    assert pool._pool.pid == pool_id and wait_for(lambda: len(worker_ids(pool_id)) == 2)
-    workers = worker_ids(pool_id)
-    assert "longer than 1 s" in str(pool.send_batch([endless()])[0])
-    assert worker_ids(pool_id) == workers  # from memory: a worker at its limit would be replaced
+    assert pool._server.pid == pool_id and wait_for(lambda: len(worker_ids(pool_id)) == 2)
+
+
+async def test_an_undecided_check_is_logged_and_not_computed_again(
+    pool: Symbolic, tmp_path: Path
+) -> None:
+    replies, n_sent = [], []
+    for _ in range(2):
+        with closing(ResponseLog(tmp_path / "log")) as log:
+            asker = Dispatcher("r", {REF: pool}, {REF: FREE_PRICE}, log, Limits(), RunProgress())
+            replies.append(await asker.ask(endless(63)))
+            n_sent.append(asker.job.n_sent)
+    first, again = replies
+    assert isinstance(first, Failed) and first.unsupported and "longer than 1 s" in first.error
+    assert again == first and n_sent == [1, 0]
+
+
+def test_a_worker_has_a_limit_of_memory_and_holds_no_library_of_models(pool: Symbolic) -> None:
+    assert pool._server is not None
+    for worker in worker_ids(pool._server.pid):
+        limits = Path(f"/proc/{worker}/limits")
+        assert wait_for(lambda path=limits: f" {MAX_MEMORY_BYTES} " in path.read_text())
+        assert "torch" not in Path(f"/proc/{worker}/maps").read_text()
 
 
 @pytest.mark.soak
 def test_the_limit_is_of_cpu_time_not_of_elapsed_time() -> None:
     slow = Symbolic(REF, max_cpu_s=1.0, n_workers=1)
     slow.send_batch(EASY[:1])
-    assert slow._pool is not None
-    (worker,) = worker_ids(slow._pool.pid)
+    assert slow._server is not None
+    (worker,) = worker_ids(slow._server.pid)
     os.kill(worker, signal.SIGSTOP)
     joined = in_background(slow, [*EASY[1:2]])
     time.sleep(2.5)  # longer than the limit, in which the worker computes nothing
     os.kill(worker, signal.SIGCONT)
     (reply,) = joined()
     assert isinstance(reply, Response)
-    slow._stop_pool()
+    slow.stop()
 
 
 @pytest.mark.soak
 def test_a_worker_that_never_gets_its_time_is_an_error_not_a_verdict() -> None:
-    starved = Symbolic(REF, max_cpu_s=1.0, max_elapsed_s=2.0, n_workers=1)
+    starved = Symbolic(REF, max_cpu_s=9.0, max_elapsed_s=2.0, n_workers=1)
     starved.send_batch(EASY[:1])
-    assert starved._pool is not None
-    os.kill(worker_ids(starved._pool.pid)[0], signal.SIGSTOP)
-    lost, after = starved.send_batch(EASY[1:3])
+    assert starved._server is not None
+    (worker,) = worker_ids(starved._server.pid)
+    joined = in_background(starved, [endless(), EASY[2]])
+    assert wait_for(lambda: cpu_seconds(worker) > 0.3)
+    os.kill(worker, signal.SIGSTOP)
+    lost, after = joined()
     assert isinstance(lost, BadReply) and "overloaded" in str(lost)
     assert isinstance(after, Response)
-    (again,) = starved.send_batch(EASY[1:2])  # a failure is not kept
-    assert isinstance(again, Response)
-    starved._stop_pool()
+    starved.stop()
 
 
 @pytest.mark.soak
 def test_a_worker_killed_in_the_middle_loses_its_own_check_alone(pool: Symbolic) -> None:
-    assert pool._pool is not None
-    pool_id = pool._pool.pid
+    assert pool._server is not None
+    pool_id = pool._server.pid
     before = {worker: cpu_seconds(worker) for worker in worker_ids(pool_id)}
     joined = in_background(pool, [endless(61), *EASY])
     busy: list[int] = []
@@ -149,8 +177,8 @@ def test_a_worker_killed_in_the_middle_loses_its_own_check_alone(pool: Symbolic)
 
 @pytest.mark.soak
 def test_a_pool_that_dies_is_an_error_and_is_started_again(pool: Symbolic) -> None:
-    assert pool._pool is not None
-    first, workers = pool._pool, worker_ids(pool._pool.pid)
+    assert pool._server is not None
+    first, workers = pool._server, worker_ids(pool._server.pid)
     before = {worker: cpu_seconds(worker) for worker in workers}
     joined = in_background(pool, [endless(62)])
     assert wait_for(lambda: any(cpu_seconds(w) > before[w] + 0.2 for w in workers))
@@ -158,7 +186,7 @@ def test_a_pool_that_dies_is_an_error_and_is_started_again(pool: Symbolic) -> No
     (lost,) = joined()
     assert isinstance(lost, BadReply) and "ended without a reply" in str(lost)
     (again,) = pool.send_batch([Entail(REF, "", "3 + 3 = 6")])
-    assert isinstance(again, Response) and pool._pool is not first
+    assert isinstance(again, Response) and pool._server is not first
     assert wait_for(lambda: not any(map(is_running, workers)))
 
 
@@ -175,7 +203,7 @@ def test_several_workers_and_another_order_give_what_one_gives(pool: Symbolic) -
     expected = values(alone.send_batch(requests))
     assert values(pool.send_batch(requests[::-1]))[::-1] == expected
     assert {type(value) for value in expected} == {tuple, str}
-    alone._stop_pool()
+    alone.stop()
 
 
 def test_equal_requests_are_decided_once_and_a_long_batch_does_not_block(pool: Symbolic) -> None:
@@ -196,7 +224,7 @@ def test_no_worker_outlives_its_run(number: int) -> None:
         " ModelRef; from cotlab.providers.symbolic import Symbolic\n"
         "ref = ModelRef('symbolic', 's'); opened = Symbolic(ref, max_cpu_s=60.0, n_workers=2)\n"
         "opened.send_batch([Entail(ref, '', '1 + 1 = 2')])\n"
-        "print(opened._pool.pid, flush=True)\n"
+        "print(opened._server.pid, flush=True)\n"
         f"opened.send_batch([Entail(ref, '', {endless().hypothesis!r})])\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)

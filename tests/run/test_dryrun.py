@@ -16,13 +16,11 @@ from cotlab.core.program import Params, Peers, Program, Scorer
 from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Complete, Message, Reply, Request
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Step, Suite
-from cotlab.run import dryrun
 from cotlab.run.dryrun import (
     RequestCount,
     count_plan,
     count_requests,
     plan_cautions,
-    sampled_count_text,
 )
 from cotlab.run.transport.budget import FREE_PRICE, Price
 
@@ -99,18 +97,11 @@ def test_a_plan_s_scorers_share_the_whole_chain() -> None:
     assert count_plan(plan(["remove"], repeats=3), SUITE).n_requests == 3 * 4 * (1 + 3)
 
 
-@pytest.fixture
-def small_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sample 100 items of more than 150."""
-    monkeypatch.setattr(dryrun, "MAX_COUNTED_ITEMS", 150)
-    monkeypatch.setattr(dryrun, "N_SAMPLED_ITEMS", 100)
-
-
-def test_a_large_plan_is_counted_by_a_sample(small_sample: None) -> None:
-    """Chains of 1 to 8 steps: the sum is near the exact one, and its margin says how near."""
+def test_a_large_plan_is_counted_by_a_sample() -> None:
+    """Chains of 1 to 8 steps: the numbers are near the exact ones, and add up."""
     items = [
         Item(f"i{k}", f"Q {k}?", "7", tuple(Step(i, f"{k} + {i}.") for i in range(1 + k * k % 8)))
-        for k in range(2_000)
+        for k in range(5_000)
     ]
     suite = Suite.from_items("many", items)
     prices = {MODEL: Price(Decimal(4), Decimal(100))}
@@ -121,29 +112,29 @@ def test_a_large_plan_is_counted_by_a_sample(small_sample: None) -> None:
         SCORERS["ablation"], params, Peers.from_suite(suite, 42), suite.items, prices, exact
     )
     assert exact.n_requests == sum(1 + len(item.steps) for item in items)
-    assert sampled.n_sampled_items == 100 and exact.n_sampled_items is None
-    assert 0 < abs(sampled.n_requests - exact.n_requests) <= sampled.margin_requests
-    assert sampled.margin_requests < 0.2 * exact.n_requests
-    assert 0 < abs(sampled.cost_micro - exact.cost_micro) <= sampled.margin_cost_micro
-    assert sampled.max_cost_micro == pytest.approx(exact.max_cost_micro, rel=0.2)
+    assert (sampled.n_sampled_items, sampled.n_items, exact.n_sampled_items) == (200, 5_000, None)
+    assert "200 of 5,000 items" in sampled.sample_text and exact.sample_text == ""
+    for name in ("n_requests", "cost_micro", "max_cost_micro"):
+        assert getattr(sampled, name) == pytest.approx(getattr(exact, name), rel=0.15)
     assert sampled.requests_by_model.total() == sampled.n_requests
     assert sampled.n_estimated_requests == 0 == exact.n_estimated_requests
-    assert sampled.as_estimate(prices[MODEL])["sampled_items"] == 100
-    assert f"{sampled.n_requests:,} ± {sampled.margin_requests:,}" in sampled_count_text(sampled)
+    assert sampled.as_estimate(prices[MODEL])["sampled_items"] == 200
     again = count_plan(plan(["remove"]), suite, prices)
-    assert again.totals == sampled.totals  # the plan's seed draws the sample
+    assert again.n_requests == sampled.n_requests  # the plan's seed draws the sample
 
 
-def test_what_items_share_counts_once_in_a_sample_too(small_sample: None) -> None:
-    items = [Item(f"i{k}", "The same?", "7", STEPS) for k in range(1_000)]
-    sampled = count_plan(plan(["remove"]), Suite.from_items("same", items))
-    assert (sampled.n_requests, sampled.margin_requests) == (1 + 3, 0)
+def test_items_that_are_alike_are_counted_exactly_by_a_sample_too() -> None:
+    items = [Item(f"i{k}", f"Q {k}?", "7", STEPS) for k in range(1_237)]
+    suite = Suite.from_items("alike", items)
+    assert count_plan(plan(["remove"]), suite).n_requests == 1_237 * (1 + 3)
+    one = Suite.from_items("same", [Item(f"i{k}", "The same?", "7", STEPS) for k in range(1_000)])
+    assert count_plan(plan(["remove"]), one).n_requests == 1 + 3  # what they share counts once
 
 
-def test_a_plan_of_few_items_is_counted_in_full(small_sample: None) -> None:
+def test_a_plan_of_few_items_is_counted_in_full() -> None:
     items = [Item(f"i{k}", f"Q {k}?", "7", STEPS) for k in range(1_000)]
-    count = count_plan(plan(["remove"], limit=150), Suite.from_items("many", items))
-    assert (count.n_requests, count.n_sampled_items) == (150 * (1 + 3), None)
+    count = count_plan(plan(["remove"], limit=400), Suite.from_items("many", items))
+    assert (count.n_requests, count.n_sampled_items) == (400 * (1 + 3), None)
     assert "sampled_items" not in count.as_estimate(FREE_PRICE)
 
 

@@ -184,9 +184,7 @@ def test_a_refused_key_stops_a_run_at_once(store: Store, server: Loopback) -> No
 def test_no_more_requests_a_minute_than_allowed(
     store: Store, server: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "cotlab.run.transport.limits.SendLimit.__init__.__defaults__", (0.3,)
-    )  # a minute of 0.3 s
+    monkeypatch.setattr("cotlab.run.transport.limits.WINDOW_S", 0.3)  # a minute of 0.3 s
     server.script()
     run = start_run(
         read_config(compat(server, max_concurrent=50, max_requests_per_minute=3)),

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
-from cotlab.core.errors import ProviderError
+from cotlab.core.errors import ProviderError, Unsupported
 from cotlab.core.program import Preparation, Program
 from cotlab.core.provider import AnyProvider, InProcessProvider, SupportsBatches
 from cotlab.core.requests import RECORDED_ERROR, Complete, Failed, Reply, Request, Response
@@ -85,8 +85,10 @@ class Dispatcher:
             if stored_response is not None:
                 self.progress.replies += 1
                 if stored_response.finish == RECORDED_ERROR and stored_response.text is None:
-                    message = str(stored_response.sent.get("error", "no message"))
-                    return self.job.failed_reply(request, ProviderError(message), 0)
+                    sent = stored_response.sent
+                    error_type = Unsupported if sent.get("unsupported") else ProviderError
+                    error = error_type(str(sent.get("error", "no message")))
+                    return self.job.failed_reply(request, error, 0)
                 return self.job.count_cache_hit(request, stored_response)
             pending_reply = self._send_request(request, key)
             self._in_flight[key] = pending_reply

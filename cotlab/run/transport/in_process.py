@@ -6,11 +6,20 @@ import asyncio
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from cotlab.core.errors import Unsupported
+from cotlab.core.errors import ProviderError, Unsupported
 from cotlab.core.placeholders import SOLVER_PROVIDER
 from cotlab.core.provider import InProcessProvider
-from cotlab.core.requests import Complete, Embed, Patched, Reply, Request, Response
+from cotlab.core.requests import (
+    RECORDED_ERROR,
+    Complete,
+    Embed,
+    Patched,
+    Reply,
+    Request,
+    Response,
+)
 from cotlab.run.transport.context import RequestContext
 
 MAX_BATCH_SIZE, MAX_BATCH_TOKENS = 384, 24_576
@@ -84,10 +93,11 @@ class LocalQueue:
                     sum(_request_tokens(request) for request, _ in batch),
                     time.monotonic() - started_at,
                 )
+                is_solver = self._provider.ref.provider == SOLVER_PROVIDER
                 answered_pairs = [
-                    (batch_request, batch_reply)
-                    for (batch_request, _), batch_reply in zip(batch, replies, strict=True)
-                    if isinstance(batch_reply, Response)
+                    (request, reply if isinstance(reply, Response) else _undecided(request, reply))
+                    for (request, _), reply in zip(batch, replies, strict=True)
+                    if isinstance(reply, Response) or (is_solver and isinstance(reply, Unsupported))
                 ]
                 context.response_log.put(answered_pairs, context.run_id)
             except BaseException as broken:
@@ -99,7 +109,7 @@ class LocalQueue:
             finally:
                 context.progress.in_flight -= len(batch)
             context.n_sent += len(batch)
-            if self._provider.ref.provider != SOLVER_PROVIDER:
+            if not is_solver:
                 context.progress.answered = (context.progress.answered or 0) + len(answered_pairs)
             context.journal.note("batch", requests=len(batch))
             for (request, future), reply in zip(batch, replies, strict=True):
@@ -125,6 +135,13 @@ class LocalQueue:
             entry for entry in self._waiting if id(entry[1]) not in batch_future_ids
         ]
         return batch, pace
+
+
+def _undecided(request: Request, error: ProviderError) -> Response:
+    """Return what the log keeps of a check that is undecided, so that it is not computed again."""
+    now = datetime.now(UTC).isoformat()
+    sent = {"error": str(error), "unsupported": True}
+    return Response(request.key, finish=RECORDED_ERROR, sent=sent, received_at=now)
 
 
 def _request_tokens(request: Request) -> int:

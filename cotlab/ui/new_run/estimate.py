@@ -12,7 +12,7 @@ from cotlab.analysis.verdict.wording import noun_count
 from cotlab.core.errors import CotlabError
 from cotlab.core.types import ModelRef
 from cotlab.run.config import read_config, run_fields
-from cotlab.run.dryrun import RequestCount, plan_cautions, sampled_count_text
+from cotlab.run.dryrun import RequestCount, plan_cautions
 from cotlab.run.form_choice import form_notes
 from cotlab.run.launch import dry_run, load_configured_suite
 from cotlab.run.unreadable_items import find_unreadable_items
@@ -81,8 +81,8 @@ def render_estimate(suite_choice: str, config: dict[str, Any], *, reuses_replies
             ("Chains, at most", components.money_text(request_count.max_chain_cost_micro)),
         ]
     components.show_numbers(labelled_numbers)
-    if request_count.n_sampled_items is not None:
-        st.caption(sampled_count_text(request_count))
+    if request_count.sample_text:
+        st.caption(request_count.sample_text)
     for caution in estimate.cautions:
         st.warning(escape_markdown(_with_labels(caution)))
     for note in estimate.form_notes:
@@ -124,7 +124,7 @@ def _cached_estimate(
         suite = load_configured_suite(read_config(settings), cached.store())[0]
     store, run_config = cached.store(), read_config({**settings, "task_suite": suite.name})
     plan, request_count = dry_run(run_config, suite, store)
-    unreadable = find_unreadable_items(plan, suite, are_changes_read=False)
+    unreadable = find_unreadable_items(plan, suite)
     n_items, cautions = len(plan.items_of(suite)), plan_cautions(plan, suite)
     if unreadable is None and n_items < MIN_ITEMS:  # else it says how many are left
         cautions.append(f"{noun_count(n_items, 'item')}: a verdict needs {MIN_ITEMS}.")

@@ -23,9 +23,7 @@ def unreadable_text(row: dict[str, Any]) -> str | None:
 def _cached_text(run_id: str) -> str | None:
     row = cached.run_row(run_id)
     plan = cached.parse_plan(row["plan"])
-    unreadable = find_unreadable_items(
-        plan, cached.stored_suite(str(row["suite"])), are_changes_read=False
-    )
+    unreadable = find_unreadable_items(plan, cached.stored_suite(str(row["suite"])))
     if unreadable is None or not unreadable.is_all:
         return None
     return (
