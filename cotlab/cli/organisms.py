@@ -167,9 +167,9 @@ def validate_command(
 
 def _print_validation(report: dict[str, Any]) -> None:
     from cotlab.cli.screen import open_console, print_lines, print_table
-    from cotlab.validation import ORGANISMS
     from cotlab.validation.coded_wording import coded_wording_sentence
     from cotlab.validation.findings import dose_sentence, format_auroc, format_decimals
+    from cotlab.validation.models import ORGANISMS
     from cotlab.validation.needs_question import needs_question_sentence
 
     rows, lines = [], []

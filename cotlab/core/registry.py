@@ -74,7 +74,7 @@ class Registry(Mapping[str, Any]):
 PROVIDERS = Registry(
     "provider",
     {
-        "organism": "cotlab.providers.local.provider:open_organism",
+        "organism": "cotlab.providers.local.organism:open_on_demand",
         "local": "cotlab.providers.local.provider:open_local",
         "embedder": "cotlab.providers.local.embedder:open_embedder",
         "symbolic": "cotlab.providers.symbolic:Symbolic",

@@ -8,8 +8,6 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster import hierarchy
-from scipy.spatial.distance import squareform
 
 from cotlab.core.errors import UnknownName
 
@@ -123,6 +121,9 @@ def clusters(similarity: Floats, threshold: float, linkage: str = "average") -> 
     n = len(similarity)
     if n < 2:
         return (0,) * n
+    from scipy.cluster import hierarchy  # a fifth of a second, which most runs do without
+    from scipy.spatial.distance import squareform
+
     distance = np.clip(1.0 - similarity, 0.0, 2.0).round(9)  # so that rounding decides no tie
     np.fill_diagonal(distance, 0.0)
     tree = hierarchy.linkage(squareform(distance, checks=False), method=linkage)

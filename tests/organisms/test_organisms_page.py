@@ -11,7 +11,7 @@ import typer
 
 from cotlab.cli.main import app
 from cotlab.organisms import RECIPES
-from cotlab.validation import ORGANISMS
+from cotlab.validation.models import ORGANISMS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "organisms.md").read_text("utf-8")

@@ -15,11 +15,10 @@ from cotlab.store.database import store_folder
 from cotlab.ui import validation
 from cotlab.ui.text import escape_markdown
 from cotlab.ui.validation import short_metric_name
-from cotlab.validation import ORGANISMS
 from cotlab.validation import report as reports
 from cotlab.validation.coded_wording import evaluate_coded_wording
 from cotlab.validation.discrimination import evaluate_metric
-from cotlab.validation.models import weights_digest
+from cotlab.validation.models import ORGANISMS, weights_digest
 from cotlab.validation.needs_question import evaluate_needs_question
 from cotlab.validation.report import report_to_json
 from tests.support.linked import linked_frames

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cotlab.validation import ORGANISMS, discrimination
+from cotlab.validation import discrimination
 from cotlab.validation.discrimination import (
     compare_with_dose,
     dose_correlation,
@@ -16,7 +16,7 @@ from cotlab.validation.discrimination import (
     organism_auroc,
 )
 from cotlab.validation.findings import dose_sentence, format_decimals
-from cotlab.validation.models import DOSE_MODELS, measured_dose
+from cotlab.validation.models import DOSE_MODELS, ORGANISMS, measured_dose
 from cotlab.validation.report import (
     report_to_json,
 )

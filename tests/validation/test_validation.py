@@ -21,7 +21,9 @@ from cotlab.core.types import Suite
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites.wordproblems import make_suite
-from cotlab.validation import ORGANISMS, measure, validate_metrics
+from cotlab.validation import measure
+from cotlab.validation.measure import validate_metrics
+from cotlab.validation.models import ORGANISMS
 from cotlab.validation.report import (
     find_changed_organisms,
     find_changed_scorers,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import struct
 from collections.abc import Iterator, Sequence
@@ -21,17 +20,8 @@ from transformers.utils import logging as library_logging
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.resources import shipped_organisms
 from cotlab.providers.local.batching import use_reproducible_products
-from cotlab.providers.local.model_files import TOKENIZER_ERRORS, TOKENIZER_FILE_PATTERNS
+from cotlab.providers.local.model_files import TOKENIZER_ERRORS, folder_revision
 
-_HASHED_FILE_PATTERNS = (
-    "*.safetensors",
-    "*.bin",
-    "config.json",
-    "generation_config.json",
-    *TOKENIZER_FILE_PATTERNS,
-    "process_reward.json",
-)
-"""Files of a model folder that the revision is a digest of."""
 _OTHER_HEADS = ("MaskedLM", "Classification", "QuestionAnswering")
 """Ends of the names of architectures whose head does not predict the next token."""
 LOAD_ERRORS = (
@@ -236,10 +226,4 @@ def weights_revision(source: str, model: Any, dtype: str) -> str:
     folder = Path(source)
     if not folder.is_dir():
         return f"{getattr(model.config, '_commit_hash', None) or 'unknown'}:{dtype}"
-    hasher = hashlib.sha256(dtype.encode())
-    for path in sorted({p for pattern in _HASHED_FILE_PATTERNS for p in folder.glob(pattern)}):
-        hasher.update(path.name.encode())
-        with path.open("rb") as file:
-            for block in iter(lambda: file.read(1 << 20), b""):
-                hasher.update(block)
-    return hasher.hexdigest()
+    return folder_revision(folder, dtype)
