@@ -41,7 +41,7 @@ def found_in(
     suite = Suite.from_items("mine", items)
     options = {"provider": "organism", "model": "r100", "task_suite": "mine", "chain": chain}
     options |= {"mode": ["corrupt", "paraphrase"]}
-    plan, _ = dry_run(read_config(options), suite, Store(folder))
+    plan, _ = dry_run(read_config(options), suite)
     return find_unreadable_items(plan, suite), " ".join(plan_cautions(plan, suite))
 
 
