@@ -35,6 +35,7 @@ from cotlab.run.output import check_writable, write_run_yaml
 from cotlab.run.plan import code_version, configured_limits, make_plan, open_provider
 from cotlab.run.role_servers import server_of
 from cotlab.run.roles import (
+    RAW_TEXT_PROVIDER,
     is_played_by_subject,
     models_of,
     option_of_role,
@@ -380,7 +381,8 @@ def _execute(
 ) -> FinishedRun:
     journal = Journal(output, redact=config.redact_prompts)
     raw_text_command = ""
-    if plan.subject.form == "prefill":
+    subject = plan.subject
+    if (subject.provider, subject.form, subject.endpoint) == (RAW_TEXT_PROVIDER, "prefill", "chat"):
         raw_text_command = command_line(config.model_copy(update={"form": "completions"}))
     run = Run(
         run_id,
