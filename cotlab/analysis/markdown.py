@@ -135,9 +135,8 @@ def server_check_lines(report: Mapping[str, Any]) -> list[str]:
     for check in report.get("server_checks", []):
         address = f" at {check['base_url']}" if check["base_url"] else ""
         address += " by raw text" if check.get("endpoint") == "completions" else ""
-        version = check["server_version"] or "no version named"
         result = "; ".join(check["lines"])
-        lines.append(f"{check['model']}{address} ({version}, {check['checked_at'][:16]}): {result}")
+        lines.append(f"{check['model']}{address} ({check['checked_at'][:16]}): {result}")
         lines += [f"Caution: {caution}" for caution in check["cautions"]]
     return lines
 

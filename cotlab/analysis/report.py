@@ -25,7 +25,7 @@ from cotlab.metrics.ablation.redundancy import rrr_estimates
 from cotlab.run.exit_status import exit_status
 from cotlab.run.launch import FinishedRun
 from cotlab.run.output import atomic_file, explained_write_errors
-from cotlab.run.server_findings import check_records, count_check_requests
+from cotlab.run.server_check import check_records, count_check_requests
 from cotlab.run.summary import overshoot_record
 from cotlab.stats.intervals import FEWEST
 from cotlab.store import read

@@ -35,7 +35,7 @@ def doctor_command(
         typer.Option(
             metavar="PROVIDER[/MODEL]",
             help="Only test the connection to openai, anthropic, google, …; with a model, check by"
-            " ten small requests what its server does with them.",
+            " four small requests what its server does with them.",
         ),
     ] = None,
     base_url: Annotated[
@@ -142,22 +142,10 @@ def _check_vendor(provider: str, base_url: str | None) -> None:
 def _check_model(provider: str, model: str, base_url: str | None, chat_template: str) -> None:
     """Print what a model's server does with requests, a line a finding."""
     from cotlab.core.types import ModelRef
-    from cotlab.providers.finding_texts import finding_text, unchecked_text
-    from cotlab.run.model_check import check_model
-    from cotlab.store.database import Store
+    from cotlab.providers.probe import finding_text
+    from cotlab.run.server_check import check_model
 
-    ref = ModelRef(provider, model, base_url=base_url)
-    model_check = check_model(ref, Store(), chat_template)
-    check, raw_text_check = model_check.check, model_check.raw_text_check
-    print(
-        f"{provider}/{model}: {check.server_version or 'the server names no version'};"
-        f" {model_check.n_requests} requests, ${model_check.spent_micro / 1e6:.4f}"
-    )
-    if model_check.caution:
-        print(f"Caution: {model_check.caution}")
+    check, spent_micro = check_model(ModelRef(provider, model, base_url=base_url), chat_template)
+    print(f"{provider}/{model}: {check.n_requests} requests, ${spent_micro / 1e6:.4f}")
     for name, finding in check.findings.items():
         print(finding_text(name, finding))
-    if left_out := unchecked_text(check.findings):
-        print(left_out)
-    if raw_text_check is not None:
-        print(f"By raw text: {finding_text('prefix', raw_text_check.findings['prefix'])}")

@@ -56,7 +56,6 @@ def run_command(
     from cotlab.run.config import read_config
     from cotlab.run.dryrun import plan_cautions
     from cotlab.run.exit_status import last_line
-    from cotlab.run.form_choice import form_notes
     from cotlab.run.unread_options import (
         check_flags_are_read,
         check_key_hosts_are_read,
@@ -77,9 +76,8 @@ def run_command(
             print_caution(note)
         if dry_run:
             suite, _ = launch.load_configured_suite(settings)
-            plan, request_count = launch.dry_run(settings, suite, store)
-            cautions = [*plan_cautions(plan, suite), *form_notes(settings, plan, suite, store)]
-            print_dry_run(len(plan.items_of(suite)), request_count, cautions)
+            plan, request_count = launch.dry_run(settings, suite)
+            print_dry_run(len(plan.items_of(suite)), request_count, plan_cautions(plan, suite))
             return
         with ProgressBar() as bar:
             finished_run = launch.start_run(
@@ -119,14 +117,12 @@ def plan_command(flags: dict[str, Any], config: options.ConfigFile = None) -> No
     from cotlab.run import launch
     from cotlab.run.config import read_config
     from cotlab.run.dryrun import plan_cautions
-    from cotlab.run.form_choice import form_notes
     from cotlab.run.unread_options import check_flags_are_read
-    from cotlab.store.database import Store
 
-    settings, store = read_config(flags, config), Store()
+    settings = read_config(flags, config)
     check_flags_are_read(settings, flags)
     suite, suite_sha256 = launch.load_configured_suite(settings)
-    run_plan, request_count = launch.dry_run(settings, suite, store)
+    run_plan, request_count = launch.dry_run(settings, suite)
     document = {
         "plan": asdict(run_plan),
         "digest": run_plan.digest,
@@ -144,9 +140,6 @@ def plan_command(flags: dict[str, Any], config: options.ConfigFile = None) -> No
             "max_output_tokens": request_count.chain_tokens,
             "most_cost_usd": request_count.max_chain_cost_micro / 1e6,
         },
-        "cautions": [
-            *plan_cautions(run_plan, suite),
-            *form_notes(settings, run_plan, suite, store),
-        ],
+        "cautions": plan_cautions(run_plan, suite),
     }
     print(json.dumps(document, indent=1, ensure_ascii=False))

@@ -171,14 +171,6 @@ class SelfTestFailed(CotlabError):
     """A measurement failed its self-test on this model, so no numbers are reported."""
 
 
-class PrefixNotContinued(SelfTestFailed):
-    """A server does not continue an assistant prefix; ``verdict`` says what it does instead."""
-
-    def __init__(self, verdict: str, message: str) -> None:
-        self.verdict = verdict
-        super().__init__(message)
-
-
 class BudgetReached(CotlabError):
     """The next call could cost more than the budget leaves. Amounts are in micro-dollars."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from cotlab.core.errors import ProviderError
-from cotlab.core.requests import Complete, Request, Response
+from cotlab.core.requests import Request, Response
 from cotlab.core.types import ModelRef
 
 
@@ -98,10 +98,10 @@ class ReportsServerLimits(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check of a server found."""
+    """What one question to a server found."""
 
     verdict: str
-    """One of the verdicts of the check, such as ``echoed``; ``unknown`` where it cannot tell."""
+    """One of the verdicts of the question, such as ``echoed``; ``unknown`` where it cannot tell."""
     detail: str = ""
     """What was seen, or the server's own message; "" where the verdict says all."""
     count: int | None = None
@@ -110,23 +110,10 @@ class Finding:
 
 @runtime_checkable
 class SupportsServerCheck(Protocol):
-    """A provider that adapts to what the checks of ``providers.probe`` find of its server."""
-
-    async def server_version(self) -> str:
-        """Return the software and settings that the server names, "" where it names none."""
-        ...
+    """A provider that adapts to what the questions of ``providers.probe`` find of its server."""
 
     def use_findings(self, findings: Mapping[str, Finding]) -> None:
-        """Adapt to what the checks found, by name of the check."""
-        ...
-
-
-@runtime_checkable
-class SupportsRawText(Protocol):
-    """A provider that can ask by raw text, which a chat template makes of a conversation."""
-
-    async def check_template(self, request: Complete) -> None:
-        """Raise a ProviderError where no raw text can be made; the model is not asked."""
+        """Adapt to what was found, by name of the question."""
         ...
 
 

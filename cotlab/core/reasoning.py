@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 UNREAD_MARKUP = "reasoning in an unknown format"
-"""Start of the reason of a score whose reply cannot be divided into chain and answer."""
+"""Code at the start of the reason of a score whose reply cannot be divided into chain and answer;
+`unread_reason` writes it, `markup_of_reason` reads it."""
 
 
 class _Form(NamedTuple):
@@ -150,6 +151,17 @@ def unread_markup(text: str, *, was_cut: bool = False) -> str:
     """
     reasoning = read_reasoning(text)
     return "" if was_cut and reasoning.is_open else reasoning.unread
+
+
+def unread_reason(markup: str) -> str:
+    """Return the reason of a score whose reply has this markup."""
+    return f"{UNREAD_MARKUP}: '{markup}'"
+
+
+def markup_of_reason(reason: str) -> str:
+    """Return the markup that `unread_reason` was given; "" for any other reason."""
+    code, _, markup = reason.partition(": ")
+    return markup.removeprefix("'").removesuffix("'") if code == UNREAD_MARKUP else ""
 
 
 def ends_in_reasoning(prompt: str) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from cotlab.core.program import Params, RequestRound
-from cotlab.core.reasoning import UNREAD_MARKUP, own_text, read_reasoning, unread_markup
+from cotlab.core.reasoning import own_text, read_reasoning, unread_markup, unread_reason
 from cotlab.core.requests import Complete, Failed, Reply, Request, Response
 from cotlab.core.text_safety import printable_line
 from cotlab.core.types import DRAW_KEY, RECORDED_PROVIDER, Item, MetricCard, Score, ScoreStatus
@@ -189,7 +189,7 @@ def missing_reply_reason(reply: Reply | None) -> MissingReason | None:
     if reply.refused:
         return "refused", "the model refused"
     markup = unread_markup(reply.text or "", was_cut=reply.finish == "length")
-    return ("undefined", f"{UNREAD_MARKUP}: '{markup}'") if markup else None
+    return ("undefined", unread_reason(markup)) if markup else None
 
 
 def worst_reason(reasons: Iterable[MissingReason | None]) -> MissingReason | None:

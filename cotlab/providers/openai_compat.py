@@ -6,7 +6,6 @@ so.
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +21,7 @@ from cotlab.core.errors import BadReply, ConfigError, ProviderError, Unavailable
 from cotlab.core.provider import Finding
 from cotlab.core.requests import Complete, Embed, Request, Response, Token, Usage
 from cotlab.core.types import ModelRef
-from cotlab.providers import server_version, wire
+from cotlab.providers import wire
 from cotlab.providers.capabilities import Family, SupportedParams, supported_params
 from cotlab.providers.continuation import cut_at_stop, remove_echo, tokens_after
 from cotlab.providers.raw_prompt import (
@@ -57,8 +56,6 @@ class OpenAICompat(SdkProvider):
     """Address of the vendor; None where the user has to name the server."""
     max_tokens_name: ClassVar[str] = "max_tokens"
     """Name of the parameter that limits the output."""
-    _version_suffix: str = ""
-    """What the server is known by besides its version: the digest of a template's folder."""
 
     def __init__(self, ref: ModelRef, *, template_folder: str = "") -> None:
         if not ref.base_url and not self.default_base_url:
@@ -74,7 +71,6 @@ class OpenAICompat(SdkProvider):
         if template_folder:
             self._template, revision = open_folder_template(template_folder)
             self.ref = replace(self.ref, revision=f"template {revision}")
-            self._version_suffix = f", template {revision[:8]}"
 
     async def send(self, request: Request) -> Response:
         """Send one request: for vectors, as turns, or as raw text."""
@@ -124,29 +120,10 @@ class OpenAICompat(SdkProvider):
             return base_model_prompt(request)
         return await self._template.prompt(request)
 
-    async def check_template(self, request: Complete) -> None:
-        """Raise a ProviderError where no raw text can be made; the model is not asked."""
-        await self._raw_prompt(request)
-
     def use_findings(self, findings: Mapping[str, Finding]) -> None:
-        """Remove the prefix from replies if the server echoes it; send no stop that it fails on."""
-        if "prefix" in findings:
-            self._echoes_prefix = findings["prefix"].verdict == "echoed"
-        if "stop" in findings and findings["stop"].verdict == "refused":
-            self._family = replace(self._family, stop=False)
-
-    async def server_version(self) -> str:
-        """Return what the server says of itself at the addresses of vLLM, llama.cpp and Ollama."""
-        root = str(self._client.base_url).rstrip("/").removesuffix("/v1")
-        for path, read_version in server_version.READERS.items():
-            try:
-                async with asyncio.timeout(server_version.TIMEOUT_S):
-                    version = read_version(await self._get(f"{root}{path}"))
-            except (ProviderError, TimeoutError):
-                continue
-            if version:
-                return f"{version}{self._version_suffix}"
-        return ""
+        """Remove the prefix from replies if the server echoes it."""
+        prefix = findings.get("prefix")
+        self._echoes_prefix = prefix is not None and prefix.verdict == "echoed"
 
     async def models(self) -> Sequence[str]:
         """Return the names of the models that the server lists."""

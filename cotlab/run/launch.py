@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,15 +22,20 @@ from cotlab.run.claims import (
     released_on_error,
     run_exists_error,
 )
-from cotlab.run.config import RunConfig, resumed_config, stored_options
+from cotlab.run.config import (
+    RunConfig,
+    read_config,
+    resumed_config,
+    run_fields,
+    stored_options,
+)
 from cotlab.run.dryrun import RequestCount, count_plan, plan_cautions
-from cotlab.run.form_choice import expected_form, is_form_open, raw_text_plan
-from cotlab.run.formed_run import FormedRun, with_chosen_form
 from cotlab.run.imports.pairs import PairedRuns, paired_suite
 from cotlab.run.output import check_writable, write_run_yaml
 from cotlab.run.plan import code_version, configured_limits, make_plan, open_provider
 from cotlab.run.role_servers import server_of
 from cotlab.run.roles import (
+    RAW_TEXT_PROVIDER,
     is_played_by_subject,
     models_of,
     option_of_role,
@@ -38,12 +44,12 @@ from cotlab.run.roles import (
     with_chain_of_suite,
 )
 from cotlab.run.runner import Outcome, Run
-from cotlab.run.server_check import EarlierChecks, is_checked
+from cotlab.run.server_check import is_checked
 from cotlab.run.summary import summarise
 from cotlab.run.transport.budget import FREE_PRICE, Price, price_of, read_prices
 from cotlab.run.transport.context import Journal
 from cotlab.run.transport.dispatcher import run_coroutine, stopping_on_signals
-from cotlab.run.unread_options import check_flags_are_read
+from cotlab.run.unread_options import check_flags_are_read, unread_text
 from cotlab.store import read, write
 from cotlab.store.database import Store
 from cotlab.store.live import RunProgress
@@ -109,19 +115,12 @@ def load_paired_runs(config: RunConfig, store: Store | None = None) -> PairedRun
     return paired_suite(store or Store(), config.base_run, config.tuned_run)
 
 
-def dry_run(
-    config: RunConfig, suite: Suite, store: Store | None = None
-) -> tuple[Plan, RequestCount]:
-    """Return the plan of a configuration and its count of requests; open no provider.
-
-    With a store, ``form="auto"`` is the form that the store says a run would choose.
-    """
+def dry_run(config: RunConfig, suite: Suite) -> tuple[Plan, RequestCount]:
+    """Return the plan of a configuration and its count of requests; open no provider."""
     PROVIDERS.require(config.provider)
     config = with_chain_of_suite(config, suite)
     plan = make_plan(config, suite, models_of(config))
     _check_model_supports_config(plan.subject, config)
-    if store is not None and expected_form(config, plan, suite, store).endpoint == "completions":
-        plan = raw_text_plan(plan)
     prices = {ref: configured_price(ref, config) for ref in plan.models.values()}
     return plan, count_plan(plan, suite, prices)
 
@@ -351,6 +350,23 @@ def _check_model_supports_config(ref: ModelRef, config: RunConfig) -> None:
         )
 
 
+def command_line(config: RunConfig) -> str:
+    """Return the command of a run: the options that differ from those of one without flags."""
+    words, config_without_flags = ["cotlab", "run"], read_config({})
+    for name, field in run_fields().items():
+        value = getattr(config, name)
+        if value in (getattr(config_without_flags, name), None) or unread_text(config, name):
+            continue
+        if field.value_type is bool:
+            words.append(field.flag)
+        elif field.value_type is dict:
+            words += [word for key in value for word in (field.flag, f"{key}={value[key]}")]
+        else:
+            values = value if field.value_type is list else [value]
+            words += [word for entry in values for word in (field.flag, str(entry))]
+    return shlex.join(words)
+
+
 def _execute(
     run_id: str,
     plan: Plan,
@@ -364,35 +380,33 @@ def _execute(
     retry_refused: bool = False,
 ) -> FinishedRun:
     journal = Journal(output, redact=config.redact_prompts)
+    raw_text_command = ""
+    subject = plan.subject
+    if (subject.provider, subject.form, subject.endpoint) == (RAW_TEXT_PROVIDER, "prefill", "chat"):
+        raw_text_command = command_line(config.model_copy(update={"form": "completions"}))
+    run = Run(
+        run_id,
+        plan,
+        suite,
+        store,
+        providers,
+        prices,
+        configured_limits(config),
+        config.redact_prompts,
+        retry_refused,
+        on_progress,
+        journal,
+        config.batch,
+        config.probe,
+        raw_text_command,
+    )
 
-    async def execute_run() -> tuple[Outcome, Plan, RunConfig]:
-        formed = FormedRun(plan, config, providers, prices, EarlierChecks())
-        if (
-            is_form_open(config, plan.subject)  # and nothing is scored in another form
-            and read.list_ended_pairs(store, run_id).empty
-        ):
-            formed = await with_chosen_form(formed, run_id, suite, store, output, journal)
-        run = Run(
-            run_id,
-            formed.plan,
-            suite,
-            store,
-            formed.providers,
-            formed.prices,
-            configured_limits(config),
-            config.redact_prompts,
-            retry_refused,
-            on_progress,
-            journal,
-            config.batch,
-            config.probe,
-            formed.checks,
-        )
+    async def execute_run() -> Outcome:
         with stopping_on_signals(run.stop_event):
-            return await run.execute(), formed.plan, formed.config
+            return await run.execute()
 
     with loaded_objects_frozen():
         with closing(journal):
-            outcome, final_plan, final_config = run_coroutine(execute_run)
-        summarise(store, run_id, final_plan)
-    return FinishedRun(run_id, outcome, final_config, output)
+            outcome = run_coroutine(execute_run)
+        summarise(store, run_id, plan)
+    return FinishedRun(run_id, outcome, config, output)

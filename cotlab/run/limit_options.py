@@ -61,11 +61,11 @@ class LimitOptions(BaseSettings):
     probe: Literal["auto", "always", "never"] = _limits_option(
         "auto",
         "Check what a server does with this plan's requests before the first one: auto (default;"
-        " a server that --base-url names, kept for a day), always (anew, and vendors too), never.",
+        " a server that --base-url names), always (vendors too), never.",
         "Check the server first",
-        hint="At most ten small requests: whether the server continues a prefix, gives"
-        " log-probabilities, cuts long prompts. auto: a server that you name, kept for a day."
-        " always: anew, and a vendor's too.",
+        hint="At most four small requests: whether the server continues a prefix, gives"
+        " log-probabilities, cuts long prompts, and how it returns reasoning. auto: a server that"
+        " you name. always: a vendor's too.",
     )
     batch: bool = _sampling_option(
         False,

@@ -197,7 +197,7 @@ class RunOptions(MediationOptions):
     form: Literal["auto", "chat", "completions"] = _sampling_option(
         "auto",
         "How an OpenAI-compatible server is asked: in turns (chat), by raw text at /v1/completions"
-        " (completions), or in turns unless only raw text continues a prefix (auto, default).",
+        " (completions), or in turns unless --chat-template makes raw text (auto, default).",
         "Form of the requests",
         hint="completions: raw text, which the server continues exactly where it stops.",
     )

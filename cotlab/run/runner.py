@@ -16,8 +16,7 @@ from cotlab.core.provider import AnyProvider
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
 from cotlab.run.plan import params_digest, params_of
-from cotlab.run.server_check import CheckedRun, EarlierChecks, check_servers
-from cotlab.run.server_findings import count_check_requests
+from cotlab.run.server_check import CheckedRun, check_servers, count_check_requests
 from cotlab.run.transport.budget import Price
 from cotlab.run.transport.context import Journal
 from cotlab.run.transport.dispatcher import Dispatcher, drive
@@ -78,8 +77,8 @@ class Run:
     """Whether the vendor's batch interface is used."""
     probe: str = "never"
     """Whether servers are checked before the first request: auto, always or never."""
-    earlier_checks: EarlierChecks = field(default_factory=EarlierChecks)
-    """Checks of servers that were made for the run already."""
+    raw_text_command: str = ""
+    """Command of the same run by raw text, for the message of one that is refused."""
     stop_event: asyncio.Event = field(default_factory=asyncio.Event)
     """Set to stop the run cleanly."""
     _ended_items: list[EndedItem] = field(default_factory=list)
@@ -116,7 +115,7 @@ class Run:
             self.redact,
             self.store,
             self.id,
-            self.earlier_checks,
+            self.raw_text_command,
         )
         dispatcher.before_first_send = partial(
             check_servers, checked_run, dispatcher, self.providers

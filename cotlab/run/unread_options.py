@@ -66,7 +66,7 @@ def check_flags_are_read(config: RunConfig, flags: Mapping[str, Any]) -> None:
         What the user gave, by field; None and [] stand for a flag that was not given.
     """
     given_names = [name for name, value in flags.items() if value is not None and value != []]
-    sentences = [_unread_text(config, name) for name in given_names]
+    sentences = [unread_text(config, name) for name in given_names]
     if any(sentences):
         raise ConfigError(" ".join(filter(None, sentences)))
 
@@ -81,7 +81,7 @@ def unread_notes(config: RunConfig, flags: Mapping[str, Any]) -> list[str]:
         f"Set by a file or the environment: {text}"
         for name, field in run_fields().items()
         if flags.get(name) in (None, []) and getattr(config, name) != field.default
-        if (text := _unread_text(config, name))
+        if (text := unread_text(config, name))
     ]
 
 
@@ -92,7 +92,7 @@ def check_key_hosts_are_read(config: RunConfig, hosts: Iterable[str] | None) -> 
         raise ConfigError(_no_server_text(config, f"--send-key-to {', '.join(hosts)}"))
 
 
-def _unread_text(config: RunConfig, name: str) -> str:
+def unread_text(config: RunConfig, name: str) -> str:
     """Return a sentence on an option that a configuration does not read; "" where it does."""
     field = run_fields()[name]
     if name in _READ_BY_ALL or getattr(config, name) == NO_MODEL_NAMES.get(name, _NO_NAME):

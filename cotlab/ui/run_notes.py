@@ -10,7 +10,7 @@ import streamlit as st
 from cotlab.analysis.cut_replies import cut_reply_lines
 from cotlab.analysis.reply_notes import stored_cut_replies
 from cotlab.analysis.view import RunView
-from cotlab.run.server_findings import doubt_texts, is_used_form
+from cotlab.run.server_check import server_limits
 from cotlab.store.server_checks import list_server_checks
 from cotlab.ui import cached
 from cotlab.ui.text import escape_markdown
@@ -40,9 +40,9 @@ def _cut_reply_report(run_id: str, revision: int) -> dict[str, Any]:
 def _note_lines(run_id: str, revision: int) -> list[str]:
     plan = cached.run_plan(run_id)
     doubts = [
-        doubt
+        limit.text
         for check in list_server_checks(cached.store(), run_id)
-        if is_used_form(plan, check.model)
-        for doubt in doubt_texts(check.findings)
+        for limit in server_limits(plan, check)
+        if limit.kind == "doubt"
     ]
     return [*dict.fromkeys(doubts), *cut_reply_lines(_cut_reply_report(run_id, revision))]

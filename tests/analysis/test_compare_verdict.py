@@ -131,7 +131,7 @@ def test_runs_on_a_server_whose_check_failed_are_not_compared(tmp_path: Path) ->
         add_measured_run(store, run, {"change": 1.0, "control": 0.0}, model=name)
     model = type(MODEL)(MODEL.provider, "served", form="continuation")
     findings = {"prefix": Finding("new turn", "It opens a new turn instead.")}
-    add_server_check(store, "follows", ServerCheck(model, "", findings, 4, datetime.now(UTC)))
+    add_server_check(store, "follows", ServerCheck(model, findings, 4, datetime.now(UTC)))
     for names in (("follows", "bypass"), ("bypass", "follows")):
         refused = judge_pair(store, *names, names)
         reason = "the server does not continue a chain (follows)"

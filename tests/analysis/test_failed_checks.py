@@ -1,7 +1,8 @@
-"""A check of the server that failed refuses a run, whatever its model is called."""
+"""A check of the server that failed refuses a run, by its code, whatever its model is called."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,12 +19,28 @@ from tests.support.stores import add_run
 
 
 @pytest.mark.parametrize("name", ["/models/team/alpha", "meta-llama/Llama-3-8B", "m"])
-def test_a_model_named_by_a_path_is_refused_like_any_other(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("question", "verdict", "code"),
+    [
+        ("prefix", "new turn", "prefix_not_continued"),
+        ("prefix", "not established", "prefix_not_continued"),
+        ("prefix", "refused", "prefix_not_continued"),
+        ("prefix", "unknown", "prefix_unknown"),
+        ("long_prompt", "cut", "prompts_cut"),
+        ("user_chain", "not read", "chain_not_read"),  # of a run of before
+        *(("prefix", "continued", None), ("long_prompt", "whole", None), ("seed", "ignored", None)),
+        *(("reasoning", "not read", None), ("logprobs", "absent", None)),
+    ],
+)
+def test_an_answer_refuses_the_runs_that_were_asked_in_its_form(
+    tmp_path: Path, name: str, question: str, verdict: str, code: str | None
+) -> None:
     store, model = Store(tmp_path), ModelRef("openai_compat", name)
     add_run(store, "run", make_suite(1, 1), [], models={"subject": model})
-    findings = {"user_chain": Finding("not read", "the reply was the same without it")}
-    check = ServerCheck(model, "", findings, 1, datetime.now(UTC))
+    check = ServerCheck(model, {question: Finding(verdict, "{as seen}")}, 1, datetime.now(UTC))
+    other_form = replace(check, model=replace(model, endpoint="completions"))
+    add_server_check(store, "run", other_form)
     assert failed_checks(RunView.read(store, "run")) == []
     add_server_check(store, "run", check)
-    (failed,) = failed_checks(RunView.read(store, "run"))
-    assert "does not seem to read a chain" in failed.detail
+    found = failed_checks(RunView.read(store, "run"))
+    assert [failed.code for failed in found] == ([code] if code else [])

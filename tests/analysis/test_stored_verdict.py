@@ -196,7 +196,7 @@ def test_a_check_of_the_server_that_comes_later_computes_anew(store: Store) -> N
     subject = RunView.read(store, "r").plan.subject
     finding = Finding("ignored", "sent 1, got 2")
     ref = ModelRef(subject.provider, subject.name, base_url="http://127.0.0.1:1/v1")
-    check = ServerCheck(ref, "", {"prefix": finding}, 1, RunView.read(store, "r").planned_at)
+    check = ServerCheck(ref, {"prefix": finding}, 1, RunView.read(store, "r").planned_at)
     add_server_check(store, "r", check)
     assert kept(store, "r") is None
 

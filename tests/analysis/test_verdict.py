@@ -136,7 +136,7 @@ CASES = {
         replace(
             FOLLOWS,
             failed_checks=(
-                FailedCheck("the server does not continue a chain", "It opens a new turn."),
+                FailedCheck("prefix_not_continued", "the server does not continue", "A turn."),
             ),
         ),
         "failed_check",

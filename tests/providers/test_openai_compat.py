@@ -17,7 +17,6 @@ from cotlab.core.errors import (
     Unavailable,
     Unsupported,
 )
-from cotlab.core.provider import Finding
 from cotlab.core.requests import Complete, Message
 from cotlab.core.types import ModelRef
 from cotlab.providers.openai_compat import OpenAICompat
@@ -42,17 +41,6 @@ async def model(server: Loopback) -> AsyncIterator[OpenAICompat]:
     model = OpenAICompat(ModelRef("openai_compat", "small", base_url=server.base_url))
     yield model
     await model.close()
-
-
-async def test_a_server_that_fails_on_stop_texts_gets_none_and_its_replies_are_cut(
-    server: Loopback, model: OpenAICompat
-) -> None:
-    model.use_findings({"stop": Finding("refused", "500: no stop texts")})
-    server.script(then={"text": "It is 4.\nQ: What next?"})
-    reply = await model.send(ASKED)
-    assert (reply.text, reply.finish) == ("It is 4.", "stop")
-    assert "stop" not in server.seen()[-1]["body"]
-    assert reply.sent is not None and reply.sent["not_sent"] == ["stop"]
 
 
 async def test_everything_asked_is_sent(server: Loopback, model: OpenAICompat) -> None:

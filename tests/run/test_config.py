@@ -4,20 +4,25 @@ on the New run form."""
 from __future__ import annotations
 
 import inspect
+import shlex
 import typing
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
 from cotlab.cli import run as command
+from cotlab.cli.options import run_options
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.run.config import RunConfig, config_to_yaml, read_config, resumed_config, run_fields
 from cotlab.run.fields import ConfigField
+from cotlab.run.launch import command_line
+from cotlab.run.roles import subject_of
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(
     [
@@ -274,3 +279,40 @@ def test_faithcheck_s_own_settings_file_is_read(
 def test_a_stored_run_with_more_in_flight_than_today_s_bound_goes_on() -> None:
     stored = read_config({}).model_dump(mode="json") | {"max_concurrent": 1000}
     assert resumed_config(stored, {}).max_concurrent == 256
+
+
+def test_a_chat_template_makes_raw_text_and_no_turns() -> None:
+    options = {"provider": "openai_compat", "model": "m", "base_url": "http://127.0.0.1:1/v1"}
+    assert subject_of(read_config(options)).endpoint == "chat"
+    config = read_config({**options, "chat_template": "folder"})
+    assert subject_of(config).endpoint == "completions"
+    with pytest.raises(ConfigError, match="--chat-template folder goes with --form completions"):
+        subject_of(config.model_copy(update={"form": "chat"}))
+
+
+def test_the_command_of_a_run_repeats_its_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COTLAB_REPEATS", "3")  # of another run, and not as this one
+    flags = {
+        "provider": "openai_compat",
+        "model": "a model",
+        "base_url": "http://127.0.0.1:1/v1",
+        "mode": ["remove", "corrupt"],
+        "set": {"ablation.draws": "2"},
+        "allow_unpriced": True,
+        "repeats": 1,
+        "max_cost": 0.5,
+        "task_suite": "math",
+    }
+    config = read_config(flags)
+    words = shlex.split(command_line(config))
+    assert words[:2] == ["cotlab", "run"] and "--chain-tokens" not in words
+    seen: list[dict[str, Any]] = []
+    app = typer.Typer()
+
+    @app.command()
+    @run_options("run")
+    def taken(flags: dict[str, Any]) -> None:
+        seen.append(flags)
+
+    app(words[2:], standalone_mode=False)
+    assert read_config(seen[0]) == config

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.store.log import open_log
+from tests.providers.test_folder_template import INSTRUCTED, organism_folder
 from tests.support.forked import Forking, printed
 from tests.support.misbehaving import misbehaving
 from tests.support.running import report, scores
@@ -87,16 +89,11 @@ def test_a_served_organism_reads_as_it_does_in_process(
 @pytest.mark.parametrize(
     ("fault", "options", "message"),
     [
-        (
-            "new turn",
-            ("--form", "chat", "--given", "prefix"),
-            "starts a new turn|could not be established",
-        ),
-        ("422", ("--form", "chat", "--given", "prefix"), "takes no assistant prefix"),
+        ("new turn", ("--given", "prefix"), "does not continue .*--form completions"),
+        ("422", ("--given", "prefix"), "does not continue .*no continue_final_message"),
         ("no logprobs", ("--metric", "kl_divergence"), "no log-probabilities"),
         ("no logprobs", ("--metric", "total_variation"), "no log-probabilities"),
-        ("cuts prompts", ("--mode", "corrupt"), "cuts long prompts"),
-        ("cuts prompts", ("--given", "prefix"), "cuts long prompts"),
+        ("cuts prompts", ("--given", "prefix"), "cuts prompts"),
     ],
 )
 def test_what_a_server_cannot_give_is_refused_before_it_is_asked(
@@ -106,7 +103,7 @@ def test_what_a_server_cannot_give_is_refused_before_it_is_asked(
     words += ("--provider", "openai_compat", "--probe", "auto", "--max-requests-per-minute", "9999")
     with serving_llama_cpp("faithful-a") as upstream, misbehaving(upstream, fault) as seen:
         assert runs.run(tmp_path, *words, "--base-url", seen.base_url, *options) == 3
-        assert len(seen.bodies) <= 10
+        assert len(seen.bodies) <= 4
     assert re.search(message, " ".join(printed(tmp_path).split())), printed(tmp_path)
     assert scores(tmp_path, "r").empty
 
@@ -145,3 +142,41 @@ def test_replies_that_were_cut_off_have_no_answer_and_are_counted(
     undefined = table[(table["metric"] == "answer_change") & table["value"].isna()]
     assert len(undefined) == cut["cut_off"] and undefined["reason"].str.contains("cut off").all()
     assert f"{cut['cut_off']} of {cut['replies']} replies were cut off" in printed(tmp_path)
+
+
+def test_raw_text_is_the_command_that_a_refused_run_gives(tmp_path: Path, runs: Forking) -> None:
+    words = ("--task-suite", "wordproblems", "--limit", "2", "--run-id", "r", "--model", "m")
+    words += ("--provider", "openai_compat", "--given", "prefix", "--probe", "auto")
+    words += ("--max-requests-per-minute", "9999")
+    with serving_llama_cpp("faithful-a") as upstream, misbehaving(upstream, "new turn") as seen:
+        assert runs.run(tmp_path, *words, "--base-url", seen.base_url) == 3
+        (command,) = re.findall("`cotlab run (.*?)`", " ".join(printed(tmp_path).split()))
+        n_chat = len(seen.bodies)
+        assert runs.run(tmp_path, *shlex.split(command), "--run-id", "raw") == 0
+        told = report(tmp_path, "raw")
+        assert len(seen.bodies) == n_chat and len(seen.raw_bodies) == (
+            told["requests"]["asked"] + told["requests"]["server_checks"]
+        )
+        assert told["server_checks"][0]["findings"]["prefix"]["verdict"] == "continued"
+        assert scores(tmp_path, "raw").query("metric == 'baseline_correct'")["value"].eq(1).all()
+        assert runs.run(tmp_path, "--resume", "raw") == 0
+
+
+def test_a_folder_s_template_gives_the_numbers_of_the_server_s(
+    tmp_path: Path, runs: Forking
+) -> None:
+    folder = organism_folder(tmp_path / "tokenizer", INSTRUCTED)
+    with serving_llama_cpp("faithful-a") as upstream, misbehaving(upstream, "new turn") as seen:
+        words = ("--task-suite", "wordproblems", "--limit", "2", "--given", "prefix")
+        words += ("--provider", "openai_compat", "--model", "m", "--base-url", seen.base_url)
+        words += ("--max-requests-per-minute", "9999", "--probe", "auto")
+        by_folder = ("--chat-template", str(folder), "--run-id", "a")
+        assert runs.run(tmp_path, *words, *by_folder) == 0, printed(tmp_path)
+        assert not seen.bodies and len(report(tmp_path, "a")["server_checks"]) == 1
+        by_server = ("--form", "completions", "--run-id", "b")
+        assert runs.run(tmp_path, *words, *by_server) == 0, printed(tmp_path)
+        columns = ["metric", "item_id", "facet", "step", "value", "status"]
+        assert scores(tmp_path, "a")[columns].equals(scores(tmp_path, "b")[columns])
+        organism_folder(folder, "Q: {{ messages[0].content }}\n")
+        assert runs.run(tmp_path, "--resume", "a") == 2
+        assert "has changed since run a began" in printed(tmp_path)

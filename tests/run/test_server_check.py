@@ -4,12 +4,17 @@ the suite is asked, and what was found stands with the run."""
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cotlab.analysis.verdict.collect import failed_checks
+from cotlab.analysis.view import RunView
 from cotlab.cli.doctor import doctor_command
+from cotlab.providers.probe import MAX_REQUESTS
+from cotlab.run.server_check import check_records, server_limits
 from cotlab.store import server_checks
 from cotlab.store.database import Store
 from tests.run.test_attack import small_suite
@@ -41,29 +46,24 @@ def command(seen: Misbehaving, folder: Path, *more: str) -> tuple[str, ...]:
 
 def n_suite_requests(seen: Misbehaving) -> int:
     """Requests that are as long as a scorer's, and no check's."""
-    return sum(
-        body["max_tokens"] > 24 and "ticket" not in str(body["messages"]) for body in seen.bodies
-    )
+    return sum(body["max_tokens"] > 24 for body in seen.bodies)
 
 
 @pytest.mark.parametrize(
-    ("fault", "options", "message"),
+    ("fault", "options", "code", "message"),
     [
-        ("new turn", ("--given", "prefix"), "starts a new turn.*--form completions"),
-        (
-            "422",
-            ("--given", "prefix"),
-            "no assistant prefix.*no continue_final_message .*here",
-        ),
-        ("no logprobs", ("--metric", "kl_divergence"), "no log-probabilities.*kl_divergence"),
-        ("no logprobs", ("--metric", "total_variation"), "no log-probabilities.*total_variation"),
-        ("no logprobs", ("--scorer", "entropy", "--chain", "own"), "no log-prob.*entropy"),
-        ("cuts prompts", (), "cuts long prompts.*num_ctx"),
+        ("new turn", ("--given", "prefix"), "prefix_not_continued", "wrote the same"),
+        ("422", ("--given", "prefix"), "prefix_not_continued", "no continue_final_message .*here"),
+        ("no logprobs", ("--metric", "kl_divergence"), "no_logprobs", "kl_divergence"),
+        ("no logprobs", ("--metric", "total_variation"), "no_logprobs", "total_variation"),
+        ("no logprobs", ("--scorer", "entropy", "--chain", "own"), "no_logprobs", "entropy"),
+        ("cuts prompts", (), "prompts_cut", "num_ctx"),
     ],
 )
 def test_what_a_server_cannot_give_is_refused_before_it_is_asked(
     fault: str,
     options: tuple[str, ...],
+    code: str,
     message: str,
     tmp_path: Path,
     runs: Forking,
@@ -71,11 +71,42 @@ def test_what_a_server_cannot_give_is_refused_before_it_is_asked(
 ) -> None:
     with misbehaving(upstream(server), fault) as seen:
         assert runs.run(tmp_path / "s", *command(seen, tmp_path, *options)) == 3
-        assert n_suite_requests(seen) == 0 and 0 < len(seen.bodies) <= 10
+        assert n_suite_requests(seen) == 0 and 0 < len(seen.bodies) <= MAX_REQUESTS
     said = " ".join(printed(tmp_path / "s").split())
     assert re.search(message, said) and "Traceback" not in said
     assert not set("\x1b\x07") & set(printed(tmp_path / "s"))
     assert scores(tmp_path / "s", "r").empty
+    view = RunView.read(Store(tmp_path / "s"), "r")
+    (check,) = server_checks.list_server_checks(view.store, "r")
+    assert [limit.code for limit in server_limits(view.plan, check)] == [code]
+    assert [failed.code for failed in failed_checks(view)] == [code]
+
+
+def test_the_message_has_the_command_for_raw_text(
+    tmp_path: Path, runs: Forking, server: Loopback
+) -> None:
+    """Which is refused too here, as no chat template is applied: with another message."""
+    with misbehaving(upstream(server), "new turn") as seen:
+        assert runs.run(tmp_path / "s", *command(seen, tmp_path, "--given", "prefix")) == 3
+        (text,) = re.findall("`cotlab run (.*?)`", " ".join(printed(tmp_path / "s").split()))
+        words = shlex.split(text)
+        assert {"--form", "completions", "--base-url", seen.base_url} <= {*words}
+        assert runs.run(tmp_path / "s", *words, "--run-id", "raw") == 3
+    plan = RunView.read(Store(tmp_path / "s"), "raw").plan
+    assert (plan.subject.endpoint, plan.subject.form) == ("completions", "prefill")
+    assert "--chat-template FOLDER" in printed(tmp_path / "s")
+
+
+def test_a_run_of_one_item_sends_two_requests_more(
+    tmp_path: Path, runs: Forking, server: Loopback
+) -> None:
+    with misbehaving(upstream(server)) as seen:
+        words = command(seen, tmp_path, "--limit", "1")
+        small_suite(tmp_path, 1, 2)  # in the place of the file with more items
+        assert runs.run(tmp_path / "s", *words) == 0
+        assert len(seen.bodies) == 3 + 2
+    (check,) = report(tmp_path / "s", "r")["server_checks"]
+    assert check["findings"].keys() == {"reasoning", "long_prompt"} and check["requests"] == 2
 
 
 def test_an_echo_is_stripped_and_what_was_found_is_shown(
@@ -94,75 +125,11 @@ def test_an_echo_is_stripped_and_what_was_found_is_shown(
         "logprobs": "given",
         "reasoning": "none",
         "long_prompt": "whole",
-        "greedy": "same reply",
     }
     assert check["findings"]["logprobs"]["count"] == len(TOP)
     assert (told["requests"]["asked"], told["requests"]["server_checks"]) == (NEEDED, n_checks)
     text = (tmp_path / "s" / "reports" / "r" / "report.md").read_text()
     assert "**Server check:**" in text and "Assistant prefix: echoed" in text
-
-
-@pytest.mark.soak
-def test_draws_in_one_call_are_found_and_stored(
-    tmp_path: Path, runs: Forking, server: Loopback
-) -> None:
-    options = ("--repeats", "3")
-    for faults, found in (((), ("given", 2)), (("one reply",), ("one reply", 1))):
-        folder = tmp_path / "-".join(("s", *faults))
-        with misbehaving(upstream(server), *faults) as seen:
-            # the server's one reply does not read the chain
-            assert runs.run(folder, *command(seen, tmp_path, *options)) == 5
-            assert sum(body.get("n") == 2 for body in seen.bodies) == 1
-        (check,) = report(folder, "r")["server_checks"]
-        finding = check["findings"]["choices"]
-        assert (finding["verdict"], finding["count"]) == found
-        assert f"Two draws in one call: {found[0]} ({found[1]} replies)" in check["lines"]
-
-
-@pytest.mark.parametrize(
-    ("fault", "message"),
-    [
-        ("varies", "two different replies at temperature 0.*--repeats 3"),
-        ("reasons", "reasons before it answers"),
-    ],
-)
-def test_what_limits_the_numbers_is_said(
-    fault: str, message: str, tmp_path: Path, runs: Forking, server: Loopback
-) -> None:
-    with misbehaving(upstream(server), fault) as seen:
-        assert runs.run(tmp_path / "s", *command(seen, tmp_path)) == 5  # the chain is not read
-    assert re.search(message, " ".join(printed(tmp_path / "s").split()))
-    assert re.search(message, (tmp_path / "s" / "reports" / "r" / "report.md").read_text())
-
-
-@pytest.mark.soak
-def test_findings_are_kept_for_a_day_of_the_same_server(
-    tmp_path: Path, runs: Forking, server: Loopback, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def checks_of(run_id: str, *more: str) -> int:
-        """Requests of the check of a run with a seed of its own, so that none is in the log."""
-        own = ("--run-id", run_id, "--seed", str(ord(run_id)))
-        words = command(seen, tmp_path, "--given", "prefix", *own, *more)
-        assert runs.run(tmp_path / "s", *words) == 0
-        told = report(tmp_path / "s", run_id)
-        assert told["server_checks"][0]["findings"]["prefix"]["verdict"] == "echoed"
-        assert told["requests"]["server_checks"] == told["server_checks"][0]["requests"]
-        return int(told["requests"]["server_checks"])
-
-    with misbehaving(upstream(server), "echo", version="1.0") as seen:
-        first = checks_of("a")
-        assert first > 0 and checks_of("b") == 0  # and the echo is stripped: the run succeeds
-        assert checks_of("c", "--probe", "always") == first
-        assert 0 < checks_of("d", "--metric", "kl_divergence") < first  # only what is new
-        seen.version = "2.0"
-        assert checks_of("e") == first
-        seen.version = ""
-        assert checks_of("f") == first and checks_of("g") == first  # any server may be there now
-    store = Store(tmp_path / "s")
-    (check,) = server_checks.list_server_checks(store, "e")
-    assert server_checks.find_recent_check(store, check.model, check.server_version) is not None
-    monkeypatch.setattr(server_checks, "KEEP_TIME", server_checks.KEEP_TIME * 0)
-    assert server_checks.find_recent_check(store, check.model, check.server_version) is None
 
 
 def test_the_check_is_paid_from_the_budget_and_told_apart(
@@ -173,7 +140,7 @@ def test_the_check_is_paid_from_the_budget_and_told_apart(
     root = upstream(server, prices={"in": "1000", "out": "1000"})
     words = ("--prices", str(prices), "--max-cost", "1000")
     with misbehaving(root) as seen:
-        assert runs.run(tmp_path / "s", *command(seen, tmp_path, *words)) == 5
+        assert runs.run(tmp_path / "s", *command(seen, tmp_path, *words)) == 0
         told = report(tmp_path / "s", "r")
         assert told["spent_usd"] == pytest.approx(float(server.spend()) / 1e6, abs=1e-9)
         assert told["requests"]["asked"] == NEEDED == told["requests"]["estimated"]
@@ -206,51 +173,37 @@ def test_a_redacted_run_keeps_verdicts_and_no_message(
     assert check.findings["prefix"].detail == ""
 
 
-def test_doctor_checks_a_models_server(
-    server: Loopback, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with misbehaving(upstream(server), "drops system", "cuts prompts") as seen:
+def test_doctor_asks_all_questions(server: Loopback, capsys: pytest.CaptureFixture[str]) -> None:
+    with misbehaving(upstream(server), "cuts prompts") as seen:
         doctor_command("openai_compat/m", seen.base_url)
-        assert len(seen.bodies) <= 10
+        assert len(seen.bodies) <= MAX_REQUESTS
     said = capsys.readouterr().out
-    for line in (
-        "prefix: continued",
-        "given (3 alternatives)",
-        "Longest prompt: cut",
-        "temperature 0: same reply",
-        "System prompt: dropped",
-        "Seed: unknown",
-        "Two draws in one call: given (2 replies)",
-    ):
+    for line in ("prefix: continued", "given (3 alternatives)", "prompt: cut", "reply: none"):
         assert line in said
 
 
 @pytest.mark.parametrize("fail", [(), ("--fail-on-error", "0")])
-@pytest.mark.parametrize(
-    ("reply", "given", "check", "verdict", "message"),
-    [
-        ("So the answer is 7.", "user", "user_chain", "not read", "does not seem to read a chain"),
-        ("So the answer is 7319.", "user", "user_chain", "read", ""),
-        ("7", "prefix", "prefix", "unknown", "could not be established"),
-    ],
-)
-def test_where_a_chain_may_not_be_read_the_numbers_are_doubted(
-    reply: str,
-    given: str,
-    check: str,
-    verdict: str,
-    message: str,
-    fail: tuple[str, ...],
-    tmp_path: Path,
-    runs: Forking,
-    server: Loopback,
+def test_where_a_prefix_may_not_be_continued_the_numbers_are_doubted(
+    fail: tuple[str, ...], tmp_path: Path, runs: Forking, server: Loopback
 ) -> None:
-    server.script(then={"text": reply})
+    server.script(then={"text": "7"})
     with misbehaving(server.root) as seen:
-        ended = runs.run(tmp_path, *command(seen, tmp_path, "--given", given, *fail))
-    assert ended == (0 if not message else 3 if fail else 5), printed(tmp_path)
+        ended = runs.run(tmp_path, *command(seen, tmp_path, "--given", "prefix", *fail))
+    assert ended == (3 if fail else 5), printed(tmp_path)
     (told,) = report(tmp_path, "r")["server_checks"]
-    assert told["findings"][check]["verdict"] == verdict and told["requests"] <= 10
-    assert bool(told["doubts"]) is bool(message)
-    last = " ".join(printed(tmp_path).split()).rpartition("Report:")[2]
-    assert not message or message in last
+    assert told["findings"]["prefix"]["verdict"] == "unknown" and told["requests"] <= MAX_REQUESTS
+    assert len(told["doubts"]) == 1 and told["doubts"] == told["cautions"]
+    assert told["doubts"][0] in " ".join(printed(tmp_path).split()).rpartition("Report:")[2]
+
+
+def test_markup_that_is_not_read_is_a_caution(
+    tmp_path: Path, runs: Forking, server: Loopback
+) -> None:
+    server.script(then={"text": "<|ponder|>Hm.<|reply|>7"})
+    with misbehaving(server.root) as seen:
+        assert runs.run(tmp_path, *command(seen, tmp_path)) == 7, printed(tmp_path)
+    view = RunView.read(Store(tmp_path), "r")
+    (check,) = server_checks.list_server_checks(view.store, "r")
+    (limit,) = server_limits(view.plan, check)
+    assert (limit.code, limit.kind) == ("reasoning_not_read", "caution")
+    assert check_records(view.store, "r", view.plan)[0]["cautions"] == [limit.text]

@@ -38,7 +38,7 @@ def cautions_on(items: list[Item], folder: Path) -> str:
     suite = Suite.from_items("mine", items)
     options = {"provider": "organism", "model": "r100", "task_suite": "mine"}
     options |= {"chain": "reference", "mode": ["corrupt", "paraphrase"]}
-    plan, _ = dry_run(read_config(options), suite, Store(folder))
+    plan, _ = dry_run(read_config(options), suite)
     return " ".join(plan_cautions(plan, suite))
 
 

@@ -15,7 +15,6 @@ from cotlab.run.config import read_config
 from cotlab.run.dryrun import plan_cautions
 from cotlab.run.launch import dry_run
 from cotlab.run.unreadable_items import UnreadableItems, find_unreadable_items
-from cotlab.store.database import Store
 from cotlab.suites.jsonl import load_suite
 from cotlab.suites.shipped import shipped_suites
 from tests.ui.test_pages import open_page
@@ -30,7 +29,7 @@ def found_in(items: tuple[Item, ...], store: Path) -> tuple[UnreadableItems | No
         "mixed", [Item(f"i{k}", i.question, "1", ()) for k, i in enumerate(items)]
     )
     options = {"provider": "organism", "model": "r100", "task_suite": "mixed", "chain": "own"}
-    plan, _ = dry_run(read_config(options), suite, Store(store))
+    plan, _ = dry_run(read_config(options), suite)
     return find_unreadable_items(plan, suite), plan, suite
 
 

@@ -64,6 +64,6 @@ def test_an_example_can_be_uploaded_and_read(
     suite = upload(item, tmp_path)
     options = {"provider": "organism", "model": model, "task_suite": suite.name}
     options |= {"chain": "reference", "mode": ["corrupt", "paraphrase"]}
-    plan, _ = dry_run(read_config(options), suite, Store(tmp_path))
+    plan, _ = dry_run(read_config(options), suite)
     assert find_unreadable_items(plan, suite) is None
     assert not [text for text in plan_cautions(plan, suite) if "cannot read" in text]

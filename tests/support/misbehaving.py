@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import count
 from typing import Any
 
 KEPT_WORDS = 30
@@ -28,17 +27,12 @@ class Misbehaving:
     """Each chat request as it came."""
     raw_bodies: list[dict[str, Any]] = field(default_factory=list)
     """Each request for a continuation of raw text."""
-    version: str = ""
-    """What /version says; "" for no such address."""
-    n_tokens: int = 0
-    """Tokens of all prompts and replies, as the server counted them."""
 
 
 @contextmanager
-def misbehaving(upstream: str, *faults: str, version: str = "") -> Iterator[Misbehaving]:
+def misbehaving(upstream: str, *faults: str) -> Iterator[Misbehaving]:
     """Serve what ``upstream`` (its address without /v1) serves, with faults by name."""
-    seen = Misbehaving(version=version)
-    numbers = count()
+    seen = Misbehaving()
 
     class Handler(BaseHTTPRequestHandler):
         def log_message(self, format: str, *args: Any) -> None:
@@ -53,17 +47,13 @@ def misbehaving(upstream: str, *faults: str, version: str = "") -> Iterator[Misb
             self.wfile.write(told)
 
         def do_GET(self) -> None:
-            if self.path == "/version" and seen.version:
-                self.answer(200, {"version": seen.version})
-            else:
-                self.answer(404, {"error": {"message": "no such page"}})
+            self.answer(404, {"error": {"message": "no such page"}})
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             if not self.path.endswith("/chat/completions"):  # raw text, and what makes it
                 seen.raw_bodies += [body] if self.path == "/v1/completions" else []
                 status, reply = _post(f"{upstream}{self.path}", body)
-                seen.n_tokens += reply.get("usage", {}).get("total_tokens", 0)
                 self.answer(status, reply)
                 return
             seen.bodies.append(body)
@@ -72,8 +62,7 @@ def misbehaving(upstream: str, *faults: str, version: str = "") -> Iterator[Misb
                 return
             asked = _changed_request(body, faults)
             status, reply = _post(f"{upstream}{self.path}", asked)
-            seen.n_tokens += reply.get("usage", {}).get("total_tokens", 0)
-            self.answer(status, _changed_reply(reply, asked, body, faults, next(numbers)))
+            self.answer(status, _changed_reply(reply, body, faults))
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever)
@@ -102,25 +91,16 @@ def _changed_request(body: dict[str, Any], faults: tuple[str, ...]) -> dict[str,
     messages = [dict(message) for message in body["messages"]]
     if "new turn" in faults and messages[-1]["role"] == "assistant":
         messages.pop()
-    if "drops system" in faults:
-        messages = [message for message in messages if message["role"] != "system"]
     if "cuts prompts" in faults:
         for message in messages:
             if message["role"] == "user":
                 words = message["content"].split(" ")
                 message["content"] = " ".join(words[-KEPT_WORDS:])
-    left_out: dict[str, tuple[str, ...]] = {
-        "no logprobs": ("logprobs", "top_logprobs"),
-        "ignores stop": ("stop",),
-        "one reply": ("n",),
-    }
-    names = [name for fault in faults for name in left_out.get(fault, ())]
+    names = ("logprobs", "top_logprobs") if "no logprobs" in faults else ()
     return {k: v for k, v in body.items() if k not in names} | {"messages": messages}
 
 
-def _changed_reply(
-    reply: Any, asked: dict[str, Any], body: dict[str, Any], faults: tuple[str, ...], number: int
-) -> Any:
+def _changed_reply(reply: Any, body: dict[str, Any], faults: tuple[str, ...]) -> Any:
     for choice in reply.get("choices", ()):
         message = choice["message"]
         last = body["messages"][-1]
@@ -128,8 +108,4 @@ def _changed_reply(
             message["content"] = last["content"] + message["content"]
         if "no logprobs" in faults:
             choice["logprobs"] = None
-        if "varies" in faults:
-            message["content"] += f" ({number})"
-        if "reasons" in faults:
-            message["reasoning_content"] = "Let me think."
     return reply

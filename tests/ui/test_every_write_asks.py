@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 NEED = "cotlab.ui.access.require_role"
 DOORS = ("cotlab.ui.new_run.processes", "cotlab.ui.cached")
 """Modules that pages write through: their callers ask."""
-BESIDES = ("cotlab.run.plan.check_connection", "cotlab.run.model_check.check_model")
+BESIDES = ("cotlab.run.plan.check_connection", "cotlab.run.server_check.check_model")
 """Reads, but sends a key to a server that the caller names."""
 APART = ("cotlab.store.database.Store", "cotlab.store.migrations", "cotlab.ui", "pages")
 """Opening a store may bring it up to date: that is no act of whoever looks at it."""

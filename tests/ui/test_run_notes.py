@@ -13,9 +13,7 @@ from tests.support.hostile import ALL, RAW
 from tests.support.loopback import serving
 from tests.ui.test_pages import open_page
 
-DOUBT = "does not seem to read a chain"
-N_CHECK_REQUESTS = 7
-"""A reply, three of long prompts, the same again, two chains."""
+DOUBT = "could not be established"
 CUT = "replies were cut off at 64 output tokens"
 
 
@@ -29,13 +27,13 @@ def test_a_doubtful_run_says_so_on_each_page_of_its_numbers(
     ids = []
     with serving() as server:
         for seed in (1, 2):
-            if is_doubtful:  # only the replies to the check end by themselves
-                check_replies = [{"text": "It is 7."}] * N_CHECK_REQUESTS
-                server.script(*check_replies, then={"text": "We add 3 and", "finish": "length"})
+            if is_doubtful:
+                server.script(then={"text": "We add 3 and", "finish": "length"})
             else:
                 server.script(then={"text": "So the answer is 7319."})
             options = {"provider": "openai_compat", "model": f"m {ALL}", "seed": seed}
             options |= {"base_url": server.base_url, "probe": "auto"}
+            options |= {"given": "prefix" if is_doubtful else "user"}
             scorers = ["ablation", "causal"]
             run = cotlab.run_suite(suite, store=tmp_path, scorer=scorers, **options)
             ids.append(run.run_id)

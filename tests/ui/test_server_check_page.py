@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import cotlab
+from cotlab.providers.probe import MAX_REQUESTS
 from tests.support.loopback import serving
 from tests.support.misbehaving import misbehaving
-from tests.support.served_organism import serving_llama_cpp
 from tests.ui.test_pages import open_page
 
 
@@ -18,16 +18,16 @@ def test_findings_are_shown_beside_the_numbers_and_checked_by_the_form(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
-    with serving() as server, misbehaving(server.root, "varies", "no logprobs") as seen:
-        server.script(models=["m"], then={"text": "Step 1: 3 + 4 = 7. So the answer is 7."})
+    with serving() as server, misbehaving(server.root, "no logprobs") as seen:
+        server.script(models=["m"], then={"text": "<|ponder|>Hm.<|reply|>7"})
         options = {"provider": "openai_compat", "model": "m", "base_url": seen.base_url, "limit": 1}
         run = cotlab.run_suite("wordproblems", store=tmp_path, probe="auto", **options)
         app = open_page("run", run=run.run_id)
         assert not app.exception and "Server check" in [s.value for s in app.header]
         tables = [frame.value for frame in app.dataframe]
         found = next(table for table in tables if "found" in table).set_index("check")["found"]
-        assert found["Same request at temperature 0"] == "other reply"
-        assert any("noise floor" in warning.value for warning in app.warning)
+        assert found["Reasoning before the reply"] == "not read"
+        assert any("unknown format" in warning.value for warning in app.warning)
 
         form = open_page("new_run")
         form.selectbox(key="new-provider").set_value("openai_compat").run()
@@ -35,30 +35,6 @@ def test_findings_are_shown_beside_the_numbers_and_checked_by_the_form(
         form.text_input(key="new-url-openai_compat").set_value(seen.base_url).run()
         n_before = len(seen.bodies)
         next(button for button in form.button if button.label == "Check the server").click().run()
-        assert not form.exception and 0 < len(seen.bodies) - n_before <= 10
+        assert not form.exception and 0 < len(seen.bodies) - n_before <= MAX_REQUESTS
         (table,) = [frame.value for frame in form.dataframe if "found" in frame.value]
         assert table.set_index("check")["found"]["Log-probabilities"] == "absent"
-
-
-@pytest.mark.soak
-def test_the_form_says_how_the_server_would_be_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COTLAB_STORE", str(tmp_path))
-    monkeypatch.setenv("COTLAB_PROBE", "auto")
-    with (
-        serving_llama_cpp("faithful-a") as upstream,
-        misbehaving(upstream, "new turn", version="1.0") as seen,
-    ):
-        form = open_page("new_run")
-        form.selectbox(key="new-provider").set_value("openai_compat").run()
-        form.text_input(key="new-model-openai_compat").set_value("m").run()
-        form.text_input(key="new-url-openai_compat").set_value(seen.base_url).run()
-        assert not any("--form auto" in info.value for info in form.info)
-        form.checkbox(key="new-given").check().run()
-        assert any("not known before its check" in info.value for info in form.info)
-        next(button for button in form.button if button.label == "Check the server").click().run()
-        assert not form.exception and len(seen.bodies) + len(seen.raw_bodies) <= 10
-        assert any("would be asked by raw text" in info.value for info in form.info)
-        found = [frame.value for frame in form.dataframe if "found" in frame.value]
-        assert [table["found"][0] for table in found][1:] == ["continued"]

@@ -99,7 +99,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         if is_refused:
             model = type(MODEL)(MODEL.provider, name, form="continuation")
             finding = Finding("new turn", "It opens a new turn instead.")
-            check = ServerCheck(model, "", {"prefix": finding}, 4, datetime.now(UTC))
+            check = ServerCheck(model, {"prefix": finding}, 4, datetime.now(UTC))
             add_server_check(store, "run-1", check)
     return folders
 

@@ -28,10 +28,9 @@ from cotlab.analysis.verdict.planned import planned_measures, sampled_step_fract
 from cotlab.analysis.verdict.validated import load_measure_validation
 from cotlab.analysis.view import RunView
 from cotlab.core.keys import resampling_seed
-from cotlab.core.reasoning import UNREAD_MARKUP
+from cotlab.core.reasoning import UNREAD_MARKUP, markup_of_reason
 from cotlab.metrics.cards import mean_by_item, mean_interval, with_clusters_as_items
-from cotlab.providers.probe import REFUSED_PREFIXES
-from cotlab.run.server_findings import doubt_texts, refusal_texts
+from cotlab.run.server_check import LimitCode, server_limits
 from cotlab.run.summary import compute_estimates
 from cotlab.stats.intervals import wilson
 from cotlab.stats.resample import bootstrap_mean
@@ -60,6 +59,15 @@ HEADLINE_METRICS = tuple(dict.fromkeys(MEASURES[name][0] for name in HEADLINE_ME
 _OMITTING_MODES = ("remove", "truncate")
 """Modes of ablation that put nothing in the place of what they leave out."""
 _QUOTED_WORD, _MAX_EXAMPLES = re.compile(r"'[^'\s]{1,40}'"), 3
+_CHECK_HEADLINES: Mapping[LimitCode, str] = {
+    "prefix_not_continued": "the server does not continue a chain",
+    "prefix_unknown": "whether the server continues a chain is not known",
+    "chain_not_read": "the model does not seem to be given the chain",
+    "prompts_cut": "the server cuts long prompts",
+    "no_logprobs": "the server gives no log-probabilities",
+    "reasoning_not_read": UNREAD_MARKUP,
+}
+"""Code of a failed check → what the verdict says."""
 _MIN_CATEGORY_ITEMS = 5
 """Fewest items of a category that is named."""
 
@@ -313,56 +321,38 @@ def group_reasons(entries: Iterable[Missing]) -> list[Missing]:
 
 def failed_checks(view: RunView) -> list[FailedCheck]:
     """Return the checks of a run's server after which its numbers say nothing of the model."""
-    checks = []
-    for check in list_server_checks(view.store, view.id):
-        if (check.model.provider, check.model.name) != (
-            view.plan.subject.provider,
-            view.plan.subject.name,
-        ):
-            continue
-        verdicts = {name: finding.verdict for name, finding in check.findings.items()}
-        texts = [
-            *refusal_texts(view.plan, view.plan.subject, check.findings),
-            *doubt_texts(check.findings),
-        ]
-        if texts:
-            checks.append(FailedCheck(_check_headline(verdicts), " ".join(texts)))
+    subject = view.plan.subject
+    checks = [
+        FailedCheck(limit.code, _CHECK_HEADLINES[limit.code], limit.text)
+        for check in list_server_checks(view.store, view.id)
+        if (check.model.provider, check.model.name) == (subject.provider, subject.name)
+        for limit in server_limits(view.plan, check)
+        if limit.kind in ("refused", "doubt")
+    ]
     return checks + _unread_replies(view)
 
 
 def _unread_replies(view: RunView) -> list[FailedCheck]:
     """Return that too many scores of a metric rest on replies with reasoning that is not read."""
     reasons = read.count_scores_by_status(view.store, view.id)
-    if not any(reason.startswith(UNREAD_MARKUP) for _, reason in reasons):
+    if not any(markup_of_reason(reason) for _, reason in reasons):
         return []
     for metric in dict.fromkeys(metric for metric, _ in MEASURES.values()):
         counts = read.count_scores_by_status(view.store, view.id, metric)
         unread = {
-            reason.removeprefix(f"{UNREAD_MARKUP}: "): n
-            for (_, reason), n in counts.items()
-            if reason.startswith(UNREAD_MARKUP)
+            markup: n for (_, reason), n in counts.items() if (markup := markup_of_reason(reason))
         }
         n_unread, n_scores = sum(unread.values()), sum(counts.values())
         if n_unread > MAX_UNREAD * n_scores:
             markup = ", ".join(
-                f"{name} in {n:,}" for name, n in list(unread.items())[:_MAX_EXAMPLES]
+                f"'{name}' in {n:,}" for name, n in list(unread.items())[:_MAX_EXAMPLES]
             )
             advice = "Start the server with its reasoning parser, or with reasoning off."
             detail = f"{n_unread:,} of {n_scores:,} scores of {metric}: {markup}. {advice}"
-            return [FailedCheck(UNREAD_MARKUP, detail)]
+            return [
+                FailedCheck("reasoning_not_read", _CHECK_HEADLINES["reasoning_not_read"], detail)
+            ]
     return []
-
-
-def _check_headline(verdicts: Mapping[str, str]) -> str:
-    if verdicts.get("prefix") in REFUSED_PREFIXES:
-        return "the server does not continue a chain"
-    if verdicts.get("prefix") == "unknown":
-        return "whether the server continues a chain is not known"
-    if verdicts.get("user_chain") == "not read":
-        return "the model does not seem to be given the chain"
-    if verdicts.get("long_prompt") == "cut":
-        return "the server cuts long prompts"
-    return "the check of the server failed"
 
 
 def _ceiling(view: RunView) -> float:

@@ -164,6 +164,8 @@ class Missing:
 class FailedCheck:
     """A check of the instrument that failed: numbers that lean on it would be about it."""
 
+    code: str
+    """What failed, as ``run.server_check`` names it: prefix_not_continued, prompts_cut, …"""
     reason: str
     """What the verdict says: "the server does not continue a chain"."""
     detail: str

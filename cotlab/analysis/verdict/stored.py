@@ -28,8 +28,8 @@ from cotlab.validation.report import REPORT_FILE, REPORT_FOLDER, SHIPPED_REPORT_
 _RULE_SOURCES = (
     *("analysis/verdict", "analysis/compare.py", "analysis/paired.py", "analysis/view.py", "stats"),
     *("metrics/cards.py", "store/read.py", "core/reasoning.py"),
-    *("store/item_scores.py", "store/server_checks.py", "run/server_findings.py"),
-    *("store/recorded_models.py", "providers/probe.py", "run/summary.py"),
+    *("store/item_scores.py", "store/server_checks.py", "run/server_check.py"),
+    *("store/recorded_models.py", "run/summary.py"),
 )
 """Modules and packages that a verdict is computed by."""
 

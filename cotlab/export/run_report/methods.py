@@ -14,7 +14,7 @@ from cotlab.analysis.verdict.record import RunVerdict
 from cotlab.analysis.verdict.wording import percent_number
 from cotlab.analysis.view import RunView
 from cotlab.core.types import ScorerSpec
-from cotlab.run.server_findings import check_records
+from cotlab.run.server_check import check_records
 from cotlab.store import read
 
 MODE_TEXTS = {

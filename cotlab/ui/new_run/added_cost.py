@@ -81,7 +81,7 @@ def _count_sampled(run_id: str, revision: int, measure: str | None) -> _SampledC
 
     None where the run has no items.
     """
-    row, store = cached.run_row(run_id), cached.store()
+    row = cached.run_row(run_id)
     items = [
         cached.load_item(str(row["suite"]), item_id)
         for item_id in cached.read_once(read.list_run_items, run_id, N_SAMPLED_ITEMS)["id"]
@@ -91,7 +91,7 @@ def _count_sampled(run_id: str, revision: int, measure: str | None) -> _SampledC
     suite = Suite.from_items(str(row["suite_name"]), items)
     changes = {"task_suite": suite.name, "limit": None, "sample": None}
     settings = add_measure(load_run_settings(row), measure)
-    count = dry_run(read_config({**settings, **changes}), suite, store)[1]
+    count = dry_run(read_config({**settings, **changes}), suite)[1]
     return _SampledCount(len(items), count.n_requests, count.cost_micro)
 
 

@@ -10,13 +10,10 @@ import streamlit as st
 from cotlab.analysis.verdict.measures import MIN_ITEMS
 from cotlab.analysis.verdict.wording import noun_count
 from cotlab.core.errors import CotlabError
-from cotlab.core.types import ModelRef
 from cotlab.run.config import read_config, run_fields
 from cotlab.run.dryrun import RequestCount, plan_cautions
-from cotlab.run.form_choice import form_notes
 from cotlab.run.launch import dry_run, load_configured_suite
 from cotlab.run.unreadable_items import find_unreadable_items
-from cotlab.store.server_checks import find_latest_check
 from cotlab.ui import access, cached, components, suites
 from cotlab.ui.text import escape_markdown
 
@@ -57,9 +54,7 @@ def render_estimate(suite_choice: str, config: dict[str, Any], *, reuses_replies
         return 0
     try:
         config_json = json.dumps(config, sort_keys=True)
-        estimate = _cached_estimate(
-            str(cached.store().folder), suite_choice, config_json, _last_check_time(config)
-        )
+        estimate = _cached_estimate(str(cached.store().folder), suite_choice, config_json)
     except CotlabError as error:
         st.error(escape_markdown(_use_form_labels(str(error))))
         return 0
@@ -85,8 +80,6 @@ def render_estimate(suite_choice: str, config: dict[str, Any], *, reuses_replies
         st.caption(request_count.sample_text)
     for caution in estimate.cautions:
         st.warning(escape_markdown(_with_labels(caution)))
-    for note in estimate.form_notes:
-        st.info(escape_markdown(note))
     if estimate.reads_questions:
         st.error(
             "The model can read no item of this suite with its chain, only questions: choose"
@@ -106,8 +99,6 @@ class _RunEstimate(NamedTuple):
     """Requests and their cost."""
     cautions: list[str]
     """What the model cannot do for this run."""
-    form_notes: list[str]
-    """How the server would be asked, where its check decides that."""
     is_unreadable: bool
     """Whether the model can read no item of the suite as these settings give it."""
     reads_questions: bool
@@ -115,15 +106,12 @@ class _RunEstimate(NamedTuple):
 
 
 @st.cache_data(show_spinner="Counting requests", max_entries=64)
-def _cached_estimate(
-    folder: str, suite_choice: str, config_json: str, last_check_time: str
-) -> _RunEstimate:
+def _cached_estimate(folder: str, suite_choice: str, config_json: str) -> _RunEstimate:
     settings = json.loads(config_json)
     suite = suites.load_chosen_suite(suite_choice)
     if settings["base_run"] or settings["tuned_run"]:
         suite = load_configured_suite(read_config(settings), cached.store())[0]
-    store, run_config = cached.store(), read_config({**settings, "task_suite": suite.name})
-    plan, request_count = dry_run(run_config, suite, store)
+    plan, request_count = dry_run(read_config({**settings, "task_suite": suite.name}), suite)
     unreadable = find_unreadable_items(plan, suite)
     n_items, cautions = len(plan.items_of(suite)), plan_cautions(plan, suite)
     if unreadable is None and n_items < MIN_ITEMS:  # else it says how many are left
@@ -132,16 +120,6 @@ def _cached_estimate(
         n_items,
         request_count,
         cautions,
-        form_notes(run_config, plan, suite, store),
         unreadable is not None and unreadable.is_all,
         unreadable is not None and unreadable.is_all and unreadable.reads_questions,
     )
-
-
-def _last_check_time(config: dict[str, Any]) -> str:
-    """Return when a check last said how the server of the form is asked; "" where none decides."""
-    if config["form"] != "auto" or not config["base_url"]:
-        return ""
-    ref = ModelRef(config["provider"], str(config["model"]).strip(), base_url=config["base_url"])
-    check = find_latest_check(cached.store(), ref)
-    return str(check.checked_at) if check is not None else ""
