@@ -9,12 +9,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from cotlab import __version__
 from cotlab.core.errors import (
     BadReply,
     ConfigError,
@@ -24,6 +24,7 @@ from cotlab.core.errors import (
     Unavailable,
     UnknownName,
 )
+from cotlab.core.installation import DISTRIBUTION
 from cotlab.core.keys import digest
 from cotlab.core.program import Params, Scorer
 from cotlab.core.provider import AnyProvider, SupportsModelList
@@ -247,9 +248,13 @@ def params_digest(plan: Plan, spec: ScorerSpec, constants: Mapping[str, Any]) ->
 @cache
 def code_version() -> str:
     """Return the package's version, and the commit and state of a checkout that it runs from."""
+    try:
+        package_version = version(DISTRIBUTION)
+    except PackageNotFoundError:
+        package_version = "0.1.0"
     root = checkout_root()
     if root is None or not (root / ".git").exists():
-        return __version__
+        return package_version
     result = subprocess.run(
         ["git", "-C", str(root), "describe", "--always", "--dirty"],
         capture_output=True,
@@ -257,9 +262,9 @@ def code_version() -> str:
         check=False,
     )
     return (
-        f"{__version__}+{result.stdout.strip()}"
+        f"{package_version}+{result.stdout.strip()}"
         if result.returncode == 0 and result.stdout.strip()
-        else __version__
+        else package_version
     )
 
 
