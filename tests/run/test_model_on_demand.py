@@ -11,9 +11,11 @@ from cotlab.core.registry import PROVIDERS
 from cotlab.core.types import ModelRef
 from cotlab.providers.local.provider import open_organism
 
-WITHOUT_TORCH = (
-    "import runpy, sys; sys.modules['torch'] = None; runpy.run_module('cotlab', None, '__main__')"
-)
+WITHOUT_TORCH = """
+import atexit, os, runpy, sys
+atexit.register(lambda: os._exit(9) if "torch" in sys.modules else None)
+runpy.run_module("cotlab", None, "__main__")
+"""
 
 
 def test_a_run_whose_replies_are_all_there_needs_no_torch(tmp_path: Path) -> None:

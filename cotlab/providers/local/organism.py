@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
 
-from cotlab.core.errors import ConfigError, ProviderError, UnknownName
+from cotlab.core.errors import ConfigError, MissingExtra, ProviderError, UnknownName
+from cotlab.core.provider import InProcessProvider
 from cotlab.core.requests import Complete, Locate, LogProb, Patched, Request, Response
 from cotlab.core.resources import shipped_organisms
 from cotlab.core.types import ModelRef
 from cotlab.providers.local.model_files import folder_revision
-
-if TYPE_CHECKING:
-    from cotlab.providers.local.provider import LocalModel
 
 
 class Organism:
@@ -25,9 +23,9 @@ class Organism:
         folder, _ = shipped_organisms()[ref.name]
         self.ref = replace(ref, revision=folder_revision(folder, "float32"), form="continuation")
         self._asked_ref = ref
-        self._model: LocalModel | None = None
+        self._model: InProcessProvider | None = None
 
-    def send_batch(self, requests: Sequence[Request]) -> list[Response | ProviderError]:
+    def send_batch(self, requests: Sequence[Request]) -> Sequence[Response | ProviderError]:
         """Return a reply for each request, in order."""
         if self._model is None:
             from cotlab.providers.local.provider import open_organism
@@ -43,8 +41,11 @@ class Organism:
 
 def open_on_demand(
     ref: ModelRef, device: str = "cpu", dtype: str = "float32", backend: str = "auto"
-) -> Organism | LocalModel:
+) -> InProcessProvider:
     """Open a shipped organism by name; UnknownName where there is none."""
+    for package in ("torch", "transformers"):
+        if find_spec(package) is None:
+            raise MissingExtra("provider 'organism'", package)
     organisms = shipped_organisms()
     if ref.name not in organisms:
         raise UnknownName("organism", ref.name, tuple(organisms))
