@@ -1,4 +1,4 @@
-"""Groups of commands in which a repeated option is never dropped in silence."""
+"""Commands whose options have headings, and where a repeated one is never dropped in silence."""
 
 from __future__ import annotations
 
@@ -30,6 +30,17 @@ class _SingleValues:
 
 class Command(_SingleValues, TyperCommand):
     """A command."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """List the options by their headings, those without one first."""
+        records: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for parameter in self.get_params(ctx):
+            if (record := parameter.get_help_record(ctx)) is not None:
+                heading = getattr(parameter, "rich_help_panel", None) or "Options"
+                records.setdefault(heading, []).append(record)
+        for heading, rows in records.items():
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
 
 class CommandGroup(_SingleValues, TyperGroup):

@@ -34,6 +34,22 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print everything as JS
 ConfigFile = Annotated[
     Optional[Path], typer.Option("--config", help="A YAML file with any of these options.")
 ]
+_FIRST_OPTIONS = (
+    *(
+        "task_suite",
+        "provider",
+        "model",
+        "base_url",
+        "limit",
+        "output",
+        "scorer",
+        "mode",
+        "profile",
+    ),
+    *("chain", "repeats", "temperature", "seed", "embedder", "verifier", "judge", "batch"),
+    *("max_concurrent", "max_requests_per_minute", "max_cost", "rr_threshold", "redact_prompts"),
+)
+"""Fields whose options the help lists first; the others are under Advanced."""
 
 
 def run_options(command: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -79,7 +95,11 @@ def _option_parameter(field: ConfigField) -> inspect.Parameter:
         value_type = str
     metavar = "|".join([f"<{field.value_type.__name__}>", *field.words]) if field.words else None
     typer_option = typer.Option(
-        field.flag, help=field.help, dir_okay=field.setting.path != "file", metavar=metavar
+        field.flag,
+        help=field.help,
+        dir_okay=field.setting.path != "file",
+        metavar=metavar,
+        rich_help_panel=None if field.name in _FIRST_OPTIONS else "Advanced",
     )
     return inspect.Parameter(
         field.name,

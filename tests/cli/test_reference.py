@@ -12,6 +12,7 @@ import yaml
 
 from cotlab.cli.reference import CHECKOUT_ROOT, reference_files, write_reference
 from cotlab.run.config import RunConfig, config_to_yaml, run_fields
+from tests.support.command import cotlab
 
 
 @pytest.mark.parametrize("name", reference_files())
@@ -55,3 +56,9 @@ def test_the_schema_is_printed_and_describes_the_file_of_a_run() -> None:
         "filler",
     ]
     assert schema["additionalProperties"] is False
+
+
+def test_the_help_of_a_run_begins_with_what_most_runs_set(tmp_path: Path) -> None:
+    first, advanced = cotlab("run", "--help", store=tmp_path).stdout.split("\nAdvanced:\n")
+    assert 15 <= first.count("\n  --") <= 30 < advanced.count("\n  --")
+    assert "--task-suite" in first and "--chain-tokens" in advanced
