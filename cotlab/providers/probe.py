@@ -60,7 +60,7 @@ Findings = dict[str, Finding]
 
 @dataclass(frozen=True, slots=True)
 class ServerNeeds:
-    """What the requests of a plan to one model lean on."""
+    """What the requests of a plan to one model rely on."""
 
     request: Complete
     """The first request of the plan, one with a prefix where there is any."""
@@ -152,7 +152,7 @@ def _ask_long_prompt(request: Complete, n_words: int) -> Generator[Complete, Rep
     """
     text = " ".join(islice(cycle(_SHORT_WORDS), n_words))
     reply = yield replace(request, messages=(Message("user", text),), max_tokens=1)
-    if isinstance(reply, Failed):  # said aloud: a prompt of the plan would get this error as well
+    if isinstance(reply, Failed):  # which a prompt of the plan would get too
         return Finding("unknown", reply.error, n_words)
     n_counted = reply.usage.tokens_in
     if n_counted is None:

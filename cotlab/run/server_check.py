@@ -1,6 +1,6 @@
 """Decide what a run asks its servers before its first request, and what follows from the answers.
 
-A server gets the questions of ``providers.probe`` that the requests of the plan lean on. What was
+A server gets the questions of ``providers.probe`` that the requests of the plan rely on. What was
 found is stored with the run; what limits its numbers has a code, by which it is refused, doubted or
 has a caution.
 """
@@ -98,7 +98,7 @@ _LIMITS: Mapping[tuple[str, str], tuple[LimitCode, LimitKind, str]] = {
     ("long_prompt", "cut"): (
         "prompts_cut",
         "refused",
-        "The server cuts prompts as long as the longest one of the plan, without a word: {seen}."
+        "The server silently cuts prompts as long as the longest one of the plan: {seen}."
         " Raise the server's context (llama.cpp: -c, Ollama: num_ctx), or leave out long items.",
     ),
     ("reasoning", "not read"): (
@@ -184,7 +184,7 @@ async def check_servers(
     Raises
     ------
     SelfTestFailed
-        If a server cannot give what the plan leans on.
+        If a server cannot give what the plan relies on.
     """
     refusals = []
     for ref, provider in providers.items():
@@ -274,7 +274,7 @@ def _store_check(run: CheckedRun, dispatcher: Dispatcher, check: ServerCheck) ->
 
 
 def plan_needs(plan: Plan, suite: Suite, ref: ModelRef) -> ServerNeeds | None:
-    """Return what a plan's requests to a model lean on; None where it sends none.
+    """Return what a plan's requests to a model rely on; None where it sends none.
 
     The first item stands for all, and the longest one for the length of prompts.
     """

@@ -247,15 +247,11 @@ class ResponseLog:
         """Return whether a run has sent this request before."""
         return bool(self._query_rows("SELECT 1 FROM calls WHERE key = ? AND run = ?", (key, run)))
 
-    def list_recent_calls(self, run: str, window_s: float) -> list[tuple[float, int]]:
-        """Return age in seconds and tokens of each call of the last ``window_s``."""
-        now = datetime.now(UTC)
-        rows = self._query_rows(
-            "SELECT at, tokens FROM calls WHERE run = ? AND at > ?",
-            (run, (now - timedelta(seconds=window_s)).isoformat()),
-        )
-        ages = ((now - (parse_stored_time(sent_at) or now), tokens) for sent_at, tokens in rows)
-        return [(age.total_seconds(), tokens) for age, tokens in ages]
+    def list_recent_tokens(self, run: str, window_s: float) -> list[int]:
+        """Return the tokens of each call of the last ``window_s`` seconds."""
+        since = (datetime.now(UTC) - timedelta(seconds=window_s)).isoformat()
+        sql = "SELECT tokens FROM calls WHERE run = ? AND at > ?"
+        return [tokens for (tokens,) in self._query_rows(sql, (run, since))]
 
     def add_batch(self, name: str, run: str, model: str, call_ids: Iterable[int]) -> None:
         """Note a batch with its calls before it is submitted."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
+from pathlib import Path
 
 from cotlab.core.errors import ConfigError, MissingExtra, ProviderError, UnknownName
 from cotlab.core.provider import InProcessProvider
@@ -19,8 +20,7 @@ class Organism:
 
     answers = frozenset({Complete.kind, LogProb.kind, Locate.kind, Patched.kind})
 
-    def __init__(self, ref: ModelRef) -> None:
-        folder, _ = shipped_organisms()[ref.name]
+    def __init__(self, ref: ModelRef, folder: Path) -> None:
         self.ref = replace(ref, revision=folder_revision(folder, "float32"), form="continuation")
         self._asked_ref = ref
         self._model: InProcessProvider | None = None
@@ -50,7 +50,7 @@ def open_on_demand(
     if ref.name not in organisms:
         raise UnknownName("organism", ref.name, tuple(organisms))
     if (device, dtype, backend) == ("cpu", "float32", "auto"):
-        return Organism(ref)
+        return Organism(ref, organisms[ref.name][0])
     from cotlab.providers.local.provider import open_organism
 
     return open_organism(ref, device, dtype, backend)

@@ -64,28 +64,28 @@ class Pace:
 
     No minute holds more than ``max_requests`` requests. A call takes the tokens that such calls
     have used so far, at first all that it may use, so that the limit on tokens is kept on average.
-    ``earlier_sends`` are age and tokens of the calls of the last minute that an earlier process of
-    the run made.
+    ``earlier_tokens`` are the tokens of each call of the last minute that an earlier process of the
+    run made.
     """
 
     def __init__(
         self,
         max_requests: int | None,
         max_tokens: int | None,
-        earlier_sends: Sequence[tuple[float, int]] = (),
+        earlier_tokens: Sequence[int] = (),
     ) -> None:
         self.max_requests = max_requests
         self.resume_at = 0.0
         self._requests = None if max_requests is None else _request_bucket(max_requests)
         self._tokens = None if max_tokens is None else AsyncLimiter(max_tokens, WINDOW_S)
         self._token_share = 1.0
-        self._earlier_sends = earlier_sends
+        self._earlier_tokens = earlier_tokens
 
     async def wait(self, tokens: int) -> None:
         """Wait until a call that may use so many tokens can be sent."""
-        earlier_sends, self._earlier_sends = self._earlier_sends, ()
-        if earlier_sends:
-            await self._acquire(len(earlier_sends), sum(used for _, used in earlier_sends))
+        earlier_tokens, self._earlier_tokens = self._earlier_tokens, ()
+        if earlier_tokens:
+            await self._acquire(len(earlier_tokens), sum(earlier_tokens))
         while True:
             if (pause_s := self.resume_at - time.monotonic()) > 0:
                 await asyncio.sleep(pause_s)

@@ -80,7 +80,7 @@ class Sender:
         self._pace = Pace(
             limits.sends_per_minute(provider.ref),
             limits.tokens_per_minute,
-            context.response_log.list_recent_calls(context.run_id, WINDOW_S),
+            context.response_log.list_recent_tokens(context.run_id, WINDOW_S),
         )
         context.progress.concurrency = limits.concurrency
         context.progress.per_minute = self._pace.max_requests

@@ -68,7 +68,7 @@ async def test_a_limit_on_tokens_learns_what_calls_use() -> None:
 
 
 async def test_what_an_earlier_process_sent_counts() -> None:
-    pace = Pace(60, 1000, [(1.0, 400)] * 10)
+    pace = Pace(60, 1000, [400] * 10)
     assert (await send_all(pace, [0.0], 0))[0] == pytest.approx(60 / 55, abs=0.01)
     assert (await send_all(pace, [0.0], 100))[0] == pytest.approx(6 - 60 / 55, abs=0.01)
 
