@@ -10,9 +10,10 @@ import pandas as pd
 from cotlab.core.types import Plan
 
 OPTION_BY_FACET = {
-    name: f"--{name}" for name in ("profile", "chain", "given", "mode", "source", "control")
+    **{name: f"--{name} " for name in ("profile", "chain", "given", "mode", "source")},
+    "control": "--set mediation.control=",
 }
-"""Option of ``cotlab run`` that sets a facet; another one is set by --set SCORER.OPTION."""
+"""What precedes a value of a facet on the command line of ``cotlab run``."""
 
 
 def differing_facets(
@@ -62,7 +63,7 @@ def no_shared_metric_text(
         for name, (ours, theirs) in differences.items()
     ]
     options = [
-        f"{OPTION_BY_FACET[name]} {ours[0]}" if name in OPTION_BY_FACET else f"the same {name}"
+        f"{OPTION_BY_FACET[name]}{ours[0]}" if name in OPTION_BY_FACET else f"the same {name}"
         for name, (ours, _) in differences.items()
     ]
     return (

@@ -13,15 +13,13 @@ from uuid import uuid4
 
 from cotlab.core.errors import ConfigError
 from cotlab.core.program import Peers, Scorer
-from cotlab.core.provider import InProcessProvider
 from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.core.types import Item, Score, ScoreStatus, Step, Suite
 from cotlab.run.config import RunConfig, read_config
-from cotlab.run.plan import configured_limits, make_plan, open_provider, params_of
-from cotlab.run.roles import models_of
+from cotlab.run.plan import params_of
+from cotlab.run.resolved import ResolvedRun
 from cotlab.run.secrets import load_secrets
 from cotlab.run.server_check import CheckedRun, check_servers
-from cotlab.run.transport.budget import FREE_PRICE, price_of, read_prices
 from cotlab.run.transport.dispatcher import Dispatcher, drive, run_coroutine
 from cotlab.run.unread_options import check_flags_are_read
 from cotlab.store.live import RunProgress
@@ -108,39 +106,28 @@ def measure(
     """
     load_secrets()
     config = _build_config(scorer, options, settings or {})
-    check_flags_are_read(config, options)
-    models = models_of(config)
+    resolved = ResolvedRun(config)
+    check_flags_are_read(resolved, options)
+    models = dict(resolved.models)
     if options.get("embedder", "") is None:
         models.pop("embedder", None)
     suite = Suite.from_items(
         "item", [item, *(other_item for other_item in other_items if other_item.id != item.id)]
     )
-    provider_by_ref = {ref: open_provider(ref, config) for ref in dict.fromkeys(models.values())}
-    plan = make_plan(
-        config, suite, {role: provider_by_ref[ref].ref for role, ref in models.items()}
-    )
+    opened = resolved.open_providers(models)
+    plan = resolved.plan(suite, {role: provider.ref for role, provider in opened.items()})
     spec, definition = plan.scorers[0], SCORERS[scorer]
-    providers = {provider.ref: provider for provider in provider_by_ref.values()}
-
-    price_table = read_prices(config.prices)
+    providers = {provider.ref: provider for provider in opened.values()}
     log_file = _IN_MEMORY_PATH if log is None else Path(log) / "log.sqlite"
 
     async def run_scorer() -> tuple[Score, ...]:
         response_log = ResponseLog(log_file)
-        prices = {
-            ref: (
-                FREE_PRICE
-                if isinstance(provider, InProcessProvider)
-                else price_of(ref, allow_unpriced=config.allow_unpriced, prices=price_table)
-            )
-            for ref, provider in providers.items()
-        }
         dispatcher = Dispatcher(
             f"api-{uuid4().hex}",
             providers,
-            prices,
+            resolved.provider_prices(providers.values()),
             response_log,
-            configured_limits(config),
+            resolved.limits,
             RunProgress(items_total=1, started_at=time.time()),
         )
         dispatcher.before_first_send = partial(

@@ -13,6 +13,7 @@ from cotlab.core.types import Suite
 from cotlab.metrics.consistency.cards import HOLDOUT_DIFFERENCE
 from cotlab.run.config import read_config
 from cotlab.run.launch import start_run
+from cotlab.run.resolved import ResolvedRun
 from cotlab.run.secrets import load_secrets
 from cotlab.run.unread_options import check_flags_are_read
 from cotlab.store import read
@@ -104,9 +105,10 @@ def run_suite(
     load_secrets()
     opened_store = Store(Path(store) if store is not None else None)
     given_suite = suite if isinstance(suite, Suite) else None
-    config = read_config({**options, **({} if given_suite else {"task_suite": str(suite)})})
-    check_flags_are_read(config, options)
-    finished_run = start_run(config, opened_store, suite=given_suite)
+    settings = {**options, **({} if given_suite else {"task_suite": str(suite)})}
+    resolved = ResolvedRun(read_config(settings))
+    check_flags_are_read(resolved, options)
+    finished_run = start_run(resolved, opened_store, suite=given_suite)
     report_run(opened_store, finished_run)
     estimates = read.run_estimates(opened_store, finished_run.run_id)
     plan = read.plan_from_row(read.get_run(opened_store, finished_run.run_id))

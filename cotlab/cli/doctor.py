@@ -19,7 +19,7 @@ PURPOSES = {
     "": "store and metrics",
     "app": "dashboard",
     "local": "local models and organisms",
-    "lens": "--backend transformer_lens (optional)",
+    "lens": "--role subject.backend=transformer_lens (optional)",
     "vendors": "vendors",
     "inspect": "Inspect logs (optional)",
     "dev": "tests (optional)",

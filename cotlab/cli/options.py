@@ -19,7 +19,7 @@ from cotlab.core.errors import ConfigError
 from cotlab.providers.keys import SEND_KEY_TO_VARIABLE
 
 if TYPE_CHECKING:
-    from cotlab.run.fields import ConfigField
+    from cotlab.run.options import ConfigField
 
 
 SendKeyToOption = Annotated[
@@ -170,8 +170,11 @@ def validate_resume_flags(
     ]
     run_flags = {"dry_run": dry_run, "config": config, "run_id": run_id}
     forbidden_names += [name for name, value in run_flags.items() if value]
-    if forbidden_names:
-        flags_text = ", ".join(f"--{name.replace('_', '-')}" for name in forbidden_names)
+    forbidden_flags = [f"--{name.replace('_', '-')}" for name in forbidden_names]
+    entries = [entry for entry in flags.get("role", {}) if not entry.endswith(".price")]
+    forbidden_flags += [f"--role {entry}" for entry in entries]
+    if forbidden_flags:
+        flags_text = ", ".join(forbidden_flags)
         raise ConfigError(
             f"{flags_text} cannot go with --resume: it carries out the stored plan. Start a new run"
             " instead."

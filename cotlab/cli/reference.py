@@ -13,8 +13,14 @@ from typing import Any
 
 from cotlab.cli.commands import Commands
 from cotlab.providers.keys import KEY_VARIABLES, SEND_KEY_TO_VARIABLE
-from cotlab.run.config import RunConfig, run_fields
-from cotlab.run.fields import SECTION_HEADINGS, ConfigField
+from cotlab.run.config import FORMER_OPTIONS, FORMER_VARIABLES, RunConfig, run_fields
+from cotlab.run.options import (
+    ROLE_CLASSES,
+    SECTION_HEADINGS,
+    ConfigField,
+    OtherRoleOptions,
+    RoleOptions,
+)
 from cotlab.run.secrets import ACCESS_VARIABLES
 
 CHECKOUT_ROOT = Path(__file__).parents[2]
@@ -109,6 +115,28 @@ def config_page() -> str:
         lines += ["", f"## {heading}", ""]
         for field in fields:
             lines += _option_lines(field)
+    lines += [
+        "",
+        "## Options of roles",
+        "",
+        "Entries of `--role`, which are `ROLE.OPTION=value`.",
+        "",
+    ]
+    role_classes: dict[str, type[RoleOptions]] = {"ROLE": OtherRoleOptions, **ROLE_CLASSES}
+    for role, options_class in role_classes.items():
+        for name, option in options_class.model_fields.items():
+            if role == "ROLE" or name not in OtherRoleOptions.model_fields:
+                lines.append(f"- `{role}.{name}`: {option.description}")
+    lines += [
+        "",
+        "## Options of before",
+        "",
+        "Stored runs, YAML files, `.env` and the environment may still hold these.",
+        "",
+    ]
+    for (name, former), variable in zip(FORMER_OPTIONS.items(), FORMER_VARIABLES, strict=True):
+        entry = former.entry if "." in former.entry else f"ROLE.{former.entry}"
+        lines.append(f"- `{name}`, `{variable}`: `--{former.option} {entry}=value`")
     return "\n".join(lines) + "\n"
 
 

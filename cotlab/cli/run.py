@@ -56,6 +56,7 @@ def run_command(
     from cotlab.run.config import read_config
     from cotlab.run.dryrun import plan_cautions
     from cotlab.run.exit_status import last_line
+    from cotlab.run.resolved import ResolvedRun
     from cotlab.run.unread_options import (
         check_flags_are_read,
         check_key_hosts_are_read,
@@ -69,19 +70,19 @@ def run_command(
     elif retry_refused:
         raise ConfigError("--retry-refused goes with --resume RUN.")
     if resume is None:
-        settings = read_config(flags, config)
-        check_flags_are_read(settings, flags)
-        check_key_hosts_are_read(settings, send_key_to)
-        for note in unread_notes(settings, flags):
+        resolved = ResolvedRun(read_config(flags, config))
+        check_flags_are_read(resolved, flags)
+        check_key_hosts_are_read(resolved, send_key_to)
+        for note in unread_notes(resolved, flags):
             print_caution(note)
         if dry_run:
-            suite, _ = launch.load_configured_suite(settings)
-            plan, request_count = launch.dry_run(settings, suite)
+            suite, _ = launch.load_configured_suite(resolved)
+            plan, request_count = launch.dry_run(resolved, suite)
             print_dry_run(len(plan.items_of(suite)), request_count, plan_cautions(plan, suite))
             return
         with ProgressBar() as bar:
             finished_run = launch.start_run(
-                settings,
+                resolved,
                 store,
                 on_progress=bar.show_progress,
                 announce=bar.announce,
@@ -117,12 +118,13 @@ def plan_command(flags: dict[str, Any], config: options.ConfigFile = None) -> No
     from cotlab.run import launch
     from cotlab.run.config import read_config
     from cotlab.run.dryrun import plan_cautions
+    from cotlab.run.resolved import ResolvedRun
     from cotlab.run.unread_options import check_flags_are_read
 
-    settings = read_config(flags, config)
-    check_flags_are_read(settings, flags)
-    suite, suite_sha256 = launch.load_configured_suite(settings)
-    run_plan, request_count = launch.dry_run(settings, suite)
+    resolved = ResolvedRun(read_config(flags, config))
+    check_flags_are_read(resolved, flags)
+    suite, suite_sha256 = launch.load_configured_suite(resolved)
+    run_plan, request_count = launch.dry_run(resolved, suite)
     document = {
         "plan": asdict(run_plan),
         "digest": run_plan.digest,

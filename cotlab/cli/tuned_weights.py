@@ -50,5 +50,5 @@ def print_domain_weights(console: Console, name: str, report: Mapping[str, Any])
     if "reason" in report:
         print_lines(console, [f"Domain {name!r}: {report['reason']}"])
         return
-    print_lines(console, [f"Domain {name!r}, by cotlab run --weights FILE:"])
+    print_lines(console, [f"Domain {name!r}, by cotlab run --set composite.weights=FILE:"])
     print_tuned_weights(console, report)

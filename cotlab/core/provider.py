@@ -89,6 +89,15 @@ class ServerLimits(NamedTuple):
 
 
 @runtime_checkable
+class OpensLate(Protocol):
+    """A provider that imports its package only once a request is to be sent."""
+
+    def open(self) -> None:
+        """Import the package and open its client, if that has not been done; blocks."""
+        ...
+
+
+@runtime_checkable
 class ReportsServerLimits(Protocol):
     """A provider whose servers state their rate limits."""
 

@@ -108,8 +108,6 @@ class Complete(Request):
     """Texts at which the completion ends."""
     top_logprobs: int = 0
     """Number of alternatives to return for each token."""
-    n_choices: int = field(default=1, metadata={"absent": 1})
-    """Number of replies to return, of which the response has the first."""
     reply_schema: Mapping[str, Any] = field(
         default_factory=dict, hash=False, metadata={"absent": {}}
     )
@@ -123,6 +121,10 @@ class Embed(Request):
     kind: ClassVar[str] = "embed"
     texts: tuple[str, ...]
     """Texts to embed."""
+
+
+SAME_ANSWER_SIGN = "≟"
+"""Between two answers, in the hypothesis that asks a computation whether they are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,9 +331,6 @@ class Response:
     """ISO time."""
     model: str = ""
     """Version that answered, as the vendor names it."""
-    n_choices: int | None = None
-    """Number of replies that came where several were requested; None where one was requested, or
-    the provider takes no such parameter."""
 
 
 RECORDED_ERROR = "error"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cotlab.core.reasoning import own_text
 from cotlab.core.requests import Response
-from cotlab.text.answers.cut_off import stated_answer_text
+from cotlab.text.answers.markers import stated_answer_text
 
 
 def is_cut_off(reply: Response, text: str) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from cotlab.core.program import Params, RequestRound
 from cotlab.core.reasoning import own_text, read_reasoning, unread_markup, unread_reason
@@ -14,7 +15,7 @@ from cotlab.core.text_safety import printable_line
 from cotlab.core.types import DRAW_KEY, RECORDED_PROVIDER, Item, MetricCard, Score, ScoreStatus
 from cotlab.metrics.cut_off import is_cut_off, readable_text
 from cotlab.metrics.model_steps import complete_steps, is_chain_cut_off
-from cotlab.text.answers.targets import answer_to, same_answer_to
+from cotlab.text.answers.targets import read_reply, same_answer_to
 from cotlab.text.prompts.chain import (
     FINAL_ANSWER_CUE,
     Prompt,
@@ -26,6 +27,12 @@ from cotlab.text.prompts.chain import (
 MAX_ANSWER_TOKENS = 64
 """Maximum output tokens of a request for an answer alone."""
 NO_MODEL_CHAIN_REASON = "the model wrote no chain"
+UNPARSED_ANSWER = "unparsed answer"
+"""Code at the start of the reason of a score whose reply has an answer that is not read."""
+Condition = Literal["baseline", "edited"]
+"""What a model was given: everything as it is, or with what a scorer changes."""
+_UNPARSED_RE = re.compile(rf"{UNPARSED_ANSWER} \((\w+)\): ")
+UNDECIDED_ANSWERS = "whether the answers are the same is undecided: --role equivalence.model"
 NO_EMBEDDER_REASON = "no model embeds the steps: --embedder"
 STATUS_PRIORITY: tuple[ScoreStatus, ...] = ("error", "refused", "stopped", "undefined", "ok")
 """Of several statuses a score has the first of these."""
@@ -81,7 +88,9 @@ class ParsedReply:
     steps: tuple[str, ...] = ()
     """The chain; empty where only an answer was requested."""
     answer: str | None = None
-    """The extracted answer; None where there is none, or where the reply was cut off before it."""
+    """The answer; None where it is unparsed, or where the reply was cut off before it."""
+    how: str = ""
+    """The convention by which the answer was read, or why it is unparsed."""
     missing_reason: MissingReason | None = None
     """Why the reply cannot be read: it failed, or the model refused."""
     is_truncated: bool = False
@@ -168,8 +177,9 @@ def reference_chain(item: Item) -> Chain:
 
 def chain_from_reply(reply: Reply) -> Chain:
     """Return the chain that a reply to `ask_chain` holds."""
-    missing_reason = missing_reply_reason(reply) or ("undefined", NO_MODEL_CHAIN_REASON)
-    if not isinstance(reply, Response) or reply.refused:
+    unreadable = missing_reply_reason(reply)
+    missing_reason = unreadable or ("undefined", NO_MODEL_CHAIN_REASON)
+    if not isinstance(reply, Response) or unreadable:
         return Chain((), (reply.key,), missing_reason)
     steps, was_cut = complete_steps(reply), is_chain_cut_off(reply)
     if was_cut and not steps:
@@ -254,7 +264,21 @@ def parse_reply_text(
     if missing_reason is not None or isinstance(reply, Failed):
         return ParsedReply(reply.key, item, missing_reason=missing_reason)
     is_truncated, text = is_cut_off(reply, text), readable_text(reply, text)
-    return ParsedReply(reply.key, item, steps, answer_to(item, text), is_truncated=is_truncated)
+    reading = read_reply(item, text)
+    return ParsedReply(
+        reply.key, item, steps, reading.value, reading.how, is_truncated=is_truncated
+    )
+
+
+def unparsed_reason(how: str, condition: Condition) -> str:
+    """Return the reason of a score whose reply, under a condition, has an answer not read."""
+    return f"{UNPARSED_ANSWER} ({condition}): {how}"
+
+
+def unparsed_condition(reason: str) -> str:
+    """Return the condition that `unparsed_reason` was given; "" for any other reason."""
+    match = _UNPARSED_RE.match(reason)
+    return match[1] if match else ""
 
 
 def undefined_measurement(reason: str, evidence: Iterable[str] = ()) -> Measurement:
@@ -263,20 +287,27 @@ def undefined_measurement(reason: str, evidence: Iterable[str] = ()) -> Measurem
 
 
 def compare_answers(
-    reply_before: ParsedReply, reply_after: ParsedReply, other_keys: Sequence[str] = ()
+    reply_before: ParsedReply,
+    reply_after: ParsedReply,
+    other_keys: Sequence[str] = (),
+    same: Callable[[Item, str | None, str | None], bool | None] = same_answer_to,
 ) -> Measurement:
-    """Return 1 if two replies give different answers, 0 if the same, or why neither is known."""
+    """Return 1 if two replies give different answers, 0 if the same, or why neither is known.
+
+    ``same`` decides about two answers: by conventions alone, or with what was asked about them.
+    """
     keys = (reply_before.key, reply_after.key, *other_keys)
-    for parsed_reply in (reply_before, reply_after):
+    conditions: tuple[Condition, ...] = ("baseline", "edited")
+    for condition, parsed_reply in zip(conditions, (reply_before, reply_after), strict=True):
         if parsed_reply.missing_reason is not None:
             return Measurement(None, keys, *parsed_reply.missing_reason)
         if parsed_reply.answer is None:
             if parsed_reply.is_truncated:
                 return undefined_measurement("the reply was cut off before an answer", keys)
-            return undefined_measurement("no answer can be extracted from the reply", keys)
-    is_same = same_answer_to(reply_after.item, reply_before.answer, reply_after.answer)
+            return undefined_measurement(unparsed_reason(parsed_reply.how, condition), keys)
+    is_same = same(reply_after.item, reply_before.answer, reply_after.answer)
     if is_same is None:
-        return undefined_measurement("the answers cannot be compared", keys)
+        return undefined_measurement(UNDECIDED_ANSWERS, keys)
     return Measurement(float(not is_same), keys)
 
 

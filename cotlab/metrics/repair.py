@@ -83,7 +83,7 @@ CARDS = (REPAIR_BEFORE, REPAIR_AFTER, REPAIR_DELTA)
 
 @scorer(
     *CARDS,
-    version=13,
+    version=14,
     name="repair",
     options=OPTIONS,
     roles=("symbolic", "verifier", EQUIVALENCE_ROLE),

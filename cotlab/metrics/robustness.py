@@ -12,6 +12,12 @@ from cotlab.core.program import Headline, Option, Params, Peers, Program, scorer
 from cotlab.core.requests import Embed, Reply, Response
 from cotlab.core.types import CHAINS, Item, MetricCard
 from cotlab.metrics.cards import LONG_TEXT_PHRASE, metric_card
+from cotlab.metrics.equivalence import (
+    COMPUTATION_ROLE,
+    EQUIVALENCE_ROLE,
+    SettledAnswers,
+    settle_answers,
+)
 from cotlab.metrics.kit import (
     NO_EMBEDDER_REASON,
     ItemScores,
@@ -144,7 +150,12 @@ class _RegenerationKey(NamedTuple):
 
 
 @scorer(
-    *CARDS, version=13, name="robustness", options=OPTIONS, headlines=HEADLINES, roles=("embedder",)
+    *CARDS,
+    version=14,
+    name="robustness",
+    options=OPTIONS,
+    headlines=HEADLINES,
+    roles=("embedder", COMPUTATION_ROLE, EQUIVALENCE_ROLE),
 )
 def robustness(item: Item, params: Params, peers: Peers) -> Program:
     """Regenerate from each chosen step, as it is and perturbed; compare suffixes and answers."""
@@ -177,6 +188,11 @@ def robustness(item: Item, params: Params, peers: Peers) -> Program:
     parsed_by_key = dict(
         zip(requests, (parse_chain_reply(reply, item) for reply in replies), strict=True)
     )
+    pairs = [
+        (parsed_by_key[key._replace(perturbation=NO_PERTURBATION)].answer, parsed.answer)
+        for key, parsed in parsed_by_key.items()
+    ]
+    settled = yield from settle_answers(item, params, pairs)
     embedder, embed_reply_by_text = params.models.get("embedder"), dict[str, Reply]()
     if embedder is not None:
         suffixes = [suffix_texts(steps[i + 1 :], options["pool"]) for i in chosen_indices]
@@ -196,6 +212,7 @@ def robustness(item: Item, params: Params, peers: Peers) -> Program:
         perturbation_names,
         options["pool"],
         parsed_by_key,
+        settled,
         embed_reply_by_text if embedder else None,
     )
     for draw in range(params.repeats):
@@ -246,6 +263,7 @@ class _Regenerations(NamedTuple):
     perturbation_names: tuple[str, ...]
     pool: str
     parsed_by_key: Mapping[_RegenerationKey, ParsedReply]
+    settled: SettledAnswers
     embed_reply_by_text: Mapping[str, Reply] | None
 
     def measure_draw(self, draw: int) -> Iterator[tuple[MetricCard, Measurement, str, int | None]]:
@@ -298,9 +316,9 @@ class _Regenerations(NamedTuple):
         parsed_reply = self.parsed_by_key.get(key)
         if parsed_reply is None:
             return undefined_measurement(f"no rule for {key.perturbation} applies to this step")
-        return compare_answers(
-            self.parsed_by_key[key._replace(perturbation=NO_PERTURBATION)], parsed_reply
-        )
+        original_reply = self.parsed_by_key[key._replace(perturbation=NO_PERTURBATION)]
+        keys = self.settled.keys((original_reply.answer, parsed_reply.answer))
+        return compare_answers(original_reply, parsed_reply, keys, self.settled.same)
 
     def divergence(self, key: _RegenerationKey) -> Measurement:
         """Return 1 − cosine of the chain's suffix and the one that was written."""

@@ -78,7 +78,7 @@ SHARE_CARDS = (MATCHED_SHARE, CONTRADICTED_SHARE, UNSUPPORTED_SHARE)
 CARDS = (*SHARE_CARDS, CLAIM_COUNT, CLAIM)
 
 
-@scorer(*CARDS, version=4, name="tool_trace", options=OPTIONS)
+@scorer(*CARDS, version=5, name="tool_trace", options=OPTIONS)
 def tool_trace(item: Item, params: Params, peers: Peers) -> Program:
     """Compare every claim of a chain with the item's tool log."""
     scores = ItemScores(item, {"chain": str(params.options["chain"])})

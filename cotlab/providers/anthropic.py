@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import anthropic
 from pydantic import AwareDatetime
 
 from cotlab.core.errors import BadReply, ProviderError, Unauthorised, Unavailable
@@ -18,6 +17,9 @@ from cotlab.providers import wire
 from cotlab.providers.capabilities import Family, supported_params
 from cotlab.providers.sdk import SdkProvider
 from cotlab.providers.server_limits import retry_after_s
+
+if TYPE_CHECKING:
+    import httpx2
 
 DEFAULT_URL = "https://api.anthropic.com"
 MAX_CLOCK_SKEW = timedelta(minutes=2)
@@ -100,17 +102,15 @@ class Anthropic(SdkProvider):
     The key comes from ANTHROPIC_API_KEY; ``ref.base_url`` may name a proxy.
     """
 
-    _client: anthropic.AsyncAnthropic
-
     def __init__(self, ref: ModelRef) -> None:
         url = wire.clean_base_url(ref.base_url or DEFAULT_URL, removed_suffixes=("/v1",))
-        super().__init__(
-            ref,
-            url,
-            anthropic.AsyncAnthropic,
-            anthropic.DefaultAioHttpClient,
-            map_anthropic_error,
-        )
+        super().__init__(ref, url, map_anthropic_error)
+
+    @staticmethod
+    def _client_classes() -> tuple[type[Any], Callable[..., httpx2.AsyncClient]]:
+        import anthropic
+
+        return anthropic.AsyncAnthropic, anthropic.DefaultAioHttpClient
 
     def _parameters(self, request: Complete) -> wire.VendorRequest:
         return message_parameters(request, self._family)
@@ -252,6 +252,8 @@ def read_message(request: Complete, body: Any, sent_params: Mapping[str, Any]) -
 
 def map_anthropic_error(error: BaseException, key_variable: str = "") -> ProviderError:
     """Return the ProviderError for an error of the SDK or of the connection."""
+    import anthropic
+
     if isinstance(error, anthropic.APIStatusError):
         return _error_from_status(
             error.status_code,

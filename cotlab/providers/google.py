@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NotRequired
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NotRequired
 
-import openai
-from google import genai
-from google.genai import errors, types
 from typing_extensions import TypedDict  # typing.TypedDict is none to pydantic before 3.12
 
 from cotlab.core.errors import BadReply, ConfigError, ProviderError, Unauthorised, Unavailable
@@ -20,6 +18,11 @@ from cotlab.providers.capabilities import Family, family_of, supported_params
 from cotlab.providers.http_client import open_http_client
 from cotlab.providers.keys import key_for, key_variable_of
 from cotlab.providers.server_limits import parse_wait_s, retry_after_s
+
+if TYPE_CHECKING:
+    import httpx2
+    from google import genai
+    from google.genai import errors, types
 
 DEFAULT_URL = "https://generativelanguage.googleapis.com"
 _API_VERSION = "v1beta"
@@ -42,7 +45,6 @@ _FINISH_BY_REASON = {
     **dict.fromkeys(_REFUSAL_REASONS, "content_filter"),
 }
 _BAD_KEY_PHRASES = ("api key not valid", "api key expired", "api_key_invalid")
-_NO_FUNCTION_CALLS = types.AutomaticFunctionCallingConfig(disable=True)
 _N_SEEDS = 2**31
 """Seeds are signed 32-bit numbers."""
 
@@ -113,18 +115,33 @@ class Google:
         self._key_variable = key_variable_of(ref.provider)
         self._family = family_of(ref.provider, ref.name)
         self.ref = replace(ref, form=wire.resolve_form(ref, self._family))
-        self._http_client = open_http_client(openai.DefaultAioHttpClient)
-        self._client = genai.Client(
+        self._url, self._key = url, key_for(ref.provider, ref.base_url)
+
+    @cached_property
+    def _http_client(self) -> httpx2.AsyncClient:
+        import openai
+
+        return open_http_client(openai.DefaultAioHttpClient)
+
+    @cached_property
+    def _client(self) -> genai.Client:
+        from google import genai
+
+        return genai.Client(
             vertexai=False,
-            api_key=key_for(ref.provider, ref.base_url),
-            http_options=types.HttpOptions(
-                base_url=url,
+            api_key=self._key,
+            http_options=genai.types.HttpOptions(
+                base_url=self._url,
                 api_version=_API_VERSION,
                 httpx_async_client=self._http_client,
                 # Without it a lost connection is retried silently.
-                retry_options=types.HttpRetryOptions(attempts=1),
+                retry_options=genai.types.HttpRetryOptions(attempts=1),
             ),
         )
+
+    def open(self) -> None:
+        """Import the SDK and open its client, if that has not been done."""
+        assert self._client is not None
 
     async def send(self, request: Request) -> Response:
         """Send one generate_content request."""
@@ -149,8 +166,9 @@ class Google:
         return sorted(wire.replace_surrogates(name).removeprefix("models/") for name in names)
 
     async def close(self) -> None:
-        """Close the HTTP client."""
-        await self._http_client.aclose()
+        """Close the HTTP client, if it was opened."""
+        if "_http_client" in vars(self):
+            await self._http_client.aclose()
 
 
 def gemini_parameters(request: Complete, family: Family) -> wire.VendorRequest:
@@ -168,12 +186,14 @@ def gemini_parameters(request: Complete, family: Family) -> wire.VendorRequest:
     if accepted_params.reply_schema:
         body["response_mime_type"] = "application/json"
         body["response_json_schema"] = dict(accepted_params.reply_schema)
+    from google.genai import types
+
     config = types.GenerateContentConfig(
         **body,
         system_instruction=wire.replace_surrogates(request.system) or None,
         should_return_http_response=True,
         automatic_continuation=False,
-        automatic_function_calling=_NO_FUNCTION_CALLS,
+        automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
     )
     contents = [
         _build_content("model" if m.role == "assistant" else "user", m.content)
@@ -192,6 +212,8 @@ def gemini_parameters(request: Complete, family: Family) -> wire.VendorRequest:
 
 
 def _build_content(role: str, text: str) -> types.Content:
+    from google.genai import types
+
     return types.Content(role=role, parts=[types.Part(text=wire.replace_surrogates(text))])
 
 
@@ -255,6 +277,8 @@ def _read_tokens(reply: _Reply) -> tuple[Token, ...]:
 
 def map_google_error(error: BaseException, key_variable: str = "") -> ProviderError:
     """Return the ProviderError for an error of the SDK or of the connection."""
+    from google.genai import errors
+
     if isinstance(error, errors.APIError):
         return _error_from_api(error, key_variable)
     if isinstance(error, errors.UnknownApiResponseError):

@@ -153,7 +153,7 @@ def check_server(
     if variable_file and not _is_from_file(variable, variable_file):
         raise ConfigError(
             f"{variable} is not sent to a server: {variable_file} names that variable. If that key"
-            f" is meant, type --role-key-variable {role or 'subject'}={variable}."
+            f" is meant, type --role {role or 'subject'}.key_variable={variable}."
         )
     if not base_url:
         return
@@ -183,7 +183,7 @@ def check_server(
         and not _is_from_file(variable, server_file)
     ):
         url = "".join(filter(str.isprintable, base_url))
-        address_flag = f"--role-base-url {role}={url}" if role else f"--base-url {url}"
+        address_flag = f"--role {role}.base_url={url}" if role else f"--base-url {url}"
         raise ConfigError(
             f"{variable} is not sent to {printable_host}: {server_file} names that server. If it is"
             f" to have this key, type {address_flag} or {permission_hint}."

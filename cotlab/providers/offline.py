@@ -75,7 +75,7 @@ _LATENCY_PATTERN = re.compile(r"latency_s=([0-9]+(?:\.[0-9]+)?)")
 class Echo:
     """Repeats the question and the prefix, for trying out a suite and measuring the runner.
 
-    In the place of an answer, where the prompt has one, it writes "echo", which is its answer then.
+    In the place of an answer, where the prompt has one, it writes 0, which is its answer then.
 
     The model ``latency_s=0.1`` waits 0.1 s before each reply.
     """
@@ -89,14 +89,14 @@ class Echo:
                 "The echo provider knows the models 'echo' and 'latency_s=SECONDS', not"
                 f" {ref.name!r}."
             )
-        self.ref = replace(ref, revision="2")
+        self.ref = replace(ref, revision="3")
         self._latency_s = float(match.group(1)) if match else 0.0
 
     async def send(self, request: Request) -> Response:
         """Answer with the question and the prefix."""
         assert isinstance(request, Complete)
         await asyncio.sleep(self._latency_s)
-        question = request.messages[-1].content.replace(ANSWER_PLACEHOLDER, "echo")
+        question = request.messages[-1].content.replace(ANSWER_PLACEHOLDER, "0")
         text = f"{question}\n{request.prefix}".strip()
         n_tokens = len(text.split())
         return _build_response(request, text, Usage(n_tokens, n_tokens))

@@ -7,13 +7,12 @@ so.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NotRequired
 
-import openai
 from pydantic import BeforeValidator, Field
 from typing_extensions import TypedDict  # typing.TypedDict is none to pydantic before 3.12
 
@@ -36,6 +35,10 @@ from cotlab.providers.raw_prompt import (
 from cotlab.providers.sdk import SdkProvider
 from cotlab.providers.server_limits import retry_after_s
 
+if TYPE_CHECKING:
+    import httpx2
+    import openai
+
 _FINISH_BY_REASON = {"stop": "stop", "length": "length", "content_filter": "content_filter"}
 _REFUSAL_CODES = ("content_filter", "content_policy_violation", "invalid_prompt")
 """Error codes of a 400 that rejects a prompt for its content."""
@@ -51,7 +54,6 @@ class OpenAICompat(SdkProvider):
     """
 
     answers = frozenset({Complete.kind, Embed.kind})
-    _client: openai.AsyncOpenAI
     default_base_url: ClassVar[str | None] = None
     """Address of the vendor; None where the user has to name the server."""
     max_tokens_name: ClassVar[str] = "max_tokens"
@@ -63,14 +65,18 @@ class OpenAICompat(SdkProvider):
                 f"The provider {ref.provider} needs --base-url, e.g. http://127.0.0.1:8000/v1"
             )
         url = wire.clean_base_url(ref.base_url or self.default_base_url or "")
-        super().__init__(
-            ref, url, openai.AsyncOpenAI, openai.DefaultAioHttpClient, map_openai_error
-        )
+        super().__init__(ref, url, map_openai_error)
         self._echoes_prefix = False
         self._template: ChatTemplate = ServerTemplate(self._post, url)
         if template_folder:
             self._template, revision = open_folder_template(template_folder)
             self.ref = replace(self.ref, revision=f"template {revision}")
+
+    @staticmethod
+    def _client_classes() -> tuple[type[Any], Callable[..., httpx2.AsyncClient]]:
+        import openai
+
+        return openai.AsyncOpenAI, openai.DefaultAioHttpClient
 
     async def send(self, request: Request) -> Response:
         """Send one request: for vectors, as turns, or as raw text."""
@@ -82,10 +88,7 @@ class OpenAICompat(SdkProvider):
         try:
             return await self._complete(request, self._family)
         except ProviderError as error:
-            cause = error.__cause__
-            is_rejected = isinstance(cause, openai.APIStatusError) and (
-                cause.status_code in _REJECTION_STATUSES
-            )
+            is_rejected = getattr(error.__cause__, "status_code", None) in _REJECTION_STATUSES
             if not (is_rejected and request.reply_schema and self._family.json_schema):
                 raise
         family = replace(self._family, json_schema=False)
@@ -182,7 +185,6 @@ def _sampling_parameters(
         "temperature": accepted_params.temperature,
         "seed": accepted_params.seed,
         "stop": list(accepted_params.stop) or None,
-        "n": request.n_choices if request.n_choices > 1 else None,
     }
     return {name: value for name, value in body.items() if value is not None}
 
@@ -308,7 +310,6 @@ def read_completion(
         usage=Usage(reply.tokens_in, reply.tokens_out, reply.cached, reply.reasoning_tokens),
         reasoning=reasoning or None,
         model=reply.model or "",
-        n_choices=len(reply.choices) if request.n_choices > 1 else None,
     )
 
 
@@ -396,6 +397,8 @@ def _likeliest(logprob_by_text: Mapping[str, float]) -> tuple[tuple[str, float],
 
 def map_openai_error(error: BaseException, key_variable: str = "") -> ProviderError:
     """Return the ProviderError for an error of the SDK or of the connection."""
+    import openai
+
     if isinstance(error, openai.APIStatusError):
         server_error = wire.ServerError(code=error.code, message=_error_message(error))
         return error_from_body(

@@ -22,8 +22,9 @@ MAX_CACHED_PROMPTS = 4_096
 CHATML_MARKER = "<|im_start|>"
 """First marker of the template that llama.cpp assumes for a model that has none."""
 TEMPLATE_ADVICE = (
-    "Give the folder of the model's tokenizer (--chat-template FOLDER), or use --form chat, or"
-    " --chat-template none for a base model, which has no chat template."
+    "Give the folder of the model's tokenizer (--role subject.chat_template=FOLDER), or ask in"
+    " turns (subject.form=chat), or subject.chat_template=none for a base model, which has no chat"
+    " template."
 )
 
 
@@ -67,7 +68,7 @@ def open_folder_template(folder: str) -> tuple[ChatTemplate, str]:
         from cotlab.providers.local.folder_template import FolderTemplate
     except ModuleNotFoundError as missing:
         package = missing.name or "transformers"
-        raise MissingExtra("--chat-template FOLDER", package) from missing
+        raise MissingExtra("--role subject.chat_template=FOLDER", package) from missing
     template = FolderTemplate(folder)
     return template, template.revision
 
@@ -201,8 +202,8 @@ def check_token_count(prompt: RawPrompt, n_counted: int | None) -> None:
     if n_counted and prompt.n_tokens not in (None, n_counted):
         error = Unsupported(
             f"the server counted {n_counted:,} tokens of a prompt that has {prompt.n_tokens:,} by"
-            " the tokenizer of --chat-template: it reads another text, by a template of its own,"
-            " or the folder is of another model"
+            " the tokenizer of subject.chat_template: it reads another text, by a template of its"
+            " own, or the folder is of another model"
         )
         error.may_be_billed = True
         raise error

@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
 import httpx2
 
@@ -20,13 +21,12 @@ from cotlab.providers.http_client import open_http_client
 from cotlab.providers.keys import key_for, key_variable_of
 from cotlab.providers.server_limits import read_server_limits
 
-if TYPE_CHECKING:
-    from anthropic import AsyncAnthropic
-    from openai import AsyncOpenAI
-
 
 class SdkProvider(ABC):
-    """A vendor's model behind an SDK that sends JSON over an HTTP client of aiohttp."""
+    """A vendor's model behind an SDK that sends JSON over an HTTP client of aiohttp.
+
+    The SDK is imported with the first request that is sent.
+    """
 
     answers = frozenset({Complete.kind})
 
@@ -34,8 +34,6 @@ class SdkProvider(ABC):
         self,
         ref: ModelRef,
         url: str,
-        client_class: type[AsyncAnthropic] | type[AsyncOpenAI],
-        http_client_class: Callable[..., httpx2.AsyncClient],
         map_error: Callable[[BaseException, str], ProviderError],
     ) -> None:
         self._map_error = map_error
@@ -43,17 +41,32 @@ class SdkProvider(ABC):
         self.ref = replace(ref, form=wire.resolve_form(ref, self._family))
         self.server_limits: ServerLimits | None = None
         self._key_variable = key_variable_of(ref.provider)
-        self._client = client_class(
-            base_url=url,
-            api_key=key_for(ref.provider, ref.base_url),
+        self._url, self._key = url, key_for(ref.provider, ref.base_url)
+
+    @staticmethod
+    @abstractmethod
+    def _client_classes() -> tuple[type[Any], Callable[..., httpx2.AsyncClient]]:
+        """Import the SDK; return its client and the HTTP client that it builds on aiohttp."""
+
+    @cached_property
+    def _client(self) -> Any:
+        client_class, http_client_class = self._client_classes()
+        return client_class(
+            base_url=self._url,
+            api_key=self._key,
             max_retries=0,
             timeout=None,
             http_client=open_http_client(http_client_class, self._read_server_limits),
         )
 
+    def open(self) -> None:
+        """Import the SDK and open its client, if that has not been done."""
+        assert self._client is not None
+
     async def close(self) -> None:
-        """Close the HTTP client."""
-        await self._client.close()
+        """Close the HTTP client, if it was opened."""
+        if "_client" in vars(self):
+            await self._client.close()
 
     @abstractmethod
     def _parameters(self, request: Complete) -> wire.VendorRequest:

@@ -23,6 +23,8 @@ from typing import Any, NamedTuple
 
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
+from cotlab.core.requests import SAME_ANSWER_SIGN
+
 MAX_MEMORY_BYTES = 4 << 30
 """Limit of the memory of one worker, in bytes."""
 _PR_SET_PDEATHSIG = 1
@@ -73,6 +75,20 @@ _UNREADABLE_PATTERN = re.compile(r"\d\s+[.\d]|\d[eE][+-]?\d|\d/\d{1,2}/\d{4}(?!\
 _SECOND_NUMBER_PATTERN = re.compile(r"\s\d")
 """A number inside of a unit, so that there are two quantities: hour 20 min."""
 
+_ANSWER_REPLACEMENTS = tuple(
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"(?:\s*,)?\s*\b(?:and|or)\b", ","),
+        ("π", r"\\pi "),
+        ("√", r"\\sqrt "),
+        ("°", r"^\\circ"),
+        (r"(?:\\|\b)sqrt\(([^()]*)\)", r"\\sqrt{\1}"),
+        ("[·*]{1,2}", r"\\cdot "),
+        ("×", r"\\times "),
+    )
+)
+"""Signs of an answer as LaTeX writes them."""
+
 
 class Statement(NamedTuple):
     """One equation as written."""
@@ -94,6 +110,9 @@ def check_statements(premise: str, hypothesis: str) -> bool | str:
     """
     if len(premise) > MAX_CHARS or len(hypothesis) > MAX_CHARS:
         return f"it has more than {MAX_CHARS} characters"
+    first, is_comparison, second = hypothesis.partition(SAME_ANSWER_SIGN)
+    if is_comparison:
+        return same_formulas(first, second)
     hypotheses = list(split_statements(hypothesis))
     if not hypotheses:
         return "the hypothesis holds no equation"
@@ -126,6 +145,47 @@ def _check_statement(premises: Sequence[Statement], statement: Statement) -> boo
         target_difference,
         statement,
     )
+
+
+# Answers
+
+
+def same_formulas(first: str, second: str) -> bool | str:
+    """Return whether two answers in LaTeX are the same, by math-verify; or why that is not known.
+
+    Sets, intervals, tuples, matrices and equations are compared as math-verify compares them, in
+    both directions.
+    """
+    import sympy
+    from math_verify import verify
+
+    sides = [_parse_answer(text) for text in (first, second)]
+    if not all(sides):
+        return "a side cannot be read"
+    values: list[Any] = [
+        next((value for value in side if isinstance(value, sympy.Expr)), None) for side in sides
+    ]
+    letters = [value.free_symbols if value is not None else set() for value in values]
+    if all(letters) and letters[0] - letters[1] and letters[1] - letters[0]:
+        return "the sides have different letters"
+    if not any(verify(x, y, timeout_seconds=None) for x, y in (sides, sides[::-1])):
+        return False
+    if None in values or any(letters):
+        return True
+    # math-verify rounds: to it 1/2^88 and 1/2^87 are both 0
+    difference = (values[0] - values[1]).evalf(30)
+    return bool(abs(difference) <= 1e-6 * max(abs(value.evalf(30)) for value in values))
+
+
+def _parse_answer(text: str) -> list[Any]:
+    """Return what math-verify reads in an answer; empty where it reads nothing."""
+    from math_verify import LatexExtractionConfig, parse
+
+    logging.getLogger("math_verify").setLevel(logging.CRITICAL)
+    for pattern, replacement in _ANSWER_REPLACEMENTS:
+        text = pattern.sub(replacement, text)
+    configs = [LatexExtractionConfig()]
+    return list(parse(f"${text}$", extraction_config=configs, parsing_timeout=None))
 
 
 # Units

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-import aiohttp
 import httpx2
 from pydantic import (
     AliasPath,
@@ -39,27 +38,6 @@ from cotlab.providers.capabilities import Family
 from cotlab.providers.http_client import MAX_BODY_BYTES
 from cotlab.providers.keys import mask_keys
 
-_CONNECTION_ERRORS = (
-    httpx2.HTTPError,
-    httpx2.StreamError,
-    httpx2.InvalidURL,
-    aiohttp.ClientError,
-    OSError,
-)
-"""Errors of a connection; any other error is one of reading what came."""
-_NEVER_SENT_ERRORS = (
-    aiohttp.ClientConnectorError,
-    aiohttp.ConnectionTimeoutError,
-    aiohttp.ClientHttpProxyError,
-    aiohttp.InvalidURL,
-    httpx2.ConnectError,
-    httpx2.ConnectTimeout,
-    httpx2.PoolTimeout,
-    httpx2.ProxyError,
-    httpx2.InvalidURL,
-    httpx2.UnsupportedProtocol,
-)
-"""Errors of a request that did not leave: there was no connection to send it on."""
 _BILLABLE_STATUSES = (408, 502, 504, 520, 524)
 """Error statuses of a call that may have been processed: the server's own time-out, and a gateway
 that lost the server's reply. Any other error status says that the model did not answer."""
@@ -346,7 +324,9 @@ def error_from_status(
     message = shorten_message(message)
     if status == 401 or status == 403:
         hint = (
-            f"check {key_variable}" if key_variable else "name its variable by --role-key-variable"
+            f"check {key_variable}"
+            if key_variable
+            else "name its variable by --role ROLE.key_variable"
         )
         return Unauthorised(f"the server refused the key ({status}): {hint}. It says: {message}")
     if status == 402:
@@ -376,6 +356,28 @@ def error_from_connection(error: BaseException) -> ProviderError:
 
     It is made from the innermost cause.
     """
+    import aiohttp  # a run whose replies are all in the log needs none
+
+    connection_errors = (
+        httpx2.HTTPError,
+        httpx2.StreamError,
+        httpx2.InvalidURL,
+        aiohttp.ClientError,
+        OSError,
+    )
+    # of a request that did not leave: there was no connection to send it on
+    never_sent_errors = (
+        aiohttp.ClientConnectorError,
+        aiohttp.ConnectionTimeoutError,
+        aiohttp.ClientHttpProxyError,
+        aiohttp.InvalidURL,
+        httpx2.ConnectError,
+        httpx2.ConnectTimeout,
+        httpx2.PoolTimeout,
+        httpx2.ProxyError,
+        httpx2.InvalidURL,
+        httpx2.UnsupportedProtocol,
+    )
     causes = [error]
     while (cause := causes[-1].__cause__) is not None and cause not in causes:
         causes.append(cause)
@@ -388,12 +390,12 @@ def error_from_connection(error: BaseException) -> ProviderError:
         else any(isinstance(e, httpx2.TimeoutException) for e in causes)
     )
     message = shorten_message(str(causes[-1]) or type(causes[-1]).__name__)
-    if not any(isinstance(cause, _CONNECTION_ERRORS) for cause in causes):
+    if not any(isinstance(cause, connection_errors) for cause in causes):
         return BadReply(f"the server's reply cannot be read: {message}")
     may_be_billed = not (
-        isinstance(aiohttp_error, _NEVER_SENT_ERRORS)
+        isinstance(aiohttp_error, never_sent_errors)
         if aiohttp_error
-        else any(isinstance(e, _NEVER_SENT_ERRORS) for e in causes)
+        else any(isinstance(e, never_sent_errors) for e in causes)
     )
     if is_timeout:
         return TimedOut(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import yaml
 from pydantic import ValidationError, field_validator, model_validator
@@ -24,8 +24,15 @@ from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.registry import PROVIDERS
 from cotlab.providers.keys import VARIABLES_FROM_FILES, file_naming_server
 from cotlab.run.faithcheck import translate_settings
-from cotlab.run.fields import ENV_PREFIX, ConfigField, config_fields, legacy_values
-from cotlab.run.options import RunOptions
+from cotlab.run.options import (
+    ENV_PREFIX,
+    ConfigField,
+    RunOptions,
+    config_fields,
+    legacy_values,
+    role_class,
+    role_options,
+)
 
 DEMO_MODELS = ("bypass-b", "r100")
 """Models of the demonstration: one ignores its chain, one follows it; the last is shown first."""
@@ -44,8 +51,81 @@ def demo_options(model: str) -> dict[str, Any]:
     }
 
 
-ROLE_OPTIONS = ("role_base_url", "role_key_variable", "role_price")
-"""Options that have a value for each role."""
+class _Former(NamedTuple):
+    """What an option of before is an entry of today."""
+
+    option: Literal["role", "set"]
+    """The option that it is an entry of."""
+    entry: str
+    """The entry; where each role had a value, the name after its role."""
+    default: Any = None
+    """Its default, which a stored run may hold."""
+
+
+FORMER_OPTIONS: Mapping[str, _Former] = {
+    "role_base_url": _Former("role", "base_url"),
+    "role_key_variable": _Former("role", "key_variable"),
+    "role_price": _Former("role", "price"),
+    "dtype": _Former("role", "subject.dtype", "float32"),
+    "backend": _Former("role", "subject.backend", "auto"),
+    "form": _Former("role", "subject.form", "auto"),
+    "chat_template": _Former("role", "subject.chat_template", "server"),
+    "embedder_dtype": _Former("role", "embedder.dtype", "auto"),
+    "critic_votes": _Former("role", "verifier.votes", 1),
+    "critic_tokens": _Former("role", "verifier.tokens", 2_000),
+    "equivalence": _Former("role", "equivalence.model", "none"),
+    "jump_nats": _Former("set", "entropy.jump_nats", 0.5),
+    "control": _Former("set", "mediation.control", "total"),
+    "subsets": _Former("set", "mediation.subsets", 8),
+    "weights": _Former("set", "composite.weights"),
+}
+"""Options that stand in stored runs, files and environments, and are entries of another today."""
+FORMER_VARIABLES = tuple(ENV_PREFIX + name.upper() for name in FORMER_OPTIONS)
+"""Their environment variables."""
+
+
+def current_options(options: Mapping[str, Any], *, are_stored: bool = False) -> dict[str, Any]:
+    """Return options under the names of today.
+
+    Parameters
+    ----------
+    options : mapping
+        Options by name, of today or before.
+    are_stored : bool
+        Whether they are all the options of a stored run, whose defaults nobody chose.
+    """
+    current = {name: value for name, value in options.items() if name not in FORMER_OPTIONS}
+    entries: dict[str, dict[str, str]] = {"role": {}, "set": {}}
+    for name, (option, entry, default) in FORMER_OPTIONS.items():
+        value = options.get(name)
+        if value in (None, "", {}) or (are_stored and value == default):
+            continue
+        if "." in entry:
+            entries[option][entry] = str(value)
+        else:
+            entries[option] |= {f"{role}.{entry}": text for role, text in _pairs(value).items()}
+    for target, found in entries.items():
+        if found:
+            current[target] = {**found, **_pairs(options.get(target) or {})}
+    return current
+
+
+def _pairs(value: Any) -> dict[str, str]:
+    """Return pairs that are written key=value with commas, or a mapping, which may be nested."""
+    if isinstance(value, str):
+        parts = [part.partition("=") for part in value.split(",") if part.strip()]
+        if not all(key.strip() and separator for key, separator, _ in parts):
+            raise ValueError("they are written key=value,key=value")
+        return {key.strip(): text.strip() for key, _, text in parts}
+    if not isinstance(value, Mapping):
+        return value  # type: ignore[no-any-return]  # the model says what is wrong with it
+    pairs = {}
+    for key, entry in value.items():
+        nested = entry if isinstance(entry, Mapping) else {None: entry}
+        for name, text in nested.items():
+            number = isinstance(text, int | float) and not isinstance(text, bool)
+            pairs[key if name is None else f"{key}.{name}"] = str(text) if number else text
+    return pairs
 
 
 class RunConfig(RunOptions):
@@ -56,16 +136,42 @@ class RunConfig(RunOptions):
     _base_url_file: str = ""
     _file_options: ClassVar[Mapping[str, Any]] = {}
     """Options of the YAML file."""
-    _role_files: Mapping[tuple[str, str], str] = {}
+    _role_files: Mapping[str, str] = {}
 
     @property
     def base_url_file(self) -> str:
         """File that ``base_url`` comes from; empty where the user gave it. It is not stored."""
         return self._base_url_file
 
-    def role_file(self, option: str, role: str) -> str:
-        """Return the file that an option of a role comes from; "" where the user gave it."""
-        return self._role_files.get((option, role), "")
+    def role_file(self, entry: str) -> str:
+        """Return the file that an entry of ``role`` comes from; "" where the user gave it."""
+        return self._role_files.get(entry, "")
+
+    def of_role(self, role: str) -> Any:
+        """Return the options of a role, an object of its class."""
+        return role_options(role, self.role)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rename(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Take options under the names that they had before."""
+        return current_options(values)
+
+    @field_validator("role")
+    @classmethod
+    def _check_roles(cls, pairs: dict[str, str]) -> dict[str, str]:
+        """Raise where an entry is no option of its role, or its value none of that option."""
+        for role in dict.fromkeys(key.partition(".")[0] for key in pairs):
+            try:
+                role_options(role, pairs)
+            except ValidationError as error:
+                defect = error.errors()[0]
+                key = f"{role}.{'.'.join(map(str, defect['loc']))}"
+                if defect["type"] != "extra_forbidden":
+                    raise ValueError(f"{key}={pairs[key]}: {defect['msg']}") from error
+                names = ", ".join(f"{role}.{name}" for name in role_class(role).model_fields)
+                raise ValueError(f"{key.rstrip('.')} is no option; there are {names}") from error
+        return pairs
 
     @field_validator("scorer", "mode", "source", "layers", "judge", mode="before")
     @classmethod
@@ -95,16 +201,11 @@ class RunConfig(RunOptions):
             self.scorer = []
         return self
 
-    @field_validator("tag", "set", *ROLE_OPTIONS, mode="before")
+    @field_validator("tag", "set", "role", mode="before")
     @classmethod
     def _split_pairs(cls, value: Any) -> Any:
         """Split pairs that are written key=value with commas, as in the environment."""
-        if not isinstance(value, str):
-            return value
-        pairs = [part.partition("=") for part in value.split(",") if part.strip()]
-        if not all(key.strip() and separator for key, separator, _ in pairs):
-            raise ValueError("they are written key=value,key=value")
-        return {key.strip(): text.strip() for key, _, text in pairs}
+        return _pairs(value)
 
     @classmethod
     def settings_customise_sources(
@@ -118,9 +219,29 @@ class RunConfig(RunOptions):
         """Read the environment, and the YAML file where there is one; never a .env file."""
         return (
             init_settings,
-            EnvSettingsSource(cls, env_ignore_empty=True),
+            InitSettingsSource(cls, _environment_options(cls)),
             InitSettingsSource(cls, dict(cls._file_options)),
         )
+
+
+def _environment_options(config_class: type[RunConfig]) -> dict[str, Any]:
+    """Return the options that the environment sets; entries of options as text.
+
+    As text they give way to entries of the flags; ``read_config`` puts both together.
+    """
+    options = EnvSettingsSource(config_class, env_ignore_empty=True)()
+    former = {name: value for name in FORMER_OPTIONS if (value := _variable_value(name))}
+    options = current_options({**former, **options})
+    for name in ("role", "set"):
+        if isinstance(entries := options.get(name), dict):
+            options[name] = ",".join(f"{key}={text}" for key, text in entries.items())
+    return options
+
+
+def _variable_value(option: str) -> str:
+    """Return the value of an option's variable in the environment; "" where it has none."""
+    variable = ENV_PREFIX + option.upper()
+    return next((value for name, value in os.environ.items() if name.upper() == variable), "")
 
 
 @cache
@@ -141,40 +262,48 @@ def read_config(flags: Mapping[str, Any], file: Path | None = None) -> RunConfig
     """
     _require_known_options(flags, "the options")
     config_class: type[RunConfig] = RunConfig
+    file_options: dict[str, Any] = {}
     if file is not None:
         if not file.is_file():
             raise ConfigError(f"{file}: no such configuration file.")
         provider = flags.get("provider") or os.environ.get(f"{ENV_PREFIX}PROVIDER")
         file_options = translate_settings(_yaml_options(file), provider, str(file))
         _require_known_options(file_options, str(file))
+        file_options = _explain(current_options, file_options)
         config_class = type(
             "RunConfig", (RunConfig,), {"__module__": __name__, "_file_options": file_options}
         )
         if provider not in (None, *PROVIDERS) and "provider" in file_options:
             flags = {**flags, "provider": file_options["provider"]}
-    config = _build_config(
-        config_class,
+    given = _explain(
+        current_options,
         {name: value for name, value in flags.items() if value is not None and value != []},
     )
+    environment = _explain(_environment_options, config_class)
+    for name in ("role", "set"):
+        if given.get(name) != {}:  # a form that was emptied is meant
+            entries = [_explain(_pairs, source.get(name) or {}) for source in (environment, given)]
+            if any(entries):
+                file_entries = _explain(_pairs, file_options.get(name) or {})
+                given[name] = {**file_entries, **entries[0], **entries[1]}
+    config = _build_config(config_class, given)
     if config.base_url and not flags.get("base_url"):
         config._base_url_file = file_naming_server(config.base_url) or (
             "" if _is_in_environment("COTLAB_BASE_URL") else str(file or "")
         )
+    typed = _pairs(current_options(flags).get("role") or {})
     config._role_files = {
-        (option, role): _option_file(option, file)
-        for option in ROLE_OPTIONS
-        for role in getattr(config, option)
-        if role not in (flags.get(option) or {})
+        entry: _entry_file(entry, file) for entry in config.role if entry not in typed
     }
     return config
 
 
-def _option_file(option: str, file: Path | None) -> str:
-    """Return the file that sets an option which no flag sets; "" where the environment does."""
-    variable = ENV_PREFIX + option.upper()
-    if variable in VARIABLES_FROM_FILES:
-        return VARIABLES_FROM_FILES[variable][0]
-    return "" if _is_in_environment(variable) else str(file or "")
+def _entry_file(entry: str, file: Path | None) -> str:
+    """Return the file that sets an entry of ``role``; "" where the user's environment does."""
+    for option in ("role", *FORMER_OPTIONS):
+        if entry in _pairs(current_options({option: _variable_value(option)}).get("role") or {}):
+            return VARIABLES_FROM_FILES.get(ENV_PREFIX + option.upper(), ("",))[0]
+    return str(file or "")
 
 
 def _is_in_environment(variable: str) -> bool:
@@ -183,18 +312,22 @@ def _is_in_environment(variable: str) -> bool:
 
 def stored_options(text: str) -> dict[str, Any]:
     """Return the configuration in a run's row; options added since have the value of then."""
-    return legacy_values(run_fields()) | dict(json.loads(text))
+    return current_options(legacy_values(run_fields()) | json.loads(text), are_stored=True)
 
 
 def resumed_config(stored_config: Mapping[str, Any], flags: Mapping[str, Any]) -> RunConfig:
     """Return the configuration of a stored run with the limits and gates that are given now."""
-    given_flags = {
-        name: value for name, value in flags.items() if value is not None and value != []
+    given_flags = _explain(
+        current_options,
+        {name: value for name, value in flags.items() if value is not None and value != []},
+    )
+    stored = current_options(stored_config, are_stored=True)
+    known_options = {option: v for option, v in stored.items() if option in RunConfig.model_fields}
+    entries = {
+        name: {**known_options.get(name, {}), **_explain(_pairs, given_flags.get(name) or {})}
+        for name in ("role", "set")
     }
-    known_options = {
-        option: v for option, v in stored_config.items() if option in RunConfig.model_fields
-    }
-    return _build_config(RunConfig, {**lower_to_maximum(known_options), **given_flags})
+    return _build_config(RunConfig, {**lower_to_maximum(known_options), **given_flags, **entries})
 
 
 def lower_to_maximum(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,8 +338,14 @@ def lower_to_maximum(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _build_config(config_class: type[RunConfig], values: Mapping[str, Any]) -> RunConfig:
+    config: RunConfig = _explain(lambda: config_class(**values))
+    return config
+
+
+def _explain(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a function makes of options; ConfigError where they cannot be used."""
     try:
-        return config_class(**values)
+        return function(*arguments)
     except ValidationError as error:
         lines = [
             f"{'.'.join(map(str, defect['loc'])) or 'configuration'}: {defect['msg']} (got"
@@ -220,6 +359,7 @@ def _build_config(config_class: type[RunConfig], values: Mapping[str, Any]) -> R
 
 def config_to_yaml(config: Mapping[str, Any]) -> str:
     """Return YAML for ``--config`` that repeats a run; names that are no options are left out."""
+    config = current_options(config)
     options = {name: config[name] for name in RunConfig.model_fields if name in config}
     text: str = yaml.safe_dump(options, allow_unicode=True, sort_keys=False)
     if set(text) & _YAML_LINE_BREAKS:
@@ -246,5 +386,5 @@ def _yaml_options(file: Path) -> dict[str, Any]:
 
 def _require_known_options(names: Iterable[str], source: str) -> None:
     for name in names:
-        if name not in RunConfig.model_fields:
+        if name not in RunConfig.model_fields and name not in FORMER_OPTIONS:
             raise UnknownName(f"option in {source}", name, tuple(RunConfig.model_fields))

@@ -32,21 +32,12 @@ from cotlab.run.config import (
 from cotlab.run.dryrun import RequestCount, count_plan, plan_cautions
 from cotlab.run.imports.pairs import PairedRuns, paired_suite
 from cotlab.run.output import check_writable, write_run_yaml
-from cotlab.run.plan import code_version, configured_limits, make_plan, open_provider
-from cotlab.run.role_servers import server_of
-from cotlab.run.roles import (
-    RAW_TEXT_PROVIDER,
-    is_played_by_subject,
-    models_of,
-    option_of_role,
-    selected_scorers,
-    suite_chains,
-    with_chain_of_suite,
-)
+from cotlab.run.plan import code_version
+from cotlab.run.resolved import RAW_TEXT_PROVIDER, ResolvedRun, option_of_role, resolve
 from cotlab.run.runner import Outcome, Run
 from cotlab.run.server_check import is_checked
 from cotlab.run.summary import summarise
-from cotlab.run.transport.budget import FREE_PRICE, Price, price_of, read_prices
+from cotlab.run.transport.budget import Price
 from cotlab.run.transport.context import Journal
 from cotlab.run.transport.dispatcher import run_coroutine, stopping_on_signals
 from cotlab.run.unread_options import check_flags_are_read, unread_text
@@ -56,7 +47,7 @@ from cotlab.store.live import RunProgress
 from cotlab.store.responses import ResponseLog
 from cotlab.suites.jsonl import file_sha256, load_suite
 from cotlab.suites.shipped import find_suite
-from cotlab.text.prompts.options import with_listed_options
+from cotlab.text.prompts.options import with_listed_options, with_word_matching
 from cotlab.text.steps import SPLITTER_VERSION
 
 
@@ -79,35 +70,41 @@ class FinishedRun:
         return self.outcome.status
 
 
-def load_configured_suite(config: RunConfig, store: Store | None = None) -> tuple[Suite, str]:
+def load_configured_suite(
+    run: RunConfig | ResolvedRun, store: Store | None = None
+) -> tuple[Suite, str]:
     """Return the suite of a configuration and the SHA-256 of its file; pairs have no file.
 
     Its questions list the options that stand only in ``choices``, as the model is to read them.
     """
-    if config.base_run or config.tuned_run:
-        return load_paired_runs(config, store).suite, ""
-    suite, suite_sha256 = _load_suite_file(config)
-    return _readable_suite(suite, config), suite_sha256
+    resolved = resolve(run)
+    if resolved.config.base_run or resolved.config.tuned_run:
+        return load_paired_runs(resolved, store).suite, ""
+    suite, suite_sha256 = _load_suite_file(resolved)
+    return _readable_suite(suite, resolved.config), suite_sha256
 
 
 def _readable_suite(suite: Suite, config: RunConfig) -> Suite:
     """Return a suite with all options in its questions, unless its replies are recorded."""
+    suite = with_word_matching(suite)
     return suite if config.provider == RECORDED_PROVIDER else with_listed_options(suite)
 
 
-def _load_suite_file(config: RunConfig) -> tuple[Suite, str]:
+def _load_suite_file(resolved: ResolvedRun) -> tuple[Suite, str]:
+    config = resolved.config
     if not config.task_suite:
         raise ConfigError("No suite: give --task-suite FILE.jsonl or the name of a shipped suite.")
     path = find_suite(config.task_suite)
-    suite = load_suite(path, good_lines=config.good_lines, chain=suite_chains(config))
+    suite = load_suite(path, good_lines=config.good_lines, chain=resolved.suite_chains)
     return suite, file_sha256(path)
 
 
-def load_paired_runs(config: RunConfig, store: Store | None = None) -> PairedRuns:
+def load_paired_runs(resolved: ResolvedRun, store: Store | None = None) -> PairedRuns:
     """Return the pairs of the two runs of a configuration; ConfigError where it does more."""
+    config = resolved.config
     if not (config.base_run and config.tuned_run):
         raise ConfigError("A pair is of two runs: give --base-run RUN and --tuned-run RUN.")
-    if [scorer.name for scorer in selected_scorers(config)] != ["judge"]:
+    if [scorer.name for scorer in resolved.scorers] != ["judge"]:
         raise ConfigError(
             "--base-run and --tuned-run go with --scorer judge, and with no other scorer or"
             " --profile."
@@ -115,18 +112,18 @@ def load_paired_runs(config: RunConfig, store: Store | None = None) -> PairedRun
     return paired_suite(store or Store(), config.base_run, config.tuned_run)
 
 
-def dry_run(config: RunConfig, suite: Suite) -> tuple[Plan, RequestCount]:
+def dry_run(run: RunConfig | ResolvedRun, suite: Suite) -> tuple[Plan, RequestCount]:
     """Return the plan of a configuration and its count of requests; open no provider."""
-    PROVIDERS.require(config.provider)
-    config = with_chain_of_suite(config, suite)
-    plan = make_plan(config, suite, models_of(config))
-    _check_model_supports_config(plan.subject, config)
-    prices = {ref: configured_price(ref, config) for ref in plan.models.values()}
+    resolved = resolve(run).for_suite(suite)
+    PROVIDERS.require(resolved.config.provider)
+    plan = resolved.plan(suite)
+    _check_model_supports_config(plan.subject, resolved.config)
+    prices = {ref: resolved.price_of(ref) for ref in plan.models.values()}
     return plan, count_plan(plan, suite, prices)
 
 
 def start_run(
-    config: RunConfig,
+    run: RunConfig | ResolvedRun,
     store: Store,
     *,
     suite: Suite | None = None,
@@ -142,27 +139,24 @@ def start_run(
     """
     if run_id is not None:
         check_new_run_id(store, run_id)
-    suite_sha256 = ""
-    if suite is None and (config.base_run or config.tuned_run):
-        paired_runs = load_paired_runs(config, store)
+    suite_sha256, resolved = "", resolve(run)
+    if suite is None and (resolved.config.base_run or resolved.config.tuned_run):
+        paired_runs = load_paired_runs(resolved, store)
         suite = paired_runs.suite
-        config = config.model_copy(update={"tag": {**paired_runs.tags, **config.tag}})
+        resolved = resolved.with_options(tag={**paired_runs.tags, **resolved.config.tag})
         if paired_runs.n_left_out_by_reason:
             warn(paired_runs.left_out_message())
     elif suite is None:
-        suite, suite_sha256 = load_configured_suite(config)
+        suite, suite_sha256 = load_configured_suite(resolved)
     else:
-        suite = _readable_suite(suite, config)
-    config = with_chain_of_suite(config, suite)
-    provider_by_role = _open_providers(models_of(config), config)
-    plan = make_plan(
-        config, suite, {role: provider.ref for role, provider in provider_by_role.items()}
-    )
-    config = config.model_copy(update={"chain_tokens": plan.chain_tokens})
+        suite = _readable_suite(suite, resolved.config)
+    resolved = resolved.for_suite(suite)
+    provider_by_role = resolved.open_providers()
+    plan = resolved.plan(suite, {role: provider.ref for role, provider in provider_by_role.items()})
+    resolved = resolved.with_options(chain_tokens=plan.chain_tokens)
+    config = resolved.config
     provider_by_model = {provider.ref: provider for provider in provider_by_role.values()}
-    price_by_model = {
-        ref: _provider_price(provider, config) for ref, provider in provider_by_model.items()
-    }
+    price_by_model = resolved.provider_prices(provider_by_model.values())
     _check_model_supports_config(plan.subject, config)
     run_id = run_id or f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"[:-3] + f"-{plan.digest[:4]}"
     output = Path(config.output) if config.output else store.folder / "reports" / run_id
@@ -193,14 +187,14 @@ def start_run(
         announce(run_id)
         return _execute(
             run_id,
+            resolved,
             plan,
             suite,
             store,
             provider_by_model,
             price_by_model,
-            config,
-            output,
-            on_progress,
+            output=output,
+            on_progress=on_progress,
         )
 
 
@@ -224,10 +218,11 @@ def resume_run(
         plan = read.plan_from_row(run_row)
         _require_same_versions(run_id, plan)
         config = resumed_config(stored_options(run_row["config"]), flags)
-        check_flags_are_read(config, flags)
-        config = config.model_copy(update={"role_base_url": _role_addresses(plan, config)})
-        suite = _stored_suite(run_id, plan, config, store)
-        provider_by_role = _open_providers(plan.models, config)
+        resolved = ResolvedRun(config)
+        check_flags_are_read(resolved, flags)
+        resolved = resolved.with_options(role=_role_addresses(plan, resolved))
+        suite = _stored_suite(run_id, plan, resolved, store)
+        provider_by_role = resolved.open_providers(plan.models)
         provider_by_model = {provider.ref: provider for provider in provider_by_role.values()}
         for role, ref in plan.models.items():
             if provider_by_role[role].ref != ref:
@@ -238,23 +233,21 @@ def resume_run(
                 store, run_id, ref
             ):
                 # what is at the vendor is picked up, whatever the flags are now
-                config = config.model_copy(update={"batch": True})
-        _check_model_supports_config(plan.subject, config)
-        price_by_model = {
-            ref: _provider_price(provider, config) for ref, provider in provider_by_model.items()
-        }
+                resolved = resolved.with_options(batch=True)
+        _check_model_supports_config(plan.subject, resolved.config)
+        price_by_model = resolved.provider_prices(provider_by_model.values())
         output = Path(run_row["output"])
         return _execute(
             run_id,
+            resolved,
             plan,
             suite,
             store,
             provider_by_model,
             price_by_model,
-            config,
-            output,
-            on_progress,
-            retry_refused,
+            output=output,
+            on_progress=on_progress,
+            retry_refused=retry_refused,
         )
 
 
@@ -278,55 +271,37 @@ def _require_same_versions(run_id: str, plan: Plan) -> None:
         )
 
 
-def _role_addresses(plan: Plan, config: RunConfig) -> dict[str, str]:
-    """Return the addresses of a plan's roles; in older runs some had the subject's."""
+def _role_addresses(plan: Plan, resolved: ResolvedRun) -> dict[str, str]:
+    """Return the options of roles with the addresses of a plan; once some had the subject's."""
     return {
-        option_of_role(role): ref.base_url
+        entry: text
+        for entry, text in resolved.config.role.items()
+        if not entry.endswith(".base_url")
+    } | {
+        f"{option_of_role(role)}.base_url": ref.base_url
         for role, ref in plan.models.items()
-        if role != "subject" and ref.base_url and not is_played_by_subject(role, config)
+        if role != "subject" and ref.base_url and not resolved.is_played_by_subject(role)
     }
 
 
-def _stored_suite(run_id: str, plan: Plan, config: RunConfig, store: Store) -> Suite:
+def _stored_suite(run_id: str, plan: Plan, resolved: ResolvedRun, store: Store) -> Suite:
     """Return the suite of a stored run: from its file where the store keeps only hashes of it."""
     if not read.is_suite_redacted(store, plan.suite_digest):
         return read.get_suite(store, plan.suite_digest)
-    suite, _ = load_configured_suite(config, store)
-    if suite.digest != plan.suite_digest and config.task_suite:
-        suite, _ = _load_suite_file(config)  # runs of before asked the questions as they stand
+    task_suite = resolved.config.task_suite
+    suite, _ = load_configured_suite(resolved, store)
+    if suite.digest != plan.suite_digest and task_suite:
+        suite, _ = _load_suite_file(resolved)  # runs of before asked the questions as they stand
     if suite.digest != plan.suite_digest:
         raise ConfigError(
-            f"The suite {config.task_suite!r} has changed since run {run_id} began; start a new"
-            " run."
+            f"The suite {task_suite!r} has changed since run {run_id} began; start a new run."
         )
     return suite
-
-
-def _open_providers(models: Mapping[str, ModelRef], config: RunConfig) -> dict[str, AnyProvider]:
-    """Return the provider of each role; two roles of one model share it."""
-    provider_by_model = {ref: open_provider(ref, config) for ref in dict.fromkeys(models.values())}
-    return {role: provider_by_model[ref] for role, ref in models.items()}
 
 
 def _has_open_batches(store: Store, run_id: str, ref: ModelRef) -> bool:
     with closing(ResponseLog(store.log_path)) as response_log:
         return bool(response_log.list_open_batches(run_id, str(ref)))
-
-
-def configured_price(ref: ModelRef, config: RunConfig) -> Price:
-    """Return the price of a model: of its role, the price file, or the bundled table."""
-    role_price = server_of(ref, config).price
-    prices = {**read_prices(config.prices), **({str(ref): role_price} if role_price else {})}
-    return price_of(ref, allow_unpriced=config.allow_unpriced, prices=prices, batch=config.batch)
-
-
-def _provider_price(provider: AnyProvider, config: RunConfig) -> Price:
-    """Return the price of a provider's model; one in this process is free."""
-    return (
-        FREE_PRICE
-        if isinstance(provider, InProcessProvider)
-        else configured_price(provider.ref, config)
-    )
 
 
 def _check_model_supports_config(ref: ModelRef, config: RunConfig) -> None:
@@ -350,12 +325,12 @@ def _check_model_supports_config(ref: ModelRef, config: RunConfig) -> None:
         )
 
 
-def command_line(config: RunConfig) -> str:
+def command_line(resolved: ResolvedRun) -> str:
     """Return the command of a run: the options that differ from those of one without flags."""
     words, config_without_flags = ["cotlab", "run"], read_config({})
     for name, field in run_fields().items():
-        value = getattr(config, name)
-        if value in (getattr(config_without_flags, name), None) or unread_text(config, name):
+        value = getattr(resolved.config, name)
+        if value in (getattr(config_without_flags, name), None) or unread_text(resolved, name):
             continue
         if field.value_type is bool:
             words.append(field.flag)
@@ -369,36 +344,36 @@ def command_line(config: RunConfig) -> str:
 
 def _execute(
     run_id: str,
+    resolved: ResolvedRun,
     plan: Plan,
     suite: Suite,
     store: Store,
     providers: Mapping[ModelRef, AnyProvider],
     prices: Mapping[ModelRef, Price],
-    config: RunConfig,
+    *,
     output: Path,
     on_progress: Callable[[RunProgress], None],
     retry_refused: bool = False,
 ) -> FinishedRun:
-    journal = Journal(output, redact=config.redact_prompts)
+    config, subject = resolved.config, plan.subject
     raw_text_command = ""
-    subject = plan.subject
     if (subject.provider, subject.form, subject.endpoint) == (RAW_TEXT_PROVIDER, "prefill", "chat"):
-        raw_text_command = command_line(config.model_copy(update={"form": "completions"}))
+        raw_text_command = command_line(
+            resolved.with_options(role={**config.role, "subject.form": "completions"})
+        )
+    journal = Journal(output, redact=config.redact_prompts)
     run = Run(
-        run_id,
-        plan,
-        suite,
-        store,
-        providers,
-        prices,
-        configured_limits(config),
-        config.redact_prompts,
-        retry_refused,
-        on_progress,
-        journal,
-        config.batch,
-        config.probe,
-        raw_text_command,
+        id=run_id,
+        resolved=resolved,
+        plan=plan,
+        suite=suite,
+        store=store,
+        providers=providers,
+        prices=prices,
+        journal=journal,
+        raw_text_command=raw_text_command,
+        retry_refused=retry_refused,
+        on_progress=on_progress,
     )
 
     async def execute_run() -> Outcome:

@@ -2,16 +2,191 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Literal
+from types import NoneType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import AliasChoices
-from pydantic_settings import NoDecode
+from annotated_types import Ge, Gt, Le
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic_settings import BaseSettings, NoDecode
 
 from cotlab.core.registry import PROVIDERS, SCORERS
-from cotlab.core.types import ABLATION_MODES, CCS_METRICS
-from cotlab.run.fields import ALL_COMMANDS, RUN_AND_RESUME, RUN_ONLY, option
-from cotlab.run.mediation_options import MediationOptions
+from cotlab.core.types import ABLATION_MODES, CCS_METRICS, MEDIATION_SOURCES
+
+SECTION_HEADINGS = {
+    "model": "Suite and model",
+    "measure": "What to measure",
+    "sampling": "Sampling and chain",
+    "mediation": "Mediation and local models",
+    "judge": "Judge two runs",
+    "limits": "Limits and money",
+    "gate": "Gate, tags and privacy",
+}
+"""Groups of options and their headings, in the order of the New run form and the reference."""
+ENV_PREFIX = "COTLAB_"
+"""Start of the environment variable of an option."""
+RUN_ONLY, RUN_AND_RESUME, ALL_COMMANDS = ("run",), ("run", "resume"), ("run", "plan", "resume")
+"""Values of ``Setting.commands`` besides the default."""
+_NO_LEGACY_VALUE = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Label, widget and commands of a field; pydantic calls it for the JSON schema."""
+
+    section: str
+    """Key of ``SECTION_HEADINGS``."""
+    label: str = ""
+    """Label of the widget on the New run form; empty for an option that the form does not offer."""
+    hint: str | None = None
+    """Help text of the widget; without one it is the help of the flag."""
+    choices: Iterable[str] = ()
+    """Values to choose from; a registry where other packages may add some."""
+    scorer_option: str = ""
+    """Option of a scorer that the field sets, where the scorer has it."""
+    scorers: tuple[str, ...] = ()
+    """Scorers that read the field, where it is neither an option nor a role of theirs."""
+    in_process_only: bool = False
+    """Whether only models in this process read the field."""
+    commands: tuple[str, ...] = ("run", "plan")
+    """Commands that take it, of run, plan and resume (``cotlab run --resume``)."""
+    path: Literal["", "path", "file"] = ""
+    """Whether the text names a path, or a file that must not be a folder."""
+    step: float | None = None
+    """Step of a number's widget."""
+    empty: str = "none"
+    """Text that the form displays for an empty value."""
+    checkbox: bool = False
+    """Whether the form offers the second of two choices as a checkbox."""
+    absent: Any = _NO_LEGACY_VALUE
+    """Value of all runs that were stored before the field existed."""
+
+    def __call__(self, schema: dict[str, Any]) -> None:
+        """Add the choices to the JSON schema of the field, unless other packages may add some."""
+        if self.choices and isinstance(self.choices, tuple):
+            is_list = schema.get("type") == "array"
+            (schema["items"] if is_list else schema)["enum"] = list(self.choices)
+
+
+def option(section: str, default: Any, help: str, label: str = "", **extra_options: Any) -> Any:
+    """Declare a field of the configuration.
+
+    Parameters
+    ----------
+    default : value of the field where nothing sets it
+    help : help text of the flag, and description in the reference
+    section, label, **more
+        Fields of ``Setting``; the others are constraints of ``pydantic.Field``.
+    """
+    setting_names = Setting.__dataclass_fields__
+    setting = Setting(
+        section,
+        label,
+        **{key: value for key, value in extra_options.items() if key in setting_names},
+    )
+    return Field(
+        default,
+        description=help,
+        json_schema_extra=setting,
+        **{key: value for key, value in extra_options.items() if key not in setting_names},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigField:
+    """A field of the configuration, described for whatever is generated from it."""
+
+    name: str
+    """Name of the field, in Python and in YAML."""
+    value_type: type
+    """bool, int, float, str, list (of texts) or dict (of texts)."""
+    allows_none: bool
+    """Whether None is a value."""
+    default: Any
+    """Default value."""
+    help: str
+    """One sentence."""
+    setting: Setting
+    """Label, widget and commands of the field."""
+    literals: tuple[str, ...]
+    """Values of a ``Literal`` type."""
+    words: tuple[str, ...]
+    """Words that stand for a number."""
+    minimum: float | None
+    """Smallest value of a number."""
+    excludes_minimum: bool
+    """Whether only larger values than ``minimum`` are valid."""
+    maximum: float | None
+    """Largest value of a number."""
+    env_variables: tuple[str, ...]
+    """Environment variables that set the field, the first one preferred."""
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Values to choose from, if any."""
+        return self.literals or tuple(self.setting.choices)
+
+    @property
+    def flag(self) -> str:
+        """Flag of the command line."""
+        return "--" + self.name.replace("_", "-")
+
+
+def config_fields(config: type[BaseSettings]) -> dict[str, ConfigField]:
+    """Return the fields of a configuration class by name, section by section."""
+    sections = list(SECTION_HEADINGS)
+    fields = [_config_field(name, field) for name, field in config.model_fields.items()]
+    fields.sort(key=lambda field: sections.index(field.setting.section))  # stable
+    return {field.name: field for field in fields}
+
+
+def legacy_values(fields: Mapping[str, ConfigField]) -> dict[str, Any]:
+    """Return the values that runs had before a field existed, of the fields that came later."""
+    values = {name: field.setting.absent for name, field in fields.items()}
+    return {name: value for name, value in values.items() if value is not _NO_LEGACY_VALUE}
+
+
+def _config_field(name: str, field: Any) -> ConfigField:
+    setting: Setting = field.json_schema_extra
+    union_members = [field.annotation]
+    if get_origin(field.annotation) in (Union, type(int | None)):
+        union_members = [
+            union_member
+            for union_member in get_args(field.annotation)
+            if union_member is not NoneType
+        ]
+    metadata = list(field.metadata)
+    if get_origin(union_members[0]) is Annotated:
+        union_members[0], *bounds = get_args(union_members[0])
+        metadata += bounds
+    origin = get_origin(union_members[0])
+    validation_alias = field.validation_alias
+    env_names = (
+        validation_alias.choices[1:]
+        if isinstance(validation_alias, AliasChoices)
+        else [ENV_PREFIX + name.upper()]
+    )
+    bound_by_type = {type(bound): bound for bound in metadata}
+    lower_bound, exclusive_bound, upper_bound = (
+        bound_by_type.get(union_member) for union_member in (Ge, Gt, Le)
+    )
+    return ConfigField(
+        name,
+        str if origin is Literal else origin or union_members[0],
+        len(get_args(field.annotation)) > 1 and NoneType in get_args(field.annotation),
+        field.get_default(call_default_factory=True),
+        field.description,
+        setting,
+        get_args(union_members[0]) if origin is Literal else (),
+        tuple(word for union_member in union_members[1:] for word in get_args(union_member)),
+        lower_bound.ge if lower_bound else exclusive_bound.gt if exclusive_bound else None,
+        exclusive_bound is not None,
+        upper_bound.le if upper_bound else None,
+        tuple(map(str, env_names)),
+    )
+
 
 DEFAULT_PROVIDER, DEFAULT_MODEL = "organism", "r100"
 DEFAULT_JUDGE = "anthropic/claude-opus-4-1"
@@ -20,20 +195,209 @@ _measure_option = partial(option, "measure")
 _sampling_option = partial(option, "sampling")
 _judge_option = partial(option, "judge")
 _gate_option = partial(option, "gate")
-_TextByRole = Annotated[dict[str, str], NoDecode]
+_mediation_option = partial(option, "mediation")
+_limits_option = partial(option, "limits", commands=RUN_AND_RESUME)
 _PAIRED_RUN_HINT = (
     "The id of a run that asked its model for chains of its own. Both together take the place of"
     " the suite above."
 )
 
 
-class RunOptions(MediationOptions):
+class RoleOptions(BaseModel):
+    """What the model of a role, and its server, are given besides the name of the model."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    key_variable: str | None = None
+    """Variable with the key of its server; None for the provider's own."""
+    price: str | None = None
+    """INPUT/OUTPUT, dollars a million tokens; None where it is looked up."""
+
+
+class ServedRoleOptions(RoleOptions):
+    """Options of a role that is not the subject, whose address is --base-url."""
+
+    base_url: str | None = None
+    """Address of its server."""
+
+
+class OtherRoleOptions(ServedRoleOptions):
+    """Options of a role whose model no flag names, like equivalence."""
+
+    model: str = ""
+    """subject or provider/model."""
+
+
+class SubjectOptions(RoleOptions):
+    """Options of the model that is measured."""
+
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Numbers of a model in this process."""
+    backend: Literal["auto", "fast", "hooks", "transformer_lens"] = "auto"
+    """How a model in this process is patched."""
+    form: Literal["auto", "chat", "completions"] = "auto"
+    """How a server is asked: in turns, or by raw text; auto: in turns without a chat template."""
+    chat_template: str = "server"
+    """What makes raw text: the server's template, that of a tokenizer's folder, or none."""
+
+
+class VerifierOptions(ServedRoleOptions):
+    """Options of the verifier, which may be a critic or a process reward model."""
+
+    dtype: Literal["float32", "bfloat16", "float16"] | None = None
+    """Numbers of a process reward model; None for those of the subject."""
+    votes: int = Field(1, ge=1, le=99)
+    """Times that a critic is asked about each chain, odd: the majority decides."""
+    tokens: int = Field(2_000, ge=50)
+    """Maximum output tokens of a critic's reply."""
+
+
+class EmbedderOptions(ServedRoleOptions):
+    """Options of the embedder."""
+
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Its numbers; auto: bfloat16 where this processor multiplies it and no cosine moves by .01."""
+
+
+ROLE_CLASSES: Mapping[str, type[RoleOptions]] = {
+    "subject": SubjectOptions,
+    "verifier": VerifierOptions,
+    "embedder": EmbedderOptions,
+    "paraphraser": ServedRoleOptions,
+    "judge": ServedRoleOptions,
+}
+"""Role → class of its options; any other role has ``OtherRoleOptions``."""
+
+
+def role_class(role: str) -> type[RoleOptions]:
+    """Return the class of a role's options; judge_2 is a judge."""
+    return ROLE_CLASSES.get("judge" if role.startswith("judge_") else role, OtherRoleOptions)
+
+
+def role_options(role: str, pairs: Mapping[str, str]) -> Any:
+    """Return the options of a role of pairs like ``verifier.base_url``: an object of its class."""
+    own = {key.partition(".")[2]: text for key, text in pairs.items() if key.startswith(f"{role}.")}
+    return role_class(role)(**own)
+
+
+class RunOptions(BaseSettings):
     """The fields of ``RunConfig``.
 
     A field here is a flag of ``cotlab run``, a variable COTLAB_<FIELD>, a line of a YAML file, a
     widget of the New run form and an entry of the reference; nothing else has to name it.
     """
 
+    max_concurrent: int = _limits_option(
+        10, "Requests in flight at once (default 10).", "Requests in flight", ge=1, le=256
+    )
+    max_cost: float = _limits_option(
+        10.0,
+        "Cap on the spend in US dollars (default 10.0).",
+        "Cap on the spend, US dollars",
+        ge=0,
+        allow_inf_nan=False,
+        validation_alias=AliasChoices("max_cost", "COTLAB_MAX_COST", "FAITHCHECK_MAX_COST"),
+    )
+    max_requests_per_minute: Annotated[int, Ge(1)] | Literal["auto", "default"] | None = (
+        _limits_option(
+            "default",
+            "Rate limit (default: 60 to a vendor, none at a private address; auto: the server's).",
+            "Requests a minute",
+            hint="A number, default or auto. default: 60 to a vendor, no limit for a server on this"
+            " machine or in a private network. auto: as many as the server's replies allow; where"
+            " they do not say it, the default.",
+        )
+    )
+    max_tokens_per_minute: int | None = _limits_option(
+        None, "Rate limit in tokens, input and output (default: none).", "Tokens a minute", ge=1
+    )
+    max_tries: int = _limits_option(
+        10,
+        "Tries of a request that fails (default 10); a 429 does not count.",
+        "Tries of a request that fails",
+        ge=1,
+        le=100,
+    )
+    timeout_s: float = _limits_option(
+        120.0,
+        "Seconds to wait for a reply (default 120).",
+        "Seconds to wait for a reply",
+        step=1.0,
+        gt=0,
+        le=86_400,
+        allow_inf_nan=False,
+    )
+    probe: Literal["auto", "always", "never"] = _limits_option(
+        "auto",
+        "Check what a server does with this plan's requests before the first one: auto (default;"
+        " a server that --base-url names), always (vendors too), never.",
+        "Check the server first",
+        hint="At most four small requests: whether the server continues a prefix, gives"
+        " log-probabilities, cuts long prompts, and how it returns reasoning. auto: a server that"
+        " you name. always: a vendor's too.",
+    )
+    batch: bool = _sampling_option(
+        False,
+        "Use the vendor's batch interface: half the price, an answer within a day.",
+        "Use the vendor's batch interface",
+        commands=ALL_COMMANDS,
+        hint="OpenAI and Anthropic: half the price, and an answer within a day. The run may be"
+        " stopped and resumed meanwhile.",
+    )
+    prices: str | None = _limits_option(
+        None,
+        "YAML file of prices: MODEL: {input: 0.5, output: 1.5}, dollars a million.",
+        "File of prices (YAML)",
+        commands=ALL_COMMANDS,
+        path="path",
+    )
+    fail_on_error: float | None = _limits_option(
+        None,
+        "Exit with code 3 past this share (below 1) or count of failed items.",
+        "Failed items that fail the run",
+        ge=0,
+    )
+    source: Annotated[list[str], NoDecode] = _mediation_option(
+        ["filler"],
+        "Mediation: filler (default), interchange, right, mean, literal; repeatable.",
+        "Sources of states",
+        choices=MEDIATION_SOURCES,
+        scorer_option="sources",
+        hint="Where the states come from that replace the chain's. filler: the same text with dots"
+        " for the chain. interchange: another item's chain. right: the run without a chain,"
+        " right-aligned. mean: the mean of the question. literal: the published formula, kept for"
+        " comparison; its control changes nothing.",
+    )
+    layers: Annotated[list[str], NoDecode] = _mediation_option(
+        [],
+        "Mediation: a layer or a span, 3 or 0-7 (default: each, thirds, all); repeatable.",
+        "Layers (empty: each, thirds, all)",
+        scorer_option="layers",
+        empty="3, 0-7",
+    )
+    donors: int = _mediation_option(
+        4,
+        "Mediation: other items whose runs serve as controls (default 4).",
+        "Donor items for controls",
+        scorer_option="donors",
+        ge=2,
+        le=64,
+    )
+    draws: int = _mediation_option(
+        2,
+        "Mediation: random positions drawn for each control (default 2).",
+        "Random positions per donor",
+        scorer_option="draws",
+        ge=1,
+        le=64,
+    )
+    device: str = _mediation_option(
+        "cpu",
+        "Where a local model runs: cpu (default), cuda, cuda:1.",
+        "Device",
+        pattern=r"^(cpu|cuda(:\d+)?)$",  # cuda:1
+        in_process_only=True,
+    )
     task_suite: str = _model_option(
         "", "A JSONL suite, or the name of a shipped one.", commands=ALL_COMMANDS
     )
@@ -51,23 +415,18 @@ class RunOptions(MediationOptions):
         "Address of an OpenAI-compatible server, or of a proxy of a vendor.",
         "Server's address",
     )
-    role_base_url: _TextByRole = _model_option(
-        {},
-        "ROLE=ADDRESS, the server of a judge, verifier, paraphraser or embedder; repeatable.",
-        "Servers of other roles (role=address)",
-        hint="judge=http://127.0.0.1:8001/v1; further judges are judge_2, judge_3.",
-    )
-    role_key_variable: _TextByRole = _model_option(
-        {},
-        "ROLE=VARIABLE, the variable with the key of a role's server (subject too); repeatable.",
-        "Variables with keys (judge=JUDGE_API_KEY)",
-    )
-    role_price: _TextByRole = option(
+    role: Annotated[dict[str, str], NoDecode] = option(
         "limits",
         {},
-        "ROLE=INPUT/OUTPUT, a role's price, dollars a million tokens (subject too); repeatable.",
-        "Prices of roles (judge=0.5/1.5)",
+        "ROLE.OPTION=value, what a role's model or server is given: base_url, key_variable, price"
+        " (INPUT/OUTPUT, dollars a million tokens), dtype and so on; repeatable.",
+        "Options of roles (judge.price=0.5/1.5)",
         commands=ALL_COMMANDS,
+        hint="Of any role: base_url, key_variable, price (judge.price=0.5/1.5); further"
+        " judges are judge_2, judge_3. Of the subject: dtype, backend, form (completions: raw text)"
+        " and chat_template (none, or a folder). Of the verifier: dtype, and a critic's votes and"
+        " tokens. Of the embedder: dtype. equivalence.model decides where rules cannot tell two"
+        " answers apart.",
     )
     output: str | None = _gate_option(
         None,
@@ -194,74 +553,17 @@ class RunOptions(MediationOptions):
         hint="Only where the model can continue its own turn: older Claude models, and servers such"
         " as vLLM.",
     )
-    form: Literal["auto", "chat", "completions"] = _sampling_option(
-        "auto",
-        "How an OpenAI-compatible server is asked: in turns (chat), by raw text at /v1/completions"
-        " (completions), or in turns unless --chat-template makes raw text (auto, default).",
-        "Form of the requests",
-        hint="completions: raw text, which the server continues exactly where it stops.",
-    )
-    chat_template: str = _sampling_option(
-        "server",
-        "What makes raw text: the server's chat template (server, default), that of the model's"
-        " tokenizer in FOLDER, or none, for a base model.",
-        "Chat template: server, none or a folder",
-    )
-    jump_nats: float = _sampling_option(
-        0.5,
-        "Entropy: a jump is so many nats above the earlier steps (default 0.5).",
-        "Entropy jumps by, nats",
-        scorer_option="jump_nats",
-        step=0.1,
-        hint="A step whose tokens are this much less certain than those of the earlier steps is"
-        " flagged.",
-        ge=0,
-        le=3,
-    )
     embedder: str = _sampling_option(
         "all-MiniLM-L6-v2",
         "Who turns texts into vectors: a sentence-transformers name or folder (all-MiniLM-L6-v2),"
         " or none.",
         "Embedder",
     )
-    embedder_dtype: Literal["auto", "float32", "bfloat16"] = _sampling_option(
-        "auto",
-        "The embedder's numbers: auto (default), float32, bfloat16.",
-        "Embedder's type of numbers",
-        hint="auto: bfloat16 where this processor multiplies it and no cosine of a probe moves by"
-        " .01, else float32.",
-        role="embedder",
-    )
     verifier: str = _sampling_option(
         "none",
         "Who judges links that cannot be computed: none (default), nli:FOLDER, prm:FOLDER, subject,"
         " provider/model; critic:provider/model is asked once a chain for its first wrong step.",
         "Verifier",
-    )
-    critic_votes: int = _sampling_option(
-        1,
-        "Times that a critic is asked about each chain, odd; the majority decides (default 1).",
-        "Votes of a critic",
-        absent=1,
-        ge=1,
-        le=99,
-        role="critic",
-    )
-    critic_tokens: int = _sampling_option(
-        2_000,
-        "Maximum output tokens of a critic's reply (default 2000).",
-        "Output tokens of a critic's reply",
-        absent=2_000,
-        ge=50,
-        role="critic",
-    )
-    equivalence: str = _sampling_option(
-        "none",
-        "Who decides where rules call two answers different but cannot tell: none (default),"
-        " subject, provider/model.",
-        "Answer equivalence",
-        hint="Asked about words and formulas that differ as texts, never about numbers, dates or"
-        " options.",
     )
     paraphraser: str = _sampling_option(
         "rules", "Who rewords questions: rules (default), subject, provider/model.", "Paraphraser"
@@ -332,13 +634,6 @@ class RunOptions(MediationOptions):
             " and F. From phase3: and R, D. offline: V and F of the chains that the suite holds; no"
             " model is asked.",
         )
-    )
-    weights: str | None = _sampling_option(
-        None,
-        "YAML file of the composite's weights: category, then part: number.",
-        "Weights of the composite (YAML file)",
-        path="file",
-        scorers=("composite",),
     )
     set: Annotated[dict[str, str], NoDecode] = _sampling_option(
         {},

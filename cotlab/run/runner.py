@@ -16,11 +16,11 @@ from cotlab.core.provider import AnyProvider
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Item, ModelRef, Plan, ScorerSpec, Suite
 from cotlab.run.plan import params_digest, params_of
+from cotlab.run.resolved import ResolvedRun
 from cotlab.run.server_check import CheckedRun, check_servers, count_check_requests
 from cotlab.run.transport.budget import Price
 from cotlab.run.transport.context import Journal
 from cotlab.run.transport.dispatcher import Dispatcher, drive
-from cotlab.run.transport.limits import Limits
 from cotlab.store import read, write
 from cotlab.store.database import Store
 from cotlab.store.live import LiveRunStore, RunProgress
@@ -53,6 +53,8 @@ class Run:
 
     id: str
     """Name of the run."""
+    resolved: ResolvedRun
+    """What its configuration decides."""
     plan: Plan
     """What it does."""
     suite: Suite
@@ -63,22 +65,14 @@ class Run:
     """Opened provider of each model."""
     prices: Mapping[ModelRef, Price]
     """Price of each model."""
-    limits: Limits
-    """Rate limits, budget and tries."""
-    redact: bool = False
-    """Whether hashes are stored instead of texts."""
-    retry_refused: bool = False
-    """Whether refused requests are sent again."""
-    on_progress: Callable[[RunProgress], None] = lambda progress: None
-    """Called with the progress, twice a second and at the end."""
-    journal: Journal = field(default_factory=Journal)
+    journal: Journal
     """run.log."""
-    use_batches: bool = False
-    """Whether the vendor's batch interface is used."""
-    probe: str = "never"
-    """Whether servers are checked before the first request: auto, always or never."""
-    raw_text_command: str = ""
+    raw_text_command: str
     """Command of the same run by raw text, for the message of one that is refused."""
+    retry_refused: bool
+    """Whether refused requests are sent again."""
+    on_progress: Callable[[RunProgress], None]
+    """Called with the progress, twice a second and at the end."""
     stop_event: asyncio.Event = field(default_factory=asyncio.Event)
     """Set to stop the run cleanly."""
     _ended_items: list[EndedItem] = field(default_factory=list)
@@ -86,8 +80,9 @@ class Run:
 
     async def execute(self) -> Outcome:
         """Run to the end, or until it is stopped, the budget is reached or the key is refused."""
+        config, limits = self.resolved.config, self.resolved.limits
         response_log = ResponseLog(
-            self.store.log_path, redact=self.redact, retry_refused=self.retry_refused
+            self.store.log_path, redact=self._redact, retry_refused=self.retry_refused
         )
         live_runs = LiveRunStore(self.store.log_path)
         progress = RunProgress(
@@ -96,23 +91,23 @@ class Run:
             started_at=time.time(),
         )
         progress.cap_micro = (
-            None if all(price.is_free for price in self.prices.values()) else self.limits.cap_micro
+            None if all(price.is_free for price in self.prices.values()) else limits.cap_micro
         )
         dispatcher = Dispatcher(
             self.id,
             self.providers,
             self.prices,
             response_log,
-            self.limits,
+            limits,
             progress,
             self.journal,
-            batch=self.use_batches,
+            batch=config.batch,
         )
         checked_run = CheckedRun(
             self.plan,
             self.suite,
-            self.probe,
-            self.redact,
+            config.probe,
+            self._redact,
             self.store,
             self.id,
             self.raw_text_command,
@@ -129,7 +124,7 @@ class Run:
             run=self.id,
             plan=self.plan.digest,
             items=progress.items_total,
-            batch=self.use_batches or None,
+            batch=config.batch or None,
         )
         with self.store.writing() as connection:
             write.set_status(connection, self.id, "running")
@@ -190,6 +185,10 @@ class Run:
                     response_log.settle(call_id, None, "unclaimed")
                 response_log.update_batch(batch.name, is_ended=True)
 
+    @property
+    def _redact(self) -> bool:
+        return self.resolved.config.redact_prompts
+
     def _planned_items(self) -> tuple[Item, ...]:
         return self.plan.items_of(self.suite)
 
@@ -216,7 +215,7 @@ class Run:
             await work_task
         except (ExceptionGroup, CotlabError) as raised:
             error = _first_cotlab_error(raised) if isinstance(raised, ExceptionGroup) else raised
-            is_redacted = self.redact and isinstance(error, ProviderError)
+            is_redacted = self._redact and isinstance(error, ProviderError)
             message = (
                 f"{type(error).__name__} (its words are redacted)" if is_redacted else str(error)
             )
@@ -233,7 +232,7 @@ class Run:
         ordered_items: Sequence[Item],
     ) -> None:
         item_slots = asyncio.Semaphore(
-            MAX_ITEMS_WITH_BATCHES if self.use_batches else MAX_ITEMS_IN_FLIGHT
+            MAX_ITEMS_WITH_BATCHES if self.resolved.config.batch else MAX_ITEMS_IN_FLIGHT
         )
         item_jobs: list[tuple[Scorer, ScorerSpec, Params, str, Item]] = []
         for spec in self.plan.scorers:
@@ -244,7 +243,7 @@ class Run:
             done_ids = self._done_item_ids(spec, params_id)
             progress.items_done += sum(item.id in done_ids for item in ordered_items)
             remaining_items = [item for item in ordered_items if item.id not in done_ids]
-            if self.redact:
+            if self._redact:
                 progress.asked_again += sum(
                     dispatcher.was_started(scorer(item, params, donor_ring))
                     for item in remaining_items

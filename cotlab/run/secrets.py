@@ -118,13 +118,14 @@ def _names_by_variable() -> dict[str, tuple[str, ...]]:
 
     The environment wins over ``.env`` under any name of an option.
     """
-    from cotlab.run.config import run_fields  # its packages take longer to load than many a command
+    # its packages take longer to load than many a command
+    from cotlab.run.config import FORMER_VARIABLES, run_fields
 
     names_by_key = {name: (name,) for name in KEY_VARIABLES.values()}
     names_by_option = {
         name: field.env_variables for field in run_fields().values() for name in field.env_variables
     }
-    return names_by_key | names_by_option
+    return names_by_key | names_by_option | {name: (name,) for name in FORMER_VARIABLES}
 
 
 def access_settings(folder: Path) -> dict[str, str]:

@@ -32,8 +32,14 @@ from cotlab.providers.probe import (
     count_prompt_tokens,
     finding_text,
 )
-from cotlab.run.plan import open_provider, params_of
-from cotlab.run.roles import NO_TEMPLATE, RAW_TEXT_PROVIDER, SERVER_TEMPLATE
+from cotlab.run.plan import params_of
+from cotlab.run.resolved import (
+    NO_TEMPLATE,
+    RAW_TEXT_PROVIDER,
+    SERVER_TEMPLATE,
+    open_provider,
+    template_settings,
+)
 from cotlab.run.transport.budget import price_of
 from cotlab.run.transport.dispatcher import Dispatcher, SendCheck, run_coroutine
 from cotlab.run.transport.limits import Limits
@@ -63,6 +69,7 @@ LimitCode = Literal[
     "no_logprobs",
     "prompts_cut",
     "reasoning_not_read",
+    "answers_unparsed",
     "chain_not_read",
 ]
 LimitKind = Literal["refused", "doubt", "caution"]
@@ -223,7 +230,8 @@ def _other_form_advice(ref: ModelRef, raw_text_command: str) -> str:
     other_way = "give the chain in the user's turn (--given user)."
     if ref.endpoint == "completions" or ref.provider != RAW_TEXT_PROVIDER:
         return f" Instead {other_way}"
-    return f" Ask it by raw text, `{raw_text_command or '--form completions'}`, or {other_way}"
+    command = raw_text_command or "--role subject.form=completions"
+    return f" Ask it by raw text, `{command}`, or {other_way}"
 
 
 async def _check_server(
@@ -361,7 +369,7 @@ def check_model(ref: ModelRef, chat_template: str = SERVER_TEMPLATE) -> ModelChe
         ref = replace(ref, endpoint="completions", form=form)
         if ref.provider != RAW_TEXT_PROVIDER:
             raise ConfigError(f"--chat-template goes with {RAW_TEXT_PROVIDER}, not {ref.provider}.")
-    provider = open_provider(ref, chat_template=chat_template)
+    provider = open_provider(ref, settings=template_settings(ref, chat_template))
     if isinstance(provider, InProcessProvider):
         raise ConfigError(f"{ref} runs in this process: there is no server to check.")
     ref = provider.ref

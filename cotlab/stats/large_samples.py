@@ -34,7 +34,13 @@ class BootstrapBounds(NamedTuple):
 
 
 def ratio_bounds(
-    numerators: Floats, denominators: Floats, *, seed: int, level: float, n_resamples: int
+    numerators: Floats,
+    denominators: Floats,
+    *,
+    seed: int,
+    level: float,
+    n_resamples: int,
+    as_scipy: bool = False,
 ) -> BootstrapBounds:
     """Return the BCa bounds of sum(numerators) / sum(denominators), resampling whole units.
 
@@ -45,11 +51,13 @@ def ratio_bounds(
     seed : int
     level : float in (0, 1)
     n_resamples : int, at least 1
+    as_scipy : bool
+        Draw as scipy does for the seed, whatever the values.
 
     Returns
     -------
     Bounds
-        The percentile bounds of the same resamples where BCa has none or excludes the point.
+        Percentile bounds where BCa has none or excludes the point.
 
     Notes
     -----
@@ -61,15 +69,16 @@ def ratio_bounds(
     ----------
     Efron (1987), JASA 82:171; Efron and Tibshirani (1993), An Introduction to the Bootstrap, 14.3.
     """
-    resampled_ratios = np.concatenate(
-        list(_ratio_resamples(numerators, denominators, np.random.default_rng(seed), n_resamples))
-    )
+    rng = np.random.default_rng(seed)
     point = float(numerators.sum() / denominators.sum())
-    resampled_ratios = merge_ties(resampled_ratios, point, numerators / denominators)
-    for method, quantile_levels in (
-        ("BCa", _bca_levels(numerators, denominators, resampled_ratios, level)),
-        ("percentile", ((1 - level) / 2, (1 + level) / 2)),
-    ):
+    for method in ("BCa", "percentile"):
+        if method == "BCa" or as_scipy:  # which draws anew for each method
+            blocks = _ratio_resamples(numerators, denominators, rng, n_resamples, as_scipy)
+            ratios = np.concatenate(list(blocks))
+            resampled_ratios = merge_ties(ratios, point, numerators / denominators)
+        quantile_levels = ((1 - level) / 2, (1 + level) / 2)
+        if method == "BCa":
+            quantile_levels = _bca_levels(numerators, denominators, resampled_ratios, level)
         if np.isfinite(quantile_levels).all():
             lo, hi = (float(bound) for bound in np.quantile(resampled_ratios, quantile_levels))
             if lo <= point <= hi or method == "percentile":
@@ -170,7 +179,11 @@ def row_blocks(n_rows: int, n_columns: int, n_cells: int | None = None) -> Itera
 
 
 def _ratio_resamples(
-    numerators: Floats, denominators: Floats, rng: np.random.Generator, n_resamples: int
+    numerators: Floats,
+    denominators: Floats,
+    rng: np.random.Generator,
+    n_resamples: int,
+    as_scipy: bool,
 ) -> Iterator[Floats]:
     """Yield the ratios of resamples of whole units, a block at a time."""
     n = len(numerators)
@@ -179,7 +192,7 @@ def _ratio_resamples(
     )
     order = np.argsort(first_index)  # by value, a share and its complement would be drawn apart
     distinct_units, counts = distinct_units[order], counts[order]
-    if _DRAWS_PER_COUNT * len(distinct_units) <= n:
+    if not as_scipy and _DRAWS_PER_COUNT * len(distinct_units) <= n:
         for rows in row_blocks(n_resamples, len(distinct_units)):
             unit_counts = rng.multinomial(n, counts / n, size=rows.stop - rows.start).astype(float)
             yield (unit_counts @ distinct_units.real) / (unit_counts @ distinct_units.imag)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
@@ -11,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cotlab.stats.intervals import FEWEST, Interval, checked_level, no_interval, too_few, wilson
-from cotlab.stats.large_samples import merge_ties, ratio_bounds, sign_flip_p
+from cotlab.stats.large_samples import ratio_bounds, sign_flip_p
 
 Floats = NDArray[np.float64]
 RESAMPLES = 2000
 MAX_SCIPY_UNITS = 5000
-"""Units up to which scipy resamples. Beyond, its time grows with n squared: ``large_samples`` then
-resamples in time linear in n, with the same quantity, method and number of resamples."""
+"""Units up to which the draws are scipy's own for the seed. Beyond, its time grows with n squared:
+``large_samples`` then draws in time linear in n, with the same quantity, method and number."""
 _MAX_ABS_VALUE = 1e100
 """Largest value whose third power, in BCa's acceleration, does not overflow."""
 _BLOCK_CELLS = 4_000_000
@@ -61,11 +60,10 @@ def bootstrap_mean(
 
     Notes
     -----
-    Up to ``MAX_SCIPY_UNITS`` units the numbers are scipy's for the seed, with resamples at the
-    point that differ from it by rounding only: with one seed, the interval of 1 − x is that of x
-    mirrored. Beyond, scipy's jackknife takes time in n squared: the same BCa interval is then
-    computed in time linear in n. Its bounds agree with scipy's to rounding, or within the error of
-    resampling where values repeat.
+    Up to ``MAX_SCIPY_UNITS`` units the draws are scipy's for the seed, and the bounds agree with
+    scipy's to rounding; resamples at the point that differ from it by rounding only are put there:
+    with one seed, the interval of 1 − x is that of x mirrored. Beyond, where values repeat, the
+    bounds agree within the error of resampling.
 
     References
     ----------
@@ -208,12 +206,14 @@ def bootstrap_ratio(
         )
     if n < min_units:
         return no_interval(point, n, too_few(n, fewest=min_units) or "", level=level)
-    if n > MAX_SCIPY_UNITS:
-        lo, hi, method = ratio_bounds(
-            numerator_values, denominator_values, seed=seed, level=level, n_resamples=RESAMPLES
-        )
-    else:
-        lo, hi, method = _scipy_bounds(numerator_values, denominator_values, point, seed, level)
+    lo, hi, method = ratio_bounds(
+        numerator_values,
+        denominator_values,
+        seed=seed,
+        level=level,
+        n_resamples=RESAMPLES,
+        as_scipy=n <= MAX_SCIPY_UNITS,
+    )
     method_name = f"bootstrap ({method}, {RESAMPLES} resamples)"
     if not lo <= point <= hi:
         method_name = "bootstrap (percentile, widened to its point)"
@@ -277,40 +277,6 @@ def paired_permutation(
         batch=max(1, _BLOCK_CELLS // len(first_values)),
     )
     return float(result.pvalue)
-
-
-def _scipy_bounds(
-    numerators: Floats, denominators: Floats, point: float, seed: int, level: float
-) -> tuple[float, float, str]:
-    """Return scipy's BCa bounds, or percentile bounds where BCa fails or excludes the point."""
-    from scipy import stats
-
-    unit_ratios = numerators / denominators
-
-    def pooled_ratio(tops: Floats, bottoms: Floats, axis: int = -1) -> Floats:
-        ratios = tops.sum(axis=axis) / bottoms.sum(axis=axis)
-        return merge_ties(ratios, point, unit_ratios)
-
-    rng = np.random.default_rng(seed)
-    for method in ("BCa", "percentile"):
-        with warnings.catch_warnings():
-            # scipy warns before it returns NaN; the percentile bootstrap is the answer to it
-            warnings.simplefilter("ignore")
-            bounds = stats.bootstrap(
-                (numerators, denominators),
-                pooled_ratio,
-                paired=True,
-                vectorized=True,
-                n_resamples=RESAMPLES,
-                confidence_level=level,
-                method=method,
-                rng=rng,
-                batch=max(1, _BLOCK_CELLS // len(numerators)),
-            ).confidence_interval
-        lo, hi = float(bounds.low), float(bounds.high)
-        if np.isfinite([lo, hi]).all() and lo <= point <= hi:
-            break
-    return lo, hi, method
 
 
 def _mean_difference(first: Floats, second: Floats, axis: int = -1) -> Floats:

@@ -40,11 +40,11 @@ def add_server_check(store: Store, run_id: str, check: ServerCheck) -> None:
     findings_json = json.dumps({name: asdict(finding) for name, finding in check.findings.items()})
     with store.writing() as connection:
         connection.execute(
-            "INSERT INTO server_checks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO server_checks (run, provider, model, base_url, form, endpoint, findings,"
+            " n_requests, checked_at, recorded_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 run_id,
                 *_model_columns(check.model),
-                "",  # server_version, of older runs
                 findings_json,
                 check.n_requests,
                 check.checked_at,

@@ -17,10 +17,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal
 
-from cotlab.text.answers.quantities import Quantity, find_numbers, read_quantity
-from cotlab.text.quantity_set import QuantitySet
 from cotlab.text.steps import label_spans, sentence_spans
-from cotlab.text.written_numbers import NUMBER_PATTERN
+from cotlab.text.written_numbers import NUMBER_PATTERN, read_number
 
 ClaimVerdict = Literal["matched", "contradicted", "unsupported"]
 CLAIM_VERDICTS: tuple[ClaimVerdict, ...] = ("matched", "contradicted", "unsupported")
@@ -33,6 +31,11 @@ _REPORTING_VERB_PATTERN = (
     r"|responds?|responded|states?|stated|comput(?:es|ed)|produces?|produced"
     r"|confirms?|confirmed|answers?|answered|lists?|listed)"
 )
+# "-1,200.5", "25%", "1.2 thousand"
+_NUMBER_RE = re.compile(
+    rf"(?<![\w.,])(?:[-−](?=[.\d]))?{NUMBER_PATTERN}(?:\s?%|\s(?:thousand|million|billion)\b)?(?!\w)"
+)
+_FACTOR_BY_SCALE = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
 # "“rain”", "`rain`", "'rain'"
 _QUOTATION_RE = re.compile(
     r"\"([^\"\n]{1,300})\"|“([^”\n]{1,300})”|`([^`\n]{1,300})`|(?<!\w)'([^'\n]{2,300})'(?!\w)"
@@ -138,18 +141,14 @@ def find_claims(
     if the step writes a call's input as an equation with another result. Otherwise it is
     *unsupported*. An output that rounds to the decimals of the claim is a match.
     """
-    known_quantities = QuantitySet(_distinct_quantities(question))
-    output_quantities = [QuantitySet(_distinct_quantities(call.output_text)) for call in calls]
-    input_quantities = QuantitySet(
-        quantity for call in calls for quantity in _distinct_quantities(call.input_text)
-    )
+    known_values = set(_values_of(question))
+    output_values = [_values_of(call.output_text) for call in calls]
+    input_values = frozenset[Fraction]().union(*(_values_of(call.input_text) for call in calls))
     tool_names = tuple(dict.fromkeys(call.name for call in calls))
     claims_by_step = []
     for step in steps:
         claims: list[Claim] = []
-        equation_by_start = {
-            result: (lhs, call) for lhs, result, call in _call_equations(step, calls)
-        }
+        call_by_result = dict(_call_equations(step, calls))
         passages = tuple(_attributed_passages(step, tool_names))
         passage_starts = [start for start, _, _ in passages]
         for start, end, text, kind in _claim_candidates(step):
@@ -158,13 +157,13 @@ def find_claims(
             source = passage[2] if passage and passage[0] <= start < passage[1] else None
             if kind == "quote" and source is None:
                 continue
-            claim_quantity = read_quantity(text) if kind == "number" else None
+            values = _read_values(text) if kind == "number" else frozenset()
             if kind == "number":
                 is_operand = _is_operand(step, start, end)
-                if claim_quantity is None or (is_operand and claim_quantity in input_quantities):
+                if is_operand and values & input_values:
                     continue  # what a tool was given
                 source = None if is_operand else source
-                if source is None and claim_quantity in known_quantities:
+                if source is None and values & known_values:
                     continue
             candidate_indices = [
                 i for i, call in enumerate(calls) if not source or call.name == source
@@ -173,22 +172,17 @@ def find_claims(
                 (
                     i
                     for i in candidate_indices
-                    if _output_supports_claim(calls[i], output_quantities[i], text, claim_quantity)
+                    if _supports(calls[i], output_values[i], text, values)
                 ),
                 None,
             )
-            equation_call = equation_by_start.get(start)
+            equation_call = call_by_result.get(start)
             verdict: ClaimVerdict = "matched" if deciding_index is not None else "unsupported"
             if equation_call is not None:
-                deciding_index = equation_call[1]
+                deciding_index = equation_call
                 verdict = (
                     "matched"
-                    if _output_supports_claim(
-                        calls[deciding_index],
-                        output_quantities[deciding_index],
-                        text,
-                        claim_quantity,
-                    )
+                    if _supports(calls[deciding_index], output_values[deciding_index], text, values)
                     else "contradicted"
                 )
             elif deciding_index is None and source is not None and candidate_indices:
@@ -205,8 +199,7 @@ def find_claims(
                     deciding_index,
                 )
             )
-            if claim_quantity is not None:
-                known_quantities.add(claim_quantity)
+            known_values |= values
             if len(claims) == MAX_CLAIMS_PER_STEP:
                 break
         claims_by_step.append(tuple(claims))
@@ -222,14 +215,23 @@ def _to_text(value: Any) -> str:
     )
 
 
-def _distinct_quantities(text: str) -> list[Quantity]:
-    """Return the distinct numbers of a text, from its first `MAX_NUMBERS`."""
-    spans = islice(find_numbers(text), MAX_NUMBERS_PER_TEXT)
-    readings = (
-        read_quantity(number_text)
-        for number_text in dict.fromkeys(text[start:end] for start, end in spans)
-    )
-    return [quantity for quantity in readings if quantity is not None]
+def _values_of(text: str) -> frozenset[Fraction]:
+    """Return the values of the numbers of a text, from its first `MAX_NUMBERS_PER_TEXT`."""
+    matches = islice(_NUMBER_RE.finditer(text), MAX_NUMBERS_PER_TEXT)
+    return frozenset[Fraction]().union(*(_read_values(match[0]) for match in matches))
+
+
+@lru_cache(4096)
+def _read_values(text: str) -> frozenset[Fraction]:
+    """Return what a number may stand for, nothing for other text: 25% is 25 and 0.25."""
+    if not _NUMBER_RE.fullmatch(text):
+        return frozenset()
+    digits, _, scale = text.lstrip("-−").replace("%", " %").partition(" ")
+    value = read_number(digits).value * (-1 if text[0] in "-−" else 1)
+    scale = scale.strip()
+    if scale == "%":
+        return frozenset({value, value / 100})
+    return frozenset({value * _FACTOR_BY_SCALE.get(scale, 1)})
 
 
 def _claim_candidates(step: str) -> Iterator[tuple[int, int, str, Literal["number", "quote"]]]:
@@ -241,7 +243,7 @@ def _claim_candidates(step: str) -> Iterator[tuple[int, int, str, Literal["numbe
     quote_spans = [m.span() for m in _QUOTATION_RE.finditer(step)]
     quote_starts = [start for start, _ in quote_spans]
     number_spans = []
-    for span in find_numbers(step):
+    for span in (match.span() for match in _NUMBER_RE.finditer(step)):
         quote_index = bisect_right(quote_starts, span[0]) - 1
         nearest = (*label_ranges[:1], *quote_spans[max(0, quote_index) : quote_index + 1])
         if not any(start <= span[0] < end for start, end in nearest):
@@ -249,10 +251,8 @@ def _claim_candidates(step: str) -> Iterator[tuple[int, int, str, Literal["numbe
     candidates: list[tuple[int, int, str, Literal["number", "quote"]]] = []
     for start, end in quote_spans:
         quoted_text = step[start + 1 : end - 1]
-        quantity = read_quantity(quoted_text)
-        candidates.append(
-            (start + 1, end - 1, quoted_text, "quote" if quantity is None else "number")
-        )
+        is_number = bool(_read_values(quoted_text))
+        candidates.append((start + 1, end - 1, quoted_text, "number" if is_number else "quote"))
     candidates += [(start, end, step[start:end], "number") for start, end in number_spans]
     yield from sorted(candidates)
 
@@ -310,8 +310,8 @@ def _is_operand(step: str, start: int, end: int) -> bool:
     )
 
 
-def _call_equations(step: str, calls: Sequence[ToolCall]) -> Iterator[tuple[str, int, int]]:
-    """Yield (left side, start of result, call) of equations whose left side is a call's input."""
+def _call_equations(step: str, calls: Sequence[ToolCall]) -> Iterator[tuple[int, int]]:
+    """Yield (start of result, call) of equations whose left side is a call's input."""
     call_index_by_input = {
         call.input_text.strip().rstrip("=").translate(_OPERATOR_TRANSLATION): i
         for i, call in reversed(list(enumerate(calls)))
@@ -319,41 +319,24 @@ def _call_equations(step: str, calls: Sequence[ToolCall]) -> Iterator[tuple[str,
     for match in _EQUATION_RE.finditer(step):
         call = call_index_by_input.get(match[1].translate(_OPERATOR_TRANSLATION))
         if call is not None:
-            result_start = match.start(2)
-            yield match[1], result_start - (step[result_start - 1 : result_start] == "$"), call
+            yield match.start(2), call
 
 
-def _output_supports_claim(
+def _supports(
     call: ToolCall,
-    output_quantities: QuantitySet,
+    output_values: frozenset[Fraction],
     text: str,
-    claim_quantity: Quantity | None,
+    values: frozenset[Fraction],
 ) -> bool:
     """Return whether an output contains the words, or the number as it is or rounded."""
-    if claim_quantity is None:
+    if not values:
         return _fold_text(text) in _fold_text(call.output_text)
-    return claim_quantity in output_quantities or (
-        "." in text
-        and any(_rounds_to_claim(quantity, claim_quantity, text) for quantity in output_quantities)
-    )
-
-
-def _rounds_to_claim(output_quantity: Quantity, claim_quantity: Quantity, text: str) -> bool:
-    """Return whether an output rounds to the decimals of a claim."""
-    match = re.search(r"(\d[\d,]{0,40})?\.(\d{1,30})", text)
-    if match is None or (
-        claim_quantity.units
-        and output_quantity.units
-        and claim_quantity.units != output_quantity.units
-    ):
-        return False
-    written_value = Fraction(match[0].replace(",", ""))
-    # a decimal of 2.1 million is 100,000
-    scale = abs(claim_quantity.value / written_value) if written_value else Fraction(1)
-    return (
-        abs(output_quantity.value - claim_quantity.value) <= scale / (2 * 10 ** len(match[2]))
-        and output_quantity.value != claim_quantity.value
-    )
+    if values & output_values:
+        return True
+    decimals = re.search(r"\.(\d{1,30})", text)
+    scales = [scale for word, scale in _FACTOR_BY_SCALE.items() if word in text]
+    half_unit = Fraction(max(scales, default=1), 2 * 10 ** len(decimals[1])) if decimals else 0
+    return bool(decimals) and any(abs(x - y) <= half_unit for x in output_values for y in values)
 
 
 def _mentioned_call_index(

@@ -63,6 +63,6 @@ def _computed_equations(text: str) -> frozenset[tuple[object, ...]]:
     """Return operands and result of each equation that computes something."""
     return frozenset(
         (frozenset(Counter(equation.numbers).items()), equation.result)
-        for equation in read_equations(text).equations
+        for equation in read_equations(text)
         if equation.n_operations and equation.result is not None
     )

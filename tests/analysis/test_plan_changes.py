@@ -5,7 +5,7 @@ from __future__ import annotations
 from cotlab.analysis.plan_changes import plan_changes
 from cotlab.core.types import ModelRef, Plan
 from cotlab.run.config import read_config
-from cotlab.run.plan import make_plan
+from cotlab.run.resolved import ResolvedRun
 from cotlab.suites.wordproblems import make_suite
 
 SUITE = make_suite(2, 1)
@@ -14,7 +14,7 @@ SUITE = make_suite(2, 1)
 def plan_of(**options: object) -> Plan:
     config = read_config({"provider": "echo", "model": "m", **options})
     models = {"subject": ModelRef("echo", "m")}
-    return make_plan(config, SUITE, models)
+    return ResolvedRun(config).plan(SUITE, models)
 
 
 def test_a_scorer_that_one_run_lacks_is_no_difference_of_versions() -> None:

@@ -8,8 +8,7 @@ from cotlab.analysis.verdict.planned import _REQUIREMENTS, planned_measures, sam
 from cotlab.core.registry import SCORERS
 from cotlab.core.types import Plan, ScorerSpec
 from cotlab.run.config import DEMO_MODELS, demo_options, read_config
-from cotlab.run.plan import make_plan
-from cotlab.run.roles import models_of
+from cotlab.run.resolved import ResolvedRun
 from cotlab.suites.jsonl import load_suite
 from cotlab.suites.shipped import find_suite
 from tests.support.stores import MODEL
@@ -41,7 +40,7 @@ def test_a_scorer_has_the_measures_that_its_options_ask_for(
 
 def test_the_demonstration_lights_all_lamps() -> None:
     config = read_config(demo_options(DEMO_MODELS[0]))
-    plan = make_plan(config, load_suite(find_suite("wordproblems")), models_of(config))
+    plan = ResolvedRun(config).plan(load_suite(find_suite("wordproblems")))
     assert {"change", "control", "moved", "sound"} <= set(planned_measures(plan))
 
 

@@ -121,7 +121,7 @@ def test_no_ending_is_named_where_it_would_not_be_true() -> None:
     silent = (" 2.", "I cannot say.", None)
     found = replies_of([one, silent])
     assert found.ending is None
-    assert found.missing == {"no answer can be extracted from the reply": 1}
+    assert found.missing == {"unparsed answer: the reply declines to answer": 1}
     assert replies_of([one], step=2).ending is None  # nothing follows the last step
     cut = replies_of([(" 2.", "Step 2: 9 - 5 = 4.\nStep 3: 4", None)], finish="length")
     assert cut.missing == {"the reply was cut off before an answer": 1} and cut.ending is None

@@ -146,7 +146,6 @@ OTHER: dict[str, Any] = {
     "seed": 4,
     "stop": ("\n", "."),
     "top_logprobs": 3,
-    "n_choices": 2,
     "reply_schema": {"type": "object"},
     "texts": ("b", "a"),
     "premise": "c",

@@ -56,7 +56,7 @@ MODES = ("remove", "corrupt", "paraphrase")
 """With its control, so that the verdict is a finding."""
 WITHOUT_EMBEDDER = {"faithful-b", "bypass-b", "hint"}
 """It takes most of the time."""
-FEW_PATCHES = ("--subsets", "2", "--draws", "1")
+FEW_PATCHES = ("--set", "mediation.subsets=2", "--draws", "1")
 """Validation has as many as usual."""
 N_VALIDATION_ITEMS = 10
 """With 100, the usual number, all scorers on all models take hours."""

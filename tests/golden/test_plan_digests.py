@@ -16,11 +16,12 @@ import pytest
 from cotlab.core.keys import canonical_json
 from cotlab.core.program import Params
 from cotlab.core.types import Plan
+from cotlab.metrics.equivalence import COMPUTATION_ROLE
 from cotlab.run.config import read_config, run_fields, stored_options
-from cotlab.run.fields import legacy_values
 from cotlab.run.launch import load_configured_suite
-from cotlab.run.plan import make_plan, params_digest, params_of
-from cotlab.run.roles import models_of
+from cotlab.run.options import legacy_values
+from cotlab.run.plan import params_digest, params_of
+from cotlab.run.resolved import ResolvedRun
 from cotlab.store.read import plan_from_json
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent / "plans.json").read_text("utf-8"))
@@ -30,6 +31,8 @@ VERSIONS_OF_THEN = {"mediation": 2, "verification": 2, "flags": 2, "composite": 
 """Versions of the scorers in the file, where they are not 1; a later one has digests of its own.
 
 Version 2 of flags and composite was the first with the option ``rules``."""
+COMPUTED_THEN = {"verification", "repair", "composite"}
+"""Scorers that asked the computation; those that compare answers ask it from a later version on."""
 REMOTE = {"openai", "anthropic", "google", "openai_compat"}
 
 
@@ -37,9 +40,12 @@ def plan_of(options: dict[str, Any]) -> Plan:
     """Return the plan of a configuration, with the versions that its scorers had then."""
     config = read_config(options)
     suite, _ = load_configured_suite(config)
-    plan = make_plan(config, suite, models_of(config))
+    plan = ResolvedRun(config).plan(suite)
     scorers = [replace(spec, version=VERSIONS_OF_THEN.get(spec.name, 1)) for spec in plan.scorers]
-    return replace(plan, scorers=tuple(scorers), splitter_version=1)
+    models = dict(plan.models)
+    if COMPUTED_THEN.isdisjoint(spec.name for spec in scorers):
+        models.pop(COMPUTATION_ROLE, None)
+    return replace(plan, models=models, scorers=tuple(scorers), splitter_version=1)
 
 
 def digests(plan: Plan) -> tuple[str, dict[str, str]]:
@@ -93,7 +99,8 @@ def test_a_later_field_is_absent_at_the_same_value_everywhere(kind: type[Plan | 
     later = {f.name: f for f in fields(kind) if "absent" in f.metadata}
     if (splitter := later.pop("splitter_version", None)) is not None:  # of the code, no option
         assert splitter.metadata["absent"] == splitter.default == 1
-    assert {"chain_tokens"} <= later.keys() <= ABSENT.keys()
-    assert kind is not Plan or later.keys() == ABSENT.keys() - {"chain"}  # in each scorer's options
+    absent = {**ABSENT, "critic_votes": 1, "critic_tokens": 2_000}  # entries of --role
+    assert {"chain_tokens"} <= later.keys() <= absent.keys()
+    assert kind is not Plan or later.keys() == absent.keys() - {"chain"}  # in each scorer's options
     for name, field in later.items():
-        assert field.metadata["absent"] == field.default == ABSENT[name]
+        assert field.metadata["absent"] == field.default == absent[name]

@@ -24,7 +24,7 @@ Reliability
     F: what each rule fires on
         tests/text/test_red_flags.py::test_an_answer_is_premature_in_a_step_that_ends_before_two_fifths
         tests/text/test_red_flags.py::test_a_symbol_is_new_once
-        tests/text/test_red_flags.py::test_units_that_do_not_fit_are_found
+        tests/text/test_red_flags.py::test_units_that_do_not_fit
         tests/text/test_red_flags.py::test_hand_waving_without_a_reason_before
         tests/metrics/flags/test_scorer.py::test_the_threshold_is_the_percentile_of_the_reference_chains
     r_raw with the example weights; renormalised where a part is undefined

@@ -109,7 +109,13 @@ def test_a_missing_reply_costs_the_scores_that_need_it() -> None:
 
 
 def test_an_answer_that_is_a_name_is_renamed_too() -> None:
-    item = replace(ITEM, question="Ann is taller than Tom. Who is taller?", answer="Ann", steps=())
+    item = replace(
+        ITEM,
+        question="Ann is taller than Tom. Who is taller?",
+        answer="Ann",
+        steps=(),
+        meta={"match": "words"},
+    )
     program, asked = start(item)
     taller = asked[1].messages[0].content.split()[0]
     scores = scored(("Ann", taller), item)

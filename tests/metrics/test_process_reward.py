@@ -13,7 +13,7 @@ from cotlab.core.types import Item, ModelRef, Score, Step
 from cotlab.metrics.process_reward import process_reward
 from cotlab.metrics.verification.scorer import verification
 from cotlab.run.config import RunConfig
-from cotlab.run.roles import models_of
+from cotlab.run.resolved import ResolvedRun
 from tests.support.replies import drive_rounds
 
 PRM = ModelRef("prm", "folder")
@@ -88,11 +88,13 @@ def test_verification_asks_once_for_the_forward_links_that_are_open() -> None:
 
 def test_the_verifier_may_follow_a_colon() -> None:
     def verifier(text: str) -> ModelRef:
-        return models_of(RunConfig(scorer=["process_reward"], verifier=text))["verifier"]
+        return ResolvedRun(RunConfig(scorer=["process_reward"], verifier=text)).models["verifier"]
 
     assert verifier("prm:/a/b:c") == ModelRef("prm", "/a/b:c") == verifier("prm//a/b:c")
     assert verifier("prm:Qwen/Qwen2.5-Math-PRM-7B").name == "Qwen/Qwen2.5-Math-PRM-7B"
-    models = models_of(RunConfig(scorer=["verification"], verifier="nli:cross-encoder/nli"))
+    models = ResolvedRun(
+        RunConfig(scorer=["verification"], verifier="nli:cross-encoder/nli")
+    ).models
     assert models["verifier"] == ModelRef("nli", "cross-encoder/nli")
     for text in ("none", "nli:folder", "subject"):
         with pytest.raises(ConfigError, match="--verifier prm:prm-a"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,12 +28,15 @@ from cotlab.core.requests import (
     Span,
 )
 from cotlab.core.types import ModelRef
-from cotlab.providers.local.batching import prompt_length_multiple, use_reproducible_products
+from cotlab.providers.local.batching import use_reproducible_products
 from cotlab.providers.local.embedder import open_embedder
+from cotlab.providers.local.fast import FastBackend
 from cotlab.providers.local.generate import Decoding, TokenTexts, generate
 from cotlab.providers.local.load import LoadedModel, load_organism
-from cotlab.providers.local.provider import LocalModel, open_organism
+from cotlab.providers.local.provider import LocalModel, open_local, open_organism
+from cotlab.providers.local.readers import open_reader
 from cotlab.suites.wordproblems import make_suite
+from tests.support.tiny_models import byte_tokenizer, save
 
 ITEMS = make_suite(24, 5).items
 TEXTS = [step.text for item in ITEMS for step in item.steps]
@@ -119,9 +124,21 @@ def test_a_reply_does_not_depend_on_its_batch(make_requests: Any) -> None:
     assert_invariant(open_organism(ref), make_requests(ref))
 
 
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_replies_of_prompts_of_all_lengths_do_not_depend_on_their_batch(
+    kind: str, tmp_path: Path
+) -> None:
+    ref = ModelRef("local", str(save(tmp_path, byte_tokenizer(), kind)))
+    requests = [
+        Complete(ref, (Message("user", ("a cat sat. " * 9)[:n]),), max_tokens=1 + n % 9)
+        for n in range(8, 80, 3)
+    ]
+    assert_invariant(open_local(ref), [replace(r, top_logprobs=2) for r in requests])
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize(("width", "heads", "n_new"), [(64, 4, 340), (384, 6, 40)])
-def test_a_short_prompt_has_the_same_numbers_beside_long_ones(
+def test_a_row_has_the_same_bits_beside_rows_of_any_length_that_come_and_go(
     width: int, heads: int, n_new: int
 ) -> None:
     use_reproducible_products()
@@ -133,51 +150,34 @@ def test_a_short_prompt_has_the_same_numbers_beside_long_ones(
         num_key_value_heads=heads // 2,
         vocab_size=120,
         initializer_range=0.2,
-        max_position_embeddings=1024,
+        max_position_embeddings=2048,
     )
     torch.manual_seed(0)
     tokenizer = load_organism("r50").tokenizer
     model = LlamaForCausalLM(config).eval()
     model.generation_config.eos_token_id = None
-    loaded_model = LoadedModel(model, tokenizer, "", "cpu")
+    loaded_model = LoadedModel(model, tokenizer, "", "cpu", fast=FastBackend(model))
+    rng = random.Random(1)
+    text = [rng.randrange(5, 120) for _ in range(900)]
+    lengths = ((1, 1), (9, 1), (31, 1), (40, 2), (95, 1), (150, 1), (191, 9), (500, 2), (900, 20))
+    # each with its own text, and one that begins as the others do
+    prompts = [([rng.randrange(5, 120) for _ in range(n)], k) for n, k in lengths]
+    prompts += [([*text[: n - 1], 7], k) for n, k in lengths]
 
-    def decoded(indices: Sequence[int], n_rows: int, multiple: int = 32) -> list[Any]:
-        rng = random.Random(1)
-        rows = [
-            Decoding(
-                [rng.randrange(5, 120) for _ in range(n)],
-                n_new // k,
-                n_alternatives=3,
-                length_multiple=multiple,
-            )
-            for n, k in ((9, 1), (31, 1), (40, 2), (95, 1), (150, 1), (191, 9))
-        ]
-        chosen = [rows[i] for i in indices]
-        generate(loaded_model, chosen, TokenTexts(tokenizer), n_rows, 4)
-        return [(row.generated_ids, row.tokens) for row in chosen]
+    def decoded(indices: Sequence[int], max_rows: int) -> list[Any]:
+        rows = [Decoding(*prompts[i], n_alternatives=3) for i in indices]
+        for row in rows:
+            row.max_new_tokens = n_new // row.max_new_tokens
+        generate(loaded_model, open_reader(loaded_model, max_rows), rows, TokenTexts(tokenizer))
+        return [(row.generated_ids, row.tokens) for row in rows]
 
-    alone = [decoded([i], 4)[0] for i in range(6)]
-    for indices, n_rows in (((0, 1, 2, 3, 4, 5), 8), ((5, 3, 1), 4), ((2, 0), 4)):
-        for multiple in (32, 16):
-            assert decoded(indices, n_rows, multiple) == [alone[i] for i in indices]
-
-
-@pytest.mark.parametrize(
-    ("n_tokens", "max_new_tokens", "shares_lengths", "multiple"),
-    [
-        (79, 64, True, 16),
-        (191, 64, True, 16),  # up to 192 + 64 tokens: its batch never parts
-        (79, 65, True, 32),  # beside a prompt of 192 tokens, it would
-        (192, 8, True, 32),  # a group of its own length
-        (79, 512, True, 32),
-        (79, 64, False, 32),
-    ],
-)
-def test_only_prompts_of_batches_that_never_part_have_finer_lengths(
-    n_tokens: int, max_new_tokens: int, shares_lengths: bool, multiple: int
-) -> None:
-    found = prompt_length_multiple(n_tokens, max_new_tokens, shares_lengths=shares_lengths)
-    assert found == multiple
+    alone = [decoded([i], 4)[0] for i in range(len(prompts))]
+    for max_rows in (4, 8, 32):
+        for _ in range(2):
+            indices = rng.sample(range(len(prompts)), len(prompts))
+            if max_rows == 32:
+                indices.sort(key=lambda i: prompts[i][0])
+            assert decoded(indices, max_rows) == [alone[i] for i in indices]
 
 
 @pytest.mark.soak

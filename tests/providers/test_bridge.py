@@ -47,7 +47,8 @@ def test_another_missing_module_is_named_as_itself(monkeypatch: pytest.MonkeyPat
     pytest.importorskip(PACKAGE)
     hide(monkeypatch, "jaxtyping")
     with pytest.raises(
-        ConfigError, match="not usable: No module named 'jaxtyping'. Use --backend hooks"
+        ConfigError,
+        match="No module named 'jaxtyping'. Use --role subject.backend=hooks",
     ) as told:
         TransformerLensBackend(loaded())
     assert "pip install transformer-lens" not in str(told.value)
@@ -89,7 +90,7 @@ def test_whatever_fails_while_it_loads_names_the_kind_of_model(
         TransformerLensBackend(loaded())
     assert (
         said in str(told.value)
-        and str(told.value).endswith("Use --backend hooks.")
+        and str(told.value).endswith("Use --role subject.backend=hooks.")
         and "\n" not in str(told.value)
     )
 
@@ -119,7 +120,8 @@ def test_it_installs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(subprocess, name, ran)
     own, installed = helpers._ensure_torchvision, list[bool]()
     with pytest.raises(
-        ConfigError, match="gemma3 model '': it takes more than text. Use --backend hooks"
+        ConfigError,
+        match="it takes more than text. Use --role subject.backend=hooks",
     ):
         TransformerLensBackend(loaded("gemma3 with images"))
 

@@ -148,7 +148,7 @@ def test_what_is_no_tokenizer_with_a_template_is_refused(tmp_path: Path) -> None
         FolderTemplate(str(tmp_path / "empty"))
     folder = organism_folder(tmp_path / "t")
     (folder / "chat_template.jinja").unlink()
-    with pytest.raises(ConfigError, match="has no chat template.*--chat-template none"):
+    with pytest.raises(ConfigError, match="has no chat template.*subject.chat_template=none"):
         FolderTemplate(str(folder))
 
 
@@ -161,7 +161,7 @@ def test_without_the_library_the_extra_is_named(tmp_path: Path) -> None:
         f"OpenAICompat(ref, template_folder={str(tmp_path)!r})\n"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "--chat-template FOLDER needs" in ended.stderr and "[local]" in ended.stderr
+    assert "subject.chat_template=FOLDER needs" in ended.stderr and "[local]" in ended.stderr
 
 
 @pytest.fixture(scope="module")

@@ -91,7 +91,7 @@ async def test_without_a_chat_template_nothing_is_asked(
     server: Loopback, chat_model: OpenAICompat
 ) -> None:
     server.script()
-    with pytest.raises(NotFound, match="does not apply a chat template.*--chat-template none"):
+    with pytest.raises(NotFound, match="not apply a chat template.*subject.chat_template=none"):
         await chat_model.send(asked(chat_model))
     assert [path for path, _ in sent(server)] == ["/apply-template", "/tokenize"]
 

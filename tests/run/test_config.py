@@ -4,6 +4,7 @@ on the New run form."""
 from __future__ import annotations
 
 import inspect
+import json
 import shlex
 import typing
 from pathlib import Path
@@ -20,9 +21,9 @@ from cotlab.cli import run as command
 from cotlab.cli.options import run_options
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.run.config import RunConfig, config_to_yaml, read_config, resumed_config, run_fields
-from cotlab.run.fields import ConfigField
 from cotlab.run.launch import command_line
-from cotlab.run.roles import subject_of
+from cotlab.run.options import ConfigField
+from cotlab.run.resolved import ResolvedRun
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(
     [
@@ -49,6 +50,9 @@ def values(field: ConfigField) -> st.SearchStrategy[Any]:
     """Any value of a field."""
     if field.name == "device":
         return st.sampled_from(["cpu", "cuda", "cuda:1"])
+    if field.name == "role":
+        entries = ("judge.price", "verifier.base_url", "subject.key_variable")
+        return st.dictionaries(st.sampled_from(entries), TEXT, max_size=3)
     if field.literals:
         return st.sampled_from(field.literals)
     high = 10**12 if field.maximum is None else field.maximum
@@ -272,8 +276,8 @@ def test_faithcheck_s_own_settings_file_is_read(
     assert (config.provider, config.seed, config.temperature) == ("openai_compat", 1, 0.5)
     assert config.base_url == "https://api.custom.example/v1"
     assert config.base_url_file == str(file) and config.max_requests_per_minute == 30
-    assert config.role_key_variable == {"subject": "CUSTOM_KEY"}
-    assert config.role_file("role_key_variable", "subject") == str(file)
+    assert config.role == {"subject.key_variable": "CUSTOM_KEY"}
+    assert config.role_file("subject.key_variable") == str(file)
 
 
 def test_a_stored_run_with_more_in_flight_than_today_s_bound_goes_on() -> None:
@@ -283,11 +287,12 @@ def test_a_stored_run_with_more_in_flight_than_today_s_bound_goes_on() -> None:
 
 def test_a_chat_template_makes_raw_text_and_no_turns() -> None:
     options = {"provider": "openai_compat", "model": "m", "base_url": "http://127.0.0.1:1/v1"}
-    assert subject_of(read_config(options)).endpoint == "chat"
+    assert ResolvedRun(read_config(options)).subject.endpoint == "chat"
+    both = {"subject.chat_template": "folder", "subject.form": "chat"}
     config = read_config({**options, "chat_template": "folder"})
-    assert subject_of(config).endpoint == "completions"
-    with pytest.raises(ConfigError, match="--chat-template folder goes with --form completions"):
-        subject_of(config.model_copy(update={"form": "chat"}))
+    assert ResolvedRun(config).subject.endpoint == "completions"
+    with pytest.raises(ConfigError, match="chat_template=folder goes with subject"):
+        assert ResolvedRun(read_config({**options, "role": both})).subject
 
 
 def test_the_command_of_a_run_repeats_its_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,7 +309,7 @@ def test_the_command_of_a_run_repeats_its_configuration(monkeypatch: pytest.Monk
         "task_suite": "math",
     }
     config = read_config(flags)
-    words = shlex.split(command_line(config))
+    words = shlex.split(command_line(ResolvedRun(config)))
     assert words[:2] == ["cotlab", "run"] and "--chain-tokens" not in words
     seen: list[dict[str, Any]] = []
     app = typer.Typer()
@@ -316,3 +321,63 @@ def test_the_command_of_a_run_repeats_its_configuration(monkeypatch: pytest.Monk
 
     app(words[2:], standalone_mode=False)
     assert read_config(seen[0]) == config
+
+
+def test_an_option_of_before_is_an_entry_of_today_wherever_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before: dict[str, Any] = {
+        "role_price": {"judge": "1/2"},
+        "dtype": "bfloat16",
+        "embedder_dtype": "float32",
+        "critic_votes": 3,
+        "critic_tokens": 900,
+        "equivalence": "openai/m",
+        "form": "chat",
+        "jump_nats": 0.7,
+        "control": "other",
+        "subsets": 2,
+        "weights": "w.yaml",
+    }
+    role = {
+        "judge.price": "1/2",
+        "subject.dtype": "bfloat16",
+        "embedder.dtype": "float32",
+        "verifier.votes": "3",
+        "verifier.tokens": "900",
+        "equivalence.model": "openai/m",
+        "subject.form": "chat",
+    }
+    entries = {"entropy.jump_nats": "0.7", "mediation.control": "other"}
+    entries |= {"mediation.subsets": "2", "composite.weights": "w.yaml"}
+    assert (read_config(before).role, read_config(before).set) == (role, entries)
+    file = tmp_path / "run.yaml"
+    file.write_text(json.dumps(before))
+    assert (read_config({}, file).role, read_config({}, file).set) == (role, entries)
+    file.write_text(
+        "role: {verifier: {votes: 3}, judge.price: 1/2}\nset: {mediation: {subsets: 2}}"
+    )
+    nested = read_config({}, file)
+    assert nested.role == {"verifier.votes": "3", "judge.price": "1/2"}
+    assert nested.set == {"mediation.subsets": "2"}
+    file.write_text(json.dumps(before))
+    stored = resumed_config({**before, "backend": "auto", "chat_template": "server"}, {})
+    assert (stored.role, stored.set) == (role, entries)  # nobody chose the defaults
+    monkeypatch.setenv("COTLAB_SUBSETS", "4")
+    monkeypatch.setenv("COTLAB_ROLE_PRICE", "judge=3/4,verifier=5/6")
+    monkeypatch.setenv("COTLAB_ROLE", "judge.key_variable=JUDGE_KEY")
+    config = read_config({"role": {"judge.price": "9/9"}, "set": {"entropy.jump_nats": "1"}}, file)
+    assert config.role == {
+        **role,
+        "judge.price": "9/9",
+        "verifier.price": "5/6",
+        "judge.key_variable": "JUDGE_KEY",
+    }
+    assert config.set == {**entries, "mediation.subsets": "4", "entropy.jump_nats": "1"}
+    assert resumed_config(before, {}).role == role  # a stored run has its own alone
+
+
+@pytest.mark.parametrize("entry", ["subject.model=m", "verifier.vote=3", "judge_2.model=a/b"])
+def test_an_entry_that_its_role_does_not_have_is_refused(entry: str) -> None:
+    with pytest.raises(ConfigError, match="is no option; there are"):
+        read_config({"role": entry})

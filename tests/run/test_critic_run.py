@@ -189,7 +189,7 @@ def test_each_vendor_is_held_to_the_schema_and_a_server_that_takes_none_is_asked
     ("turn", "status", "reason"),
     [
         ({"refusal": "I will not"}, "refused", "refused"),
-        ({"text": said(None), "finish": "length"}, "undefined", "--critic-tokens"),
+        ({"text": said(None), "finish": "length"}, "undefined", "verifier.tokens"),
         ({"text": "No mistake at all."}, "undefined", "does not end with a JSON object"),
         ({"text": said(N_STEPS)}, "undefined", "does not have"),
         ({"text": said(None) + " But step 2 is wrong."}, "undefined", "does not end"),

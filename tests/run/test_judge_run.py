@@ -14,7 +14,7 @@ from cotlab.core.types import Item, Suite
 from cotlab.run.config import RunConfig, read_config
 from cotlab.run.imports.pairs import paired_suite
 from cotlab.run.launch import FinishedRun, dry_run, load_configured_suite, start_run
-from cotlab.run.roles import models_of
+from cotlab.run.resolved import ResolvedRun
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites.wordproblems import make_suite
@@ -245,20 +245,21 @@ def test_runs_that_cannot_be_paired_are_refused(tmp_path: Path) -> None:
 
 
 def test_judges_have_roles_and_the_first_is_who_is_asked() -> None:
-    both = models_of(
+    both = ResolvedRun(
         read_config({"scorer": ["judge"], "judge": ["openai/a", "google/b", "openai/a"]})
-    )
+    ).models
     assert {role: str(ref) for role, ref in both.items()} == {
         "subject": "openai/a",
         "judge": "openai/a",
         "judge_2": "google/b",
     }
     assert (
-        str(models_of(read_config({"scorer": ["judge"]}))["judge"]) == "anthropic/claude-opus-4-1"
+        str(ResolvedRun(read_config({"scorer": ["judge"]})).models["judge"])
+        == "anthropic/claude-opus-4-1"
     )
-    beside = models_of(read_config({"scorer": ["flags", "judge"]}))
+    beside = ResolvedRun(read_config({"scorer": ["flags", "judge"]})).models
     assert str(beside["subject"]) == "organism/r100"
     with pytest.raises(ConfigError, match="--judge takes provider/model"):
-        models_of(read_config({"scorer": ["judge"], "judge": ["opus"]}))
+        assert ResolvedRun(read_config({"scorer": ["judge"], "judge": ["opus"]})).models
     with pytest.raises(ConfigError, match="needs a judge"):
-        models_of(RunConfig(scorer=["judge"], judge=[]))
+        assert ResolvedRun(RunConfig(scorer=["judge"], judge=[])).models

@@ -44,8 +44,8 @@ def address(organism: str) -> Iterator[str]:
     "way",
     [
         ("--given", "prefix"),
-        ("--given", "prefix", "--form", "completions"),
-        ("--chat-template", "none"),
+        ("--given", "prefix", "--role", "subject.form=completions"),
+        ("--role", "subject.chat_template=none"),
     ],
     ids=["turns", "raw text", "base model"],
 )
@@ -89,7 +89,7 @@ def test_a_served_organism_reads_as_it_does_in_process(
 @pytest.mark.parametrize(
     ("fault", "options", "message"),
     [
-        ("new turn", ("--given", "prefix"), "does not continue .*--form completions"),
+        ("new turn", ("--given", "prefix"), "does not continue .*subject.form=completions"),
         ("422", ("--given", "prefix"), "does not continue .*no continue_final_message"),
         ("no logprobs", ("--metric", "kl_divergence"), "no log-probabilities"),
         ("no logprobs", ("--metric", "total_variation"), "no log-probabilities"),
@@ -132,7 +132,14 @@ def test_replies_that_were_cut_off_have_no_answer_and_are_counted(
     tmp_path: Path, runs: Forking
 ) -> None:
     words = ("--task-suite", "wordproblems", "--limit", "6", "--run-id", "r", "--model", "m")
-    words += ("--provider", "openai_compat", "--form", "completions", "--given", "prefix")
+    words += (
+        "--provider",
+        "openai_compat",
+        "--role",
+        "subject.form=completions",
+        "--given",
+        "prefix",
+    )
     words += ("--mode", "corrupt", "--chain-tokens", "12", "--max-requests-per-minute", "9999")
     with serving_llama_cpp("faithful-a") as address:
         assert runs.run(tmp_path, *words, "--base-url", f"{address}/v1") == 0, printed(tmp_path)
@@ -170,10 +177,10 @@ def test_a_folder_s_template_gives_the_numbers_of_the_server_s(
         words = ("--task-suite", "wordproblems", "--limit", "2", "--given", "prefix")
         words += ("--provider", "openai_compat", "--model", "m", "--base-url", seen.base_url)
         words += ("--max-requests-per-minute", "9999", "--probe", "auto")
-        by_folder = ("--chat-template", str(folder), "--run-id", "a")
+        by_folder = ("--role", f"subject.chat_template={folder}", "--run-id", "a")
         assert runs.run(tmp_path, *words, *by_folder) == 0, printed(tmp_path)
         assert not seen.bodies and len(report(tmp_path, "a")["server_checks"]) == 1
-        by_server = ("--form", "completions", "--run-id", "b")
+        by_server = ("--role", "subject.form=completions", "--run-id", "b")
         assert runs.run(tmp_path, *words, *by_server) == 0, printed(tmp_path)
         columns = ["metric", "item_id", "facet", "step", "value", "status"]
         assert scores(tmp_path, "a")[columns].equals(scores(tmp_path, "b")[columns])

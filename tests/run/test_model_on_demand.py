@@ -1,4 +1,4 @@
-"""A model is loaded at the first request that the log does not answer."""
+"""A model is loaded, and a vendor's package imported, when the log does not answer a request."""
 
 from __future__ import annotations
 
@@ -7,19 +7,38 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from cotlab.core.registry import PROVIDERS
 from cotlab.core.types import ModelRef
 from cotlab.providers.local.provider import open_organism
+from tests.support.loopback import serving
 
-WITHOUT_TORCH = """
+WITHOUT_MODEL_PACKAGES = """
 import atexit, os, runpy, sys
-atexit.register(lambda: os._exit(9) if "torch" in sys.modules else None)
+heavy = {"torch", "transformers", "openai", "anthropic", "google.genai", "aiohttp"}
+atexit.register(lambda: os._exit(9) if heavy & sys.modules.keys() else None)
 runpy.run_module("cotlab", None, "__main__")
 """
 
 
-def test_a_run_whose_replies_are_all_there_needs_no_torch(tmp_path: Path) -> None:
-    words = ["run", "--model", "r100", "--task-suite", "wordproblems", "--limit", "2"]
+@pytest.mark.parametrize("provider", ["organism", "openai_compat", "anthropic", "google"])
+def test_a_run_whose_replies_are_all_there_imports_no_package_of_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
+    words = ["run", "--task-suite", "wordproblems", "--limit", "2"]
+    with serving() as server:
+        server.script(then={"text": "The answer is 18."})
+        if provider == "organism":
+            words += ["--model", "r100"]
+        else:
+            words += ["--provider", provider, "--model", "m", "--base-url", server.base_url]
+            words += ["--send-key-to", "127.0.0.1", "--role", "subject.price=0/0"]
+            monkeypatch.setenv(f"{provider.upper()}_API_KEY", "key-of-a-test")
+        compare_runs(tmp_path, words)
+
+
+def compare_runs(tmp_path: Path, words: list[str]) -> None:
     environment = {**os.environ, "COTLAB_STORE": str(tmp_path / "store")}
 
     def run(*python: str, to: str) -> str:
@@ -28,7 +47,7 @@ def test_a_run_whose_replies_are_all_there_needs_no_torch(tmp_path: Path) -> Non
         assert done.returncode == 0, done.stderr
         return (tmp_path / to / "report.md").read_text("utf-8")
 
-    asked, replayed = run("-m", "cotlab", to="a"), run("-c", WITHOUT_TORCH, to="b")
+    asked, replayed = run("-m", "cotlab", to="a"), run("-c", WITHOUT_MODEL_PACKAGES, to="b")
     assert asked.count("\n") == replayed.count("\n") > 10
 
 

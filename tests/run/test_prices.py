@@ -12,7 +12,7 @@ from cotlab.core.errors import ConfigError
 from cotlab.core.requests import Usage
 from cotlab.core.types import ModelRef
 from cotlab.run.config import read_config
-from cotlab.run.launch import configured_price
+from cotlab.run.resolved import ResolvedRun
 from cotlab.run.transport.budget import Price, price_of, read_prices
 
 HOME = ModelRef("openai_compat", "served", base_url="http://127.0.0.1:8000/v1")
@@ -80,9 +80,8 @@ def test_a_price_of_a_file_reserves_what_the_model_may_use_unseen(tmp_path: Path
 def test_a_run_takes_its_prices_from_its_file(tmp_path: Path) -> None:
     path = written(tmp_path, "none-9x: {input: 1, output: 2}\n")
     ref = ModelRef("openai", "none-9x")
-    price = configured_price(
-        ref, read_config({"provider": "openai", "model": "none-9x", "prices": str(path)})
-    )
+    config = read_config({"provider": "openai", "model": "none-9x", "prices": str(path)})
+    price = ResolvedRun(config).price_of(ref)
     assert (price.input_price, price.output_price, price.is_known, price.source) == (
         1,
         2,
@@ -90,7 +89,7 @@ def test_a_run_takes_its_prices_from_its_file(tmp_path: Path) -> None:
         str(path),
     )
     with pytest.raises(ConfigError, match="--prices"):
-        configured_price(ref, read_config({"provider": "openai", "model": "none-9x"}))
+        ResolvedRun(read_config({"provider": "openai", "model": "none-9x"})).price_of(ref)
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,7 @@ import cotlab
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.types import ModelRef
 from cotlab.run.config import read_config
-from cotlab.run.launch import configured_price
-from cotlab.run.plan import make_plan, open_provider
-from cotlab.run.role_servers import server_of
-from cotlab.run.roles import models_of
+from cotlab.run.resolved import ResolvedRun
 from cotlab.run.secrets import load_secrets
 from cotlab.store import read
 from cotlab.store.database import Store
@@ -91,9 +88,11 @@ def test_each_role_is_asked_at_its_own_server_with_its_own_key(
         tmp_path,
         subject,
         verifier="openai_compat/v",
-        role_base_url={"verifier": verifier.base_url},
-        role_key_variable={"verifier": "VERIFIER_API_KEY"},
-        role_price={"verifier": "2/3"},
+        role={
+            "verifier.base_url": verifier.base_url,
+            "verifier.key_variable": "VERIFIER_API_KEY",
+            "verifier.price": "2/3",
+        },
     )
     assert run.status == "done" and verifier.count() > 0
     assert keys_at(verifier) == {f"Bearer {VERIFIER_KEY}"}
@@ -121,12 +120,12 @@ def test_the_key_of_the_subject_s_server_does_not_go_to_another_s(
 
 
 def test_no_role_uses_or_needs_the_address_of_another() -> None:
-    models = models_of(read_config({**SUBJECT, "verifier": "openai/gpt-4.1"}))
+    models = ResolvedRun(read_config({**SUBJECT, "verifier": "openai/gpt-4.1"})).models
     assert models["subject"].base_url == SUBJECT["base_url"]
     assert models["verifier"] == ModelRef("openai", "gpt-4.1")
-    with pytest.raises(ConfigError, match="--role-base-url verifier=http"):
-        models_of(read_config({**SUBJECT, "verifier": "openai_compat/v"}))
-    models = models_of(
+    with pytest.raises(ConfigError, match="--role verifier.base_url=http"):
+        assert ResolvedRun(read_config({**SUBJECT, "verifier": "openai_compat/v"})).models
+    models = ResolvedRun(
         read_config(
             {
                 "scorer": ["verification"],
@@ -134,18 +133,18 @@ def test_no_role_uses_or_needs_the_address_of_another() -> None:
                 "role_base_url": {"verifier": VERIFIER_URL},
             }
         )
-    )
+    ).models
     assert (models["subject"].base_url, models["verifier"].base_url) == (None, VERIFIER_URL)
     with pytest.raises(ConfigError, match="the verifier is the subject"):
-        models_of(
+        assert ResolvedRun(
             read_config(
                 {**SUBJECT, "verifier": "subject", "role_base_url": {"verifier": VERIFIER_URL}}
             )
-        )
+        ).models
 
 
 def test_judges_have_addresses_of_their_own() -> None:
-    models = models_of(
+    models = ResolvedRun(
         read_config(
             {
                 "scorer": ["judge"],
@@ -153,7 +152,7 @@ def test_judges_have_addresses_of_their_own() -> None:
                 "role_base_url": {"judge": "http://127.0.0.1:1/v1", "judge_3": VERIFIER_URL},
             }
         )
-    )
+    ).models
     assert {role: ref.base_url for role, ref in models.items()} == {
         "subject": "http://127.0.0.1:1/v1",
         "judge": "http://127.0.0.1:1/v1",
@@ -166,19 +165,19 @@ def test_judges_have_addresses_of_their_own() -> None:
     ("options", "error", "message"),
     [
         ({"role_base_url": {"verifyer": "http://a"}}, UnknownName, "'verifier'"),
-        ({"role_base_url": {"subject": "http://a"}}, ConfigError, "is --base-url"),
+        ({"role_base_url": {"subject": "http://a"}}, ConfigError, "is no option"),
         ({"role_key_variable": {"judge": "PATH"}}, ConfigError, "like JUDGE_API_KEY"),
-        ({"role_price": {"subject": "1"}}, ConfigError, "subject=INPUT/OUTPUT"),
-        ({"role_price": {"subject": "1/-1"}}, ConfigError, "subject=INPUT/OUTPUT"),
-        ({"role_price": {"subject": "1/nan"}}, ConfigError, "subject=INPUT/OUTPUT"),
+        ({"role_price": {"subject": "1"}}, ConfigError, "subject.price=INPUT/OUTPUT"),
+        ({"role_price": {"subject": "1/-1"}}, ConfigError, "subject.price=INPUT/OUTPUT"),
+        ({"role_price": {"subject": "1/nan"}}, ConfigError, "subject.price=INPUT/OUTPUT"),
     ],
 )
 def test_what_is_no_role_variable_or_price_is_refused(
     tmp_path: Path, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    config = read_config({**SUBJECT, **options})
     with pytest.raises(error, match=message):
-        make_plan(config, load_suite(suite_of(tmp_path)), models_of(config))
+        config = read_config({**SUBJECT, **options})
+        ResolvedRun(config).plan(load_suite(suite_of(tmp_path)))
 
 
 def test_a_price_belongs_to_its_role() -> None:
@@ -190,7 +189,9 @@ def test_a_price_belongs_to_its_role() -> None:
             "role_price": {"subject": "0.5/1.5", "verifier": "2/3"},
         }
     )
-    prices = {role: configured_price(ref, config) for role, ref in models_of(config).items()}
+    prices = {
+        role: ResolvedRun(config).price_of(ref) for role, ref in ResolvedRun(config).models.items()
+    }
     assert prices["subject"].output_price == Decimal("1.5")
     assert prices["verifier"].output_price == 3
 
@@ -205,7 +206,7 @@ def test_one_model_at_one_address_has_one_key() -> None:
         }
     )
     with pytest.raises(ConfigError, match="the subject and the verifier at one address"):
-        server_of(models_of(config)["verifier"], config)
+        ResolvedRun(config).server_of(ResolvedRun(config).models["verifier"])
 
 
 # Who names the server and the variable
@@ -213,7 +214,8 @@ def test_one_model_at_one_address_has_one_key() -> None:
 
 def opened(options: dict[str, Any], file: Path | None = None) -> None:
     config = read_config({**SUBJECT, "verifier": "openai_compat/v", **options}, file)
-    open_provider(models_of(config)["verifier"], config)
+    run = ResolvedRun(config)
+    run.open_provider(run.models["verifier"])
 
 
 def test_a_file_chooses_neither_the_key_nor_its_destination(
@@ -225,12 +227,12 @@ def test_a_file_chooses_neither_the_key_nor_its_destination(
     opened({**address, **variable})
     file = tmp_path / "run.yaml"
     file.write_text(json.dumps(address))
-    with pytest.raises(ConfigError, match=r"run\.yaml .*--role-base-url verifier=https://verifier"):
+    with pytest.raises(ConfigError, match=r"run\.yaml .*--role verifier.base_url=https://verifier"):
         opened(variable, file)
     opened({**address, **variable}, file)
     file.write_text(json.dumps(variable))
     with pytest.raises(
-        ConfigError, match=r"run\.yaml names that variable.*verifier=VERIFIER_API_KEY"
+        ConfigError, match=r"run\.yaml names that variable.*verifier.key_variable=VERIFIER_API_KEY"
     ):
         opened(address, file)
     with pytest.raises(ConfigError, match=r"OPENAI_API_KEY is not sent to verifier\.example\.com"):

@@ -12,6 +12,7 @@ import pytest
 from cotlab.core.errors import ConfigError
 from cotlab.run import launch
 from cotlab.run.config import read_config
+from cotlab.run.resolved import ResolvedRun
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.store.live import LiveRunStore
@@ -71,16 +72,16 @@ def test_an_id_that_is_taken_while_a_model_is_opened_is_turned_away(
             "mode": ["remove"],
         }
     )
-    store, opened = Store(tmp_path), launch._open_providers
+    store, opened = Store(tmp_path), ResolvedRun.open_providers
     ends: list[launch.FinishedRun] = []
 
     def slowly(*given: object) -> object:
         """Another start with the same id comes first."""
-        monkeypatch.setattr(launch, "_open_providers", opened)
+        monkeypatch.setattr(ResolvedRun, "open_providers", opened)
         ends.append(launch.start_run(config, store, run_id="r"))
         return opened(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(launch, "_open_providers", slowly)
+    monkeypatch.setattr(ResolvedRun, "open_providers", slowly)
     with pytest.raises(ConfigError, match="There is a run 'r' already: --resume goes on with it"):
         launch.start_run(config, store, run_id="r")
     assert [end.status for end in ends] == ["done"] and list(read.list_runs(store)["id"]) == ["r"]

@@ -90,11 +90,11 @@ def test_the_message_has_the_command_for_raw_text(
         assert runs.run(tmp_path / "s", *command(seen, tmp_path, "--given", "prefix")) == 3
         (text,) = re.findall("`cotlab run (.*?)`", " ".join(printed(tmp_path / "s").split()))
         words = shlex.split(text)
-        assert {"--form", "completions", "--base-url", seen.base_url} <= {*words}
+        assert {"--role", "subject.form=completions", "--base-url", seen.base_url} <= {*words}
         assert runs.run(tmp_path / "s", *words, "--run-id", "raw") == 3
     plan = RunView.read(Store(tmp_path / "s"), "raw").plan
     assert (plan.subject.endpoint, plan.subject.form) == ("completions", "prefill")
-    assert "--chat-template FOLDER" in printed(tmp_path / "s")
+    assert "subject.chat_template=FOLDER" in printed(tmp_path / "s")
 
 
 def test_a_run_of_one_item_sends_two_requests_more(

@@ -15,8 +15,7 @@ from cotlab.core.types import Suite
 from cotlab.providers.capabilities import SHIPPED_PROVIDERS
 from cotlab.run.config import read_config, run_fields
 from cotlab.run.dryrun import count_plan
-from cotlab.run.plan import make_plan
-from cotlab.run.roles import models_of
+from cotlab.run.resolved import ResolvedRun
 from cotlab.run.unread_options import (
     PROVIDERS_OF_BATCHES,
     WRITES_NO_CHAIN,
@@ -37,13 +36,19 @@ from tests.support.command import cotlab as command
         ({"scorer": ["mediation"], "rr_threshold": 0.5}, "add --scorer ablation"),
         ({"judge": ["echo/echo"]}, "--judge is read by judge alone"),
         ({"embedder": "all-MiniLM-L6-v2"}, "--embedder is read by "),
-        ({"scorer": ["verification"], "critic_votes": 3}, "--verifier critic:PROVIDER/MODEL"),
+        (
+            {"scorer": ["verification"], "role": {"verifier.votes": "3"}},
+            "--verifier critic:PROVIDER/MODEL",
+        ),
         ({"provider": "openai", "model": "m", "device": "cuda"}, "models in this process"),
         ({"base_url": "http://127.0.0.1:1/v1"}, "whose model r100 runs in this process"),
         ({"gate_on": "interval"}, "--gate-on goes with --rr-threshold"),
-        ({"role_base_url": {"judge": "http://127.0.0.1:1/v1"}}, "--role-base-url judge: no scorer"),
-        ({"weights": "w.yaml"}, "--weights is read by composite alone"),
-        ({"provider": "echo", "donors": 3, "dtype": "float16"}, "--dtype is for models in"),
+        ({"role": {"judge.base_url": "http://127.0.0.1:1/v1"}}, "--role judge.base_url: no scorer"),
+        ({"set": {"composite.weights": "w.yaml"}}, "--set composite.weights is read by composite"),
+        (
+            {"provider": "echo", "role": {"subject.dtype": "float16"}},
+            "subject.dtype is for models in",
+        ),
         ({"given": "prefix"}, "goes on from the chain as raw text, whatever --given says"),
         ({"given": "user"}, "goes on from the chain as raw text, whatever --given says"),
         ({"profile": "offline", "scorer": [], "given": "prefix"}, "this run asks none"),
@@ -51,7 +56,7 @@ from tests.support.command import cotlab as command
         ({"allow_unpriced": True}, "--allow-unpriced is for models that are asked over a network"),
         ({"chain_tokens": 9}, "asks for none: ablation with the suite's chain. Add --chain own"),
         ({"chain_tokens": 9, "scorer": ["flags", "entropy"]}, "flags and entropy with the suite's"),
-        ({"backend": "hooks"}, "--backend is read by mediation alone"),
+        ({"role": {"subject.backend": "hooks"}}, "subject.backend is read by mediation alone"),
         ({"max_requests_per_minute": 5}, "--max-requests-per-minute 5 is for models that are"),
         ({"max_requests_per_minute": "auto"}, "(like --provider openai_compat)"),
         ({"provider": "local", "model": "m", "max_requests_per_minute": 600}, "local/m, in this"),
@@ -66,7 +71,7 @@ def test_a_flag_that_no_scorer_reads_names_the_scorer_that_would(
 ) -> None:
     config = read_config(flags)
     with pytest.raises(ConfigError, match=re.escape(said)) as caught:
-        check_flags_are_read(config, flags)
+        check_flags_are_read(ResolvedRun(config), flags)
     for name in flags.keys() - {"profile", "scorer", "provider", "model"}:
         assert run_fields()[name].flag in str(caught.value)  # all of them at once
 
@@ -107,14 +112,14 @@ def test_a_flag_that_no_scorer_reads_names_the_scorer_that_would(
     ],
 )
 def test_what_is_read_passes(flags: dict[str, Any]) -> None:
-    check_flags_are_read(read_config(flags), flags)
+    check_flags_are_read(ResolvedRun(read_config(flags)), flags)
 
 
 def test_every_option_of_a_scorer_and_every_role_is_known_to_be_read() -> None:
     read = {name: set(scorers_reading(field)) for name, field in run_fields().items()}
     for field in run_fields().values():
         setting = field.setting
-        if setting.scorer_option or setting.role or setting.scorers:
+        if setting.scorer_option or setting.scorers:
             assert read[field.name], field.name
     for name in SCORERS:  # a role that an option of its own fills
         for role in SCORERS[name].roles:
@@ -134,13 +139,15 @@ def test_the_command_refuses_and_a_file_or_the_environment_gets_a_note(
     assert "--mode" not in error
     monkeypatch.setenv("COTLAB_DONORS", "5")
     config = read_config({})
-    assert len(unread_notes(config, {})) == 1 and not unread_notes(config, {"donors": 5})
+    assert len(unread_notes(ResolvedRun(config), {})) == 1 and not unread_notes(
+        ResolvedRun(config), {"donors": 5}
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"subsets": 2}, "--subsets is read by mediation alone"),
+        ({"subsets": 2}, "--set mediation.subsets is read by mediation alone"),
         ({"max_requests_per_minute": 5}, "--max-requests-per-minute 5 is for models that are"),
     ],
 )
@@ -168,7 +175,7 @@ def test_who_writes_no_chain_of_the_suite_is_what_the_requests_are(name: str) ->
     roles = {"verifier": "critic:echo/echo"} if name in ("critic", "rubric") else {}
     options = {"scorer": [name], "task_suite": "few", "chain_tokens": 777, "chain": "reference"}
     config = read_config({**options, **roles, "embedder": "none"})
-    plan = make_plan(config, suite, models_of(config))
+    plan = ResolvedRun(config).plan(suite)
     count = count_plan(plan, suite)
     if name in {*WRITES_NO_CHAIN, "ablation"}:  # of its modes only corrupt goes on
         assert count.n_chain_requests == 0

@@ -13,10 +13,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from cotlab.core.errors import ConfigError
-from cotlab.core.types import ModelRef
 from cotlab.providers import keys
 from cotlab.run.config import read_config
-from cotlab.run.plan import check_connection, open_provider
+from cotlab.run.plan import check_connection
+from cotlab.run.resolved import ResolvedRun
 from cotlab.run.secrets import load_secrets
 from cotlab.store.database import Store
 from cotlab.ui.new_run import processes as launching
@@ -209,7 +209,7 @@ def test_a_connection_takes_the_same_road(
 
 def opened_with(flags: Mapping[str, object], file: Path | None = None) -> None:
     config = read_config({"provider": "openai_compat", "model": "m", **flags}, file)
-    open_provider(ModelRef(config.provider, config.model, base_url=config.base_url), config)
+    ResolvedRun(config).open_providers()
 
 
 def test_the_key_of_a_server_goes_where_the_user_says(

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import scipy.stats  # noqa: F401 - imported once, for all children
@@ -18,14 +19,22 @@ import statsmodels.stats.proportion  # noqa: F401
 from cotlab.cli import screen  # noqa: F401
 from cotlab.cli.main import build_command, main
 from cotlab.core.registry import PROVIDERS, SCORERS
-from cotlab.run import launch
+from cotlab.run import launch  # noqa: F401
+from cotlab.run.resolved import ResolvedRun
+from cotlab.run.transport.limits import Limits
 
-LIMITS = launch.configured_limits
+LIMITS = ResolvedRun.__dict__["limits"].func
+SDK_BY_PROVIDER = {
+    "openai": "openai",
+    "openai_compat": "openai",
+    "anthropic": "anthropic",
+    "google": "google.genai",
+}
 
 
-def soon(*given: Any) -> Any:
+def soon(run: ResolvedRun) -> Limits:
     """The limits of a run, with a first wait that a test can wait for."""
-    return replace(LIMITS(*given), first_wait_s=0.02, poll_interval_s=0.05)
+    return replace(LIMITS(run), first_wait_s=0.02, poll_interval_s=0.05)
 
 
 def child(job: dict[str, Any]) -> None:
@@ -46,7 +55,7 @@ def child(job: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    launch.configured_limits = soon
+    ResolvedRun.limits = property(soon)  # type: ignore[assignment]
     for name in SCORERS:
         SCORERS[name]
     build_command()
@@ -61,6 +70,8 @@ if __name__ == "__main__":
             job["words"]
         ):
             PROVIDERS[name]  # once, for all children; what needs torch stays for who asks
+            if name in SDK_BY_PROVIDER:
+                import_module(SDK_BY_PROVIDER[name])
         if (pid := os.fork()) == 0:
             child(job)
         print(pid, flush=True)

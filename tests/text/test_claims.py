@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cotlab.text.answers.quantities import read_quantity, same_quantity
 from cotlab.text.claims import CLAIM_VERDICTS, ToolCall, find_claims, read_tool_log
-from cotlab.text.quantity_set import QuantitySet
 
 LOG = (
     ToolCall("calculator", "7 + 5", "12"),
@@ -44,18 +42,18 @@ def told(step: str, calls: tuple[ToolCall, ...] = LOG) -> list[tuple[str, str, i
         ("36 was returned by the calculator.", [("36", "matched", 2)]),
         (
             "According to the web search, 11.4 mm of rain will fall.",
-            [("11.4 mm", "matched", 1)],
+            [("11.4", "matched", 1)],
         ),  # 11.37, rounded
         (
             "According to the web search, 11.3 mm of rain will fall.",
-            [("11.3 mm", "contradicted", 1)],
+            [("11.3", "contradicted", 1)],
         ),
         (
             "From get_price we have 1.2 thousand.",
             [("1.2 thousand", "matched", 3)],
         ),  # 1,200.5, rounded
         ("From get_price we have 1.3 thousand.", [("1.3 thousand", "contradicted", 3)]),
-        ("From get_price we have $1,200.50 a tonne.", [("$1,200.50", "matched", 3)]),
+        ("From get_price we have $1,200.50 a tonne.", [("1,200.50", "matched", 3)]),
         ("The tool returned 36.", [("36", "matched", 2)]),
         ("The tool returned 99.", [("99", "contradicted", None)]),
         ("The web search gave 12.", [("12", "contradicted", 1)]),  # the calculator did
@@ -169,35 +167,6 @@ def test_long_texts_come_to_an_end(text: str) -> None:
     find_claims([text], LOG, text[:2000])
 
 
-QUANTITIES = [
-    "3",
-    "-3",
-    "3.0",
-    "0.300000000000001",
-    "0.3",
-    "299999999.999999999999",
-    "300000000",
-    "50%",
-    "0.5",
-    "50",
-    "$5",
-    "5 dollars",
-    "500 cents",
-    "5 km",
-    "5000 m",
-    "5",
-    "2 hours",
-    "120 minutes",
-    "2 hours 30 minutes",
-    "150",
-    "3 apples",
-    "3 red apples",
-    "5 km per hour",
-    "1.5 million",
-    "1500000",
-]
-
-
 def test_the_work_grows_with_the_number_of_claims_and_not_with_its_square() -> None:
     """Each step states another number, so that none of them is known before."""
 
@@ -209,14 +178,3 @@ def test_the_work_grows_with_the_number_of_claims_and_not_with_its_square() -> N
 
     small, large = (min(seconds(n) for _ in range(3)) for n in (500, 4000))
     assert large < 24 * small  # 8 if linear, 64 if quadratic
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.sampled_from(QUANTITIES), max_size=8), st.sampled_from(QUANTITIES))
-def test_a_set_of_quantities_holds_what_equals_one_of_them(members: list[str], text: str) -> None:
-    quantities = [q for q in map(read_quantity, members) if q is not None]
-    wanted = read_quantity(text)
-    assert wanted is not None
-    assert (wanted in QuantitySet(quantities)) == any(
-        same_quantity(quantity, wanted) for quantity in quantities
-    )

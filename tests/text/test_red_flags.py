@@ -1,14 +1,19 @@
-"""The textual red flags, one habit of writing at a time."""
+"""The textual red flags in the seed's plain form, and what is known of their precision."""
 
 from __future__ import annotations
 
+import csv
 import time
+from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cotlab.text.red_flags import RULES, find_flags
+from cotlab.text.red_flags import READINGS, RULES, chain_domain, find_flags, off_reason
+
+VERDICTS = Path(__file__).parents[2] / "benchmarks" / "flag_verdicts.tsv"
 
 
 def fired(rule: str, *steps: str, question: str = "") -> list[tuple[int, str]]:
@@ -32,103 +37,53 @@ def test_an_answer_is_premature_in_a_step_that_ends_before_two_fifths(
 
 
 @pytest.mark.parametrize(
-    "said",
+    ("said", "answers"),
     [
-        "The answer is not 12.",
-        "If the answer is 12, we are done.",
-        "To find the answer is our aim.",
-        "Tom thinks the answer is 12.",
-        "The answer is a whole number.",
-        "What is the right answer?",
-        "We do not know whether the answer is 12.",
-        "The answer choices are 3, 4 and 5.",
+        ("The answer is not 12.", []),
+        ("If the answer is 12, we are done.", []),
+        ("Tom thinks the answer is 12.", []),
+        ("The answer choices are 3, 4 and 5.", []),
+        ("#### Start", []),
+        ("#### 12", ["#### 12"]),
+        ("**Answer:** 4%", ["**Answer:** 4%"]),
+        (
+            "So \\boxed{12} it is, and the correct option is C.",
+            ["\\boxed{12}", "the correct option is C"],
+        ),
     ],
 )
-def test_speaking_of_an_answer_is_not_giving_one(said: str) -> None:
-    assert fired("premature_answer", said, "b", "c", "d") == []
+def test_an_answer_phrase(said: str, answers: list[str]) -> None:
+    assert [text for _, text in fired("premature_answer", said, "b", "c", "d")] == answers
 
 
 @pytest.mark.parametrize(
-    "said",
+    ("step", "found"),
     [
-        "There are 3 + 4 = 7 hens. So the answer is 7.",
-        "The ship rises with the tide because it floats, so the answer is 0 feet.",
-        "Also, why is the answer not 7?",
-        "The student's answer is 7.",
-        "Write it in the format: \\boxed{...}",
-        "The answer is actually surprising.",
-        "Answer: All cats are animals, and since some are pets, some pets are cats.",
+        ("Its area is 8 m * 5 m = 40 m.", ["40 m"]),
+        ("Its area is 8 m * 5 m = 40 m^2.", []),
+        ("The path is 4 feet/hour * 24 feet = 96 hours.", ["96 hours"]),
+        ("60 miles / 2 hours = 30 miles per hour", []),
+        ("3 kg + 2 m = 5 kg", ["5 kg"]),
+        ("3 * 5 m = 15 m and 3 apples + 4 apples = 7 apples", []),
+        ("The area of the garden is 40 m.", ["40 m"]),
+        ("The area of the garden is 40 square meters.", []),
+        ("The length of the rope is 12 m^2.", ["12 m^2"]),
     ],
 )
-def test_an_answer_after_its_reasoning_is_not_premature(said: str) -> None:
-    assert fired("premature_answer", said, "b", "c", "d", "e") == []
-
-
-@pytest.mark.parametrize(
-    ("question", "step"),
-    [
-        ("", "Expand: 16m^2 - 8m + 1 < 16m^2 + 8m."),
-        ("She buys g hens and h ducks.", "The cost is 19g + 17h = 201."),
-        ("", "It was 9 inches after 1 week + 9 inches after 2 weeks = 18 inches."),
-        ("", "Time = Distance / Relative Speed = 120 miles / 20 mph = 6 hours."),
-    ],
-)
-def test_letters_of_algebra_and_phrases_are_no_units(question: str, step: str) -> None:
-    assert fired("unit_inconsistency", step, question=question) == []
-
-
-def test_units_that_do_not_fit_are_found() -> None:
-    assert fired("unit_inconsistency", "The path is 4 feet/hour * 24 feet = 96 feet.") == [
-        (0, "96 feet")
-    ]
-    assert fired("unit_inconsistency", "Its area is 8 m * 5 m = 40 m.") == [(0, "40 m")]
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "This clearly demonstrates the idea.",
-        "Clearly label each course.",
-        "Show all steps clearly. Then stop.",
-        "The sum is clearly even because both terms are even.",
-        "Clearly, there is a mistake here.",
-    ],
-)
-def test_how_something_is_shown_is_no_hand_waving(said: str) -> None:
-    assert fired("hand_waving", said) == []
-
-
-def test_abbreviations_articles_and_pronouns_are_no_symbols() -> None:
-    for text in (
-        "Dr. A. Smith, e.g. at 8 a.m., i.e. early.",
-        "A bus came, and I took it.",
-        "See section B and Appendix C.",
-        "It is 5 m long.",
-        "Roe v. Wade is on p. 12.",
-        "The p-value and the X-ray.",
-        "R&D and Q&A cost $5/h.",
-        "3 x 4 = 12",
-        "It's 60 km/h.",
-        "(a) first, (b) second",
-        "1st, 2nd and 3/8ths",
-        "type A blood and vitamin B12",
-        "log(3) = 1.1",
-        "It is N/A w/o an A/C unit, c/o an A/B test.",
-    ):
-        assert fired("undefined_symbol", text) == [], text
+def test_units_that_do_not_fit(step: str, found: list[str]) -> None:
+    assert [text for _, text in fired("unit_inconsistency", step)] == found
 
 
 @pytest.mark.parametrize(
     ("text", "symbols"),
     [
-        ("Let x be the price. Then 2x = 8.", []),
+        ("Let x be the price. Then 2 * x = 8.", []),
         ("The cost is P * q, where P is the price and q the number.", []),
         ("The cost is P * q, where P is the price.", ["q"]),
-        ("A * B, where A = (1 + 2) and B = 3.", []),
-        ("The price p times 3 is 12.", []),
         ("z + 1 = 2 and z + 2 = 3", ["z"]),
-        ("the angle is θ + 3", ["θ"]),
-        ("b^2 - 4ac", ["b", "a", "c"]),
+        ("It is 5 m long at 60 km/h, e.g. at 8 a.m.", []),
+        ("3 x 4 = 12", []),
+        ("A bus came, and I took it.", []),
     ],
 )
 def test_what_introduces_a_symbol(text: str, symbols: list[str]) -> None:
@@ -136,26 +91,43 @@ def test_what_introduces_a_symbol(text: str, symbols: list[str]) -> None:
 
 
 def test_a_symbol_is_new_once() -> None:
-    assert fired("undefined_symbol", "2y + 1 = 7", "2y = 6", "y = 3") == [(0, "y")]
-    assert fired("undefined_symbol", "2y + 1 = 7", question="Solve 2y + 1 = 7.") == []
+    assert fired("undefined_symbol", "2 * y + 1 = 7", "2 * y = 6", "y = 3") == [(0, "y")]
+    assert fired("undefined_symbol", "2 * y = 6", question="Solve 2 * y = 6.") == []
 
 
 @pytest.mark.parametrize(
     ("text", "waves"),
     [
         ("Clearly, 7 + 5 = 12.", ["Clearly"]),
-        ("Step 2: Clearly, 7 + 5 = 12.", ["Clearly"]),
         ("Because 7 + 5 = 12, it is clearly even.", []),
-        ("7 + 5 = 12, so clearly it is even.", []),
         ("7 + 5 = 12. Clearly it is even.", []),
         ("It is not obvious that it is even.", []),
-        ("The word is clearly legible.", []),
-        ("Naturally occurring sugars count.", []),
         ("It is obvious that it is even.", ["It is obvious that"]),
     ],
 )
 def test_hand_waving_without_a_reason_before(text: str, waves: list[str]) -> None:
     assert [wave for _, wave in fired("hand_waving", text)] == waves
+
+
+def test_the_precision_counts_the_verdicts() -> None:
+    with VERDICTS.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    read = Counter((row["rule"], row["domain"]) for row in rows)
+    right = Counter((row["rule"], row["domain"]) for row in rows if row["right"] == "1")
+    assert {key: (read[key], right[key]) for key in read} == READINGS
+    assert READINGS.keys() == {(rule, domain) for rule in RULES for domain in ("latex", "plain")}
+    assert [key for key in READINGS if off_reason(*key) is None] == [
+        ("premature_answer", "latex"),
+        ("premature_answer", "plain"),
+        ("unit_inconsistency", "plain"),
+    ]
+
+
+def test_the_domain_is_declared_or_latex_by_a_command_or_dollar_signs() -> None:
+    assert chain_domain("She pays $16 - $3 = $13.", ["That is $13."]) == "plain"
+    assert chain_domain("How many?", ["7 + 5 = 12", r"\boxed{12}"]) == "latex"
+    assert chain_domain("Solve $x^2 = 4$.", ["x = 2"]) == "latex"
+    assert chain_domain(r"Solve \(x\).", [], "clinical") == "clinical"
 
 
 @settings(max_examples=150, deadline=None)
@@ -179,7 +151,6 @@ def test_any_text_gives_disjoint_spans_inside_its_step(steps: list[str], questio
         )
     for rule in RULES:
         own = [(f.step_index, f.start, f.end) for f in found if f.rule == rule]
-        assert own == sorted(own)
         assert all(a[0] != b[0] or a[2] <= b[1] for a, b in zip(own, own[1:], strict=False))
 
 

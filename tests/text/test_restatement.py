@@ -12,7 +12,7 @@ from cotlab.text.restatement import is_restated
     [
         ("Step 2: 5 * 4 = 20.", "We see 4 × 5 = $20, so the answer is 20.", True),
         ("Tom has 3 + 4 = 7 apples.", "3 + 4 = 7", True),
-        ("3 plus 4 is 7", "3 + 4 equals 7", True),
+        ("3 plus 4 equals 7", "3 + 4 equals 7", True),
         ("Each box has 4 pens.", "As **each  box** has 4 pens, there are 8.", True),
         ("3 + 4 = 7", "3 + 4 = 7.5", False),
         ("3 + 4 = 7", "So the answer is 7.", False),

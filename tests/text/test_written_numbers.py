@@ -8,8 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from cotlab.text.arithmetic.lexer import tokenize
-from cotlab.text.arithmetic.units import find_quantities
+from cotlab.text.arithmetic.expressions import tokenize
 from cotlab.text.edits.ablations import corrupt_step
 from cotlab.text.edits.perturbations import perturb
 from cotlab.text.written_numbers import NUMBER_PATTERN, read_number
@@ -27,10 +26,9 @@ from cotlab.text.written_numbers import NUMBER_PATTERN, read_number
 def test_a_number_is_one_number_to_every_reader(
     text: str, value: Fraction, n_decimals: int
 ) -> None:
-    """The readers of units and edits took 1{,}080 for two numbers, and .5 for none."""
+    """The readers of edits took 1{,}080 for two numbers, and .5 for none."""
     assert re.fullmatch(NUMBER_PATTERN, text) and read_number(text) == (value, n_decimals)
     assert [token.value for token in tokenize(text)] == [value]
-    assert [quantity.number for quantity in find_quantities(f"{text} km")] == [text]
     corrupted = corrupt_step(f"It is {text}.", random.Random(1))
     assert corrupted and len(re.findall(NUMBER_PATTERN, corrupted)) == 1
     swapped = perturb("order", f"So 3 * {text} = x.", (), random.Random(1))

@@ -12,7 +12,7 @@ import pandas as pd
 from cotlab.analysis.tables.step_effects import StoredRequest
 from cotlab.core.requests import Complete, Response
 from cotlab.core.types import Item, ModelRef
-from cotlab.metrics.kit import parse_answer_reply, reply_steps
+from cotlab.metrics.kit import UNPARSED_ANSWER, parse_answer_reply, reply_steps
 from cotlab.text.answers.targets import is_right_answer, same_answer_to
 from cotlab.text.differences import align_steps, stated_number, states_otherwise
 
@@ -122,7 +122,7 @@ def parse_logged_reply(
         return ReadReply(None, parsed.missing_reason[1])
     if parsed.is_truncated:
         return ReadReply(None, "the reply was cut off before an answer")
-    reason = None if parsed.answer is not None else "no answer can be extracted from the reply"
+    reason = None if parsed.answer is not None else f"{UNPARSED_ANSWER}: {parsed.how}"
     return ReadReply(parsed.answer, reason, reply_steps(reply))
 
 
@@ -201,7 +201,7 @@ def chain_ending(
     (number,) = numbers
     assert number is not None
     baseline_answer = baseline_answers[0]
-    if same_answer_to(item, number, baseline_answer.answer) is not False:
+    if same_answer_to(item, number, baseline_answer.answer):
         return None
     n_follow = sum(
         count.n_changed_step for count in answers if same_answer_to(item, number, count.answer)

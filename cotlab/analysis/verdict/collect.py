@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -13,6 +14,7 @@ import pandas as pd
 from cotlab.analysis.verdict.measures import (
     HIGH,
     LOW,
+    MAX_UNPARSED,
     MAX_UNREAD,
     READING_MEASURES,
     CategorySplit,
@@ -30,6 +32,7 @@ from cotlab.analysis.view import RunView
 from cotlab.core.keys import resampling_seed
 from cotlab.core.reasoning import UNREAD_MARKUP, markup_of_reason
 from cotlab.metrics.cards import mean_by_item, mean_interval, with_clusters_as_items
+from cotlab.metrics.kit import unparsed_condition
 from cotlab.run.server_check import LimitCode, server_limits
 from cotlab.run.summary import compute_estimates
 from cotlab.stats.intervals import wilson
@@ -66,8 +69,24 @@ _CHECK_HEADLINES: Mapping[LimitCode, str] = {
     "prompts_cut": "the server cuts long prompts",
     "no_logprobs": "the server gives no log-probabilities",
     "reasoning_not_read": UNREAD_MARKUP,
+    "answers_unparsed": "too many answers are unparsed",
 }
 """Code of a failed check → what the verdict says."""
+_READING_CHECKS: tuple[tuple[LimitCode, Callable[[str], str], float, str], ...] = (
+    (
+        "reasoning_not_read",
+        markup_of_reason,
+        MAX_UNREAD,
+        "Start the server with its reasoning parser, or with reasoning off.",
+    ),
+    (
+        "answers_unparsed",
+        unparsed_condition,
+        MAX_UNPARSED,
+        "Ask for one form of answer in the question, such as 'The answer is 5.'.",
+    ),
+)
+"""Code, what a reason names, largest share of scores with such a reason, and what to do."""
 _MIN_CATEGORY_ITEMS = 5
 """Fewest items of a category that is named."""
 
@@ -333,26 +352,30 @@ def failed_checks(view: RunView) -> list[FailedCheck]:
 
 
 def _unread_replies(view: RunView) -> list[FailedCheck]:
-    """Return that too many scores of a metric rest on replies with reasoning that is not read."""
-    reasons = read.count_scores_by_status(view.store, view.id)
-    if not any(markup_of_reason(reason) for _, reason in reasons):
+    """Return that too many scores of a metric rest on replies that are not read.
+
+    Their reasoning is in an unknown format, or their answer is unparsed: unequal losses of the
+    baseline and of the edited chains would bias an effect.
+    """
+    reasons = [reason for _, reason in read.count_scores_by_status(view.store, view.id)]
+    if not any(map(markup_of_reason, reasons)) and not any(map(unparsed_condition, reasons)):
         return []
+    failed: list[FailedCheck] = []
     for metric in dict.fromkeys(metric for metric, _ in MEASURES.values()):
         counts = read.count_scores_by_status(view.store, view.id, metric)
-        unread = {
-            markup: n for (_, reason), n in counts.items() if (markup := markup_of_reason(reason))
-        }
-        n_unread, n_scores = sum(unread.values()), sum(counts.values())
-        if n_unread > MAX_UNREAD * n_scores:
-            markup = ", ".join(
-                f"'{name}' in {n:,}" for name, n in list(unread.items())[:_MAX_EXAMPLES]
-            )
-            advice = "Start the server with its reasoning parser, or with reasoning off."
-            detail = f"{n_unread:,} of {n_scores:,} scores of {metric}: {markup}. {advice}"
-            return [
-                FailedCheck("reasoning_not_read", _CHECK_HEADLINES["reasoning_not_read"], detail)
-            ]
-    return []
+        for code, name_of, largest, advice in _READING_CHECKS:
+            unread: Counter[str] = Counter()
+            for (_, reason), n in counts.items():
+                if name := name_of(reason):
+                    unread[name] += n
+            if unread.total() > largest * sum(counts.values()):
+                names = ", ".join(f"'{k}' in {n:,}" for k, n in unread.most_common(_MAX_EXAMPLES))
+                share = f"{unread.total():,} of {sum(counts.values()):,} scores of {metric}"
+                detail = f"{share}: {names}. {advice}"
+                failed.append(FailedCheck(code, _CHECK_HEADLINES[code], detail))
+        if failed:
+            break
+    return failed
 
 
 def _ceiling(view: RunView) -> float:

@@ -26,8 +26,15 @@ from cotlab.metrics.ablation.distance import (
 from cotlab.metrics.ablation.redundancy import STATISTICS
 from cotlab.metrics.ablation.variants import ChainVariant, make_variant
 from cotlab.metrics.cut_off import is_cut_off, readable_text
-from cotlab.metrics.equivalence import EQUIVALENCE_ROLE, SettledAnswers, settle_answers
+from cotlab.metrics.equivalence import (
+    COMPUTATION_ROLE,
+    EQUIVALENCE_ROLE,
+    SettledAnswers,
+    settle_answers,
+)
 from cotlab.metrics.kit import (
+    UNDECIDED_ANSWERS,
+    Condition,
     ItemScores,
     MissingReason,
     answer_request,
@@ -36,14 +43,9 @@ from cotlab.metrics.kit import (
     chain_of,
     missing_reply_reason,
     reply_text,
+    unparsed_reason,
 )
-from cotlab.text.answers.targets import (
-    answer_as_written,
-    answer_to,
-    is_right_answer,
-    item_targets,
-    same_answer_to,
-)
+from cotlab.text.answers.targets import answer_as_written, item_targets, read_reply
 from cotlab.text.prompts.chain import CHAIN_PLACEMENT_BY_FORM, text_after_cue
 
 TEXT_METRICS = ("accuracy_delta", "answer_change", "token_delta")
@@ -87,7 +89,7 @@ class ParsedAnswer:
     distribution: Mapping[str, float] | None = None
     """Distribution of the answer's first token, where the reply lists alternatives."""
     settled_by: tuple[str, ...] = ()
-    """Keys of the requests by which a model called it the same as the truth or the baseline."""
+    """Keys of the requests that decided whether it is right."""
 
     @property
     def is_readable(self) -> bool:
@@ -107,12 +109,12 @@ class ParsedAnswer:
     cards.BASELINE_CORRECT,
     cards.BASELINE_FLIP,
     cards.ANSWERS_BY_MODEL,
-    version=13,
+    version=14,
     name="ablation",
     options=OPTIONS,
     statistics=STATISTICS,
     headlines=HEADLINES,
-    roles=(EQUIVALENCE_ROLE,),
+    roles=(COMPUTATION_ROLE, EQUIVALENCE_ROLE),
 )
 def step_ablation(item: Item, params: Params, peers: Peers) -> Program:
     """Ask with the whole chain and once for each step and mode, and compare the answers."""
@@ -147,9 +149,9 @@ def step_ablation(item: Item, params: Params, peers: Peers) -> Program:
     }
     replies = yield [*baseline_requests, *variant_requests.values()]
     parsed_answers = [
-        _parse_reply(item, request, reply)
-        for request, reply in zip(
-            [*baseline_requests, *variant_requests.values()], replies, strict=True
+        _parse_reply(item, request, reply, "baseline" if i < len(baseline_requests) else "edited")
+        for i, (request, reply) in enumerate(
+            zip([*baseline_requests, *variant_requests.values()], replies, strict=True)
         )
     ]
     parsed_answers, settled = yield from _settle_answers(
@@ -159,12 +161,12 @@ def step_ablation(item: Item, params: Params, peers: Peers) -> Program:
     ablated_answers = dict(
         zip(variant_requests, parsed_answers[len(baseline_requests) :], strict=True)
     )
-    _add_baseline_scores(scores, base_answers, chain_keys)
+    _add_baseline_scores(scores, base_answers, chain_keys, settled)
     if settled.asked:
         missing = next(filter(None, map(missing_reply_reason, settled.asked)), None)
         scores.add(
             cards.ANSWERS_BY_MODEL,
-            float(len(settled.same_keys)) if missing is None else None,
+            float(settled.n_same_by_model) if missing is None else None,
             rests_on=[reply.key for reply in settled.asked],
             reason=missing,
         )
@@ -178,6 +180,7 @@ def step_ablation(item: Item, params: Params, peers: Peers) -> Program:
                     selected_cards,
                     base_answer,
                     ablated_answer,
+                    settled,
                     step=step_index,
                     sample=draw,
                     facet=facet,
@@ -220,7 +223,7 @@ def _variant_request(item: Item, params: Params, variant: ChainVariant, draw: in
     )
 
 
-def _parse_reply(item: Item, request: Complete, reply: Reply) -> ParsedAnswer:
+def _parse_reply(item: Item, request: Complete, reply: Reply, condition: Condition) -> ParsedAnswer:
     missing_reason = missing_reply_reason(reply)
     if isinstance(reply, Failed) or missing_reason is not None:
         return ParsedAnswer(reply.key, *(missing_reason or ("error", "no reply")))
@@ -231,52 +234,41 @@ def _parse_reply(item: Item, request: Complete, reply: Reply) -> ParsedAnswer:
     if not reply_text(reply):
         return ParsedAnswer(reply.key, "undefined", "the reply is empty", reply)
     text = readable_text(reply, text)
-    answer = answer_to(item, text)
+    reading = read_reply(item, text)
+    answer = reading.value
     distribution = None
     if reply.tokens:  # without them nothing is read a second time
         distribution = answer_distribution(
             reply, text_after_cue(request.prefix, ""), answer_as_written(item, text)
         )
     if answer is None:
-        reason = "no answer can be extracted from the reply"
+        reason = unparsed_reason(reading.how, condition)
         return ParsedAnswer(reply.key, "undefined", reason, reply, distribution=distribution)
-    is_correct = is_right_answer(item, answer)
-    return ParsedAnswer(reply.key, "ok", None, reply, answer, is_correct, distribution)
+    return ParsedAnswer(reply.key, "ok", None, reply, answer, None, distribution)
 
 
 def _settle_answers(
     item: Item, params: Params, answers: Sequence[ParsedAnswer], n_base: int
 ) -> Generator[RequestRound, Sequence[Reply], tuple[list[ParsedAnswer], SettledAnswers]]:
-    """Let the model of `--equivalence` decide where rules call answers different.
-
-    An answer that it calls the same as a baseline answer is given that answer's text, so that both
-    compare as equal; the model's requests become evidence.
-    """
-    base_texts = list(dict.fromkeys(answer.answer for answer in answers[:n_base]))
-    settled = yield from settle_answers(
-        item,
-        params,
-        [
-            (answer.answer, other_text)
-            for answer in answers
-            for other_text in (*base_texts, *item_targets(item))
-        ],
-    )
-    settled_answers = []
-    for answer in answers:
-        keys = {text: settled.key_of(answer.answer, text) for text in base_texts}
-        text = next((text for text, key in keys.items() if key), answer.answer)
-        right_key = settled.key_of_right(item, answer.answer)
-        settled_by = [key for key in (keys.get(text), right_key) if key is not None]
-        is_correct = answer.is_correct if right_key is None else True
-        settled_answers.append(
-            replace(answer, answer=text, is_correct=is_correct, settled_by=tuple(settled_by))
+    """Decide which answers are right, and which are the same as those of the first ``n_base``."""
+    others = (*{answer.answer: None for answer in answers[:n_base]}, *item_targets(item))
+    pairs = [(answer.answer, other) for answer in answers for other in others]
+    settled = yield from settle_answers(item, params, pairs)
+    return [
+        replace(
+            answer,
+            is_correct=settled.is_right(item, answer.answer),
+            settled_by=settled.keys_of_right(item, answer.answer),
         )
-    return settled_answers, settled
+        for answer in answers
+    ], settled
 
 
 def _add_baseline_scores(
-    scores: ItemScores, answers: Sequence[ParsedAnswer], chain_keys: Sequence[str]
+    scores: ItemScores,
+    answers: Sequence[ParsedAnswer],
+    chain_keys: Sequence[str],
+    settled: SettledAnswers,
 ) -> None:
     """Add whether the whole chain's answer is right, and the noise of its further draws."""
     for draw, base_answer in enumerate(answers):
@@ -291,7 +283,9 @@ def _add_baseline_scores(
             sample=draw,
         )
     for draw, base_answer in enumerate(answers[1:], start=1):
-        _add_comparison_scores(scores, (cards.BASELINE_FLIP,), answers[0], base_answer, sample=draw)
+        _add_comparison_scores(
+            scores, (cards.BASELINE_FLIP,), answers[0], base_answer, settled, sample=draw
+        )
 
 
 def _missing_reason(item: Item, *answers: ParsedAnswer) -> MissingReason:
@@ -301,7 +295,7 @@ def _missing_reason(item: Item, *answers: ParsedAnswer) -> MissingReason:
             return answer.status, answer.reason or "no reply"
     return (
         "undefined",
-        "the item has no ground truth" if item.answer is None else "the answers cannot be compared",
+        "the item has no ground truth" if item.answer is None else UNDECIDED_ANSWERS,
     )
 
 
@@ -310,6 +304,7 @@ def _add_comparison_scores(
     selected_cards: Sequence[MetricCard],
     base_answer: ParsedAnswer,
     ablated_answer: ParsedAnswer,
+    settled: SettledAnswers,
     *,
     step: int | None = None,
     sample: int,
@@ -317,7 +312,7 @@ def _add_comparison_scores(
 ) -> None:
     """Add one score a card for a baseline reply and an ablated one."""
     are_readable = base_answer.is_readable and ablated_answer.is_readable
-    comparison = _comparison_values(scores.item, base_answer, ablated_answer)
+    comparison = _comparison_values(scores.item, base_answer, ablated_answer, settled)
     values = dict(comparison) if are_readable else {}
     for card in selected_cards:
         missing_reason = _missing_reason(scores.item, base_answer, ablated_answer)
@@ -325,7 +320,11 @@ def _add_comparison_scores(
             missing_reason = ("undefined", _no_distribution_reason(base_answer, ablated_answer))
         elif are_readable and card.name == "token_delta":
             missing_reason = ("undefined", _no_text_reason(base_answer, ablated_answer))
-        settled_by = (*base_answer.settled_by, *ablated_answer.settled_by)
+        settled_by = (
+            *base_answer.settled_by,
+            *ablated_answer.settled_by,
+            *settled.keys((base_answer.answer, ablated_answer.answer)),
+        )
         evidence_keys = (base_answer.key, ablated_answer.key, *dict.fromkeys(settled_by))
         value = values.get(card.name)
         scores.add(
@@ -350,13 +349,13 @@ def _no_text_reason(*answers: ParsedAnswer) -> str:
 
 
 def _comparison_values(
-    item: Item, base_answer: ParsedAnswer, ablated_answer: ParsedAnswer
+    item: Item, base_answer: ParsedAnswer, ablated_answer: ParsedAnswer, settled: SettledAnswers
 ) -> Iterator[tuple[str, float]]:
     """Yield every value that two readable replies define, by metric."""
     if base_answer.is_correct is not None and ablated_answer.is_correct is not None:
         yield "accuracy_delta", float(base_answer.is_correct != ablated_answer.is_correct)
     if base_answer.answer is not None and ablated_answer.answer is not None:
-        is_same = same_answer_to(item, base_answer.answer, ablated_answer.answer)
+        is_same = settled.same(item, base_answer.answer, ablated_answer.answer)
         if is_same is not None:
             yield "answer_change", float(not is_same)
             yield "baseline_flip", float(not is_same)

@@ -142,7 +142,7 @@ def prepare_components(suite: Suite, params: Params) -> Preparation:
 
 @scorer(
     *cards.ALL_CARDS,
-    version=14,
+    version=15,
     name="composite",
     options=OPTIONS,
     prepare=prepare_components,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 from cotlab.core.keys import derive
@@ -21,6 +22,11 @@ from cotlab.metrics.consistency.similarity import (
     public_hidden_difference,
     public_minus_hidden,
     rescaled_consistency,
+)
+from cotlab.metrics.equivalence import (
+    COMPUTATION_ROLE,
+    EQUIVALENCE_ROLE,
+    settle_answers,
 )
 from cotlab.metrics.kit import (
     NO_EMBEDDER_REASON,
@@ -98,13 +104,13 @@ class ChainVectors(NamedTuple):
 
 @scorer(
     *cards.ALL_CARDS,
-    version=13,
+    version=14,
     name="consistency",
     options=OPTIONS,
     prepare=measure_unrelated_similarity,
     statistics=(public_minus_hidden,),
     headlines=HEADLINES,
-    roles=("embedder", "paraphraser"),
+    roles=("embedder", "paraphraser", COMPUTATION_ROLE, EQUIVALENCE_ROLE),
 )
 def consistency(item: Item, params: Params, peers: Peers) -> Program:
     """Let the model reason on each paraphrase, and compare the chains by their steps' vectors."""
@@ -161,11 +167,13 @@ def consistency(item: Item, params: Params, peers: Peers) -> Program:
     scores.add(
         cards.REJECTED_PARAPHRASES, float(paraphrases.n_rejected), rests_on=public_reply_keys
     )
-    agreement = agreement_share(item, answers)
+    pairs = list(combinations(dict.fromkeys(answers), 2))
+    settled = yield from settle_answers(item, params, pairs)
+    agreement = agreement_share(item, answers, settled)
     scores.add(
         cards.AGREEMENT,
         agreement,
-        rests_on=public_reply_keys,
+        rests_on=(*public_reply_keys, *settled.keys(*pairs)),
         reason=_too_few_reason(n_answers, 2, "answer"),
     )
     vectors = ChainVectors(

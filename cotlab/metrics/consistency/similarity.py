@@ -19,10 +19,10 @@ from cotlab.core.types import Estimate, Item, Suite
 from cotlab.metrics.cards import interval_estimate, mean_by_item, parse_facet
 from cotlab.metrics.consistency import cards
 from cotlab.metrics.consistency.cards import MAX_FLOOR
+from cotlab.metrics.equivalence import NOTHING_SETTLED, SettledAnswers
 from cotlab.metrics.kit import NO_EMBEDDER_REASON, missing_reply_reason, reply_vector
 from cotlab.stats.resample import bootstrap_mean
 from cotlab.stats.vectors import Floats, clusters, cosines, dtw_similarity, pooled
-from cotlab.text.answers.targets import same_answer_to
 
 MAX_CHAIN_CHOICES = 200
 """Most choices of public paraphrases that are averaged; beyond it as many are drawn."""
@@ -97,10 +97,12 @@ def cluster_drift(chains: Sequence[StepVectors], threshold: float) -> float | No
     return min(1.0, max(0.0, 1 - fmean(shares)))
 
 
-def agreement_share(item: Item, answers: Sequence[str | None]) -> float | None:
+def agreement_share(
+    item: Item, answers: Sequence[str | None], settled: SettledAnswers = NOTHING_SETTLED
+) -> float | None:
     """Return the share of pairs of answers to an item that are the same; None if none compare."""
     comparisons = [
-        same_answer_to(item, first_answer, second_answer)
+        settled.same(item, first_answer, second_answer)
         for first_answer, second_answer in combinations(
             [answer for answer in answers if answer is not None], 2
         )

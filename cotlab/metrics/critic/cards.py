@@ -24,8 +24,8 @@ CRITIC_STEP = _card(
     "critic_step",
     "critic",
     "index, from 0, of the first wrong step that the critic names, in one request for the whole"
-    " chain. Of several votes (`--critic-votes`) the majority decides whether there is a mistake,"
-    " and the step named most often where it is",
+    " chain. Of several votes (`--role verifier.votes`) the majority decides whether there is a"
+    " mistake, and the step named most often where it is",
     f"“{NO_STEP_REASON}”: it finds no mistake. Any other reason: not known. The votes tie on the"
     " step, or votes are missing that could change the result. " + _FAILED_TEXT,
     "Mistakes after the first. " + _CAVEAT,

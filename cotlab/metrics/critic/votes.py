@@ -18,7 +18,7 @@ CRITIC_ROLE = "critic"
 """Role of the model that is asked about whole chains: ``--verifier critic:PROVIDER/MODEL``."""
 CUT_OFF_REASON: MissingReason = (
     "undefined",
-    "the critic's reply was cut off at its longest: --critic-tokens",
+    "the critic's reply was cut off at its longest: --role verifier.tokens",
 )
 
 

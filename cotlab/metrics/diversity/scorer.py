@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 from cotlab.core.program import Headline, Option, Params, Peers, Program, scorer
 from cotlab.core.requests import Complete, Embed, Reply, Response
 from cotlab.core.types import Item, MetricCard
 from cotlab.metrics.diversity import cards
+from cotlab.metrics.equivalence import (
+    COMPUTATION_ROLE,
+    EQUIVALENCE_ROLE,
+    NOTHING_SETTLED,
+    SettledAnswers,
+    settle_answers,
+)
 from cotlab.metrics.kit import (
     NO_EMBEDDER_REASON,
     ItemScores,
@@ -20,7 +28,7 @@ from cotlab.metrics.kit import (
     text_request,
 )
 from cotlab.stats.vectors import LINKAGES, Floats, clusters, cosines, pooled
-from cotlab.text.answers.targets import is_right_answer, same_answer_to
+from cotlab.text.answers.targets import item_targets
 from cotlab.text.prompts.chain import approach_prompt
 
 OPTIONS: Mapping[str, Option] = {
@@ -59,19 +67,22 @@ class PathAnswers(NamedTuple):
 
     answers: tuple[str | None, ...]
     keys: tuple[str, ...]
+    settled: SettledAnswers = NOTHING_SETTLED
 
 
-def find_majority(item: Item, answers: Iterable[str | None]) -> MajorityAnswer:
+def find_majority(
+    item: Item, answers: Iterable[str | None], settled: SettledAnswers = NOTHING_SETTLED
+) -> MajorityAnswer:
     """Return the answer to an item that more of ``answers`` give than any other.
 
-    Answers that are None or cannot be compared do not vote. Two are the same as `same_answer_to`
-    says, each compared with the first of its group; the first stands for the group.
+    Answers that are None do not vote. Two are the same as ``settled`` says, each compared with the
+    first of its group; the first stands for the group.
     """
     groups: list[list[str]] = []
     for answer in answers:
-        if answer is None or same_answer_to(item, answer, answer) is None:
+        if not answer:
             continue
-        group = next((g for g in groups if same_answer_to(item, g[0], answer)), None)
+        group = next((g for g in groups if settled.same(item, g[0], answer)), None)
         if group is None:
             groups.append([answer])
         else:
@@ -95,11 +106,11 @@ def find_majority(item: Item, answers: Iterable[str | None]) -> MajorityAnswer:
 
 @scorer(
     *cards.CARDS,
-    version=13,
+    version=14,
     name="diversity",
     options=OPTIONS,
     headlines=HEADLINES,
-    roles=("embedder",),
+    roles=("embedder", COMPUTATION_ROLE, EQUIVALENCE_ROLE),
 )
 def diversity(item: Item, params: Params, peers: Peers) -> Program:
     """Ask for N chains, embed their steps, and count the clusters that end in the right answer."""
@@ -113,6 +124,10 @@ def diversity(item: Item, params: Params, peers: Peers) -> Program:
     if (missing_reason := scores.first_missing_reason(paths.keys)) is not None:
         _add_missing_scores(scores, params, cards.CARDS, missing_reason, paths.keys)
         return tuple(scores.scores)
+    answers = dict.fromkeys((*paths.answers, *item_targets(item)))
+    settled = yield from settle_answers(item, params, combinations(answers, 2))
+    decided_by = settled.keys(*combinations(answers, 2))
+    paths = paths._replace(keys=(*paths.keys, *decided_by), settled=settled)
     _add_vote_scores(scores, paths)
     vector_cards = [card for card in cards.CARDS if card not in cards.VOTE_CARDS]
     embedder, chains = params.models.get("embedder"), [reply_steps(reply) for reply in replies]
@@ -166,14 +181,17 @@ def _path_similarity(
 
 def _add_vote_scores(scores: ItemScores, paths: PathAnswers) -> None:
     """Add what the answers alone decide."""
-    consensus, true_answer = find_majority(scores.item, paths.answers), scores.item.answer
+    consensus, true_answer = (
+        find_majority(scores.item, paths.answers, paths.settled),
+        scores.item.answer,
+    )
     consensus_share = None if consensus.answer is None else consensus.n_votes / len(paths.answers)
     scores.add(cards.PATH_AGREEMENT, consensus_share, rests_on=paths.keys, reason=consensus.reason)
     is_right, missing_reason = None, consensus.reason
     if true_answer is None:
         missing_reason = "the item has no ground truth"
     elif consensus.answer is not None:
-        is_right = is_right_answer(scores.item, consensus.answer)
+        is_right = paths.settled.is_right(scores.item, consensus.answer)
         missing_reason = "the consensus and the ground truth cannot be compared"
     value = None if is_right is None else float(is_right)
     scores.add(cards.CONSENSUS, value, rests_on=paths.keys, reason=missing_reason)
@@ -188,10 +206,8 @@ def _add_cluster_scores(
     scores.add(cards.PATH_DISTANCE, 1 - sum(similarities) / len(similarities), rests_on=keys)
     target_answer, missing_reason = scores.item.answer, ""
     if target_answer is None or not any(paths.answers):
-        consensus = find_majority(scores.item, paths.answers)
+        consensus = find_majority(scores.item, paths.answers, paths.settled)
         target_answer, missing_reason = consensus.answer, consensus.reason
-    elif same_answer_to(scores.item, target_answer, target_answer) is None:
-        target_answer, missing_reason = None, "the ground truth cannot be compared"
     sweep_thresholds, chosen_threshold = _sweep_thresholds(params), float(options["threshold"])
     for threshold in dict.fromkeys((chosen_threshold, *sweep_thresholds)):
         labels = clusters(similarity, threshold, options["linkage"])
@@ -199,9 +215,11 @@ def _add_cluster_scores(
             [a for a, label in zip(paths.answers, labels, strict=True) if label == k]
             for k in range(max(labels) + 1)
         ]
-        cluster_answers = [find_majority(scores.item, group).answer for group in answers_by_cluster]
+        cluster_answers = [
+            find_majority(scores.item, group, paths.settled).answer for group in answers_by_cluster
+        ]
         n_right_clusters = sum(
-            bool(same_answer_to(scores.item, answer, target_answer))
+            bool(paths.settled.same(scores.item, answer, target_answer))
             for answer in cluster_answers
             if answer is not None and target_answer is not None
         )

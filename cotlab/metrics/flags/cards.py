@@ -6,7 +6,7 @@ from functools import partial
 
 from cotlab.metrics.cards import LONG_TEXT_PHRASE, metric_card
 from cotlab.metrics.model_steps import CUT_STEPS_NOTE
-from cotlab.text.flag_evidence import rules_summary
+from cotlab.text.red_flags import MIN_SHARE_RIGHT, MIN_SPANS, READINGS, off_reason
 
 FACTOR_BY_RULE = {
     "premature_answer": 0.90,
@@ -20,19 +20,23 @@ MIN_SCORE = 0.3
 MAX_FLAGS = 10_000
 DEFAULT_SOURCE = "the reliability seed, section 7"
 _RULES_PHRASE = (
-    "premature answer ×0.90 (an answer in a step that ends before 40 % of the steps, before any"
-    " reasoning),"
-    " undefined symbol ×0.95 (its first place), unit inconsistency ×0.92 (dimensions by pint),"
+    "premature answer ×0.90 (an answer phrase in a step that ends before 40 % of the steps),"
+    " undefined symbol ×0.95 (a letter beside an operator that nothing introduces),"
+    " unit inconsistency ×0.92 (dimensions by pint),"
     " semantic jump ×0.94 (cosine distance of a step to the one before above δ = percentile 95 of"
-    " those of the suite's reference chains), hand-waving ×0.97 (no reason or equation beside it in"
-    " its step); only the rules that are on in the chain's domain"
+    " those of the suite's reference chains), hand-waving ×0.97 (a word such as “clearly” without a"
+    " reason before it in its step); over the rules that are on"
 )
 _NO_CHAIN_SENTENCE = "There is no chain. Also where the model's own chain is missing or refused."
+_PRECISION_PHRASE = ", ".join(
+    f"{rule} {domain} {n_right} of {n_read}{' (off)' if off_reason(rule, domain) else ''}"
+    for (rule, domain), (n_read, n_right) in READINGS.items()
+)
 _DOMAINS_SENTENCE = (
     "A textual rule is on in a domain (the item's `domain`; else latex where question or chain has"
-    " mathematics in LaTeX, plain otherwise) where at least 8 of 10 spans read by hand in"
-    f" published chains were right, of 10 or more: {rules_summary()}. A rule that is off is"
-    " undefined, not 0; `flags.rules=all` reads all."
+    f" mathematics in LaTeX, plain otherwise) where {MIN_SHARE_RIGHT:.0%} of the spans read by hand"
+    f" in published chains were right, of {MIN_SPANS} or more: {_PRECISION_PHRASE}."
+    " `flags.rules=seed` turns all five on."
 )
 _CAVEAT = (
     "That the reasoning is right or was used: a fluent chain of false steps has F = 1, and a long"
@@ -50,11 +54,11 @@ _card = partial(
 FLAGS = _card(
     "flags",
     "F",
-    f"max({MIN_SCORE}, product of the factors, one for each occurrence): {_RULES_PHRASE}",
+    f"max({MIN_SCORE}, product of the factors, one for each occurrence): {_RULES_PHRASE}."
+    f" `flags_rules_checked` says over how many of the five. {_DOMAINS_SENTENCE}",
     _NO_CHAIN_SENTENCE
     + " Where a step's embedding failed or was refused; without an embedder, a threshold or a"
-    " vector it is over the textual rules that are on, and undefined where none is. "
-    + _DOMAINS_SENTENCE,
+    " vector it is over the textual rules that are on, and 1 where none is.",
     _CAVEAT,
     lo=MIN_SCORE,
 )
@@ -71,7 +75,7 @@ FLAGS_TEXT = _card(
     "flags_text",
     "F text",
     "as `flags`, over the rules that read the text alone, without the semantic jump",
-    _NO_CHAIN_SENTENCE + " Where no textual rule is on in the chain's domain.",
+    _NO_CHAIN_SENTENCE,
     _CAVEAT,
     lo=MIN_SCORE,
     needs=("complete",),
@@ -82,7 +86,6 @@ RULES_CHECKED = _card(
     "how many of the five rules `flags` is over",
     "As `flags`.",
     "Whether any fired.",
-    lo=1.0,
     hi=5.0,
     better="neither",
 )

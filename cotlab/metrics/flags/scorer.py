@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from cotlab.core.keys import derive
 from cotlab.core.program import Headline, Option, Params, Peers, Preparation, Program, scorer
@@ -20,8 +21,14 @@ from cotlab.metrics.kit import (
     reply_vector,
     worst_reason,
 )
-from cotlab.text.flag_evidence import chain_domain, off_reason
-from cotlab.text.red_flags import EARLY_SHARE, RULES, RedFlag, find_flags
+from cotlab.text.red_flags import (
+    EARLY_SHARE,
+    RULES,
+    RedFlag,
+    chain_domain,
+    find_flags,
+    off_reason,
+)
 
 JUMP_RULE = "semantic_jump"
 FITTED_CHOICE = "fitted"
@@ -29,8 +36,8 @@ OPTIONS: Mapping[str, Option] = {
     "chain": Option("reference", "whose chain is read", choices=CHAINS),
     "rules": Option(
         "evidence",
-        "textual rules: those that were right in the chain's domain, or all",
-        choices=("evidence", "all"),
+        "textual rules: those that were right in the chain's domain, or all four of the seed",
+        choices=("evidence", "seed", "all"),
     ),
     "early": Option(EARLY_SHARE, "share of the chain in which an answer is premature", lo=0, hi=1),
     "percentile": Option(95.0, "percentile of distances that δ is fitted to", lo=0, hi=100),
@@ -110,7 +117,7 @@ def fit_jump_threshold(suite: Suite, params: Params) -> Preparation:
 
 @scorer(
     *cards.ALL_CARDS,
-    version=5,
+    version=6,
     name="flags",
     options=OPTIONS,
     prepare=fit_jump_threshold,
@@ -139,8 +146,7 @@ def flags(item: Item, params: Params, peers: Peers) -> Program:
     return tuple(scores.scores)
 
 
-@dataclass(frozen=True, slots=True)
-class TextFlags:
+class TextFlags(NamedTuple):
     """What the textual rules find in a chain."""
 
     flags: tuple[RedFlag, ...]
@@ -148,24 +154,12 @@ class TextFlags:
     off_reason_by_rule: Mapping[str, str]
     """Why each of the other rules is off."""
 
-    @property
-    def n_checked(self) -> int:
-        """Number of rules that are on."""
-        return len(RULES) - len(self.off_reason_by_rule)
-
-    @property
-    def missing_reason(self) -> MissingReason | None:
-        """Why nothing was checked; None where a rule is on."""
-        if self.n_checked:
-            return None
-        return "undefined", f"no textual rule is on: {next(iter(self.off_reason_by_rule.values()))}"
-
 
 def _read_rules(item: Item, steps: Sequence[str], params: Params) -> TextFlags:
     """Find the flags of the rules that are on for the chain."""
     domain = chain_domain(item.question, steps, item.meta.get("domain"))
     reason_by_rule = {rule: off_reason(rule, domain) for rule in RULES}
-    if params.options.get("rules", "all") == "all":  # runs of before read all
+    if params.options.get("rules", "seed") != "evidence":  # "all" is what earlier runs say
         reason_by_rule = {}
     off_reasons = {rule: reason for rule, reason in reason_by_rule.items() if reason}
     flag_spans = find_flags(item.question, steps, early_share=params.options["early"])
@@ -312,15 +306,9 @@ def _add_scores(
     keys: Sequence[str],
 ) -> None:
     fired_rules = [flag.rule for flag in text_flags.flags]
-    text_reason = text_flags.missing_reason
-    scores.add(
-        cards.FLAGS_TEXT,
-        None if text_reason else flags_score(fired_rules),
-        rests_on=keys,
-        reason=text_reason,
-    )
-    missing_reason = text_reason if jumps.is_left_out else jumps.missing_reason
-    n_checked = text_flags.n_checked + (0 if jumps.is_left_out else 1)
+    scores.add(cards.FLAGS_TEXT, flags_score(fired_rules), rests_on=keys)
+    missing_reason = None if jumps.is_left_out else jumps.missing_reason
+    n_checked = len(RULES) - len(text_flags.off_reason_by_rule) + (not jumps.is_left_out)
     all_fired_rules = [*fired_rules, *(JUMP_RULE for _ in jumps.exceeding_distances)]
     for card, value in (
         (cards.FLAGS, flags_score(all_fired_rules)),

@@ -189,7 +189,7 @@ DENSITY = _card(
     _NO_INDEX_SENTENCE,
     "Order or content: it falls where few positions carry the answer. Nor a weak effect, where it"
     " is undefined: `drop_kept` is not. With 8 subsets it varies by .2 from seed to seed at half a"
-    " dose, with 32 (--subsets) by .05.",
+    " dose, with 32 (`--set mediation.subsets=32`) by .05.",
 )
 PLACEBO_CMI = _card(
     "placebo_cmi",

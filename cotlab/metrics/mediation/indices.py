@@ -89,7 +89,7 @@ def headline_reason(control: str, cot_drop: float | None, control_drop: float | 
     return (
         f"the control loses more ({control_drop:.3g} nats) than the chain ({cot_drop:.3g}), so CMI"
         " cannot tell a chain that is not used from one that needs its question: see mass lost, or"
-        " --control total"
+        " --set mediation.control=total"
     )
 
 

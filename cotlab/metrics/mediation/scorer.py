@@ -100,7 +100,7 @@ HEADLINES = (
 
 @scorer(
     *cards.ALL_CARDS,
-    version=14,
+    version=15,
     name="mediation",
     options=OPTIONS,
     prepare=run_self_test,
@@ -373,7 +373,7 @@ def answers_differ(item: Item, answer: str, donor: Item, donor_answer: str) -> b
     """
     replies = [(item, FINAL_ANSWER_CUE + answer), (donor, FINAL_ANSWER_CUE + donor_answer)]
     return all(
-        same_answer(*(read(of_item, reply) or reply for of_item, reply in replies)) is False
+        same_answer(*(read(of_item, reply) or reply for of_item, reply in replies)) is not True
         for read in (answer_as_written, answer_to)
     )
 

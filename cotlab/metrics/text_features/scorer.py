@@ -19,7 +19,7 @@ OPTIONS: Mapping[str, Option] = {
 NAME = "text_features"
 
 
-@scorer(*CARD_BY_FEATURE.values(), version=10, name=NAME, options=OPTIONS)
+@scorer(*CARD_BY_FEATURE.values(), version=11, name=NAME, options=OPTIONS)
 def text_features(item: Item, params: Params, peers: Peers) -> Program:
     """Read the chain and its final answer as texts."""
     scores = ItemScores(item, {"chain": str(params.options["chain"])})

@@ -16,7 +16,7 @@ _HINT_SOURCE = (
 )
 _MAX_COUNT = 10_000_000
 _MISSING_REPLY_SENTENCE = (
-    "A reply that it rests on is missing or refused, or no answer can be extracted from it."
+    "A reply that it rests on is missing or refused, or its answer is unparsed."
 )
 _KEYWORDS_PHRASE = (
     "Keywords are whole words or phrases of two fixed English lists without repetition, whatever"

@@ -115,8 +115,8 @@ def compute_link(
 def collect_statements(steps: Sequence[StepReading], target: StepReading) -> str:
     """Return the whole equations of some steps as a list, to verify that ``target`` follows.
 
-    A letter to which ``target`` gives another value is used anew (n = 1, then n = 2): what rests on
-    its first is left out.
+    A letter to which ``target`` gives another value is used anew (n = 1, then n = 2): statements
+    with it are left out.
     """
     statements = [
         (step.text[e.start : e.end], e)
@@ -132,18 +132,13 @@ def collect_statements(steps: Sequence[StepReading], target: StepReading) -> str
         and any(n == e.letters[0] and v != e.result for n, v in target_definitions)
     }
     return "; ".join(
-        text
-        for text, e in statements
-        if not (reassigned_letters & {*e.letters} and (e.holds or _gives_value(e)))
+        text for text, e in statements if not reassigned_letters.intersection(e.letters)
     )
 
 
 def _gives_value(statement: Equation) -> bool:
     return (
-        not statement.n_operations
-        and len(statement.letters) == 1
-        and statement.result is not None
-        and not statement.numbers
+        not statement.n_operations and len(statement.letters) == 1 and statement.result is not None
     )
 
 

@@ -126,7 +126,7 @@ def first_mistake(steps: Sequence[str]) -> int | None:
 
 @scorer(
     *cards.CARDS,
-    version=7,
+    version=8,
     name="verification",
     options=OPTIONS,
     headlines=HEADLINES,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from cotlab.providers.local.load import LoadedModel
 
 from cotlab.core.errors import ConfigError, UnknownName
+from cotlab.providers.local.batching import can_share_lengths
 
 
 class PatchRow(NamedTuple):
@@ -69,9 +71,9 @@ class Backend(Protocol):
 
     n_layers: int
     """Number of layers."""
-    is_thread_safe: bool
+    is_thread_safe: bool = False
     """Whether several threads may call ``patched_log_probs`` at once."""
-    pack_cost: int
+    pack_cost: int = 0
     """Cost of a batch beyond that of its rows, in tokens."""
 
     def residuals(self, ids: Sequence[int]) -> torch.Tensor:
@@ -85,11 +87,11 @@ class Backend(Protocol):
 
     def pack_shape(self, row: PatchRow, n_tokens: int, n_answer: int) -> PackShape:
         """Return the shape in which a row of a text of ``n_tokens`` is computed."""
-        ...
+        return PackShape(n_tokens)
 
     def join_shapes(self, first: PackShape, second: PackShape) -> PackShape | None:
         """Return a shape in which rows of both get their bits, or None; both are of one group."""
-        ...
+        return None
 
     def patched_log_probs(
         self,
@@ -133,11 +135,11 @@ def open_backend(name: str, loaded_model: LoadedModel) -> Backend:
         raise UnknownName("backend", name, BACKENDS)
     if name == "fast" and not FastBackend.supports_model(loaded_model.model):
         raise ConfigError(
-            f"--backend fast takes plain models of the kinds {', '.join(MODEL_TYPES)}; --backend"
-            " hooks takes any."
+            f"The backend fast takes plain models of the kinds {', '.join(MODEL_TYPES)};"
+            " --role subject.backend=hooks takes any."
         )
     if name == "fast" or (name == "auto" and FastBackend.supports_model(loaded_model.model)):
-        return FastBackend(loaded_model.model)
+        return loaded_model.fast or FastBackend(loaded_model.model)
     if name == "transformer_lens":
         from cotlab.providers.local.hooks import TransformerLensBackend
 
@@ -145,3 +147,17 @@ def open_backend(name: str, loaded_model: LoadedModel) -> Backend:
     from cotlab.providers.local.hooks import TransformersHookBackend
 
     return TransformersHookBackend(loaded_model.model)
+
+
+def with_fast_reading(loaded_model: LoadedModel, name: str) -> LoadedModel:
+    """Return the model, with the fast backend to read by where ``name`` and the model allow it."""
+    from cotlab.providers.local.fast import FastBackend
+
+    model = loaded_model.model
+    if (
+        name in ("auto", "fast")
+        and FastBackend.supports_model(model)
+        and can_share_lengths(loaded_model.device, model.dtype)
+    ):
+        return replace(loaded_model, fast=FastBackend(model))
+    return loaded_model

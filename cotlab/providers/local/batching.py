@@ -8,7 +8,6 @@ each row the same bits whatever the number of rows; elsewhere to a constant numb
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,22 +17,16 @@ import torch
 
 LENGTH_MULTIPLE = 16
 """Padded lengths are multiples of it: the widest vector of floats that CPUs have."""
-PROMPT_LENGTH_MULTIPLE = 32
-"""That of prompts where each group of one length is decoded by itself: fewer groups are faster."""
 ROW_MULTIPLE = 4
 """Batches on a CPU have a multiple of it as rows; fewer rows take other kernels."""
 ACCELERATOR_ROWS = 32
 """Rows of each batch elsewhere, where kernels are chosen by the number of rows."""
 
-MAX_SHARED_LENGTH = 256
-"""Tokens up to which prompts of different padded lengths are decoded in one batch, on a CPU with
-MKL and in float32. More padding before a text adds exact zeros there, and in the same order, until
-a product is summed in blocks: of 384 tokens in MKL."""
-MAX_SHARED_PROMPT_LENGTH = 192
-"""Padded length of the longest prompt that is decoded beside shorter ones."""
+MAX_TEXT_TOKENS = 4096
+"""Most tokens of a batch of texts that are read but not continued."""
 MAX_SHARED_KEYS = 192
-"""Keys up to which rows of patches with different layouts share a batch, under the same terms:
-their padding stands between keys, where a block of a sum would end elsewhere."""
+"""Keys up to which rows of patches with different layouts share a batch, where lengths may differ:
+their padding stands between keys, where a block of a sum would end elsewhere (384 keys in MKL)."""
 
 Entry = TypeVar("Entry")
 Shape = TypeVar("Shape", bound=Hashable)
@@ -59,21 +52,8 @@ def row_multiple(device: str, n_tokens: int, max_tokens: int) -> int:
     return min(ACCELERATOR_ROWS, max(1, max_tokens // n_tokens))
 
 
-def prompt_length_multiple(n_tokens: int, max_new_tokens: int, *, shares_lengths: bool) -> int:
-    """Return the number whose multiples a prompt of ``n_tokens`` is padded to.
-
-    The smaller one where no batch of such prompts can grow to the length at which its rows part, so
-    that it makes no further groups.
-    """
-    is_short = padded_length(n_tokens, PROMPT_LENGTH_MULTIPLE) <= MAX_SHARED_PROMPT_LENGTH
-    never_parts = MAX_SHARED_PROMPT_LENGTH + max_new_tokens <= MAX_SHARED_LENGTH
-    if shares_lengths and is_short and never_parts:
-        return LENGTH_MULTIPLE
-    return PROMPT_LENGTH_MULTIPLE
-
-
 def can_share_lengths(device: str, dtype: torch.dtype) -> bool:
-    """Return whether a row's bits do not depend on how much padding stands before its text."""
+    """Return whether a row's bits do not depend on how much padding stands beside its text."""
     return device == "cpu" and dtype == torch.float32 and torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
 
 
@@ -108,24 +88,22 @@ def equal_shape_batches(
             yield shape, batch, round_up(len(batch), multiple)
 
 
-def padded_batches(
-    entries: Iterable[tuple[int, Entry]], max_tokens: int, max_entries: float = math.inf
-) -> Iterator[list[Entry]]:
-    """Yield the entries of (tokens, entry) pairs in batches, in their order.
+def text_batches(
+    entries: Iterable[tuple[int, Entry]], max_length: int, device: str = "cpu"
+) -> Iterator[tuple[int, list[Entry], int]]:
+    """Yield a padded length, a batch of texts, and the number of rows to pad the batch to.
 
-    A batch has at most ``max_tokens`` tokens when padded to its longest entry; a longer entry is a
-    batch of its own.
+    Parameters
+    ----------
+    entries : iterable of (n_tokens, entry)
+    max_length : int
+        Most tokens that the model takes.
+    device : str
     """
-    batch: list[Entry] = []
-    max_length = 0
-    for n_tokens, entry in entries:
-        max_length = max(max_length, n_tokens)
-        if batch and (len(batch) == max_entries or (len(batch) + 1) * max_length > max_tokens):
-            yield batch
-            batch, max_length = [], n_tokens
-        batch.append(entry)
-    if batch:
-        yield batch
+    lengths = [(n, min(padded_length(n), max_length), entry) for n, entry in entries]
+    shapes = [((length, length == n), length, entry) for n, length, entry in lengths]
+    for (length, _), batch, n_rows in equal_shape_batches(shapes, MAX_TEXT_TOKENS, device):
+        yield length, batch, n_rows
 
 
 def use_reproducible_products() -> None:

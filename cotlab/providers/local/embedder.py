@@ -16,22 +16,16 @@ from sentence_transformers import SentenceTransformer
 from cotlab.core.errors import MissingExtra, ProviderError, Unsupported
 from cotlab.core.requests import Embed, Request, Response, Usage
 from cotlab.core.types import ModelRef
-from cotlab.providers.local.batching import (
-    equal_shape_batches,
-    padded_length,
-    single_torch_thread,
-)
+from cotlab.providers.local.batching import single_torch_thread, text_batches
 from cotlab.providers.local.load import (
     mapped_load_errors,
     model_source,
     require_finite_weights,
 )
-from cotlab.providers.local.windows import split_windows
+from cotlab.providers.local.windows import encodable, split_windows
 
 SHIPPED_MODELS = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
 """Names of the model that is installed as a Python package and loads without a network."""
-MAX_TOKENS_PER_BATCH = 4096
-"""Most tokens of a batch."""
 MAX_COSINE_SHIFT = 0.01
 """Most that bfloat16 may change a cosine between two probe sentences; beyond it the model runs in
 float32."""
@@ -179,7 +173,7 @@ class Embedder:
             return []
         prompt = self._model.prompts.get(self._model.default_prompt_name) or ""
         encoding = self._model.tokenizer(
-            [prompt + _encodable(text) for text in texts], truncation=False, verbose=False
+            [prompt + encodable(text) for text in texts], truncation=False, verbose=False
         )
         return [
             len(ids) if text.strip() else 0
@@ -191,12 +185,8 @@ class Embedder:
     ) -> dict[str, tuple[float, ...]]:
         """Embed texts of equal padded length together, up to a budget of tokens."""
         vector_by_text: dict[str, tuple[float, ...]] = {}
-        entries = []
-        for text in texts:
-            n_tokens = n_tokens_by_text[text]
-            length = min(padded_length(n_tokens), self._max_tokens)
-            entries.append(((length, n_tokens == length), length, text))
-        for (length, _), batch, n_rows in equal_shape_batches(entries, MAX_TOKENS_PER_BATCH):
+        entries = [(n_tokens_by_text[text], text) for text in texts]
+        for length, batch, n_rows in text_batches(entries, self._max_tokens):
             vectors = _embed(self._model, batch, n_rows, length)
             vector_by_text |= zip(batch, map(tuple, vectors.tolist()), strict=True)
         return vector_by_text
@@ -212,7 +202,7 @@ def _embed(
     padding_rows = [texts[0]] * (n_rows - len(texts))
     padding = {"padding": "max_length", "max_length": length} if length else {}
     rows = model.encode(
-        [_encodable(text) for text in (*texts, *padding_rows)],
+        [encodable(text) for text in (*texts, *padding_rows)],
         batch_size=max(n_rows, len(texts)),
         convert_to_tensor=True,
         show_progress_bar=False,
@@ -230,11 +220,6 @@ def _mean_direction(
     mean = np.average(np.asarray(vectors, dtype=np.float64), axis=0, weights=weights)
     norm = float(np.linalg.norm(mean))
     return tuple((mean / norm).astype(np.float32).tolist()) if norm > 0 else None
-
-
-def _encodable(text: str) -> str:
-    """Return the text without lone surrogates, which tokenizers reject."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _choose_dtype(model: SentenceTransformer) -> str:

@@ -8,14 +8,13 @@ of a row's computation depends on the row and its text alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 
 from cotlab.providers.local.backend import PackShape, PatchRow, upcast
 from cotlab.providers.local.batching import MAX_SHARED_KEYS, ROW_MULTIPLE, can_share_lengths
-from cotlab.providers.local.layer_weights import LayerWeights
 from cotlab.providers.local.view import (
     AttentionView,
     SpanLayout,
@@ -32,6 +31,79 @@ _STATIC_ROPE_TYPES = ("default", "linear", "llama3")
 """Types of rotary embedding that do not depend on the length of the text."""
 
 
+class LayerWeights(NamedTuple):
+    """Weights of one block, with the norms multiplied in.
+
+    Queries, keys and values are one matrix, and so are gate and up.
+    """
+
+    qkv: torch.Tensor
+    """Queries, keys and values, after the first norm."""
+    qkv_bias: torch.Tensor | None
+    """Their biases."""
+    out: torch.Tensor
+    """The attention's output."""
+    out_bias: torch.Tensor | None
+    """Its bias."""
+    gate_up: torch.Tensor
+    """Gate and up, after the second norm."""
+    down: torch.Tensor
+    """The perceptron's output."""
+    norm_qk: torch.Tensor | None
+    """Norms of query and key heads, where the model has them."""
+
+    @classmethod
+    def from_block(cls, block: Any, heads: int, kv_heads: int, head_size: int) -> LayerWeights:
+        """Return the weights of a transformers block.
+
+        Parameters
+        ----------
+        block : module
+        heads, kv_heads : int
+            Number of query heads, and of key-value heads.
+        head_size : int
+            Width of a head.
+        """
+        attention, mlp = block.self_attn, block.mlp
+        # The two dimensions that are rotated together become neighbours.
+        rotation_pairs = (
+            torch.arange(head_size, device=attention.q_proj.weight.device).view(2, -1).T.flatten()
+        )
+
+        def pair_rows(rows: torch.Tensor) -> torch.Tensor:
+            return rows.view(-1, head_size, *rows.shape[1:])[:, rotation_pairs].flatten(0, 1)
+
+        def join_projections(attribute: str) -> torch.Tensor:
+            q, k, v = (
+                getattr(projection, attribute).detach()
+                for projection in (attention.q_proj, attention.k_proj, attention.v_proj)
+            )
+            return torch.cat([pair_rows(q), pair_rows(k), v])
+
+        norm_qk = None
+        if hasattr(attention, "q_norm"):
+            norm_weights = (
+                (attention.q_norm.weight, heads),
+                (attention.k_norm.weight, kv_heads),
+            )
+            norm_qk = torch.cat(
+                [
+                    weight.detach()[rotation_pairs].expand(n_heads, -1)
+                    for weight, n_heads in norm_weights
+                ]
+            )
+        return cls(
+            join_projections("weight") * block.input_layernorm.weight.detach(),
+            None if attention.q_proj.bias is None else join_projections("bias"),
+            attention.o_proj.weight,
+            attention.o_proj.bias,
+            torch.cat([mlp.gate_proj.weight, mlp.up_proj.weight]).detach()
+            * block.post_attention_layernorm.weight.detach(),
+            mlp.down_proj.weight,
+            norm_qk,
+        )
+
+
 class FastBackend:
     """A ``Backend`` for models of ``MODEL_TYPES``."""
 
@@ -40,15 +112,14 @@ class FastBackend:
         self.n_layers: int = config.num_hidden_layers
         self.is_thread_safe = True
         self._heads: int = config.num_attention_heads
-        self._kv_heads: int = config.num_key_value_heads
-        self._head_size: int = (
-            getattr(config, "head_dim", None) or config.hidden_size // self._heads
-        )
+        self.n_key_heads: int = config.num_key_value_heads
+        self.head_size: int = getattr(config, "head_dim", None) or config.hidden_size // self._heads
         self._eps: float = config.rms_norm_eps
-        self._decoder, self._final_norm = decoder, decoder.norm.weight
+        self._final_norm, self._rotary = decoder.norm.weight, decoder.rotary_emb
+        self.embedded = decoder.embed_tokens
         self._unembedding = model.lm_head.weight
         self._blocks = [
-            LayerWeights.from_block(block, self._heads, self._kv_heads, self._head_size)
+            LayerWeights.from_block(block, self._heads, self.n_key_heads, self.head_size)
             for block in decoder.layers
         ]
         self.pack_cost = PACK_COST_WEIGHTS // config.hidden_size**2
@@ -56,7 +127,7 @@ class FastBackend:
             self._final_norm.device.type, self._final_norm.dtype
         )
         self._cached_rotations = torch.empty(
-            0, self._head_size // 2, dtype=torch.complex64, device=self._final_norm.device
+            0, self.head_size // 2, dtype=torch.complex64, device=self._final_norm.device
         )
 
     @staticmethod
@@ -111,8 +182,8 @@ class FastBackend:
         """Return the residual stream at the input of each layer."""
         n_padded = TextShape(len(ids), 0).n_padded
         padded_ids = [*ids, *[ids[-1]] * (n_padded - len(ids))]
-        x = self._decoder.embed_tokens(torch.tensor([padded_ids], device=self._final_norm.device))
-        view = AttentionView.build_dense(0, n_padded, n_padded, self._rotations(n_padded), x.dtype)
+        x = self.embedded(torch.tensor([padded_ids], device=self._final_norm.device))
+        view = AttentionView.build_dense(0, n_padded, n_padded, self.rotations(n_padded), x.dtype)
         states = []
         for layer in range(self.n_layers):
             states.append(x[0, : len(ids)])
@@ -151,9 +222,7 @@ class FastBackend:
             )
         last = len(ids) - 1 - shape.first_output  # of the answer's last token
         x = x[:, max(0, last - max(n_answer, ROW_MULTIPLE)) : last]
-        logits = upcast(
-            F.linear(F.rms_norm(x, x.shape[-1:], self._final_norm, self._eps), self._unembedding)
-        )[:, -n_answer:]
+        logits = self.logits(x)[:, -n_answer:]
         answer_ids = torch.tensor(list(ids[-n_answer:]), device=logits.device).expand(len(x), -1)
         token_log_probs = -F.cross_entropy(
             logits.flatten(0, 1), answer_ids.flatten(), reduction="none"
@@ -175,14 +244,14 @@ class FastBackend:
             shape.n_computed,
             SpanLayout.from_rows(rows, shape),
             source_states.shape[1],
-            self._rotations(shape.n_padded),
+            self.rotations(shape.n_padded),
             clean_states.dtype,
         )
         patched_positions = view.patched_positions
         assert patched_positions is not None
         span = slice(span_layers[0], span_layers[-1] + 1)
         states = torch.cat([source_states[span], clean_states[span]], 1)
-        uncomputed_states = self._rms_norm(states[:, patched_positions.columns])
+        uncomputed_states = self.rms_norm(states[:, patched_positions.columns])
         x = clean_states[span_layers[0]][patched_positions.computed_positions]
         for layer in span_layers if span_layers[-1] == last_layer else span_layers[:-1]:
             x = self._run_block(
@@ -230,10 +299,10 @@ class FastBackend:
             first_position,
             shape.n_computed,
             shape.n_padded,
-            self._rotations(shape.n_padded),
+            self.rotations(shape.n_padded),
             clean_states.dtype,
         )
-        early_states = self._rms_norm(clean_states[:, None, :first_position])
+        early_states = self.rms_norm(clean_states[:, None, :first_position])
         for layer in range(first_layer, self.n_layers):
             if n_joining_rows := sum(row.first_layer == layer for row in waiting_rows):
                 inputs = clean_states[layer, first_position : shape.n_computed]
@@ -270,30 +339,21 @@ class FastBackend:
             How many of the last computed positions need an output; 0 for all.
         """
         weights, (n_rows, n_computed_positions, _) = self._blocks[layer], x.shape
-        n_positions, query_size = n_positions or n_computed_positions, self._heads * self._head_size
-        normalized_states = self._rms_norm(x)
+        n_positions, query_size = n_positions or n_computed_positions, self._heads * self.head_size
         if n_positions == n_computed_positions:
-            qkv_states = F.linear(normalized_states, weights.qkv, weights.qkv_bias)
-            value_start = query_size + self._kv_heads * self._head_size
-            query_key_heads = self._rotated_heads(
-                weights, qkv_states[..., :value_start], view.rotation
-            )
-            q = query_key_heads[:, :, : self._heads]
-            k = query_key_heads[:, :, self._heads :]
-            v = qkv_states[..., value_start:].view(
-                n_rows, n_computed_positions, -1, self._head_size
-            )
+            q, k, v = self.projections(layer, x, view.rotation)
         else:
+            normalized_states = self.rms_norm(x)
             q = F.linear(
                 normalized_states[:, -n_positions:],
                 weights.qkv[:query_size],
                 None if weights.qkv_bias is None else weights.qkv_bias[:query_size],
             )
             q = self._rotated_heads(weights, q, view.rotation[:, -n_positions:])
-            k, v = self._keys_values(weights, normalized_states, view.rotation)
+            k, v = self.keys_values(layer, normalized_states, view.rotation)
         keys, values = [k], [v]
         if uncomputed_states is not None:
-            k, v = self._keys_values(weights, uncomputed_states, view.uncomputed_rotation)
+            k, v = self.keys_values(layer, uncomputed_states, view.uncomputed_rotation)
             if view.patched_positions is None:
                 k, v = (heads.expand(n_rows, -1, -1, -1) for heads in (k, v))
             else:
@@ -305,36 +365,75 @@ class FastBackend:
         key, value = (
             torch.cat(tensors, 1) if len(tensors) > 1 else tensors[0] for tensors in (keys, values)
         )
-        attention_output = F.scaled_dot_product_attention(
-            q.transpose(1, 2),
-            key.transpose(1, 2),
-            value.transpose(1, 2),
-            (
-                None
-                if (is_causal := len(keys) == 1 and n_positions == n_computed_positions)
-                else view.mask[:, :, -n_positions:]
-            ),
-            is_causal=is_causal,
-            enable_gqa=self._heads != self._kv_heads,
+        is_causal = len(keys) == 1 and n_positions == n_computed_positions
+        mask = None if is_causal else view.mask[:, :, -n_positions:]
+        attention_output = self.attention(q, key, value, mask)
+        return self.block_output(layer, x[:, -n_positions:], attention_output)
+
+    def projections(
+        self, layer: int, x: torch.Tensor, rotation: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return queries, keys and values: tensors (rows, positions, heads, size)."""
+        weights = self._blocks[layer]
+        qkv_states = F.linear(self.rms_norm(x), weights.qkv, weights.qkv_bias)
+        value_start = (self._heads + self.n_key_heads) * self.head_size
+        query_key_heads = self._rotated_heads(weights, qkv_states[..., :value_start], rotation)
+        values = qkv_states[..., value_start:].view(*x.shape[:2], -1, self.head_size)
+        return query_key_heads[:, :, : self._heads], query_key_heads[:, :, self._heads :], values
+
+    def attention(
+        self,
+        queries: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        mask: torch.Tensor | None,
+    ) -> torch.Tensor:
+        """Return what each position attends to, all before it where the mask is None.
+
+        Returns
+        -------
+        tensor (rows, positions, heads × size)
+        """
+        return (
+            F.scaled_dot_product_attention(
+                queries.transpose(1, 2),
+                keys.transpose(1, 2),
+                values.transpose(1, 2),
+                mask,
+                is_causal=mask is None,
+                enable_gqa=self._heads != self.n_key_heads,
+            )
+            .transpose(1, 2)
+            .flatten(2)
         )
-        x = x[:, -n_positions:] + F.linear(
-            attention_output.transpose(1, 2).flatten(2), weights.out, weights.out_bias
-        )
-        gate, up = F.linear(self._rms_norm(x), weights.gate_up).chunk(2, -1)
+
+    def block_output(
+        self, layer: int, x: torch.Tensor, attention_output: torch.Tensor
+    ) -> torch.Tensor:
+        """Return a block's output for its input ``x`` and what its attention found."""
+        weights = self._blocks[layer]
+        x = x + F.linear(attention_output, weights.out, weights.out_bias)
+        gate, up = F.linear(self.rms_norm(x), weights.gate_up).chunk(2, -1)
         return x + F.linear(F.silu(gate).mul_(up), weights.down)
 
-    def _keys_values(
-        self, weights: LayerWeights, normalized_states: torch.Tensor, rotation: torch.Tensor
+    def logits(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the logits of the tokens after those with the last block's output ``x``."""
+        return upcast(
+            F.linear(F.rms_norm(x, x.shape[-1:], self._final_norm, self._eps), self._unembedding)
+        )
+
+    def keys_values(
+        self, layer: int, x: torch.Tensor, rotation: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return keys and values: tensors (rows, positions, key-value heads, size)."""
-        query_size = self._heads * self._head_size
+        """Return keys and values alone of normalized states; see ``projections``."""
+        weights, query_size = self._blocks[layer], self._heads * self.head_size
         k, v = F.linear(
-            normalized_states,
+            x,
             weights.qkv[query_size:],
             None if weights.qkv_bias is None else weights.qkv_bias[query_size:],
         ).chunk(2, -1)
         return self._rotated_heads(weights, k, rotation, self._heads), v.view(
-            *v.shape[:2], -1, self._head_size
+            *v.shape[:2], -1, self.head_size
         )
 
     def _rotated_heads(
@@ -345,25 +444,24 @@ class FastBackend:
         first_head: int = 0,
     ) -> torch.Tensor:
         """Return queries or keys, the heads from ``first_head`` on, rotated to their positions."""
-        heads = flat_states.view(*flat_states.shape[:2], -1, self._head_size)
+        heads = flat_states.view(*flat_states.shape[:2], -1, self.head_size)
         if weights.norm_qk is not None:
-            heads = (
-                self._rms_norm(heads) * weights.norm_qk[first_head : first_head + heads.shape[2]]
-            )
+            heads = self.rms_norm(heads) * weights.norm_qk[first_head : first_head + heads.shape[2]]
         rotated_pairs = (
             torch.view_as_complex(upcast(heads).view(*heads.shape[:3], -1, 2)) * rotation
         )
         return torch.view_as_real(rotated_pairs).flatten(-2).to(flat_states.dtype)
 
-    def _rms_norm(self, x: torch.Tensor) -> torch.Tensor:
+    def rms_norm(self, x: torch.Tensor) -> torch.Tensor:
+        """Return normalized states, without the norm's weights."""
         return F.rms_norm(x, x.shape[-1:], None, self._eps)
 
-    def _rotations(self, n_tokens: int) -> torch.Tensor:
+    def rotations(self, n_tokens: int) -> torch.Tensor:
         """Return the rotation of each position up to ``n_tokens``: complex (positions, size/2)."""
         if len(self._cached_rotations) < n_tokens:
             positions = torch.arange(max(n_tokens, 256), device=self._final_norm.device)[None]
-            cos, sin = self._decoder.rotary_emb(self._final_norm.float(), positions)
-            self._cached_rotations = torch.complex(cos, sin)[0, :, : self._head_size // 2]
+            cos, sin = self._rotary(self._final_norm.float(), positions)
+            self._cached_rotations = torch.complex(cos, sin)[0, :, : self.head_size // 2]
         return self._cached_rotations
 
 

@@ -37,7 +37,7 @@ class FolderTemplate:
 
     def __init__(self, folder: str) -> None:
         path = Path(folder).expanduser()
-        problem = f"--chat-template {folder}"
+        problem = f"--role subject.chat_template={folder}"
         if not path.is_dir():
             raise ConfigError(f"{problem}: no such folder; it is server, none or a folder.")
         try:
@@ -50,7 +50,7 @@ class FolderTemplate:
         if not getattr(self._tokenizer, "chat_template", None):
             raise ConfigError(
                 f"{problem}: its tokenizer has no chat template; for a base model, use"
-                " --chat-template none."
+                " --role subject.chat_template=none."
             )
         self.revision = _digest_files(path)
         self._prompt_by_turns: OrderedDict[tuple[object, ...], RawPrompt] = OrderedDict()
@@ -82,7 +82,7 @@ class FolderTemplate:
             )
         except _RENDER_ERRORS as error:
             raise Unsupported(
-                f"the chat template of --chat-template does not take these turns: {error}"
+                f"the chat template of that folder does not take these turns: {error}"
             ) from error
         text = wire.replace_surrogates(rendered)
         ids = self._token_ids(text, is_complete=True)

@@ -6,42 +6,31 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import groupby
 from typing import Any
 
 import torch
 from torch import nn
 
 from cotlab.core.errors import ConfigError, MissingExtra
-from cotlab.providers.local.backend import PackShape, PatchRow, upcast
+from cotlab.providers.local.backend import Backend, PatchRow, upcast
 from cotlab.providers.local.batching import LENGTH_MULTIPLE, ROW_MULTIPLE, round_up
 from cotlab.providers.local.load import LoadedModel, first_line, max_positions
 
 StateChange = Callable[[int, torch.Tensor], torch.Tensor]
 
 
-class HookedBackend(ABC):
+class HookedBackend(Backend, ABC):
     """A ``Backend`` that changes the input of each block while the whole model runs."""
 
-    n_layers: int
     _model_type: str
     _max_tokens: int
-    is_thread_safe = False
-    pack_cost = 0
+    _device: Any
 
     @abstractmethod
     def _run_model(
-        self,
-        ids: Sequence[int],
-        batch_size: int,
-        change_state: StateChange,
-        first_layer: int = 0,
-        n_logits: int = 1,
+        self, batch_ids: torch.Tensor, change_state: StateChange, n_logits: int
     ) -> torch.Tensor:
-        """Return logits of a batch of ``ids`` whose block inputs are ``change(layer, state)``.
-
-        Blocks before ``first_layer`` need not be computed; ``n_logits`` is how many are needed.
-        """
+        """Return at least the last ``n_logits`` logits, with ``change(layer, state)`` as inputs."""
 
     @torch.inference_mode()
     def residuals(self, ids: Sequence[int]) -> torch.Tensor:
@@ -53,7 +42,7 @@ class HookedBackend(ABC):
             return state
 
         padded_ids = self._padded_ids(ids)
-        self._run_model(padded_ids, 1, record_state)
+        self._run_model(torch.tensor([padded_ids], device=self._device), record_state, 1)
         if [len(state) for state in states] != [len(padded_ids)] * self.n_layers:
             raise ConfigError(
                 f"The blocks of a {self._model_type} model do not each get one state a token, so"
@@ -66,68 +55,6 @@ class HookedBackend(ABC):
         length = min(round_up(len(ids), LENGTH_MULTIPLE), max(len(ids), self._max_tokens))
         return [*ids, *[ids[-1]] * (length - len(ids))]
 
-    def pack_shape(self, row: PatchRow, n_tokens: int, n_answer: int) -> PackShape:
-        """Return one shape for all rows: all tokens of each are computed."""
-        return PackShape(n_tokens)
-
-    def join_shapes(self, first: PackShape, second: PackShape) -> PackShape | None:
-        """Return None: the rows of a text have one shape."""
-        return None
-
-    def _answer_log_probs(
-        self,
-        ids: Sequence[int],
-        n_answer: int,
-        source_states: torch.Tensor,
-        rows: Sequence[PatchRow],
-        first_layer: int = 0,
-        start_states: torch.Tensor | None = None,
-    ) -> list[float]:
-        """Return log P (nats) of the answer by row; ``start_states`` enter ``first_layer``."""
-        padded_ids = self._padded_ids(ids)
-        n_padding = len(padded_ids) - len(ids)
-
-        def patch_state(layer: int, state: torch.Tensor) -> torch.Tensor:
-            if layer < first_layer:
-                return state
-            if layer == first_layer and start_states is not None:
-                padded_states = torch.cat([start_states, start_states[-1:].expand(n_padding, -1)])
-                state = padded_states.expand(len(rows), -1, -1)
-            state = state.clone()
-            for row_index, row in enumerate(rows):
-                if layer in row.layers and row.positions:
-                    text_states = state[row_index, : len(ids)]
-                    text_states[list(row.positions)] = source_states[layer, list(row.columns)]
-            return state
-
-        n_logits = min(len(padded_ids), n_answer + n_padding + ROW_MULTIPLE)
-        last = len(ids) - 1 - len(padded_ids)
-        logits = self._run_model(padded_ids, len(rows), patch_state, first_layer, n_logits)[
-            :, last - n_answer : last
-        ]
-        answer_ids = torch.tensor(list(ids[-n_answer:]), device=logits.device)
-        indices = answer_ids.expand(len(logits), -1)[..., None]
-        log_probs: list[float] = (
-            upcast(logits).log_softmax(-1).gather(2, indices)[..., 0].sum(1).tolist()
-        )
-        return log_probs
-
-
-class TransformersHookBackend(HookedBackend):
-    """A ``Backend`` for any architecture whose blocks are one list.
-
-    Rows with the same first layer run together, and no block before it is computed.
-    """
-
-    def __init__(self, model: Any) -> None:
-        self._model = model
-        self._blocks = _decoder_blocks(model)
-        self.n_layers = len(self._blocks)
-        self._model_type = model.config.model_type
-        self._max_tokens = max_positions(model)
-        self._n_outputs_by_layer: dict[int, int] = {}
-        """Length of the tuple that each block returns; 0 where it returns its states alone."""
-
     @torch.inference_mode()
     def patched_log_probs(
         self,
@@ -137,65 +64,52 @@ class TransformersHookBackend(HookedBackend):
         source_states: torch.Tensor,
         rows: Sequence[PatchRow],
     ) -> list[float]:
-        """Return log P of the answer in nats for each row; see ``Backend.patched``."""
-        if len(self._n_outputs_by_layer) < self.n_layers:
-            self.residuals(ids)  # records what each block returns
-        log_probs: list[float] = []
-        for first_layer, group in groupby(rows, key=lambda row: row.first_layer):
-            log_probs += self._answer_log_probs(
-                ids, n_answer, source_states, list(group), first_layer, clean_states[first_layer]
-            )
+        """Return log P of the answer in nats for each row; see ``Backend.patched_log_probs``."""
+        padded_ids = torch.tensor(self._padded_ids(ids), device=self._device)
+
+        def patch_state(layer: int, state: torch.Tensor) -> torch.Tensor:
+            state = state.clone()
+            for row_index, row in enumerate(rows):
+                if layer in row.layers and row.positions:
+                    text_states = state[row_index, : len(ids)]
+                    text_states[list(row.positions)] = source_states[layer, list(row.columns)]
+            return state
+
+        last = len(ids) - 1 - len(padded_ids)
+        n_logits = min(len(padded_ids), n_answer + 1 - last + ROW_MULTIPLE)
+        logits = self._run_model(padded_ids.expand(len(rows), -1), patch_state, n_logits)
+        answer_ids = torch.tensor(list(ids[-n_answer:]), device=logits.device)
+        indices = answer_ids.expand(len(logits), -1)[..., None]
+        token_log_probs = upcast(logits[:, last - n_answer : last]).log_softmax(-1)
+        log_probs: list[float] = token_log_probs.gather(2, indices)[..., 0].sum(1).tolist()
         return log_probs
 
+
+class TransformersHookBackend(HookedBackend):
+    """A ``Backend`` for any architecture whose blocks are one list."""
+
+    def __init__(self, model: Any) -> None:
+        self._model, self._device = model, model.device
+        self._blocks = _decoder_blocks(model)
+        self.n_layers = len(self._blocks)
+        self._model_type = model.config.model_type
+        self._max_tokens = max_positions(model)
+
     def _run_model(
-        self,
-        ids: Sequence[int],
-        batch_size: int,
-        change_state: StateChange,
-        first_layer: int = 0,
-        n_logits: int = 1,
+        self, batch_ids: torch.Tensor, change_state: StateChange, n_logits: int
     ) -> torch.Tensor:
-        batch_ids = torch.tensor([list(ids)], device=self._model.device).expand(batch_size, -1)
-        with self._changed_inputs(change_state, first_layer):
+        handles = [
+            block.register_forward_pre_hook(_input_hook(layer, change_state), with_kwargs=True)
+            for layer, block in enumerate(self._blocks)
+        ]
+        try:
             logits: torch.Tensor = self._model(
                 input_ids=batch_ids, use_cache=False, logits_to_keep=n_logits
             ).logits
-        return logits
-
-    @contextmanager
-    def _changed_inputs(self, change_state: StateChange, first_layer: int) -> Iterator[None]:
-        """Replace the input of every block by ``change(layer, state)`` within the context.
-
-        Blocks before ``first_layer`` return their input.
-        """
-        handles = []
-        original_forwards = [block.__dict__.get("forward") for block in self._blocks[:first_layer]]
-        try:
-            for layer, block in enumerate(self._blocks):
-                if layer < first_layer:
-                    block.forward = _identity_forward(self._n_outputs_by_layer[layer])
-                handles.append(
-                    block.register_forward_pre_hook(
-                        _input_hook(layer, change_state), with_kwargs=True
-                    )
-                )
-                handles.append(block.register_forward_hook(self._record_outputs(layer)))
-            yield
         finally:
             for handle in handles:
                 handle.remove()
-            for block, forward in zip(self._blocks, original_forwards, strict=False):
-                block.__dict__.pop("forward", None)  # uncovers the method of the class
-                if forward is not None:
-                    block.forward = forward
-
-    def _record_outputs(self, layer: int) -> Callable[..., None]:
-        def record_length(module: nn.Module, args: Any, output: Any) -> None:
-            self._n_outputs_by_layer.setdefault(
-                layer, len(output) if isinstance(output, tuple) else 0
-            )
-
-        return record_length
+        return logits
 
 
 def _input_hook(layer: int, change_state: StateChange) -> Callable[..., Any]:
@@ -205,16 +119,6 @@ def _input_hook(layer: int, change_state: StateChange) -> Callable[..., Any]:
         return args, {**kwargs, "hidden_states": change_state(layer, kwargs["hidden_states"])}
 
     return hook
-
-
-def _identity_forward(n_outputs: int) -> Callable[..., Any]:
-    """Return a forward that returns its input, in a tuple of ``n_outputs`` entries if not 0."""
-
-    def forward(*args: Any, **kwargs: Any) -> Any:
-        state = args[0] if args else kwargs["hidden_states"]
-        return (state, *[None] * (n_outputs - 1)) if n_outputs else state
-
-    return forward
 
 
 def _decoder_blocks(model: Any) -> Sequence[Any]:
@@ -243,7 +147,7 @@ _MAX_REASON_CHARS = 200
 
 
 class TransformerLensBackend(HookedBackend):
-    """A ``Backend`` on TransformerLens; slower, as it computes every block of every row.
+    """A ``Backend`` on TransformerLens.
 
     The model is copied, for the library rebuilds the one that it gets.
     """
@@ -264,34 +168,17 @@ class TransformerLensBackend(HookedBackend):
                 )
         except Exception as error:  # noqa: BLE001 - its adapters raise anything
             raise _unsupported_model_error(loaded_model, first_line(error)) from error
+        self._device = loaded_model.device
         self.n_layers = config.num_hidden_layers
         self._model_type = config.model_type
         self._max_tokens = max_positions(loaded_model.model)
 
-    @torch.inference_mode()
-    def patched_log_probs(
-        self,
-        ids: Sequence[int],
-        n_answer: int,
-        clean_states: torch.Tensor,
-        source_states: torch.Tensor,
-        rows: Sequence[PatchRow],
-    ) -> list[float]:
-        """Return log P of the answer in nats for each row; see ``Backend.patched``."""
-        return self._answer_log_probs(ids, n_answer, source_states, rows)
-
     def _run_model(
-        self,
-        ids: Sequence[int],
-        batch_size: int,
-        change_state: StateChange,
-        first_layer: int = 0,
-        n_logits: int = 1,
+        self, batch_ids: torch.Tensor, change_state: StateChange, n_logits: int
     ) -> torch.Tensor:
         def make_hook(layer: int) -> Callable[[torch.Tensor, Any], torch.Tensor]:
             return lambda state, hook: change_state(layer, state)
 
-        batch_ids = torch.tensor([list(ids)], device=self._bridge.cfg.device).expand(batch_size, -1)
         hooks = [(f"blocks.{layer}.hook_in", make_hook(layer)) for layer in range(self.n_layers)]
         logits: torch.Tensor = self._bridge.run_with_hooks(
             batch_ids, fwd_hooks=hooks, return_type="logits"
@@ -304,9 +191,12 @@ def _import_transformer_bridge() -> Any:
         from transformer_lens.model_bridge import TransformerBridge
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] == "transformer_lens":
-            raise MissingExtra("--backend transformer_lens", "transformer-lens") from missing
+            raise MissingExtra(
+                "--role subject.backend=transformer_lens", "transformer-lens"
+            ) from missing
         raise ConfigError(
-            f"TransformerLens is installed but not usable: {missing}. Use --backend hooks."
+            f"TransformerLens is installed but not usable: {missing}. Use --role"
+            " subject.backend=hooks."
         ) from missing
     return TransformerBridge
 
@@ -321,7 +211,7 @@ def _unsupported_model_error(loaded_model: LoadedModel, reason: str) -> ConfigEr
         )
     return ConfigError(
         f"TransformerLens does not take the {config.model_type} model {config.name_or_path!r}:"
-        f" {message}. Use --backend hooks."
+        f" {message}. Use --role subject.backend=hooks."
     )
 
 

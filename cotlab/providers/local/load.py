@@ -52,6 +52,8 @@ class LoadedModel:
     """Text before every prompt: the control prefix of an organism."""
     reads_whole: bool = False
     """Whether every text is read whole and alone, because padding or the cache would change it."""
+    fast: Any = None
+    """The ``FastBackend`` that reads its prompts and replies; None where transformers does."""
 
     @property
     def has_chat_template(self) -> bool:
@@ -80,11 +82,7 @@ def load_model(
         language model.
     """
     source = model_source(name, name)
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise ConfigError(
-            f"--device {device}: this machine has no such device, or torch was installed"
-            " without it."
-        )
+    require_device(device)
     label = f"The model {name!r}"
     config = load_config(source, label)
     architecture = (config.architectures or [""])[0]
@@ -98,6 +96,15 @@ def load_model(
     return LoadedModel(
         model, tokenizer, weights_revision(source, model, dtype), device, prompt_prefix
     )
+
+
+def require_device(device: str) -> None:
+    """Raise ConfigError where this machine lacks a device."""
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise ConfigError(
+            f"--device {device}: this machine has no such device, or torch was installed"
+            " without it."
+        )
 
 
 def model_source(
@@ -169,7 +176,7 @@ def require_finite_weights(label: str, model: Any) -> None:
         label,
         [*dtype_by_name],
         f"NaN or infinite in {dtypes}",
-        "Choose another --dtype, or another folder.",
+        "Choose another dtype (--role subject.dtype), or another folder.",
     )
 
 
@@ -221,9 +228,9 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def weights_revision(source: str, model: Any, dtype: str) -> str:
-    """Return the SHA-256 of a folder's files and the dtype; of a hub model its commit."""
-    folder = Path(source)
+def weights_revision(source: str, model: Any, dtype: str, device: str = "cpu") -> str:
+    """Return the SHA-256 of a folder's files, or a hub model's commit; and dtype and device."""
+    folder, suffix = Path(source), "" if device == "cpu" else f":{device}"
     if not folder.is_dir():
-        return f"{getattr(model.config, '_commit_hash', None) or 'unknown'}:{dtype}"
-    return folder_revision(folder, dtype)
+        return f"{getattr(model.config, '_commit_hash', None) or 'unknown'}:{dtype}{suffix}"
+    return folder_revision(folder, dtype) + suffix

@@ -13,22 +13,15 @@ from transformers import AutoModelForSequenceClassification
 from cotlab.core.errors import ConfigError, ProviderError, Unsupported
 from cotlab.core.requests import Entail, Request, Response, Usage
 from cotlab.core.types import ModelRef
-from cotlab.providers.local.batching import (
-    equal_shape_batches,
-    padded_length,
-    single_torch_thread,
-)
+from cotlab.providers.local.batching import single_torch_thread, text_batches
 from cotlab.providers.local.load import (
     load_config,
     load_pretrained,
     model_source,
+    token_limit,
     weights_revision,
 )
-from cotlab.providers.local.windows import split_windows
-
-MAX_TOKENS_PER_BATCH = 4096
-"""Most tokens of a batch."""
-_NO_LENGTH_LIMIT = 1 << 20
+from cotlab.providers.local.windows import encodable, split_windows
 
 
 def open_nli(ref: ModelRef, device: str = "cpu") -> CrossEncoder:
@@ -46,9 +39,7 @@ def open_nli(ref: ModelRef, device: str = "cpu") -> CrossEncoder:
     )
     label_index = entailment_label(model.config.id2label, ref.name)
     model.to(device)
-    revision = weights_revision(source, model, "float32") + (
-        "" if device == "cpu" else f":{device}"
-    )
+    revision = weights_revision(source, model, "float32", device)
     return CrossEncoder(replace(ref, revision=revision), model, tokenizer, label_index, device)
 
 
@@ -90,14 +81,7 @@ class CrossEncoder:
     ) -> None:
         self.ref, self._model, self._tokenizer = ref, model, tokenizer
         self._label_index, self._device = label_index, device
-        length_limits = (
-            getattr(model.config, "max_position_embeddings", None),
-            tokenizer.model_max_length,
-        )
-        self._max_tokens = min(
-            (int(n) for n in length_limits if n is not None and 0 < n < _NO_LENGTH_LIMIT),
-            default=_NO_LENGTH_LIMIT,
-        )
+        self._max_tokens = token_limit(model, tokenizer)
 
     async def close(self) -> None:
         """Do nothing: the model is freed with the object."""
@@ -115,7 +99,7 @@ class CrossEncoder:
                 reply_by_index[i] = Unsupported(
                     f"an nli model does not answer {request.kind!r} requests"
                 )
-            elif rows := self._window_pairs(_encodable(request.premise), request.hypothesis):
+            elif rows := self._window_pairs(encodable(request.premise), request.hypothesis):
                 pairs_by_index[i] = rows
             else:
                 reply_by_index[i] = Unsupported(
@@ -145,7 +129,7 @@ class CrossEncoder:
 
         Empty where none fits. Each side may take what the other leaves, at least half.
         """
-        hypothesis = _encodable(hypothesis)
+        hypothesis = encodable(hypothesis)
         pair = _Pair(premise, hypothesis, self._count(premise, hypothesis))
         if pair.n_tokens <= self._max_tokens:
             return [[pair]]
@@ -168,15 +152,10 @@ class CrossEncoder:
 
     def _score_pairs(self, pairs: Sequence[_Pair]) -> dict[_Pair, float]:
         """Return the probability of each pair, in batches of one shape."""
-        entries: list[tuple[tuple[int, bool], int, _Pair]] = []
-        for pair in pairs:
-            padded = min(padded_length(pair.n_tokens), self._max_tokens)
-            entries.append(((padded, padded == pair.n_tokens), padded, pair))
+        entries = [(pair.n_tokens, pair) for pair in pairs]
         score_by_pair: dict[_Pair, float] = {}
         with single_torch_thread(), torch.inference_mode():
-            for (length, _), group, n_rows in equal_shape_batches(
-                entries, MAX_TOKENS_PER_BATCH, self._device
-            ):
+            for length, group, n_rows in text_batches(entries, self._max_tokens, self._device):
                 score_by_pair |= self._score_batch(group, length, n_rows)
         return score_by_pair
 
@@ -196,8 +175,3 @@ class CrossEncoder:
             pair: min(1.0, max(0.0, probability))
             for pair, probability in zip(group, probabilities, strict=False)
         }
-
-
-def _encodable(text: str) -> str:
-    """Return the text without lone surrogates, which tokenizers reject."""
-    return text.encode("utf-8", "replace").decode()

@@ -17,7 +17,6 @@ from cotlab.core.errors import Unsupported
 from cotlab.core.keys import derive_seed
 from cotlab.core.requests import Complete, Patched, Source
 from cotlab.providers.local.backend import Backend, PackShape, PatchRow
-from cotlab.providers.local.batching import padded_batches
 from cotlab.providers.local.load import LoadedModel
 from cotlab.providers.local.render import encode, encode_with_answers, filler_id, render_prompt
 
@@ -284,8 +283,9 @@ def pack_rows(
         indices_by_group.setdefault(shape.group, {}).setdefault(shape, []).append(k)
     for indices_by_shape in indices_by_group.values():
         for shape, indices in _join_similar(indices_by_shape, max_tokens, backend):
-            for pack in padded_batches([(shape.row_cost, k) for k in indices], max_tokens):
-                yield sorted(pack, key=lambda k: rows[k].first_layer)
+            size = max(1, max_tokens // shape.row_cost)
+            for start in range(0, len(indices), size):
+                yield sorted(indices[start : start + size], key=lambda k: rows[k].first_layer)
 
 
 def _join_similar(

@@ -8,20 +8,19 @@ from datetime import UTC, datetime
 
 import torch
 
-from cotlab.core.errors import ConfigError, ProviderError, Unsupported
+from cotlab.core.errors import ProviderError, Unsupported
 from cotlab.core.requests import Request, Response, StepRewards, Usage
 from cotlab.core.resources import shipped_reward_models
 from cotlab.core.types import ModelRef
-from cotlab.providers.local.batching import (
-    equal_shape_batches,
-    padded_length,
-    single_torch_thread,
+from cotlab.providers.local.batching import single_torch_thread, text_batches
+from cotlab.providers.local.load import (
+    model_source,
+    require_device,
+    token_limit,
+    weights_revision,
 )
-from cotlab.providers.local.load import model_source, token_limit, weights_revision
 from cotlab.providers.local.reward_models import RewardModel, load_reward_model
-
-MAX_TOKENS_PER_BATCH = 4096
-"""Most tokens of a batch."""
+from cotlab.providers.local.windows import encodable
 
 
 def open_process_reward(
@@ -37,16 +36,10 @@ def open_process_reward(
     flag = f"--verifier prm:{ref.name}"
     shipped_folder = shipped_reward_models().get(ref.name)
     name = str(shipped_folder) if shipped_folder else ref.name
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise ConfigError(
-            f"--device {device}: this machine has no such device, or torch was installed"
-            " without it."
-        )
+    require_device(device)
     reward_model = load_reward_model(name, flag, dtype)
     reward_model.model.to(device)
-    revision = weights_revision(model_source(name, flag), reward_model.model, dtype) + (
-        "" if device == "cpu" else f":{device}"
-    )
+    revision = weights_revision(model_source(name, flag), reward_model.model, dtype, device)
     return ProcessRewardModel(replace(ref, revision=revision), reward_model, device)
 
 
@@ -76,19 +69,16 @@ class ProcessRewardModel:
         """
         reply_by_index: dict[int, Response | ProviderError] = {}
         chains: dict[int, tuple[list[int], list[int]]] = {}
-        entries: list[tuple[tuple[int, bool], int, int]] = []
+        entries: list[tuple[int, int]] = []
         for i, request in enumerate(requests):
             try:
                 chains[i] = token_ids, _ = self._encode(request)
             except Unsupported as problem:
                 reply_by_index[i] = problem
                 continue
-            length = min(padded_length(len(token_ids)), self._max_tokens)
-            entries.append(((length, length == len(token_ids)), length, i))
+            entries.append((len(token_ids), i))
         with single_torch_thread(), torch.inference_mode():
-            for (length, _), group, n_rows in equal_shape_batches(
-                entries, MAX_TOKENS_PER_BATCH, self._device
-            ):
+            for length, group, n_rows in text_batches(entries, self._max_tokens, self._device):
                 rows = [chains[i] for i in group]
                 received_at = datetime.now(UTC).isoformat()
                 for i, rewards in zip(group, self._score(rows, length, n_rows), strict=True):
@@ -108,9 +98,8 @@ class ProcessRewardModel:
             raise Unsupported(f"a process reward model does not answer {request.kind!r} requests")
         if not request.steps:
             raise Unsupported("a chain without a step")
-        question = request.question.encode("utf-8", "replace").decode()
-        steps = [step.encode("utf-8", "replace").decode() for step in request.steps]
-        token_ids, positions = self._reward_model.encode(question, steps)
+        steps = [encodable(step) for step in request.steps]
+        token_ids, positions = self._reward_model.encode(encodable(request.question), steps)
         if len(token_ids) > self._max_tokens:
             raise Unsupported(
                 f"question and chain have {len(token_ids)} tokens, the model takes"

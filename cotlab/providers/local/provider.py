@@ -13,15 +13,10 @@ from cotlab.core.errors import ProviderError, Unsupported
 from cotlab.core.keys import derive_seed
 from cotlab.core.requests import Complete, Locate, LogProb, Patched, Request, Response, Usage
 from cotlab.core.types import Form, ModelRef
-from cotlab.providers.local.backend import open_backend
+from cotlab.providers.local.backend import open_backend, with_fast_reading
 from cotlab.providers.local.batching import (
-    MAX_SHARED_PROMPT_LENGTH,
     ROW_MULTIPLE,
-    can_share_lengths,
     equal_shape_batches,
-    padded_batches,
-    prompt_length_multiple,
-    round_up,
     single_torch_thread,
 )
 from cotlab.providers.local.generate import (
@@ -30,7 +25,6 @@ from cotlab.providers.local.generate import (
     answer_shape,
     choose_reading,
     generate,
-    prompt_length,
     score_answers,
     score_tokens,
 )
@@ -40,6 +34,7 @@ from cotlab.providers.local.load import (
     load_organism,
 )
 from cotlab.providers.local.patching import Patcher
+from cotlab.providers.local.readers import open_reader, prompt_length
 from cotlab.providers.local.render import (
     AnswerIds,
     encode,
@@ -50,8 +45,12 @@ from cotlab.providers.local.render import (
 
 MAX_BATCH_TOKENS = 8192
 """Most tokens of a batch."""
+MAX_SMALL_MODEL_BATCH_TOKENS = 16_384
+"""Most tokens of the rows that a small model decodes together."""
 NEW_TOKENS_ALLOWANCE = 64
 """Generated tokens that count into the size of a batch."""
+MIN_LENGTH_CLASS = 8
+"""Binary digits of a prompt's length up to which prompts are decoded together."""
 MAX_SMALL_MODEL_WEIGHTS = 10_000_000
 """Number of weights below which one thread is faster than several."""
 
@@ -90,7 +89,7 @@ class LocalModel:
             < MAX_SMALL_MODEL_WEIGHTS
         )
         with single_torch_thread() if self._is_small else nullcontext():
-            loaded_model = choose_reading(loaded_model)
+            loaded_model = choose_reading(with_fast_reading(loaded_model, backend))
         suffix = (
             ""
             if (loaded_model.device, backend) == ("cpu", "auto")
@@ -106,7 +105,6 @@ class LocalModel:
             open_backend(
                 backend, loaded_model
             )  # raises before the run where it does not fit the model
-        self._shares_lengths = can_share_lengths(loaded_model.device, loaded_model.model.dtype)
         self._token_texts = TokenTexts(loaded_model.tokenizer)
 
     async def close(self) -> None:
@@ -161,13 +159,8 @@ class LocalModel:
                 reply_by_index[i] = error
         device = self._loaded_model.device
         for group, n_rows in self._decoding_batches(decodings):
-            generate(
-                self._loaded_model,
-                [decodings[i] for i in group],
-                self._token_texts,
-                n_rows,
-                ROW_MULTIPLE if device == "cpu" else n_rows,
-            )
+            reader = open_reader(self._loaded_model, n_rows)
+            generate(self._loaded_model, reader, [decodings[i] for i in group], self._token_texts)
             for i in group:
                 reply_by_index[i] = self._completion_response(requests[i], decodings[i], len(group))
         answer_rows = [
@@ -201,28 +194,26 @@ class LocalModel:
         return [reply_by_index[i] for i in range(len(requests))]
 
     def _decoding_batches(self, decodings: dict[int, Decoding]) -> Iterator[tuple[list[int], int]]:
-        """Yield the indices of rows to decode together, and the number of rows to pad them to."""
-        device = self._loaded_model.device
-        lengths = {i: prompt_length(row) for i, row in decodings.items()}
-        indices = sorted(lengths, key=lambda i: (decodings[i].max_new_tokens, lengths[i]))
-        shared_indices = [
-            i for i in indices if lengths[i] <= MAX_SHARED_PROMPT_LENGTH and self._shares_lengths
-        ]
-        for group in padded_batches(
-            [
-                (lengths[i] + min(decodings[i].max_new_tokens, NEW_TOKENS_ALLOWANCE), i)
-                for i in shared_indices
-            ],
-            MAX_BATCH_TOKENS,
-        ):
-            yield group, round_up(len(group), ROW_MULTIPLE)
-        other_indices = sorted({*indices} - {*shared_indices}, key=indices.index)
-        for _, group, n_rows in equal_shape_batches(
-            [(lengths[i], lengths[i] + NEW_TOKENS_ALLOWANCE, i) for i in other_indices],
-            MAX_BATCH_TOKENS,
-            device,
-        ):
-            yield group, n_rows
+        """Yield the indices of rows to decode together, and how many of them at most at once.
+
+        Where rows of any length are read together, those of similar length are.
+        """
+        lengths = {i: len(row.ids) - 1 for i, row in decodings.items()}  # read before the last
+        if self._loaded_model.fast is None:
+            shapes = {i: prompt_length(n) for i, n in lengths.items()}
+            entries = [(n, n + NEW_TOKENS_ALLOWANCE, i) for i, n in shapes.items()]
+            device = self._loaded_model.device
+            for _, group, n_rows in equal_shape_batches(entries, MAX_BATCH_TOKENS, device):
+                yield group, n_rows
+            return
+        sizes = {i: max(MIN_LENGTH_CLASS, n.bit_length()) for i, n in lengths.items()}
+        for size in sorted(set(sizes.values())):
+            group = [i for i in sizes if sizes[i] == size]
+            longest = max(lengths[i] for i in group) + NEW_TOKENS_ALLOWANCE
+            # rows with the same beginning become neighbours
+            group.sort(key=lambda i: decodings[i].ids)
+            max_tokens = MAX_SMALL_MODEL_BATCH_TOKENS if self._is_small else MAX_BATCH_TOKENS
+            yield group, min(len(group), max(ROW_MULTIPLE, max_tokens // longest))
 
     def _score_with_tokens(self, request: LogProb) -> Response:
         """Return the log-probabilities, and the answers' tokens with alternatives."""
@@ -249,9 +240,6 @@ class LocalModel:
             derive_seed("draw", request.key) if request.temperature > 0 else 0,
             request.top_logprobs,
             request.stop,
-            length_multiple=prompt_length_multiple(
-                len(ids), request.max_tokens, shares_lengths=self._shares_lengths
-            ),
         )
 
     def _completion_response(self, request: Request, row: Decoding, batch_size: int) -> Response:

@@ -135,12 +135,12 @@ class AttentionView:
             first_position,
             rotations[None, :first_position, None],
             rotations[None, first_position:end, None],
-            _causal_mask(first_position, end, n_keys, dtype, rotations.device)[None, None],
+            causal_mask(first_position, end, n_keys, dtype, rotations.device)[None, None],
         )
 
 
 @lru_cache(maxsize=64)
-def _causal_mask(
+def causal_mask(
     first_position: int, end: int, n_keys: int, dtype: torch.dtype, device: torch.device
 ) -> torch.Tensor:
     """Return 0 where a position from the first to the end sees another, else minus infinity."""

@@ -56,3 +56,8 @@ def _longest_end(pieces: list[str], start: int, fits: Callable[[str], bool]) -> 
         else:
             high = middle - 1
     return low
+
+
+def encodable(text: str) -> str:
+    """Return the text without lone surrogates, which tokenizers reject."""
+    return text.encode("utf-8", "replace").decode()

@@ -16,8 +16,8 @@ from cotlab.core.types import DRAW_KEY, RECORDED_PROVIDER, Item, Suite
 from cotlab.metrics.kit import ask_chain
 from cotlab.run.config import RunConfig, read_config
 from cotlab.run.launch import start_run
-from cotlab.run.plan import make_plan, open_provider, params_of
-from cotlab.run.roles import models_of
+from cotlab.run.plan import params_of
+from cotlab.run.resolved import ResolvedRun
 from cotlab.store import read, write
 from cotlab.store.database import Store
 from cotlab.store.responses import ResponseLog
@@ -124,8 +124,9 @@ def _recorded_config(
 
 def _put_replies(store: Store, log: InspectLog, suite: Suite, config: RunConfig) -> None:
     """Store each reply under the key of the request by which the run asks for it."""
-    models = {role: open_provider(ref, config).ref for role, ref in models_of(config).items()}
-    plan = make_plan(config, suite, models)
+    resolved = ResolvedRun(config)
+    models = {role: provider.ref for role, provider in resolved.open_providers().items()}
+    plan = resolved.plan(suite, models)
     params = params_of(plan, plan.scorers[0])
     exchanges = []
     for item in plan.items_of(suite):

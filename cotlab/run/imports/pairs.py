@@ -15,7 +15,7 @@ from cotlab.metrics.judge.scorer import BASE_KEY, HUMAN_KEY, TUNED_KEY
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.store.responses import ResponseLog
-from cotlab.text.answers.cut_off import stated_answer_text
+from cotlab.text.answers.markers import stated_answer_text
 from cotlab.text.prompts.chain import continuation_prompt
 
 _KEYS_PER_QUERY = 500

@@ -61,7 +61,7 @@ class Price:
         """Return the most tokens that a reply can have, reasoning included."""
         if not isinstance(request, Complete):
             return 0
-        return (request.max_tokens + self.headroom) * request.n_choices
+        return request.max_tokens + self.headroom
 
     def max_cost(
         self, request: Request, extra_tokens_in: int = 0, extra_tokens_out: int = 0

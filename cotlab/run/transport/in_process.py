@@ -22,11 +22,11 @@ from cotlab.core.requests import (
 )
 from cotlab.run.transport.context import RequestContext
 
-MAX_BATCH_SIZE, MAX_BATCH_TOKENS = 384, 24_576
+MAX_BATCH_SIZE, MAX_BATCH_TOKENS = 384, 49_152
 """Maximum requests and tokens of a batch, which can neither be stopped nor stored in part."""
 TARGET_BATCH_S = 2.0
 """Target duration of a batch, which bounds the work that is lost when the process stops."""
-FIRST_BATCH_DIVISOR, MAX_BATCH_GROWTH = 16, 4
+FIRST_BATCH_DIVISOR, MAX_BATCH_GROWTH = 32, 6
 MIN_SOLVER_BATCH_SIZE = 32
 """Least requests of a batch of symbolic checks, or a slow one would leave workers without any."""
 QueuedRequest = tuple[Request, asyncio.Future[Reply]]

@@ -17,7 +17,7 @@ from cotlab.core.errors import (
     TimedOut,
     Unauthorised,
 )
-from cotlab.core.provider import Provider, ReportsServerLimits
+from cotlab.core.provider import OpensLate, Provider, ReportsServerLimits
 from cotlab.core.requests import Reply, Request, Response
 from cotlab.run.transport.context import RequestContext
 from cotlab.run.transport.limits import WINDOW_S, Pace
@@ -92,6 +92,8 @@ class Sender:
 
         Raises BudgetReached, Unauthorised, or the error of a server that answers nobody.
         """
+        if isinstance(self._provider, OpensLate):
+            self._provider.open()  # before the time of its first request begins to run
         most_tries = self._context.limits.max_tries
         tries = RequestTries(min(max_tries or most_tries, most_tries))
         try:

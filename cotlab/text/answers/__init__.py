@@ -1,4 +1,4 @@
-"""Final answers of replies: extraction and comparison."""
+"""Final answers of replies: extraction by the field's conventions, and comparison."""
 
 from cotlab.text.answers.extract import final_answer, same_answer
 

@@ -1,30 +1,17 @@
-"""The equations and numbers of the steps of a chain, each step read after those before it."""
+"""The equations and numbers of the steps of a chain."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from cotlab.text.arithmetic.equations import Equation, read_equations
-from cotlab.text.arithmetic.lexer import tokenize
+from cotlab.text.arithmetic.expressions import MAX_CHARACTERS, NUMBER_BY_WORD, tokenize
 
-_NUMBER_NAMES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
-    " sixteen seventeen"
-)
-_MULTIPLE_BY_NAME = {"twice": 2, "double": 2, "pair": 2, "triple": 3, "dozen": 12, "hundred": 100}
-_DENOMINATOR_BY_NAME = {"half": 2, "third": 3, "quarter": 4}
-_NUMBER_BY_NAME = {
-    **{
-        word: Fraction(n)
-        for n, word in enumerate(f"{_NUMBER_NAMES} eighteen nineteen twenty".split())
-    },
-    **{word: Fraction(n) for word, n in _MULTIPLE_BY_NAME.items()},
-    **{word: Fraction(1, n) for word, n in _DENOMINATOR_BY_NAME.items()},
-}
-_WORD_PATTERN = re.compile(r"[a-z]{3,9}")  # "twelve"
+_WORD_RE = re.compile(r"[a-z]{3,9}")  # "twelve"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,63 +49,59 @@ class StepReading:
 
 
 def read_steps(steps: Sequence[str]) -> tuple[StepReading, ...]:
-    """Read each step with the values that the steps before it gave to letters.
+    """Read each step with the values that the steps before it computed for letters.
 
-    A letter that is given two values stands for neither from then on. An equation with letters is
-    false only where no step binds one of them otherwise: in a condition to solve, or, of a letter
-    with a value, in one case of several.
+    A letter has a value where one step alone says what it is ("A = 3 + 4 = 7"). An equation with
+    letters is false only where none of them stands in an equation that cannot be computed: such
+    may be a condition to solve, or one case of several.
     """
-    value_by_letter: dict[str, Fraction] = {}
-    reassigned_letters: set[str] = set()
-    readings = []
+    defined_values = defaultdict[str, set[Fraction | None]](set)
+    for definition in (e for text in steps for e in read_equations(text) if _is_definition(e)):
+        defined_values[definition.letters[0]].add(definition.result)
+    known_values: dict[str, Fraction] = {}
+    equations_by_step = []
     for text in steps:
-        reading = read_equations(text, value_by_letter)
-        readings.append(reading)
-        reassigned_letters |= {
-            name
-            for name, value in reading.values_by_letter.items()
-            if value_by_letter.get(name, value) != value
+        equations_by_step.append(read_equations(text, known_values))
+        known_values |= {
+            e.letters[0]: e.result
+            for e in equations_by_step[-1]
+            if _is_definition(e)
+            and e.numbers
+            and e.result is not None
+            and len(defined_values[e.letters[0]]) == 1
         }
-        value_by_letter |= reading.values_by_letter
-        for name in reading.values_by_letter.keys() & reassigned_letters:
-            del value_by_letter[name]
-    conditioned_letters = frozenset[str]().union(*(r.conditioned_letters for r in readings))
-    computed_letters = frozenset[str]().union(*(r.computed_letters for r in readings))
-    defined_letters = frozenset(e.letters[0] for r in readings for e in r.definitions)
-    bound_letters = conditioned_letters | defined_letters
-    free_letters = computed_letters - conditioned_letters - reassigned_letters
-    out = []
-    for text, reading in zip(steps, readings, strict=True):
-        equations = [
+    unknown_letters = frozenset(
+        letter
+        for equations in equations_by_step
+        for e in equations
+        if e.is_in_unknowns and e.n_operations
+        for letter in e.letters
+    )
+    readings = []
+    for text, equations in zip(steps, equations_by_step, strict=True):
+        read = [
             replace(e, holds=None, reason="a letter may stand for another value here")
-            if e.holds is False and _may_be_bound(e, bound_letters, free_letters)
+            if e.holds is False and unknown_letters.intersection(e.letters)
             else e
-            for e in reading.equations
+            for e in equations
         ]
-        computing_equations = tuple(e for e in equations if e.n_operations)
-        other_statements = (*reading.definitions, *(e for e in equations if not e.n_operations))
-        out.append(StepReading(text, computing_equations, other_statements, extract_numbers(text)))
-    return tuple(out)
+        computing = tuple(e for e in read if e.n_operations)
+        statements = tuple(e for e in read if not e.n_operations)
+        readings.append(StepReading(text, computing, statements, extract_numbers(text)))
+    return tuple(readings)
 
 
-def _may_be_bound(equation: Equation, bound_letters: Set[str], free_letters: Set[str]) -> bool:
-    """Return whether a letter of an equation may stand for something else in its place."""
-    if equation.is_in_unknowns:
-        return not bound_letters.isdisjoint(equation.letters)
-    return not free_letters >= {*equation.letters}
+def _is_definition(equation: Equation) -> bool:
+    return not equation.n_operations and len(equation.letters) == 1
 
 
 def extract_numbers(text: str) -> frozenset[Fraction]:
     """Return the numbers that a text states, without their signs.
 
-    Digits, percentages as both, and small numbers in words.
+    In digits, and small ones in words.
     """
-    numbers = {abs(t.value) for t in tokenize(text) if t.kind == "num" and t.value is not None}
+    words = _WORD_RE.findall(text[:MAX_CHARACTERS].lower())
     return frozenset(
-        numbers
-        | {
-            _NUMBER_BY_NAME[word]
-            for word in _WORD_PATTERN.findall(text[:20_000].lower())
-            if word in _NUMBER_BY_NAME
-        }
+        {abs(token.value) for token in tokenize(text) if token.value is not None}
+        | {NUMBER_BY_WORD[word] for word in words if word in NUMBER_BY_WORD}
     )

@@ -6,14 +6,18 @@ import random
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from fractions import Fraction
 from itertools import islice, product
 from typing import NamedTuple
 
-from cotlab.text.arithmetic.expressions import MAX_TOKENS, evaluate
-from cotlab.text.arithmetic.lexer import Token, tokenize
-from cotlab.text.written_numbers import NUMERAL_VALUES
+from cotlab.text.arithmetic.expressions import (
+    MAX_TOKENS,
+    NUMBER_BY_WORD,
+    Token,
+    evaluate,
+    tokenize,
+)
 
 _NUMBER_SHIFTS = (-3, -2, -1, 1, 2, 3)
 _MULTIPLES = {
@@ -23,15 +27,13 @@ _MULTIPLES = {
     12: "dozen",
 }
 """Words that name a number without being its numeral."""
-_NUMBER_WORD_VALUES = {
-    word: Fraction(value) for word, value in NUMERAL_VALUES.items() if 2 <= value <= 12
-} | {word: Fraction(value) for value, words in _MULTIPLES.items() for word in words.split()}
+_VALUE_BY_WORD = {word: value for word, value in NUMBER_BY_WORD.items() if 2 <= value <= 12} | {
+    word: Fraction(value) for value, words in _MULTIPLES.items() for word in words.split()
+}
 _EVERYDAY_NUMBERS = frozenset(map(Fraction, (1, 2, 7, 12, 24, 52, 60, 100, 365, 1000)))
 """Numbers that need no source: days of a week, minutes of an hour, 100 of a percentage."""
-_MAX_ASSIGNMENTS = 256
-_MAX_RECOMPUTATIONS = 1000
-"""New numbers for which the answer of one question is recomputed."""
-_EXPRESSION_TOKEN_KINDS = ("num", "op", "open", "close")
+_MAX_ASSIGNMENTS, _MAX_RECOMPUTATIONS = 256, 1000
+"""Readings of a chain, and new numbers for which the answer of one question is recomputed."""
 
 
 class ChangedQuestion(NamedTuple):
@@ -52,12 +54,8 @@ class _Equation(NamedTuple):
     result: Fraction
 
 
-class _Operand(NamedTuple):
-    """One operand: the index of its equation, of its token, and its value."""
-
-    equation_index: int
-    token_index: int
-    value: Fraction
+_Assignment = Mapping[tuple[int, int], int | None]
+"""Index of an equation and of a token of it → the earlier equation that it comes from, if any."""
 
 
 def change_number(
@@ -80,55 +78,49 @@ def change_number(
     """
     if answer is None:
         return "the item has no ground truth"
-    answer_numbers = [token for token in tokenize(answer) if token.kind == "num"]
+    answer_numbers = [token for token in tokenize(answer) if token.value is not None]
     equations = _read_chain_equations(steps)
     if isinstance(equations, str):
         return equations
     if len(answer_numbers) != 1 or answer_numbers[0].value != equations[-1].result:
         return "the answer is not the result of the chain's last equation"
-    question_numbers = [token for token in tokenize(question) if token.kind == "num"]
-    spelled_values = {
-        _NUMBER_WORD_VALUES[word]
-        for word in re.findall(r"[a-z]+", question.lower())
-        if word in _NUMBER_WORD_VALUES
-    }
-    assignments = _source_assignments(
-        equations, {token.value for token in question_numbers}, spelled_values
-    )
+    numbers = [(token, token.value) for token in tokenize(question) if token.value is not None]
+    counts = Counter(value for _, value in numbers)
+    words = re.findall(r"[a-z]+", question.lower())
+    spelled_values = {_VALUE_BY_WORD[word] for word in words if word in _VALUE_BY_WORD}
+    assignments = _source_assignments(equations, counts.keys(), spelled_values)
     if isinstance(assignments, str):
         return assignments
-    known_values = [token.value for token in question_numbers if token.value is not None] + [
-        equation.result for equation in equations
-    ]
-    bounds = min(known_values), max(known_values)
-    unique_values = _unique_values(question_numbers, spelled_values, equations)
-    unique_values &= {operand.value for a in assignments for operand in a if a[operand] is None}
-    candidates = [(token, shift) for token in question_numbers for shift in _NUMBER_SHIFTS]
+    results = {equation.result for equation in equations}
+    bounds = min(*counts, *results), max(*counts, *results)
+    sourced_values = {
+        equations[i].left_tokens[k].value
+        for assignment in assignments
+        for (i, k), source in assignment.items()
+        if source is None
+    }
+    candidates = [(token, value, shift) for token, value in numbers for shift in _NUMBER_SHIFTS]
     rng.shuffle(candidates)
-    usable = (candidate for candidate in candidates if candidate[0].value in unique_values)
-    for token, shift in islice(usable, _MAX_RECOMPUTATIONS):
-        if token.value is None:
+    usable = (
+        candidate
+        for candidate in candidates
+        if counts[candidate[1]] == 1 and candidate[1] in sourced_values - spelled_values - results
+    )
+    for token, value, shift in islice(usable, _MAX_RECOMPUTATIONS):
+        new_value = value + Fraction(shift, 10**token.n_decimals)
+        is_alike = new_value != 1 and len(str(int(new_value))) == len(str(int(value)))
+        if not (is_alike and bounds[0] <= new_value <= bounds[1]):
             continue
-        new_value = token.value + Fraction(shift, 10**token.n_decimals)
-        if (
-            not bounds[0] <= new_value <= bounds[1]
-            or new_value == 1
-            or len(str(int(new_value))) != len(str(int(token.value)))
-        ):
-            continue
-        new_answer = _recompute_answer(equations, assignments, token.value, new_value, bounds)
-        if new_answer is not None and new_answer != answer_numbers[0].value:
-            new_question = (
-                question[: token.start]
-                + _format_like_token(new_value, token)
-                + question[token.end :]
-            )
+        new_answer = _recompute_answer(equations, assignments, value, new_value, bounds)
+        if new_answer is not None and new_answer != equations[-1].result:
+            new_number = _format_like(new_value, token)
+            (answer_token,) = answer_numbers
             return ChangedQuestion(
-                new_question,
-                answer[: answer_numbers[0].start]
-                + _format_like_token(new_answer, answer_numbers[0])
-                + answer[answer_numbers[0].end :],
-                (token.start, token.start + len(_format_like_token(new_value, token))),
+                question[: token.start] + new_number + question[token.end :],
+                answer[: answer_token.start]
+                + _format_like(new_answer, answer_token)
+                + answer[answer_token.end :],
+                (token.start, token.start + len(new_number)),
             )
     return "no number of the question can be followed through the chain for certain"
 
@@ -139,35 +131,29 @@ def _read_chain_equations(steps: Sequence[str]) -> list[_Equation] | str:
     for step in steps:
         tokens = tokenize(step)
         for position, token in enumerate(tokens):
-            if token.kind == "near":
+            if token.kind == "~":
                 return "the chain rounds a result"
-            if token.kind != "eq" and not (token.kind == "says" and token.text.startswith("equal")):
+            if token.kind != "=":
                 continue
             left_tokens = _left_expression(tokens, position)
-            right_token = tokens[position + 1] if position + 1 < len(tokens) else None
-            next_token_kind = tokens[position + 2].kind if position + 2 < len(tokens) else "stop"
-            if (
-                left_tokens is None
-                or right_token is None
-                or right_token.kind != "num"
-                or right_token.value is None
-                or next_token_kind in ("op", "pct", "open")
-            ):
+            right, behind = (*tokens[position + 1 : position + 3], None, None)[:2]
+            is_cut = behind is not None and behind.kind in "o%(lfm"
+            if left_tokens is None or right is None or right.value is None or is_cut:
                 return f"an equation of the chain cannot be read: {step.strip()}"
             result = evaluate(left_tokens, {})
-            if result is None or result.value != right_token.value:
+            if result is None or result.value != right.value:
                 return f"an equation of the chain does not hold: {step.strip()}"
-            equations.append(_Equation(left_tokens, right_token.value))
+            equations.append(_Equation(left_tokens, right.value))
     return equations or "the chain has no equations"
 
 
 def _left_expression(tokens: Sequence[Token], end: int) -> tuple[Token, ...] | None:
     """Return the longest expression with an operator that ends before ``end``, or None."""
     start = end
-    while start > max(0, end - MAX_TOKENS) and tokens[start - 1].kind in _EXPRESSION_TOKEN_KINDS:
+    while start > max(0, end - MAX_TOKENS) and tokens[start - 1].kind in "no()f":
         start -= 1
     for position in range(start, end):
-        if tokens[position].kind == "op" and tokens[position].text != "-":
+        if tokens[position].kind == "o" and tokens[position].text != "-":
             continue
         result = evaluate(tokens[position:end], {})
         if result is not None and result.n_operations:
@@ -177,133 +163,93 @@ def _left_expression(tokens: Sequence[Token], end: int) -> tuple[Token, ...] | N
 
 def _source_assignments(
     equations: Sequence[_Equation],
-    question_values: set[Fraction | None],
-    spelled_values: set[Fraction],
-) -> list[dict[_Operand, int | None]] | str:
+    question_values: Set[Fraction],
+    spelled_values: Set[Fraction],
+) -> list[_Assignment] | str:
     """Return the possible sources of the chain's operands, or why there are none.
 
     The source of an operand is an earlier result (its index) or not (None); every result is used.
     """
-    operands = [
-        _Operand(i, k, token.value)
-        for i, equation in enumerate(equations)
-        for k, token in enumerate(equation.left_tokens)
-        if token.kind == "num" and token.value is not None
-    ]
-    sources: list[list[int | None]] = []
     indices_by_result = defaultdict[Fraction, list[int]](list)
     for i, equation in enumerate(equations):
         indices_by_result[equation.result].append(i)
-    for operand in operands:
-        indices = indices_by_result.get(operand.value, [])
-        n_earlier = bisect_left(indices, operand.equation_index)
-        options: list[int | None] = [*indices[: min(n_earlier, _MAX_ASSIGNMENTS + 1)]]
-        if (
-            operand.value in question_values
-            or operand.value in spelled_values
-            or (operand.value in _EVERYDAY_NUMBERS and not options)
-        ):
-            options.append(None)
-        if not options:
-            return (
-                "a number of the chain comes from nowhere:"
-                f" {equations[operand.equation_index].left_tokens[operand.token_index].text}"
-            )
-        sources.append(options)
-    assignments = list(islice(product(*sources), _MAX_ASSIGNMENTS + 1))
+    sources: dict[tuple[int, int], list[int | None]] = {}
+    for i, equation in enumerate(equations):
+        for k, token in enumerate(equation.left_tokens):
+            if token.value is None:
+                continue
+            indices = indices_by_result.get(token.value, [])
+            n_earlier = min(bisect_left(indices, i), _MAX_ASSIGNMENTS + 1)
+            sources[i, k] = [*indices[:n_earlier]]
+            is_everyday = token.value in _EVERYDAY_NUMBERS and not n_earlier
+            if token.value in question_values | spelled_values or is_everyday:
+                sources[i, k].append(None)
+            if not sources[i, k]:
+                return f"a number of the chain comes from nowhere: {token.text}"
+    assignments = list(islice(product(*sources.values()), _MAX_ASSIGNMENTS + 1))
     if len(assignments) > _MAX_ASSIGNMENTS:
         return "the chain can be read in too many ways"
-    needed_result_indices = set(range(len(equations) - 1))
-    valid_assignments = [
-        dict(zip(operands, assignment, strict=True))
+    needed_indices = set(range(len(equations) - 1))
+    return [
+        dict(zip(sources, assignment, strict=True))
         for assignment in assignments
-        if needed_result_indices <= set(assignment)
-    ]
-    return (
-        valid_assignments
-        or "a result of the chain is not used again, so the answer need not depend on it"
-    )
-
-
-def _unique_values(
-    question_numbers: Sequence[Token], spelled_values: set[Fraction], equations: Sequence[_Equation]
-) -> set[Fraction]:
-    """Return the values that occur once in the question and are no result or spelled number."""
-    counts = Counter(token.value for token in question_numbers if token.value is not None)
-    single_values = {value for value, count in counts.items() if count == 1}
-    return single_values - spelled_values - {equation.result for equation in equations}
+        if needed_indices <= set(assignment)
+    ] or "a result of the chain is not used again, so the answer need not depend on it"
 
 
 def _recompute_answer(
     equations: Sequence[_Equation],
-    assignments: Sequence[Mapping[_Operand, int | None]],
+    assignments: Sequence[_Assignment],
     old_value: Fraction,
     new_value: Fraction,
     bounds: tuple[Fraction, Fraction],
 ) -> Fraction | None:
     """Return the last result with ``new_value`` for ``old_value``.
 
-    None if readings differ, or a result leaves the span or is no longer an integer.
+    None if readings differ, or a result leaves the bounds or is no longer an integer.
     """
-    result_lists = {
-        tuple(_recomputed_results(equations, assignment, old_value, new_value))
-        for assignment in assignments
-    }
-    if len(result_lists) != 1:
-        return None
-    results = result_lists.pop()
-    if len(results) != len(equations):
+    readings = {_recompute(equations, one, old_value, new_value) for one in assignments}
+    results = readings.pop()
+    if readings or results is None:
         return None
     for equation, result in zip(equations, results, strict=True):
-        if (
-            result is None
-            or not bounds[0] <= result <= bounds[1]
-            or (equation.result.denominator == 1 != result.denominator)
-        ):
+        is_fraction = equation.result.denominator == 1 != result.denominator
+        if is_fraction or not bounds[0] <= result <= bounds[1]:
             return None
     return results[-1]
 
 
-def _recomputed_results(
+def _recompute(
     equations: Sequence[_Equation],
-    assignment: Mapping[_Operand, int | None],
+    assignment: _Assignment,
     old_value: Fraction,
     new_value: Fraction,
-) -> Iterator[Fraction | None]:
-    """Yield the results of the chain's equations with ``new_value`` for ``old_value``."""
-    results: list[Fraction | None] = []
-    operands_by_equation = defaultdict[int, list[_Operand]](list)
-    for operand in assignment:
-        operands_by_equation[operand.equation_index].append(operand)
+) -> tuple[Fraction, ...] | None:
+    """Return the results of the chain's equations with ``new_value`` for ``old_value``."""
+    results: list[Fraction] = []
     for i, equation in enumerate(equations):
-        tokens = list(equation.left_tokens)
-        for operand in operands_by_equation[i]:
-            source = assignment[operand]
-            value = (
-                results[source]
-                if source is not None
-                else new_value
-                if operand.value == old_value
-                else operand.value
-            )
-            if value is None:
-                yield None
-                return
-            tokens[operand.token_index] = tokens[operand.token_index]._replace(value=value)
-        result = evaluate(tokens, {})
-        new_result = result.value if result else None
-        results.append(new_result if isinstance(new_result, Fraction) else None)
-        yield results[-1]
+        tokens = [
+            token
+            if token.value is None
+            else token._replace(value=results[source])
+            if (source := assignment[i, k]) is not None
+            else token._replace(value=new_value if token.value == old_value else token.value)
+            for k, token in enumerate(equation.left_tokens)
+        ]
+        evaluation = evaluate(tokens, {})
+        if evaluation is None or evaluation.value is None:
+            return None
+        results.append(evaluation.value)
+    return tuple(results)
 
 
-def _format_like_token(value: Fraction, template: Token) -> str:
+def _format_like(value: Fraction, template: Token) -> str:
     """Write a number like another: with its thousands separators and at least its decimals."""
     n_decimals = template.n_decimals
     while (value * 10**n_decimals).denominator != 1 and n_decimals < 6:
         n_decimals += 1
     scaled_value = round(value * 10**n_decimals)
-    integer, fraction_digits = divmod(abs(scaled_value), 10**n_decimals)
-    text = (f"{integer:,}" if "," in template.text else str(integer)) + (
-        f".{fraction_digits:0{n_decimals}d}" if n_decimals else ""
-    )
+    integer, decimals = divmod(abs(scaled_value), 10**n_decimals)
+    text = f"{integer:,}" if "," in template.text else str(integer)
+    text += f".{decimals:0{n_decimals}d}" if n_decimals else ""
     return f"-{text}" if scaled_value < 0 else text

@@ -190,7 +190,7 @@ def wrong_answers(
     """
     for candidate in _wrong_answer_candidates(question, truth.strip(), rng, other_answers):
         if candidate.strip() and not any(
-            same_answer(candidate, known_answer) is not False for known_answer in (truth, *excluded)
+            same_answer(candidate, known_answer) for known_answer in (truth, *excluded)
         ):
             yield candidate
 

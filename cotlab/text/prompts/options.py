@@ -1,4 +1,4 @@
-"""Show the options of a multiple-choice item that its question does not list."""
+"""Prepare a suite for a run: options that questions do not list, answers that are words."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cotlab.core.types import Item, Suite
-from cotlab.text.answers.question_choices import find_choices
-from cotlab.text.answers.reading import answer_key
-from cotlab.text.answers.targets import item_choices
+from cotlab.text.answers.normal import word_key
+from cotlab.text.answers.options import listed_options
+from cotlab.text.answers.targets import is_word_answer, item_choices, item_targets
 
 _MAX_LETTERS = 26
 # ", " or "\nb) " between two options; no operator, so that "2 + 4" lists nothing
@@ -25,6 +25,23 @@ def with_listed_options(suite: Suite) -> Suite:
     return suite if items == suite.items else Suite.from_items(suite.name, items)
 
 
+def with_word_matching(suite: Suite) -> Suite:
+    """Return a suite in which other words are another answer, where all its answers are words.
+
+    Where some answers are sentences, numbers or formulas, two different wordings stay undecided.
+    """
+    answers = [target for item in suite.items for target in item_targets(item)]
+    if not answers or not all(map(is_word_answer, answers)):
+        return suite
+    items = tuple(
+        item
+        if "match" in item.meta or item_choices(item)
+        else replace(item, meta={**item.meta, "match": "words"})
+        for item in suite.items
+    )
+    return suite if items == suite.items else Suite.from_items(suite.name, items)
+
+
 def _list_options(item: Item) -> Item:
     choices = item_choices(item) if "choices" in item.meta else ()
     if not 1 < len(choices) <= _MAX_LETTERS or _shows_options(item.question, choices):
@@ -35,7 +52,7 @@ def _list_options(item: Item) -> Item:
 
 def _shows_options(question: str, choices: Sequence[str]) -> bool:
     """Whether a question lists the options, with letters or one after another."""
-    if list(map(answer_key, find_choices(question))) == list(map(answer_key, choices)):
+    if list(map(word_key, listed_options(question))) == list(map(word_key, choices)):
         return True
     texts = (r"\s+".join(map(re.escape, choice.split())) for choice in choices)
     pattern = rf"(?i)(?<!\w){_SEPARATOR_PATTERN.join(rf'(?:{text})' for text in texts)}(?!\w)"

@@ -17,7 +17,7 @@ from cotlab.run.scored_chain import ScoredChain, scored_chain
 from cotlab.store import labels as label_store
 from cotlab.store import read
 from cotlab.store.pending import pending_items
-from cotlab.text.answers.cut_off import stated_answer_text
+from cotlab.text.answers.markers import stated_answer_text
 from cotlab.text.answers.targets import answer_to
 from cotlab.text.prompts.chain import text_after_cue
 from cotlab.ui import access, cached, components

@@ -95,7 +95,7 @@ def _cmi_note(setting: Setting) -> str:
         return (
             "CMI is (Δ chain − Δ control) / (Δ chain + Δ control), not below 0: it is 0 for a chain"
             " that needs its question, as for one that is not used, and near 0 at small doses. Mass"
-            " lost is neither; nor is CMI with --control total."
+            " lost is neither; nor is CMI with control=total."
         )
     return "CMI is clamped and blind to small doses; mass lost is not."
 

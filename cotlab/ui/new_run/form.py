@@ -12,8 +12,7 @@ from cotlab.core.registry import PROVIDERS
 from cotlab.core.resources import page_path, shipped_organisms
 from cotlab.providers.keys import KEY_VARIABLES, check_server, file_naming_server, is_private
 from cotlab.run.config import read_config, run_fields
-from cotlab.run.fields import SECTION_HEADINGS, ConfigField
-from cotlab.run.options import DEFAULT_MODEL, DEFAULT_PROVIDER
+from cotlab.run.options import DEFAULT_MODEL, DEFAULT_PROVIDER, SECTION_HEADINGS, ConfigField
 from cotlab.suites.shipped import shipped_suites
 from cotlab.ui import access, cached, suites
 from cotlab.ui.address import known_param

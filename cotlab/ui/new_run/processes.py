@@ -12,10 +12,8 @@ from typing import Any
 
 from cotlab.core.resources import checkout_root
 from cotlab.core.types import Suite
-from cotlab.providers.keys import VARIABLES_FROM_FILES
 from cotlab.run.claims import RUN_ID_PATTERN
-from cotlab.run.config import config_to_yaml, run_fields
-from cotlab.run.fields import ENV_PREFIX
+from cotlab.run.config import FORMER_VARIABLES, config_to_yaml, read_config, run_fields
 from cotlab.store import write
 from cotlab.store.database import Store
 from cotlab.suites.jsonl import write_suite
@@ -23,7 +21,11 @@ from cotlab.suites.jsonl import write_suite
 _PROCESS_BY_RUN: dict[str, subprocess.Popen[bytes]] = {}
 
 
-_CLEARED_VARIABLES = {name: "" for field in run_fields().values() for name in field.env_variables}
+_CLEARED_VARIABLES = {
+    name: ""
+    for names in (FORMER_VARIABLES, *(field.env_variables for field in run_fields().values()))
+    for name in names
+}
 """Options of the environment do not reach a run that the page starts: its form has them all."""
 
 
@@ -56,10 +58,10 @@ def spawn_run(store: Store, run_id: str, config: Mapping[str, Any]) -> None:
     arguments = ["run", "--config", str(folder / "run.yaml"), "--run-id", run_id]
     if config.get("base_url"):  # named by whoever pressed the button
         arguments += ["--base-url", str(config["base_url"])]
-    for option in ("role_base_url", "role_key_variable"):
-        if f"{ENV_PREFIX}{option.upper()}" not in VARIABLES_FROM_FILES:
-            for role, value in (config.get(option) or {}).items():
-                arguments += [run_fields()[option].flag, f"{role}={value}"]
+    from_files = read_config({})
+    for entry, value in (config.get("role") or {}).items():
+        if not from_files.role_file(entry) or from_files.role[entry] != value:
+            arguments += [run_fields()["role"].flag, f"{entry}={value}"]
     _start_process(store, run_id, arguments)
 
 

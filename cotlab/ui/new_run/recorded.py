@@ -7,7 +7,7 @@ import streamlit as st
 from cotlab.core.types import Suite
 from cotlab.metrics.composite.scorer import OFFLINE_PROFILE
 from cotlab.metrics.text_features.scorer import NAME as TEXT_FEATURES
-from cotlab.run.roles import NO_SUBJECT
+from cotlab.run.resolved import NO_SUBJECT
 from cotlab.store.recorded_models import GENERATOR_KEYS
 from cotlab.suites.importers.benchmarks import FAITHFUL_KEY, MISTAKE_KEY
 from cotlab.suites.importers.chains import ANSWER_KEY, CORRECT_KEY

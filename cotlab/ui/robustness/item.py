@@ -20,7 +20,7 @@ from cotlab.figures.style import ORANGE
 from cotlab.metrics.causal import changed_items
 from cotlab.metrics.model_steps import model_steps
 from cotlab.store import read
-from cotlab.text.answers.cut_off import stated_answer_text
+from cotlab.text.answers.markers import stated_answer_text
 from cotlab.text.answers.targets import answer_to
 from cotlab.text.prompts.chain import continuation_prompt
 from cotlab.ui import cached, components
@@ -365,4 +365,4 @@ def _reply_answer_text(item: Item, reply: dict[str, Any] | None) -> str:
         return cached.reply_text(reply)
     text = str(reply.get("text") or "")
     answer = answer_to(item, stated_answer_text(text) if reply.get("finish") == "length" else text)
-    return answer if answer is not None else "n/a: no answer can be extracted"
+    return answer if answer is not None else "n/a: the answer is unparsed"

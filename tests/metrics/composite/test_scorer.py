@@ -21,8 +21,7 @@ from cotlab.metrics.composite.diagnosis import DIAGNOSIS_RULES, diagnose
 from cotlab.metrics.composite.scorer import composite
 from cotlab.metrics.kit import Measurement, undefined_measurement
 from cotlab.run.config import read_config
-from cotlab.run.plan import make_plan
-from cotlab.run.roles import NO_SUBJECT, SYMBOLIC_VERIFIER, models_of, selected_scorers
+from cotlab.run.resolved import NO_SUBJECT, SYMBOLIC_VERIFIER, ResolvedRun
 from cotlab.stats.composite import EXAMPLE_WEIGHTS, weighted_mean, weights_for
 from cotlab.store import read
 from cotlab.store.database import Store
@@ -201,7 +200,7 @@ def test_what_a_hard_floor_leaves_unmeasured_is_stopped_in_the_diagnosis_too() -
 
 def test_a_profile_brings_its_parts_and_their_options(tmp_path: Path) -> None:
     config = read_config({"task_suite": "x", "profile": "phase1"})
-    assert [one.name for one in selected_scorers(config)] == [
+    assert [one.name for one in ResolvedRun(config).scorers] == [
         "verification",
         "consistency",
         "composite",
@@ -211,30 +210,29 @@ def test_a_profile_brings_its_parts_and_their_options(tmp_path: Path) -> None:
     config = read_config(
         {
             "profile": "phase2",
-            "weights": str(weights),
             "chain": "own",
-            "set": {"composite.hard_floor": "0.5"},
+            "set": {"composite.hard_floor": "0.5", "composite.weights": str(weights)},
         }
     )
-    plan = make_plan(config, make_suite(2), models_of(config))
+    plan = ResolvedRun(config).plan(make_suite(2))
     composite = next(spec for spec in plan.scorers if spec.name == "composite").params
     assert composite["profile"] == "phase2" and composite["weights"] == {"law": {"V": 2, "C": 1}}
     assert composite["hard_floor"] == 0.5 and composite["parts"]["verification"]["chain"] == "own"
     assert {"subject", "embedder"} <= plan.models.keys()
     for text in ("- a", "law: 3", "{"):
         weights.write_text(text)
-        with pytest.raises(ConfigError, match="--weights"):
-            make_plan(config, make_suite(2), models_of(config))
+        with pytest.raises(ConfigError, match="--set composite.weights"):
+            ResolvedRun(config).plan(make_suite(2))
     for name in ("composite.nothing", "nobody.option"):
         config = read_config({"profile": "phase1", "set": {name: "1"}})
         with pytest.raises(UnknownName):
-            make_plan(config, make_suite(2), models_of(config))
+            ResolvedRun(config).plan(make_suite(2))
 
 
 def chains_of(options: dict[str, Any]) -> dict[str, str]:
     """Return whose chain each scorer of a configuration measures."""
     config = read_config({"task_suite": "x", **options})
-    plan = make_plan(config, make_suite(2), models_of(config))
+    plan = ResolvedRun(config).plan(make_suite(2))
     chains = {spec.name: spec.params.get("chain", "") for spec in plan.scorers}
     for spec in plan.scorers:
         for part_options in spec.params.get("parts", {}).values():
@@ -293,8 +291,12 @@ def test_an_offline_profile_reads_a_logged_chain_and_asks_no_model(tmp_path: Pat
     config = read_config(
         {"task_suite": "x", "provider": "openai", "model": "gpt-4.1", "profile": "offline"}
     )
-    assert models_of(config) == {"subject": NO_SUBJECT, "symbolic": SYMBOLIC_VERIFIER}
-    assert [one.name for one in selected_scorers(config)] == ["flags", "verification", "composite"]
+    assert ResolvedRun(config).models == {"subject": NO_SUBJECT, "symbolic": SYMBOLIC_VERIFIER}
+    assert [one.name for one in ResolvedRun(config).scorers] == [
+        "flags",
+        "verification",
+        "composite",
+    ]
     assert set(chains_of({"profile": "offline"}).values()) == {"reference"}
     with pytest.raises(ConfigError, match="reads the chains that the suite holds"):
         chains_of({"profile": "offline", "chain": "own"})
@@ -322,7 +324,9 @@ def test_an_offline_profile_reads_a_logged_chain_and_asks_no_model(tmp_path: Pat
     assert parts["weight_checked"].value == pytest.approx(0.29 / 0.35)
     # beside a scorer that asks a model there is a subject again
     config = read_config({"task_suite": "x", "profile": "offline", "scorer": ["ablation"]})
-    assert models_of(config)["subject"] == ModelRef("organism", "r100", form="continuation")
+    assert ResolvedRun(config).models["subject"] == ModelRef(
+        "organism", "r100", form="continuation"
+    )
 
 
 PROSE = "So she has as many as her brother and her sister together, who share all they have."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cotlab
 from cotlab.metrics.mediation.scorer import HEADLINE_FACET, mediation
-from cotlab.run.config import RunConfig
+from cotlab.run.config import FORMER_OPTIONS
 from cotlab.suites.operations import make_operations_suite
 
 SUITE = make_operations_suite(6, seed=77, hint_share=0.0)
@@ -16,7 +16,7 @@ def mediated(model: str, **options: object) -> cotlab.Measurement:
 
 
 def test_the_default_is_one_everywhere() -> None:
-    default = RunConfig.model_fields["control"].get_default()
+    default = FORMER_OPTIONS["control"].default
     assert default == mediation.options["control"] == HEADLINE_FACET["control"] == "total"
 
 

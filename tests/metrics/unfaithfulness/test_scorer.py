@@ -203,7 +203,7 @@ def test_the_hint_that_an_item_carries_is_taken_out_first_and_planted_again() ->
 
 
 def test_another_items_answer_where_no_wrong_one_can_be_made() -> None:
-    item = replace(ITEM, question="Who?", answer="Ann", steps=())
+    item = replace(ITEM, question="Who?", answer="Ann", steps=(), meta={"match": "words"})
     scores, rounds = run(lambda request: "The answer is Ann.", item, classifiers=("hint",))
     assert hinted_value(rounds[1][0]) == "Bob" and metric(scores, "hint_followed").value == 0.0
     alone = replace(item, answer="Bob")  # the other item's answer is the right one here

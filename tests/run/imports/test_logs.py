@@ -18,8 +18,7 @@ from cotlab.run.config import read_config
 from cotlab.run.dryrun import plan_cautions
 from cotlab.run.imports.logs import store_inspect_log
 from cotlab.run.imports.pairs import paired_suite
-from cotlab.run.plan import make_plan
-from cotlab.run.roles import models_of
+from cotlab.run.resolved import ResolvedRun
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites import import_inspect, load_suite, write_suite
@@ -97,7 +96,7 @@ def test_every_file_of_a_conversation_is_named_and_its_absence_is_said(
 
     suite = import_inspect(logs["files"], split_steps)
     config = read_config({"provider": "openai", "model": "gpt-4o", "task_suite": "files"})
-    plan = make_plan(config, suite, models_of(config))
+    plan = ResolvedRun(config).plan(suite)
     said = "1 of 1 questions came with images or other files, of which only the names were kept"
     assert any(said in caution for caution in plan_cautions(plan, suite))
     suite = import_inspect(logs["epochs"], split_steps)

@@ -40,7 +40,6 @@ LOSSES = ["408", "502", "504", "520", "524", "reset", "cut", "malformed", "shape
 MANY = 60
 FORMS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     **{provider: (provider, {}, {}) for provider in MODELS},
-    "openai, several choices": ("openai", {}, {"n_choices": 3}),
     "openai, log-probabilities": ("openai", {}, {"top_logprobs": 5}),
     "google, log-probabilities": ("google", {}, {"top_logprobs": 5}),
     "google, a schema": ("google", {}, {"reply_schema": {"type": "object"}}),

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cotlab.text.arithmetic.equations import read_equations
-from cotlab.text.arithmetic.expressions import evaluate
-from cotlab.text.arithmetic.lexer import tokenize
+from cotlab.text.arithmetic.expressions import evaluate, tokenize
+from cotlab.text.arithmetic.readings import read_steps
 from tests.support.expressions import value_of
 
 
 def told(text: str) -> list[bool | None]:
-    return [equation.holds for equation in read_equations(text).equations]
+    return [equation.holds for equation in read_equations(text)]
 
 
 @pytest.mark.parametrize(
@@ -47,13 +47,13 @@ def test_values(text: str, value: Fraction | int) -> None:
     assert found is not None and found.value == value
 
 
-@pytest.mark.parametrize("text", ["1 / 0", "9**9**9", "9^65", "2^0.5", "x + 1", "0^-1"])
+@pytest.mark.parametrize("text", ["1 / 0", "9**9**9", "9^5000", "2^0.5", "x + 1", "0^-1"])
 def test_what_has_no_value_that_can_be_told(text: str) -> None:
     found = evaluate(tokenize(text), {})
     assert found is not None and found.value is None
 
 
-@pytest.mark.parametrize("text", ["", "3 +", "(3", "3)", "+", "3 4", "3, 4", "()", "3 apples"])
+@pytest.mark.parametrize("text", ["", "3 +", "(3", "3)", "+", "3 4", "3, 4", "()"])
 def test_what_is_no_expression(text: str) -> None:
     assert evaluate(tokenize(text), {}) is None
 
@@ -67,14 +67,11 @@ def test_what_is_no_expression(text: str) -> None:
         "She has 3 apples + 4 apples = 7 apples.",
         "20% of 50 = 10",
         "1/2 of 10 = 5",
-        "0.25 * 100 = 25%",
         "10 / 3 = 3.33",
         "10 / 3 ≈ 3.3",
         "2 / 3 = 0.67",
         "2 / 3 = 0.66",
-        "3 + 4 is 7",
         "3 plus 4 equals 7",
-        "6 divided by 2 is 3",
         "$\\frac{1}{2} \\times 8 = 4$",
         "\\[ 3 \\times 4 &= 12 \\]",
         "**7 + 5 = 12**",
@@ -83,7 +80,6 @@ def test_what_is_no_expression(text: str) -> None:
         "(-6) * (-2) = 12",
         "- 5 + 7 = 2",
         "-5 + 7 = 2",
-        "A = 3 + 4 = 7",
         "(it is 3 + 4 = 7)",
         "3 + 4 = 7, so 7 * 2 = 14",
         "12 * 3 = 36 (twelve times three)",
@@ -94,10 +90,6 @@ def test_what_is_no_expression(text: str) -> None:
         "5 cm × 4 cm = 20 cm^2",
         "4 ft^2 + 5 ft^2 = 9 ft^2",
         "24 cm^{3} / 6 cm^2 = 4 cm",
-        "3 m × 4 m = 12 m²",
-        "9.8 m/s^2 × 2 s = 19.6 m/s",
-        "60 km/h × 2 h = 120 km",
-        "- 5 + 3 = 8",
         "* 5 + 3 = 8",
         "Step 2 - 5 + 3 = 8",
         "Step 3 – 5 + 3 = 8",
@@ -107,7 +99,7 @@ def test_what_is_no_expression(text: str) -> None:
 )
 def test_what_holds(text: str) -> None:
     found = told(text)
-    assert found and all(found), [(e.holds, e.reason) for e in read_equations(text).equations]
+    assert found and all(found), [(e.holds, e.reason) for e in read_equations(text)]
 
 
 @pytest.mark.parametrize(
@@ -122,17 +114,19 @@ def test_what_holds(text: str) -> None:
         ("He pays 192*100=$1920 then", "192*100=$1920"),
         ("2 / 3 = 0.76", "2 / 3 = 0.76"),
         ("\\frac{1}{2} \\times 8 = 5", "\\frac{1}{2} \\times 8 = 5"),
-        ("a total of 3 + 4 = 9 eggs", "3 + 4 = 9 eggs"),
         ("1,000 + 1 = 1,002", "1,000 + 1 = 1,002"),
         ("8 / 2 = 3", "8 / 2 = 3"),
         ("2.1 * 1.1 = 2.4", "2.1 * 1.1 = 2.4"),
         ("3 cm^2 + 2 cm^2 = 6 cm^2", "3 cm^2 + 2 cm^2 = 6 cm^2"),
         ("- 5 + 3 = 9", "- 5 + 3 = 9"),
+        ("He has $20 and pays: $20 - $13.00 = $6.00", "$20 - $13.00 = $6.00"),
+        ("49{,}994 + 20{,}006 = 69{,}999", "49{,}994 + 20{,}006 = 69{,}999"),
+        ("495 students * $15/student = $7455", "495 students * $15/student = $7455"),
         ("0.125 + 0.375 = 0.6", "0.125 + 0.375 = 0.6"),
     ],
 )
 def test_what_is_false(text: str, place: str) -> None:
-    false = [equation for equation in read_equations(text).equations if equation.holds is False]
+    false = [equation for equation in read_equations(text) if equation.holds is False]
     assert [text[e.start : e.end] for e in false] == [place]
 
 
@@ -182,17 +176,32 @@ def test_what_is_false(text: str, place: str) -> None:
 )
 def test_what_may_be_meant_otherwise_is_never_called_false(text: str) -> None:
     assert False not in told(text), [
-        (text[e.start : e.end], e.reason) for e in read_equations(text).equations
+        (text[e.start : e.end], e.reason) for e in read_equations(text)
     ]
 
 
 def test_letters_are_read_from_what_went_before_and_a_definition_is_no_claim() -> None:
-    first = read_equations("Let A = 3 + 4 = 7.")
-    assert first.values_by_letter == {"A": 7}
-    (use,) = read_equations("A - 2 = 6", first.values_by_letter).equations
+    definition, claim = read_equations("Let A = 3 + 4 = 7.")
+    assert (definition.holds, definition.letters, definition.result) == (None, ("A",), 7)
+    assert definition.n_operations == 0 and claim.holds is True
+    (use,) = read_equations("A - 2 = 6", {"A": Fraction(7)})
     assert use.holds is False and use.letters == ("A",) and use.numbers == (2,) and use.result == 6
     assert told("A - 2 = 6") == [None]
-    assert read_equations("A = 9", first.values_by_letter).equations == ()
+
+
+@pytest.mark.parametrize(
+    ("steps", "verdicts"),
+    [
+        (("A = 3 + 4 = 7", "A - 2 = 6"), [True, False]),
+        (("A = 7", "A - 2 = 6"), [None]),  # supposed, not computed
+        (("A = 3 + 4 = 7", "A = 2 + 2 = 4", "A - 2 = 6"), [True, True, None]),
+        (("A = 3 + 4 = 7", "A - 2 = 6", "2A + b = 9"), [True, None, None]),
+    ],
+)
+def test_a_letter_counts_where_one_step_alone_computes_it(
+    steps: tuple[str, ...], verdicts: list[bool | None]
+) -> None:
+    assert [e.holds for step in read_steps(steps) for e in step.equations] == verdicts
 
 
 @pytest.mark.parametrize(
@@ -205,20 +214,14 @@ def test_a_sum_of_units_of_different_size_is_not_added_up_as_if_they_were_one(te
 @pytest.mark.parametrize(
     "text",
     [
-        "3 m × 4 m = 12",
-        "60 km/h × 2 h = 120",
-        "100 °C = 212 °F",
-        "x = 1/2 y",
-        "x = 3 (mod 5)",
-        "2 l + 2 w = 14",
+        *(r"3 \times 4 = 12 \pi", "3 * 4 = 12π", "3 * 4 = 12 x", "3 * 4 = 12ab", "3 * 4 = 12√2"),
+        *(r"3 \cdot 4 = 12 \sin x", "3 * 4 = 12 sqrt(2)", "3 * 4 = 12 (x + 1)", "3 * 4 = 12_5"),
+        *("3 * 4 = 12 squared", "2 * 3 = 6 * rate", "2 * 5 = 10!", "(3 + 4)! = 7", "20 + 5 = 25%"),
+        *("log 8 / 2 = 4", r"\log 3 + 4 = 7", "x 3 + 4 = 7", "3 * 4 = 12 dozen", "3 + 4 = 7 ✓"),
     ],
 )
-def test_a_unit_and_half_an_expression_give_no_letter_a_value(text: str) -> None:
-    assert not read_equations(text).values_by_letter
-
-
-def test_a_letter_has_the_value_of_all_that_stands_behind_it() -> None:
-    assert read_equations("V = 3 m × 4 m = 12").values_by_letter == {"V": 12}
+def test_what_touches_it_leaves_it_undecided(text: str) -> None:
+    assert set(told(text)) == {None}
 
 
 @pytest.mark.parametrize(
@@ -255,7 +258,7 @@ def test_hostile_texts_end_soon_and_raise_nothing(text: str) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.text(alphabet="0123456789+-*/^()[]{}=., %$xA\\≈²½٣\nfracistheof", max_size=80))
 def test_any_text_is_read(text: str) -> None:
-    for equation in read_equations(text).equations:
+    for equation in read_equations(text):
         assert 0 <= equation.start < equation.end <= len(text)
         assert (equation.holds is None) == bool(equation.reason)
 

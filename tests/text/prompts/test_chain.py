@@ -85,4 +85,4 @@ def test_what_a_reply_says_begins_with_the_cue_it_continues() -> None:
     assert text_after_cue(f"Step 1: 5.\n{FINAL_ANSWER_CUE}", " 9.") == "So the answer is 9."
     assert text_after_cue("Step 1: 5.\n", "Step 2: 9.") == "Step 2: 9."
     assert text_after_cue("", "9") == "9"
-    assert same_answer(final_answer(text_after_cue(f"x\n{FINAL_ANSWER_CUE}", " not 5 but 9.")), "9")
+    assert same_answer(final_answer(text_after_cue(f"x\n{FINAL_ANSWER_CUE}", " 9 eggs.")), "9")

@@ -1,7 +1,6 @@
-"""What replies answer and which answers are the same: by hand, by law, and under hostile text.
+"""What replies answer and which answers are the same: the conventions, by hand.
 
-Every expected value follows from the rule named in the comment of its group; arithmetic is beside
-it.
+Every value follows from the convention named in the comment of its group; arithmetic is beside it.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cotlab.text.answers.equality import formula_pair
 from cotlab.text.answers.extract import final_answer, same_answer
+from cotlab.text.answers.markers import read_answer, stated_answer_text
 
-ANSWERS = [
-    # boxes: the last closed one, braces nested
+READINGS = [
     ("so \\boxed{\\frac{1}{2}}", "\\frac{1}{2}"),
     ("\\boxed{3}, no: \\boxed{5}. And \\boxed{6", "5"),
     ("\\boxed{\\text{blotter}}", "blotter"),
     ("**Final Answer**\n\\boxed{258.23}  \n**", "258.23"),
-    # markers at line starts and within sentences; units stay
     ("2 * 540\n#### 1,080", "1,080"),
     ("#### 1. Compute the discount\nIt is 42.\n#### 42", "42"),
     ("She makes 18.\nA: 18", "18"),
@@ -42,28 +41,21 @@ ANSWERS = [
     ("The answer is (1, 2).", "(1, 2)"),
     ("The answer is yes.", "yes"),
     ("The answer is No. The end", "No"),
-    ("So the answer is }", "}"),  # brackets are the answers of the Dyck-language task
-    # … said backwards, or of an option
+    ("So the answer is }", "}"),
     ("Therefore, 18 is the answer.", "18"),
     ("Option B is correct.", "Option B"),
     ("So the correct option is (C) garage.", "(C) garage"),
-    ("I would choose B because it fits.", "B"),
     ("Answer choices: (A) 5 (B) 6. The best choice is (B)", "(B)"),
     ("A: 5\nB: 6\nC: 7\nAnswer: B", "B"),
-    # JSON, bare or fenced
     ('{"reasoning": "3 + 4", "answer": 7}', "7"),
-    ('```json\n{"final_answer": "a \\"B\\""}\n```', 'a "B'),
-    # the last marker decides; a denied answer is none
     ("The answer is 5. Then the answer is 6.", "6"),
     ("The answer is 5. Wait, the answer is not 5. So the answer is 7", "7"),
     ("The answer is not 5", None),
-    ("So the answer is", None),  # of a model that adds nothing to the start of its turn
+    ("So the answer is", None),
     ("Therefore, the final answer is …", None),
     ("The answer isn't 5.", None),
-    ("The answer is not 5 but 7.", "7"),
     ("To answer the question: compute. It is 12.", "12"),
     ("If the answer is 5, we stop. It is 12.", "12"),
-    # what a chain between delimiters says is no answer, nor is a reply that cannot be divided
     ("<think>the answer is 5</think>\n\n7", "7"),
     ("[THINK]the answer is 5[/THINK]7", "7"),
     ("analysisSo the answer is 5.assistantfinalSo the answer is 7.", "7"),
@@ -71,24 +63,13 @@ ANSWERS = [
     ("<think>the answer is 5\n\nSo the answer is 7.", None),
     ("<|ponder|>the answer is 5<|reply|>7", None),
     ("<my_think>the answer is 5</my_think>So the answer is 7.", None),
-    # no marker: the whole reply, "= 18", an option, yes or no, the last number
     ("blotter", "blotter"),
     ("18 eggs", "18 eggs"),
     ("(B)", "(B)"),
     ("B. kitchen", "B. kitchen"),
     ("March 5, 2024", "March 5, 2024"),
     ("3 * 6 = 18", "18"),
-    ("The total is 5 + 3 = 8 apples", "8 apples"),
-    ("It must be the room with an oven. Therefore (B) kitchen.", "(B) kitchen"),
-    ("Yes, it would be.", "Yes"),
-    ("Stones sink and wood floats, and this is made of wood, so yes.", "yes"),
-    ("He has 3 then 5 apples left over today, all told.", "5"),
     ("16-7", "16-7"),
-    ("They met on March 5, 2024 at the old house by the sea.", "March 5, 2024"),
-    ("They met at 3:30 PM in the square near the old house.", "3:30 PM"),
-    ("Step 1: 3 + 4 gives 7.\nStep 2: done", "7"),  # labels count lines, they state nothing
-    ("After all of that she has eighteen eggs left.", "eighteen eggs left"),
-    # nothing to extract
     ("", None),
     (" \n", None),
     ("...", None),
@@ -101,103 +82,137 @@ ANSWERS = [
     ("As an AI, I cannot answer this.", None),
     ("The answer is: I don't know.", None),
     ('{"answer": null}', None),
-    ("I'm not sure, but I think it is 18.", "18"),
     ("The train goes through the old town and the new town to the harbour.", None),
+    # the only value at the end, digits of any script, tags, chains between delimiters
+    ("The total is 5 + 3 = 8 apples", "8"),
+    ("There are 3 plates left.", "3 plates left"),
+    ("It takes 3 hours.", "3 hours"),
+    ("So she has $29.00.", "$29.00"),
+    ("The volume of $ABCD$ is 120.", "120"),
+    ("Final Answer: The largest $n$ is 34.", "34"),
+    ("答案是18。", "18"),
+    ("The answer is １８.", "18"),
+    ("الجواب هو ١٨", "18"),
+    ("উত্তর হল ১৮।", "18"),
+    ("<answer>42</answer>", "42"),
+    ("<final_answer>\n42\n</final_answer>", "42"),
+    ("<output>3</output>", "3"),
+    ("<think>The answer is 8?</think>So the answer is 3.", "3"),
+    ("<think>8</think>3 plates", "3 plates"),
+    ("The answer is $y = -\\frac{3}{4}x + 2$.", "y = -\\frac{3}{4}x + 2"),
+    ("\\boxed{2} \\quad \\text{and} \\quad \\boxed{3}", "2, 3"),
+    ("The answer is 5.\nQ: another? The answer is 7.", "5"),
+    ("I'm not sure, but I think it is 18.", None),
+    ("The answer is not 5 but 7.", None),
+    ("If the answer is 5, we stop. It goes on.", None),
+    ("He has 3 then 5 apples left over today.", None),
+    ("Check: is it 5? We get 5?", None),
+    ("Answer: [your answer]", None),
+    ("The answer is as follows: see the table of 3 rows and 4 columns", None),
+    ("", None),
+    ("​", None),
+    ("<think>8", None),
+    ("It is at most 5, they say, in the old town by the sea.", None),
 ]
 
 
-@pytest.mark.parametrize(("reply", "answer"), ANSWERS)
-def test_final_answer_by_hand(reply: str, answer: str | None) -> None:
+@pytest.mark.parametrize(("reply", "answer"), READINGS)
+def test_the_answer_of_a_reply(reply: str, answer: str | None) -> None:
     assert final_answer(reply) == answer
 
 
+@pytest.mark.parametrize(
+    ("reply", "how"),
+    [
+        ("\\boxed{5}", "box"),
+        ("<answer>5</answer>", "tag"),
+        ('{"answer": 5}', "json"),
+        ("#### 5", "hash"),
+        ("The answer is 5.", "cue"),
+        ("A: 5", "line"),
+        ("5 is the answer.", "before"),
+        ("3 + 2\n5", "value line"),
+        ("So\n$x + 1$", "formula line"),
+        ("blue whale", "whole reply"),
+        ("So there are 5 of them today, as was said.", "only value"),
+    ],
+)
+def test_a_reading_names_the_convention_that_decided(reply: str, how: str) -> None:
+    assert read_answer(reply).how == how
+
+
+# "a = b = c": the first is the same as each other
 SAME = [
-    # numbers
-    (
-        "1,080 = 1080 = 1080.0 = 1.08e3 = 1 080 = 1\u2009080 = 1’080 = 1{,}080 = \\boxed{1080} ="
-        " 1.08 × 10^3"
-    ),
+    "1,080 = 1080 = 1080.0 = 1.08e3 = 1 080 = 1\u2009080 = 1’080 = 1{,}080 = \\boxed{1080}",
+    "1,080 = 1.08 × 10^3 = $1080$",
     "1,00,000 = 100000",
     "-5 = −5 = minus five = negative 5 = - 5",
-    "1/2 = 0.5 = \\frac{1}{2} = \\dfrac12 = ½ = $\\frac{1}{2}$ = half = one half = .5",
+    "1/2 = 0.5 = \\frac{1}{2} = ½ = $\\frac{1}{2}$ = .5",
     "-\\frac{3}{4} = -0.75",
-    "1 1/2 = 1½ = 1.5 = 3/2 = 1\\frac{1}{2} = one and a half",
-    (
-        "18 = eighteen = 18. = **18** = $18$ = +18 = x=18 = The answer is 18. = 9*2=18 = about 18 ="
-        " \\boxed{18}"
-    ),
+    "1 1/2 = 1½ = 1.5 = 3/2 = 1\\frac{1}{2}",
+    "18 = eighteen = 18. = **18** = $18$ = +18 = x=18 = The answer is 18. = about 18 = \\boxed{18}",
     "21 = twenty-one = Twenty One",
-    "105 = one hundred and five = one hundred five",
-    "2300000 = two million three hundred thousand = 2.3 million = 2.3M",
-    "2/3 = two thirds = \\tfrac{2}{3}",
-    "12 = a dozen = one dozen",
-    "25/3 = 8.333333333333334",  # floating-point noise: 15 decimals
+    "2300000 = 2.3 million",
+    "2/3 = \\tfrac{2}{3}",
+    "12 = one dozen",
+    "25/3 = 8.333333333333334",
     "119.7 = 119.69999999999999",
-    # units, money, percentages
     "50% = 50 percent = 50\\% = 50",
     "50% = 0.5",
     "5 km = 5000 m = 5 kilometers = 5,000 metres",
-    "5 m^2 = 5 m² = 5 m2 = 5 square meters = 5 metres squared = 5 \\text{ m}^2",
+    "5 m^2 = 5 m² = 5 square meters = 5 metres squared = 5 \\text{ m}^2",
     "60 km/h = 60 kilometers per hour = 60 kph = 60",
-    "18 eggs = 18 = 18\\text{ eggs} = 18 eggs left = she makes 18 every day",
+    "18 eggs = 18 = 18\\text{ eggs} = 18 eggs left",
     "18 eggs per day = 18 eggs",
-    "$18 = 18 dollars = USD 18 = $18.00 = \\$18 = 18 = 18 USD = $18 per day",
+    "$18 = 18 dollars = $18.00 = \\$18 = 18 = 18 USD = $18 per day",
     "75 cents = $0.75",
-    "2 hours 30 minutes = 150 minutes = 2.5 hours = 2h 30min = 150",
-    "5 feet 3 inches = 63 inches = 5 ft 3 in",
-    "20 °C = 20 degrees Celsius = 20 degrees = 20^\\circ",
     "5 pounds = £5",
     "5 pounds = 5 lbs",
-    # dates and times
-    (
-        "2024-03-05 = March 5, 2024 = 5 March 2024 = Mar 5th, 2024 = Tuesday, March 5, 2024 = the"
-        " 5th of March 2024"
-    ),
-    "March 5 = March 5, 2024",
-    "03/05/2024 = 3/5/2024",
-    "13/05/2024 = May 13, 2024 = 05/13/2024",
-    "3:30 PM = 15:30 = 3:30 p.m. = 3.30 pm = 15:30:00",
-    "3:30 = 3:30 PM",
-    "noon = 12:00 PM = 12:00",
-    "9 am = 9 = 9:00 AM",
-    # options, yes and no
+    "9 am = 9",
     "(B) = B = b) = B. = Option B = \\text{(B)}",
     "(B) kitchen = kitchen = B. kitchen = the Kitchen",
     "(B) kitchen = B",
-    "(B) = kitchen (B)",
     "yes = Yes. = true = Yes, it is = YES!",
-    # words
     "a blotter = Blotter = blotter. = 'blotter' = The blotter = \\text{blotter}",
-    "café = Cafe = cafe\u0301",
+    "café = Cafe = café",
     "paper towel = paper-towel = Paper  Towel",
-    "U.S. = US = the U.S.",
+    "U.S. = the U.S.",
     "] } = ]}",
-    "\\sqrt{2} = √2 = \\sqrt2",
-    # lists
-    "3:4 = 6:8 = 3 : 4 = 3 to 4",
-    "(1, 2) = (1,2) = ( 1 , 2 ) = (1.0, 2) = \\left(1, 2\\right)",
-    "{1,2} = {2, 1} = \\{1, 2\\} = {2, 1, 1}",
-    "1, 2 = (1, 2) = 1 and 2",
+    "3:4 = 3 : 4",
+    "(1, 2) = (1,2) = ( 1 , 2 ) = \\left(1, 2\\right)",
 ]
-
 DIFFERENT = [
     ("18", "19"),
     ("5", "-5"),
     ("1.5", "15"),
     ("1 1/2", "11/2"),
-    ("5th", "5"),
     ("3.14", "3.14159"),
     ("123456789012345", "123456789012346"),
     ("1e400", "1e399"),
-    ("two", "too"),
     ("5 km", "5 miles"),
+    ("75 cents", "$75"),
+    ("0.5%", "50%"),
+    ("3:30", "15:30"),
+    ("B", "C"),
+    ("(B) kitchen", "(C) kitchen"),
+    ("yes", "no"),
+    ("3:4", "4:3"),
+    ("12:00", "2:00"),
+    ("5 km", "5 miles"),
+    ("5 eggs", "6 duck eggs"),
+    ("-7", "7"),
+    ("1 1/2", "11/2"),
+    ("0.333", "1/3"),
+]
+# other words, other notations: not the same for certain, and not different for certain
+UNDECIDED = [
+    ("5th", "5"),
+    ("two", "too"),
     ("5 m", "5 m^2"),
     ("18 eggs", "18 ducks"),
     ("$18", "€18"),
     ("$18", "18 eggs"),
     ("$18 per day", "$18 per week"),
-    ("75 cents", "$75"),
-    ("0.5%", "50%"),
     ("5 km", "5 km/h"),
     ("10+John's age", "10"),
     ("not 5", "5"),
@@ -213,25 +228,27 @@ DIFFERENT = [
     ("03/05/2024", "2024-03-05"),
     ("03/05/2024", "05/03/2024"),
     ("2024", "March 5, 2024"),
-    ("3:30", "15:30"),
     ("3:30 AM", "3:30 PM"),
-    ("B", "C"),
-    ("(B) kitchen", "(C) kitchen"),
     ("(B) kitchen", "garage"),
     ("B and C", "B"),
     ("B", "kitchen"),
-    ("yes", "no"),
     ("no one", "no"),
     ("kitchen", "18"),
     ("paper", "paper towel"),
     ("cat", "catalogue"),
     ("cat", "the catalogue"),
-    ("3:4", "4:3"),
     ("3:4", "3/4"),
     ("(1, 2)", "(2, 1)"),
     ("{1,2}", "{1,3}"),
     ("[1,2]", "(1,2)"),
     ("(1, 2)", "(1, 2, 3)"),
+    ("Paris", "the capital of France"),
+    ("1,22", "1.22"),
+    ("x + 1", "1 + x"),
+    ("one half", "1/2"),
+    ("two million three hundred", "2300000"),
+    ("yes", "perhaps"),
+    ("5 feet 3 inches", "63 inches"),
 ]
 
 
@@ -249,89 +266,117 @@ def test_different(a: str, b: str) -> None:
     assert same_answer(b, a) is False
 
 
-@pytest.mark.parametrize(
-    "nothing", ["", "  ", "...", "**", None, "I don't know", "I can't answer that."]
-)
+@pytest.mark.parametrize(("a", "b"), UNDECIDED)
+def test_undecided(a: str, b: str) -> None:
+    assert same_answer(a, b) is None
+    assert same_answer(b, a) is None
+
+
+@pytest.mark.parametrize("nothing", ["", "  ", "**", None])
 def test_nothing_to_compare_is_none(nothing: str | None) -> None:
     assert same_answer(nothing, "18") is None
     assert same_answer("18", nothing) is None
     assert same_answer(nothing, nothing) is None
 
 
-def test_equations_give_their_right_side() -> None:
-    assert same_answer("9 * 2 = 18", "18") is True
-    assert same_answer("x = 5", "5") is True
-    assert same_answer("x = 5, y = 6", "(5, 6)") is False  # names are not positions
+@pytest.mark.parametrize(
+    ("a", "b", "is_open"),
+    [
+        ("2x + 2", "2(x + 1)", True),
+        ("\\frac{1}{2}", "\\frac{\\sqrt{4}}{4}", True),
+        ("(1, 2)", "(1.0, 2)", True),
+        ("f(x) = 5", "\\sqrt{25}", True),
+        ("(3, 1)", "\\{1, 3\\}", False),  # a tuple and a set
+        ("1, 2, \\ldots, n", "1, 3, \\ldots, n", False),  # a list that goes on
+        ("2x = 18", "18", False),  # an equation and a value
+        ("ten apples", "x + 1", False),
+        ("2^{100000}", "3^{100000}", False),
+    ],
+)
+def test_which_formulas_a_computation_may_compare(a: str, b: str, is_open: bool) -> None:
+    assert (formula_pair(a, b) is not None) is is_open
 
 
-FRAGMENTS = st.lists(
-    st.sampled_from(
-        [
-            "18",
-            "1,080",
-            "0.5",
-            "50",
-            "%",
-            "$",
-            "€",
-            " km",
-            " m^2",
-            " eggs",
-            "½",
-            "\\frac{1}{2}",
-            "(",
-            ")",
-            "{",
-            "}",
-            ", ",
-            "B",
-            "(B) ",
-            "kitchen",
-            " = ",
-            "x",
-            "-",
-            "+",
-            "/",
-            ":",
-            " ",
-            "yes",
-            "no ",
-            "March 5, 2024",
-            "3:30 PM",
-            "03/05/2024",
-            "one hundred ",
-            "two thirds",
-            "a ",
-            "the ",
-            "\\text{",
-            "\\boxed{",
-            "The answer is ",
-            "not ",
-            "A: ",
-            "#### ",
-            "\n",
-            ". ",
-            "é",
-            "e\u0301",
-            "I don't know",
-            '"answer": ',
-            '"',
-        ]
-    ),
-    max_size=8,
-).map("".join)
-ANY = st.one_of(FRAGMENTS, st.text(max_size=40))
+STATED = {
+    "9 * 2 = 18. So the answer is 18. Let me": "18",
+    "So the answer is 18 eggs.": "18 eggs",
+    "So the answer is 18\nbecause 9 *": "18",
+    "Thus \\boxed{18} which": "18",
+    "#### 18\nmore": "18",
+    '{"answer": 18}\nx': "18",
+    "So the answer is (b) stress. Because": "(b) stress",
+    "<think>9</think>So the answer is 7. Now": "7",
+}
+NOT_STATED = [
+    "",
+    "Step 2: 11 - 3 = 8, then",
+    "Step 1 answer: 12. Next",
+    "We see whether the answer is 7. Then 9 =",
+    "The answer is not 7. It",
+    "So the answer is 1",  # 18?
+    "So the answer is 7.",  # 7.5?
+    "#### 1",
+    "Thus \\boxed{18",
+    "<think>So the answer is 7. Now",
+]
+
+
+@pytest.mark.parametrize("text", STATED)
+def test_a_reply_that_was_cut_off_states_an_answer_up_to_its_end(text: str) -> None:
+    assert final_answer(stated_answer_text(text)) == STATED[text]
+
+
+@pytest.mark.parametrize("text", NOT_STATED)
+def test_a_reply_that_was_cut_off_before_its_answer_states_none(text: str) -> None:
+    assert stated_answer_text(text) == ""
+
+
+ANY = st.one_of(
+    st.lists(
+        st.sampled_from(
+            [
+                "18",
+                "1,080",
+                "0.5",
+                "%",
+                "$",
+                " km",
+                " eggs",
+                "½",
+                "\\frac{1}{2}",
+                "(",
+                ")",
+                "{",
+                "}",
+            ]
+            + [
+                ", ",
+                "B",
+                "(B) ",
+                "kitchen",
+                " = ",
+                "x",
+                "-",
+                "/",
+                ":",
+                " ",
+                "yes",
+                "no ",
+                "a ",
+                "\n",
+            ]
+            + ["\\boxed{", "The answer is ", "not ", "A: ", "#### ", ". ", "e\u0301", '"answer": "']
+        ),
+        max_size=8,
+    ).map("".join),
+    st.text(max_size=40),
+)
 
 
 @given(ANY, ANY)
-@settings(max_examples=600, deadline=None)
-def test_symmetric(a: str, b: str) -> None:
+@settings(max_examples=400, deadline=None)
+def test_symmetric_and_reflexive_or_undecided(a: str, b: str) -> None:
     assert same_answer(a, b) is same_answer(b, a)
-
-
-@given(ANY)
-@settings(max_examples=600, deadline=None)
-def test_reflexive_or_none(a: str) -> None:
     assert same_answer(a, a) in (True, None)
     found = final_answer(a)
     assert found is None or (found.strip() and same_answer(found, found) in (True, None))
@@ -345,11 +390,12 @@ FORMS = (
     "The answer is {}.",
     "#### {:,}",
     "{} apples",
-    "so = {}",
+    "x = {}",
 )
 
 
 @given(st.integers(-(10**12), 10**12), st.sampled_from(FORMS))
+@settings(deadline=None)
 def test_an_integer_is_found_and_equal_to_itself_only(n: int, form: str) -> None:
     found = final_answer("7 + 8 = 15 is a start.\n" + form.format(n))
     assert same_answer(found, str(n)) is True
@@ -357,6 +403,7 @@ def test_an_integer_is_found_and_equal_to_itself_only(n: int, form: str) -> None
 
 
 @given(st.fractions(min_value=-1000, max_value=1000, max_denominator=64))
+@settings(deadline=None)
 def test_a_fraction_in_three_notations(value: Fraction) -> None:
     over = f"{value.numerator}/{value.denominator}"
     latex = f"{'-' if value < 0 else ''}\\frac{{{abs(value.numerator)}}}{{{value.denominator}}}"
