@@ -64,7 +64,7 @@ class SettledAnswers:
     def is_right(self, item: Item, answer: str | None) -> bool | None:
         """Return whether an answer is right; None where nothing decided."""
         is_right = is_right_answer(item, answer)
-        if is_right is not None or not self.verdicts:
+        if is_right is not None or not self.verdicts or item.meta.get("match") == "all":
             return is_right
         verdicts = [self.same(item, answer, target) for target in item_targets(item)]
         return True if True in verdicts else None if None in verdicts else False

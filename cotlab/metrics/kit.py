@@ -276,9 +276,12 @@ def unparsed_reason(how: str, condition: Condition) -> str:
 
 
 def unparsed_condition(reason: str) -> str:
-    """Return the condition that `unparsed_reason` was given; "" for any other reason."""
+    """Return the condition that `unparsed_reason` was given, or "undecided"; "" for other reasons.
+
+    Where different words are undecided, the answers that are the same alone would count.
+    """
     match = _UNPARSED_RE.match(reason)
-    return match[1] if match else ""
+    return match[1] if match else "undecided" if reason == UNDECIDED_ANSWERS else ""
 
 
 def undefined_measurement(reason: str, evidence: Iterable[str] = ()) -> Measurement:

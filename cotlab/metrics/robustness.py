@@ -20,6 +20,7 @@ from cotlab.metrics.equivalence import (
 )
 from cotlab.metrics.kit import (
     NO_EMBEDDER_REASON,
+    UNDECIDED_ANSWERS,
     ItemScores,
     Measurement,
     MissingReason,
@@ -294,7 +295,11 @@ class _Regenerations(NamedTuple):
             ]
             for name, change in zip(self.perturbation_names, changes, strict=True):
                 yield ANSWER_CHANGE, change, name, i
-            yield ANSWER_CHANGE, _combine_measurements(any, changes), ALL_PERTURBATIONS, i
+            any_change = _combine_measurements(any, changes)
+            undecided = [change for change in changes if change.reason == UNDECIDED_ANSWERS]
+            if undecided and not any_change.value:
+                any_change = undefined_measurement(UNDECIDED_ANSWERS, union_evidence(changes))
+            yield ANSWER_CHANGE, any_change, ALL_PERTURBATIONS, i
         groups = {
             **{name: (name,) for name in self.perturbation_names},
             ALL_PERTURBATIONS: self.perturbation_names,

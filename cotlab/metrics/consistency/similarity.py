@@ -100,15 +100,16 @@ def cluster_drift(chains: Sequence[StepVectors], threshold: float) -> float | No
 def agreement_share(
     item: Item, answers: Sequence[str | None], settled: SettledAnswers = NOTHING_SETTLED
 ) -> float | None:
-    """Return the share of pairs of answers to an item that are the same; None if none compare."""
+    """Return the share of pairs of answers that are the same; None where a pair is undecided."""
     comparisons = [
         settled.same(item, first_answer, second_answer)
         for first_answer, second_answer in combinations(
             [answer for answer in answers if answer is not None], 2
         )
     ]
-    defined_comparisons = [is_same for is_same in comparisons if is_same is not None]
-    return fmean(map(float, defined_comparisons)) if defined_comparisons else None
+    if None in comparisons or not comparisons:
+        return None  # those that are the same alone would count
+    return fmean(float(bool(is_same)) for is_same in comparisons)
 
 
 def public_hidden_difference(

@@ -19,6 +19,7 @@ from cotlab.metrics.equivalence import (
 )
 from cotlab.metrics.kit import (
     NO_EMBEDDER_REASON,
+    UNDECIDED_ANSWERS,
     ItemScores,
     MissingReason,
     missing_reply_reason,
@@ -89,6 +90,8 @@ def find_majority(
             group.append(answer)
     if not groups:
         return MajorityAnswer(None, 0, "no path has an answer")
+    if any(settled.same(item, x[0], y[0]) is None for x, y in combinations(groups, 2)):
+        return MajorityAnswer(None, 0, UNDECIDED_ANSWERS)
     max_votes = max(len(group) for group in groups)
     majority_answers = [group[0] for group in groups if len(group) == max_votes]
     if len(majority_answers) > 1:

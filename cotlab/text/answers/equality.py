@@ -11,11 +11,14 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
+from cotlab.core.requests import SAME_ANSWER_SIGN
 from cotlab.text.answers.normal import plain_text, tidy, word_key, word_list
 
 _MAX_FORMULA_CHARACTERS = 400
-_N_ROUNDED_DECIMALS = 9
-"""Decimal places that no one writes but a computer that rounds."""
+_N_ROUNDED_DIGITS = 9
+"""Significant digits that no one writes but a computer that rounds."""
+_CONVERSIONS = frozenset({60, 3600, 24, 7, 12, 10, 100, 1000})
+"""Ratios of two units of one kind."""
 _SMALL_NUMBERS = word_list(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
     " sixteen seventeen eighteen nineteen"
@@ -45,9 +48,9 @@ _NUMBER_RE = re.compile(
     rf"(?:(?P<whole>\d+) (?=\d+/\d))?(?P<digits>(?:{_INTEGER})(?:\.\d+)?|\.\d+)"
     r"(?:\s?/\s?(?P<denominator>\d+))?"
     r"(?:[eE](?P<exponent>[-+]?\d{1,3})|\s?(?:×|x|\*|·|\\times|\\cdot)\s?10\s?\^\s?\{?(?P<power>[-+]?\d{1,3})\}?)?"
-    r"(?:\s?(?P<scale>hundred|thousand|million|billion|trillion|dozen|k)\b)?"
+    r"(?:\s?(?P<scale>(?i:(?:hundred|thousand|million|billion|trillion|dozen)s?)|k)\b)?"
     r"\s*(?P<unit>%|percent(?:age)?|pct"
-    r"|(?![A-Z]{1,2}$)[A-Za-z°µ$€£](?:[A-Za-z°µ/^. ]|(?<=[A-Za-z^])[23](?!\d)){0,30})?"
+    r"|(?:(?<=\s)|(?![A-Z]{1,2}$))[A-Za-z°µ$€£](?:[A-Za-z°µ/^. ]|(?<=[A-Za-z^])[23](?!\d)){0,30})?"
 )
 _LATEX_FRACTION_RE = re.compile(r"\\[dtc]?frac\s?\{(-?\d+)\}\s?\{(\d+)\}(?=\s?(?:$|\\?%|[A-Za-z]))")
 # "about 5", "a total of 5", "x = 5", "m+n = 256+37 = 293"
@@ -60,7 +63,7 @@ _NO_UNIT_RE = re.compile(
     r"(?i)\b(?:and|or|to|is|not|more|less|at|than)\b|^(?:[a-z]|st|nd|rd|th)$"
     r"|^(?:hal(?:f|ves)|thirds?|quarters?|(?:four|fif|six|seven|eigh|nin|ten)ths?|hundred|thousand)\b"
 )
-_LETTER_UNIT_RE = re.compile(r"(?i)[mgslhc]")
+_LETTER_UNIT_RE = re.compile(r"[mgslhcMGSLHCNKAWJV]")
 _CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "₹": "rupee"} | {
     "usd": "dollar",
     "eur": "euro",
@@ -72,6 +75,7 @@ _YES_NO = {"yes": True, "true": True, "no": False, "false": False}
 _OPTION_RE = re.compile(r"(?i)(?:(?:option|choice)\s)?[(\[]?([A-J])[)\].:]?(?:(?<=[)\].:])\s(.+))?")
 _UNIT_ERRORS = (ValueError, TypeError, AttributeError, AssertionError, ArithmeticError)
 """What pint raises beside its own errors on words that are no units."""
+_CALENDAR_RE = re.compile(r"\b(?:month|year)\b")
 _CLOCK_RE = re.compile(r"\d{1,4}(?::\d{1,4})+")
 # what a formula has: a command, an operator, a letter that stands alone
 _FORMULA_RE = re.compile(r"\\[a-zA-Z]|[\d^_=+*/<>∞π√°!]|^\(?-?[a-zA-Z]\)?$")
@@ -81,8 +85,11 @@ _UNIT_END_RE = re.compile(
     r"(?<=[\w}]) (?:square |cubic )?(?:inches|inch|feet|cm|units?|degrees|miles|meters|dollars"
     r"|cents|hours|minutes|years)(?:\^?[23])?$"
 )
-# "…" of a list that goes on, an index, and "1,22", which is one number or two
-_OPEN_RE = re.compile(r"\\[lc]?dots|\.\.\.|…|_|^-?\d+,\d+$")
+# "…" of a list that goes on, an index, "1,22", which is one number or two, a time, a ratio, a date
+_OPEN_RE = re.compile(
+    rf"\\[lc]?dots|\.\.\.|…|_|^-?\d+,\d+$|:|\b[ap]\.?m\b|\d[-/]\d{{1,2}}[-/]\d|\d [a-z]+ \d"
+    rf"|{SAME_ANSWER_SIGN}"
+)
 # "5" of "f(x) = 5", "|AB| = 5"
 _NAMED_RE = re.compile(r"([A-Za-z]\w?'?(?:\([a-z]\))?|\|[A-Z]{2}\|)\s?=\s?([^=]+)")
 _SPACE_RE = re.compile(r"(?<!\w)\s+|\s+(?!\w)")
@@ -97,8 +104,10 @@ class Number(NamedTuple):
     """The number."""
     unit: str
     """Its unit in lower case and the singular, "%", or ""."""
-    n_decimals: int = 0
-    """Decimal places as written."""
+    written: Fraction = Fraction(0)
+    """The number without the factor of "million", "dozen" or "cents"."""
+    n_digits: int = 0
+    """Significant digits of a number that is written with decimals."""
 
 
 @lru_cache(8192)
@@ -108,7 +117,7 @@ def same_value(a: str, b: str) -> bool | None:
     if not plain_a or not plain_b:
         return None
     key_a, key_b = word_key(a), word_key(b)
-    has_signs = re.search(r"[\d|\[({\\=]", plain_a + plain_b)
+    has_signs = re.search(r"[\d|\[({\\=<>]", plain_a + plain_b)
     if _SPACE_RE.sub("", plain_a) == _SPACE_RE.sub("", plain_b):
         return True
     names = [match[1] if (match := _NAMED_RE.fullmatch(t)) else "" for t in (plain_a, plain_b)]
@@ -120,11 +129,16 @@ def same_value(a: str, b: str) -> bool | None:
     if first is not None or second is not None:
         return None if first is None or second is None else first is second
     options = [_OPTION_RE.fullmatch(text) for text in (plain_a, plain_b)]
-    if options[0] and options[1]:
+    if options[0] and options[1] and not (options[0][2] and options[1][2]):
         return options[0][1].lower() == options[1][1].lower()
     for option, key in zip(options, (key_b, key_a), strict=True):
         if option and option[2] and word_key(option[2]) == key:
             return True  # "(b) stress", "stress"
+    if options[0] and options[1]:  # "(B) kitchen", "E. coli"
+        is_same = options[0][1].lower() == options[1][1].lower()
+        if word_key(options[0][2]) == word_key(options[1][2]):
+            return is_same
+        return False if plain_a[0] == plain_b[0] == "(" and not is_same else None
     number_a, number_b = read_number(a), read_number(b)
     if number_a and number_b:
         return _same_number(number_a, number_b)
@@ -137,6 +151,8 @@ def same_value(a: str, b: str) -> bool | None:
 
 def formula_pair(a: str, b: str) -> tuple[str, str] | None:
     """Return two answers that a computation can compare, as LaTeX; None where one is no formula."""
+    if read_number(a) and read_number(b):
+        return None
     sides = [_UNIT_END_RE.sub("", plain_text(text)).strip() for text in (a, b)]
     named = [_NAMED_RE.fullmatch(side) for side in sides]
     if bool(named[0]) != bool(named[1]) and sum("=" in side for side in sides) == 1:
@@ -191,16 +207,17 @@ def read_number(text: str) -> Number | None:
         value /= int(match["denominator"])
     value += int(match["whole"] or 0)
     value *= Fraction(10) ** int(match["exponent"] or match["power"] or 0)
-    value *= _SCALES.get(match["scale"] or "", 1)
     if match["sign"] == "-":
         value = -value
+    written = value
+    value *= _SCALES.get((match["scale"] or "").lower().removesuffix("s"), 1)
     words = [_CURRENCIES.get(word.casefold(), _singular(word)) for word in unit.split()]
     if currency := match["currency"] or match["inner"]:
         words = [_CURRENCIES[currency], *(word for word in words if word != _CURRENCIES[currency])]
     if words[:1] == ["cent"]:
         value, words = value / 100, ["dollar", *words[1:]]
-    n_decimals = len(match["digits"].partition(".")[2])
-    return Number(value, " ".join(words), n_decimals)
+    n_digits = len(re.sub(r"\D", "", match["digits"]).lstrip("0")) if "." in match["digits"] else 0
+    return Number(value, " ".join(words), written, n_digits)
 
 
 def _singular(word: str) -> str:
@@ -220,13 +237,18 @@ def _with_digits(text: str) -> str:
 
 def _yes_or_no(key: str, text: str) -> bool | None:
     """Return what an answer of yes, no, true or false says, with or without a reason after it."""
-    word = key.split(" ")[0] if "," in text else key
-    return _YES_NO.get(word)
+    word, _, reason = key.partition(" ")
+    says_more = re.search(r"\d", reason) or not _YES_NO.keys().isdisjoint(reason.split())
+    return (
+        _YES_NO.get(word) if not reason or (f"{word}," in text.lower() and not says_more) else None
+    )
 
 
 def _same_number(x: Number, y: Number) -> bool | None:
     if x.unit == y.unit or (not (x.unit and y.unit) and "%" not in (x.unit, y.unit)):
-        return _same_size(x, y)
+        if _same_size(x, y) or not _may_be_same(x, y):
+            return _same_size(x, y)
+        return None
     if "%" in (x.unit, y.unit):
         if x.unit and y.unit:
             return None
@@ -237,21 +259,33 @@ def _same_number(x: Number, y: Number) -> bool | None:
         return _same_size(x, y)
     import pint
 
+    if any(_CALENDAR_RE.search(n.unit) for n in (x, y)):
+        return None  # a month or a year has no fixed length
     try:  # None where pint does not know both
         left, right = (_unit_registry().Quantity(n.value, n.unit).to_base_units() for n in (x, y))
+        if left.dimensionality != right.dimensionality:
+            return None
+        size = max(abs(left.magnitude), abs(right.magnitude))
+        return bool(abs(left.magnitude - right.magnitude) <= 1e-9 * size)
     except (pint.PintError, *_UNIT_ERRORS):
         return None
-    if left.dimensionality != right.dimensionality:
-        return None
-    size = max(abs(left.magnitude), abs(right.magnitude))
-    return bool(abs(left.magnitude - right.magnitude) <= 1e-9 * size)
+
+
+def _may_be_same(x: Number, y: Number) -> bool:
+    """Return whether two numbers of other sizes may count in other units: 50 cents, 50."""
+    if x.unit and y.unit:
+        return False
+    if x.written == y.written:
+        return x.written not in (x.value, y.value) or x.value != y.value
+    ratio = max(x.value, y.value) / min(x.value, y.value) if min(x.value, y.value) > 0 else 0
+    return bool(x.unit) != bool(y.unit) and ratio in _CONVERSIONS
 
 
 def _same_size(x: Number, y: Number) -> bool:
-    """Compare exactly, or beside many decimals up to their rounding: 0.08333333333 is 1/12."""
-    n_decimals = max(x.n_decimals, y.n_decimals)
-    tolerance = Fraction(1, 10**n_decimals) if n_decimals >= _N_ROUNDED_DECIMALS else 0
-    return abs(x.value - y.value) <= tolerance
+    """Compare exactly, or beside many digits up to their rounding: 0.08333333333 is 1/12."""
+    n_digits = max(x.n_digits, y.n_digits)
+    share = Fraction(1, 10 ** (n_digits - 1)) if n_digits >= _N_ROUNDED_DIGITS else 0
+    return abs(x.value - y.value) <= share * max(abs(x.value), abs(y.value))
 
 
 @cache

@@ -49,19 +49,20 @@ class _Candidate(NamedTuple):
     """Where the content ends."""
 
 
-_EMPHASIS = r"[*_`\"' ]{0,6}"
+_EMPHASIS = r"[*_`\" ]{0,6}"
 _TAG_RE = re.compile(r"(?i)<(/?)(?:(?:final_?)?answer|output|solution)>")
 _JSON_RE = re.compile(
     r'(?i)"(?:final_?|correct_?)?answer"\s{0,5}:\s{0,5}'
-    r'("(?:[^"\\\n]|\\.){0,400}"|-?[\d.eE+]{1,40}|true|false|null)'
+    r'("(?:[^"\\\n]|\\.){0,400}"|\[[^\[\]\n]{0,200}\]|-?[\d.eE+]{1,40}|true|false|null)'
 )
+_BACKSLASH_RE = re.compile(r"\\(?![\"\\/n]|u[\da-fA-F]{4})(?<!\\\\)")
 _HASH_RE = re.compile(r"(?m)####[ \t]{0,3}(\S[^\n]{0,300})")
 # "the answer is", "Final answer:", "the correct option is"
 _CUE_RE = re.compile(
     rf"(?i)\b(?:the|my|our|final|correct|right|best|is|so|,)?\s?{_EMPHASIS}"
-    rf"(?:answer|(?:correct|right|best) (?:option|choice)|final result){_EMPHASIS}"
-    r"(?:\s(?:to|for) (?:the|this|your) (?:question|problem|riddle))?"
-    rf"{_EMPHASIS}(?:\bis\b|\bare\b|\bwould be\b|\bmust be\b|[:：=]|\n)\s{{0,3}}"
+    rf"(?:answer(?: choice| option)?|(?:correct|right|best|closest) (?:option|choice)|final result)"
+    rf"{_EMPHASIS}(?:\s(?:to|for) [^.:\n]{{1,60}}?)?"
+    rf"{_EMPHASIS}(?:\bis\b|\bare\b|\b(?:would|must|should) be\b|[:：=]|\n)\s{{0,3}}"
     rf"(?:therefore|thus|then|indeed|option|choice|clearly)?{_EMPHASIS}[:：]?{_EMPHASIS}"
 )
 # "A:", "Ans:", "Answer:" at the start of a line
@@ -78,24 +79,28 @@ _BEFORE_RE = re.compile(
     r"|\b((?:option|choice) \(?[A-Z]\)?) is (?:correct|right)\b"
 )
 _POINTING_RE = re.compile(r"(?i)\b(?:this|that|which|what|it|not)$")
-# "not the answer is", "if the answer is": no statement of an answer
+# "not the answer is", "if the answer is", "Tom thinks the answer is": no statement of an answer
 _NO_CUE_RE = re.compile(
-    r"(?i)(?:\bnot|n['’]t|\bwrong|\bincorrect|\bif|\bwhether|\bsuppose|\bto|\bcan|\bcould|\bwill"
-    r"|\bwould|\byour|\ban|\bthinks|\bsays|\b(?:step|part)\s\d{1,3})\s*(?:that\s)?(?:the\s)?$|\"$"
+    r"(?i)\b(?:(?:can)?not|never|wrong|incorrect|if|whether|suppose|thinks|says)\b|n['’]t\b"
+    r"|(?:\b(?:to|can|could|will|would|your|an|is|are)|\b(?:step|part)\s\d{1,3})\s*(?:the\s)?$|\"$"
 )
+# where the clause begins in which a cue stands
+_CLAUSE_RE = re.compile(r"(?i)[.,;:!?\n]|\b(?:so|thus|hence|therefore|but)\b")
 # "<answer>", "[your answer]", "$": a form that was not filled in
 _EMPTY_RE = re.compile(
     r"(?i)[\s*$_.\\]*"
     r"|[<\[{(]?\s?(?:your|the|final|insert)?[ _]?(?:answer|value|number|letter|option)(?: here)?\s?"
     r"[>\]})]?"
 )
-_DENIED_RE = re.compile(r"(?i)(?:not|never|null|unclear|unknown|incorrect|wrong|impossible to)\b")
+_DENIED_RE = re.compile(r"(?i)(?:not|null|unclear|incorrect|impossible to)\b")
 # "as follows", "based on": the answer stands elsewhere
 _ELSEWHERE_RE = re.compile(
     r"(?i)(?:as follows|below|based on|found|obtained|given|determined|calculated|derived|correct"
-    r"|that|we |the same|in the)\b"
+    r"|that|we |the same|in the|helpful|reasonable|complete|consistent|clear)\b"
 )
-_SENTENCE_END_RE = re.compile(r"(?<=[^\d\s])[.!?。](?=\s|$)|(?<=\d)[.!?。](?=\s|$)|\n|;")
+_SENTENCE_END_RE = re.compile(
+    r"(?<!\b[SDM][trs])(?<!\bMrs)(?<!\bft)(?<!\blb)(?<!\bapprox)(?<=\S)[.!?。](?=\s|$)|\n|;(?!\s?\d)"
+)
 _FORMULA_START_RE = re.compile(
     r"(?s)(\\\[.{1,600}?\\\]|\$\$.{1,600}?\$\$|\\\(.{1,600}?\\\)|\$[^$\n]{1,300}\$)(?=[\s.,;!*]|$)"
 )
@@ -120,13 +125,16 @@ _ANSWER_WORD_RE = re.compile(r"(?i)\banswer\b")
 # "Step 2:", "2." at the start of a line
 _LABEL_RE = re.compile(r"(?i)^[\s*#_>-]{0,6}(?:step\s\d+[.:)]?|\d+[.)])\s")
 _NEXT_QUESTION_RE = re.compile(r"\n(?:Q|Question|User|Human):")
+# "- ", "1. " of a list
+_BULLET_RE = re.compile(r"^(?:[-•>]|\d{1,2}[.)])\s+")
 _BOX_RE = re.compile(r"\\(?:boxed|fbox)\s?\{")
 _BETWEEN_BOXES_RE = re.compile(
     r"(?:[\s$,\\()]|\\q?quad){0,10}(?:and|or|\\text\{\s?(?:and|or)\s?\})?(?:[\s$,\\()]|\\q?quad){0,10}"
 )
 # a sentence that denies, supposes or checks states no answer
 _UNCERTAIN_RE = re.compile(
-    r"(?i)\b(?:not|never|if|would|could|at (?:least|most)|check\w*|verif\w*|assum\w*)\b|n['’]t\b"
+    r"(?i)\b(?:(?:can)?not|never|if|would|could|at (?:least|most)|(?:more|less|fewer|greater) than"
+    r"|wrong|incorrect|check\w*|verif\w*|assum\w*)\b|n['’]t\b"
 )
 _BOLD_RE = re.compile(r"\*\*([^*\n]{1,60})\*\*")
 _FORMULA_RE = re.compile(r"\\\((.{1,200}?)\\\)|\$([^$\n]{1,200})\$")
@@ -187,7 +195,9 @@ def stated_answer_text(reply: str) -> str:
 def _read_unmarked(text: str) -> Reading:
     """Read a reply without a marker: a value alone, or the only value of its last sentence."""
     end = len(text)
-    lines = [line for line in text.strip().split("\n") if line.strip()]
+    lines = [line for line in text.split("\n") if line.strip() and line.strip()[:3] != "```"]
+    if not lines:
+        return Reading(None, "the reply is empty")
     if match := _VALUE_LINE_RE.match(lines[-1]):
         return Reading(tidy(match[1]), "value line", end)
     if match := _FORMULA_LINE_RE.match(lines[-1]):
@@ -219,12 +229,17 @@ def _candidates(text: str) -> Iterator[_Candidate]:
             content = text[opening.end() : closing.start()]
             yield _Candidate(opening.start(), content, "tag", closing.end())
     for match in _JSON_RE.finditer(text):
-        content = json.loads(match[1], strict=False) if match[1][0] == '"' else match[1]
+        content = match[1].strip("[]")
+        if match[1][0] == '"':  # whose LaTeX models do not escape: "\\sqrt{2}"
+            content = json.loads(_BACKSLASH_RE.sub(r"\\\\", match[1]), strict=False)
         yield _Candidate(match.start(), content, "json", match.end())
     for match in _HASH_RE.finditer(text):
+        if text[match.end() :].strip() and read_number(match[1]) is None:
+            continue  # a heading
         yield _Candidate(match.start(), match[1], "hash", match.end())
     for match in list(_CUE_RE.finditer(text))[-_MAX_MARKERS:]:
-        if not _NO_CUE_RE.search(text[max(0, match.start() - 16) : match.start()]):
+        before = _CLAUSE_RE.split(text[max(0, match.start() - 60) : match.start()])[-1]
+        if not _NO_CUE_RE.search(before):
             yield _after(match, text, "cue")
     if not _OPTION_B_RE.search(text):  # else "A:" is an option
         for match in list(_LINE_RE.finditer(text))[-_MAX_MARKERS:]:
@@ -239,6 +254,8 @@ def _after(match: re.Match[str], text: str, how: str) -> _Candidate:
     """Return the first sentence or line after a marker; a formula stays whole."""
     rest = text[match.end() : match.end() + MAX_ANSWER_CHARACTERS]
     body = rest.lstrip(" \t\r\n:*_")
+    if "\n" in rest[: len(rest) - len(body)]:
+        body = _BULLET_RE.sub("", body)
     start = match.end() + len(rest) - len(body)
     if formula := _FORMULA_START_RE.match(body):
         tail = re.match(r"[^\n.]{0,40}", body[formula.end() :])
@@ -286,7 +303,8 @@ def _only_value(line: str) -> str | None:
         return tidy(value.rpartition("=")[2]) if is_value else None
     if formulas or re.search(r"\\[a-z]", sentence):
         return None
-    sentence = sentence.rpartition("=")[2]
+    if not re.search(r"[,;]|\b(?:and|or)\b", sentence.rpartition("=")[0]):
+        sentence = sentence.rpartition("=")[2]
     numbers = [match[0].strip() for match in _NUMBER_RE.finditer(sentence)]
     is_only = len(numbers) == 1 and len(re.findall(r"\d[\d,.]*", sentence)) == 1
     return tidy(numbers[0]) if is_only else None

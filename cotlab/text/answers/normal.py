@@ -29,6 +29,8 @@ _INLINE_RE = re.compile(r"\$(?=\S)([^$]{1,200}?)(?<=\S)\$(?!\d)|\\\((.{1,200}?)\
 _DEGREE_RE = re.compile(r"\^\s?\{?\s?\\(?:circ|degree)\s?\}?|\\degree(?![a-z])")
 # "\left", "\;": LaTeX that only sets type
 _TYPESETTING_RE = re.compile(r"\\(?:left|right|quad|qquad|displaystyle)(?![a-z])|\\[;: ]|~")
+# what says nothing between words; not the signs of "x > y", "C#", "¬p", "4!"
+_PUNCTUATION_RE = re.compile(r"(?<=[^\W\d_]{2})!|[\s,;:?\"'`“”‘’(){}\[\]*_…|&]+")
 _ARTICLE_RE = re.compile(r"(?i)\b(?:the|a|an)\s+(?=\w)")
 # "^{2}" of "x^{2}"
 _BRACED_EXPONENT_RE = re.compile(r"\^\{(\w)\}")
@@ -75,8 +77,8 @@ def tidy(text: str) -> str:
         text = text.rstrip(".,;:。") or text
         if (body := text.rstrip("!"))[-2:].isalpha():  # of "yes!", not of "4!"
             text = body
-        if text.count('"') == 1:
-            text = text.strip('"')
+        for quote in "\"'":
+            text = text.strip(quote) if text.count(quote) == 1 else text
         if match := _DELIMITED_RE.fullmatch(text.strip()):
             text = next(group for group in match.groups() if group is not None)
         if (match := _WRAPPED_RE.fullmatch(text)) and is_balanced(match[1]):
@@ -98,13 +100,14 @@ def is_balanced(text: str) -> bool:
 
 @lru_cache(4096)
 def plain_text(text: str) -> str:
-    r"""Drop LaTeX that only sets type: ``\$1{,}000\,\text{km}`` is $1,000 km."""
+    r"""Write an answer without LaTeX that only sets type: ``\$1{,}000\,\text{km}`` is $1,000 km."""
     text = tidy(unify_characters(text))
     if "\\" in text or "{" in text:
         text = text.replace("\\$", "$").replace("\\%", "%").replace("{,}", ",")
         text = _THIN_SPACE_RE.sub("", text)
         text = _TEXT_COMMAND_RE.sub(r" \1", text.replace("\\,", " "))
         text = _TYPESETTING_RE.sub(" ", _DEGREE_RE.sub("°", text))
+        text = _BRACED_EXPONENT_RE.sub(r"^\1", text)
     text = _INLINE_RE.sub(lambda m: (m[1] or m[2]).strip(), text)
     return " ".join(text.split())
 
@@ -122,4 +125,4 @@ def word_key(text: str) -> str:
     folded = unicodedata.normalize("NFKD", text)
     folded = "".join(c for c in folded if not unicodedata.combining(c))
     folded = _ARTICLE_RE.sub(" ", re.sub(r"(?<=[^\W\d_]{2})-(?=\w)", " ", folded.casefold()))
-    return " ".join(re.sub(r"(?<![\d)])!|[^\w.%/+\-^!]+", " ", folded).split()).strip(" .")
+    return " ".join(_PUNCTUATION_RE.sub(" ", folded).split()).strip(" .")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from cotlab.text.answers.equality import same_value
-from cotlab.text.answers.normal import tidy, word_key
+from cotlab.text.answers.normal import plain_text, tidy, word_key
 
 _MAX_QUESTION_CHARACTERS, _MAX_OPTIONS = 20_000, 26
 # "(a) ", "[B] " anywhere; "a) ", "A. ", "B: " at the start of a line
@@ -32,6 +32,8 @@ _LETTER_LIST_RE = re.compile(
     r"(?:(?:both|all of|options?|choices?)\s)?"
     r"(?:[(\[]?([A-J])[)\]]?(?:\s*(?:,|;|&|\band\b)\s*|$)){2,10}"
 )
+# "kitchen (B)"
+_LAST_LETTER_RE = re.compile(r"\(([A-J])\)$")
 _BETWEEN_RE = re.compile(" ?[,;] ?(?:and )?| and ")
 _OTHER_LETTER_RE = re.compile(r"(?i)^(?:and|or|,|&|/)\s*[(\[]?[a-j]\b")
 _DENIED_RE = re.compile(r"\b(?:not|neither|nor|except)\b")
@@ -121,7 +123,7 @@ def chosen_options(answer: str, options: Sequence[str]) -> frozenset[int] | None
     """
     if (written := written_options(answer, options)) is not None:
         return written
-    answer = _POINTS_RE.sub("", tidy(answer))
+    answer = _POINTS_RE.sub("", plain_text(answer))
     key = word_key(answer)
     by_text = _only(i for i, option in enumerate(options) if word_key(option) == key)
     by_text = (
@@ -130,6 +132,12 @@ def chosen_options(answer: str, options: Sequence[str]) -> frozenset[int] | None
         else _only(i for i, option in enumerate(options) if tidy(option) == answer)
     )
     by_letter = _lettered_option(answer, len(options))
+    if by_text is None and by_letter is None and (last := _LAST_LETTER_RE.search(answer)):
+        by_text = _only(
+            i for i, k in enumerate(map(word_key, options)) if k == word_key(answer[: last.start()])
+        )
+        by_letter = ord(last[1]) - ord("A")
+        return frozenset([by_letter]) if by_text == by_letter else None
     if by_letter is not None and by_text is not None and by_letter != by_text:
         return frozenset([by_letter]) if re.match(r"[(\[]|(?i:option|choice)", answer) else None
     index = by_letter if by_letter is not None else by_text
@@ -182,7 +190,11 @@ def _named_option(answer: str, key: str, options: Sequence[str]) -> frozenset[in
         return frozenset([equal])
     if _DENIED_RE.search(key):
         return None
-    keys = [word_key(option) for option in options]
-    named = [i for i, k in enumerate(keys) if k and f" {k} " in f" {key} "]
-    named = [i for i in named if not any(i != j and keys[i] in keys[j] for j in named)]
-    return frozenset(named) if len(named) == 1 else None
+    keys, rest, named = [word_key(option) for option in options], f" {key} ", []
+    for i in sorted(range(len(keys)), key=lambda i: -len(keys[i])):
+        if keys[i] and f" {keys[i]} " in rest:  # "10" is not named by "100" alone
+            rest = rest.replace(f" {keys[i]} ", " | ")
+            named.append(i)
+    last = _LAST_LETTER_RE.search(answer)
+    is_other = last is not None and named != [ord(last[1]) - ord("A")]
+    return frozenset(named) if len(named) == 1 and not is_other else None

@@ -13,11 +13,11 @@ from functools import lru_cache
 
 from cotlab.core.types import Item
 from cotlab.text.answers.equality import formula_pair, has_number, same_value
-from cotlab.text.answers.markers import Reading, read_answer
+from cotlab.text.answers.markers import MARKS, Reading, read_answer
 from cotlab.text.answers.normal import tidy, word_key
 from cotlab.text.answers.options import chosen_options, listed_options, option_text
 
-_BETWEEN_PARTS_RE = re.compile(" ?[,;&] ?(?:and )?| and ")
+_BETWEEN_PARTS_RE = re.compile(r" ?(?:,(?!\d{3}\b)|[;&]) ?(?:and )?| and ")
 _FIRST_SENTENCE_RE = re.compile(r"\s*([^\n]{1,60}?)(?:[.!](?=\s|$)|\n|$)")
 _MAX_WORDS = 3
 """Words of an answer that is compared word by word."""
@@ -67,11 +67,10 @@ def read_reply(item: Item, text: str) -> Reading:
 def _read_reply(targets: tuple[str, ...], options: tuple[str, ...], text: str) -> Reading:
     reading = read_answer(text)
     if not options:
-        is_target = any(_same_words(text, target) for target in targets)
+        is_target = reading.how not in MARKS and any(_same_words(text, t) for t in targets)
         return Reading(tidy(text), "whole reply", len(text)) if is_target else reading
-    if reading.value is not None:
-        chosen = chosen_options(reading.value, options)
-    else:  # "B. Note that A is …", "ice"
+    chosen = None if reading.value is None else chosen_options(reading.value, options)
+    if chosen is None and reading.how not in MARKS:  # "B. Note that A is …", "ice"
         first = _FIRST_SENTENCE_RE.match(text)
         chosen = chosen_options(text, options) if len(text) < 300 else None
         chosen = chosen or (chosen_options(first[1], options) if first else None)
@@ -131,7 +130,8 @@ def same_answer_to(item: Item, first: str | None, second: str | None) -> bool | 
         chosen = [chosen_options(answer, options) for answer in (first, second)]
         return None if None in chosen else chosen[0] == chosen[1]
     verdict = same_value(first, second)
-    if verdict is None and item.meta.get("match") == "words" and tidy(first) and tidy(second):
+    are_words = is_word_answer(tidy(first)) and is_word_answer(tidy(second))
+    if verdict is None and item.meta.get("match") == "words" and are_words:
         return _same_words(first, second)
     return verdict
 

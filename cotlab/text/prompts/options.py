@@ -13,7 +13,8 @@ from cotlab.text.answers.targets import is_word_answer, item_choices, item_targe
 
 _MAX_LETTERS = 26
 # ", " or "\nb) " between two options; no operator, so that "2 + 4" lists nothing
-_SEPARATOR_PATTERN = r"[\s\w,;/|()\[\].:\"'•–-]{1,14}?"
+_GAP_RE = re.compile(r"[\s\w,;/|()\[\].:\"'•–-]*")
+_MAX_GAP = 14
 
 
 def with_listed_options(suite: Suite) -> Suite:
@@ -54,6 +55,13 @@ def _shows_options(question: str, choices: Sequence[str]) -> bool:
     """Whether a question lists the options, with letters or one after another."""
     if list(map(word_key, listed_options(question))) == list(map(word_key, choices)):
         return True
-    texts = (r"\s+".join(map(re.escape, choice.split())) for choice in choices)
-    pattern = rf"(?i)(?<!\w){_SEPARATOR_PATTERN.join(rf'(?:{text})' for text in texts)}(?!\w)"
-    return re.search(pattern, question) is not None
+    end = -1
+    for choice in choices:  # each after the one before, with a few characters between
+        found = re.compile(r"\s+".join(map(re.escape, choice.split())), re.IGNORECASE).search(
+            question, max(end, 0)
+        )
+        gap = question[end : found.start()] if found and end >= 0 else ""
+        if found is None or len(gap) > _MAX_GAP or not _GAP_RE.fullmatch(gap):
+            return False
+        end = found.end()
+    return True

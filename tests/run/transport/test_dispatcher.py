@@ -358,7 +358,7 @@ async def test_waiting_requests_go_to_a_local_model_together(log: ResponseLog) -
 async def test_long_replies_make_small_batches(log: ResponseLog) -> None:
     model = Batcher()
     dispatcher = over(log, model)
-    await asyncio.gather(*(dispatcher.ask(ask_for(str(i), max_tokens=10_000)) for i in range(5)))
+    await asyncio.gather(*(dispatcher.ask(ask_for(str(i), max_tokens=20_000)) for i in range(5)))
     assert model.batches == [1, 1, 2, 1]
 
 

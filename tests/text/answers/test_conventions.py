@@ -252,6 +252,66 @@ UNDECIDED = [
 ]
 
 
+# each was called the same, or different, for certain
+UNDECIDED += [
+    ("5 feet", "5 hours"),
+    ("E. coli", "E. faecalis"),
+    ("J. Smith", "J. Doe"),
+    ("x > y", "x < y"),
+    ("A ∪ B", "A ∩ B"),
+    ("C#", "C"),
+    ("True, False", "True, True"),
+    ("Yes, 12", "Yes, 13"),
+    ("7:00 pm", "19:00"),
+    ("3/4/2021", "2021-03-04"),
+    ("50 cents", "50"),
+    ("1.5 million", "1.5"),
+    ("90 minutes", "1.5"),
+    ("1 year", "365 days"),
+    ("1e999 m", "1e999 km"),
+    ("5.0 × 10−3", "0.005"),
+]
+DIFFERENT += [
+    ("1.054571817e-34", "6.626070150e-34"),
+    ("0.0000000001", "0"),
+    ("3 hours", "4"),
+    ("50 cents", "49"),
+]
+SAME += [
+    "20 N = 20",
+    "300 K = 300",
+    "12000 J = 12 kJ",
+    "2 Million = 2000000",
+    "no = No, it is not.",
+]
+READINGS_OF_REVIEW = [
+    (r'{"answer": "\sqrt{2}"}', r"\sqrt{2}"),
+    (r'{"answer": "50\%"}', r"50\%"),
+    ('{"answer": ["B"]}', "B"),
+    ("The answer is x = 5, y = 3.", "x = 5, y = 3"),
+    ("Answer: 3; 4", "3; 4"),
+    ("I don't think the answer is 5.", None),
+    ("It is not true that the answer is 5.", None),
+    ("The wrong answer is 5.", None),
+    ("It is not 4, so the answer is 5.", "5"),
+    ("He cannot have more than 24 apples in the basket of his.", None),
+    ("The answer is St. Louis.", "St. Louis"),
+    ("The answer is:\n- 5", "5"),
+    ("The answer is:\n\n1. 5", "5"),
+    ("#### 2. Second part\nThe total is 4.", "4"),
+    ("The answer is 20. I hope my answer is helpful!", "20"),
+    ("The answer is 'B'", "B"),
+    ("The answer to question 3 is B", "B"),
+    ("The closest option is (F)", "(F)"),
+    ("```\n5\n```", "5"),
+]
+
+
+@pytest.mark.parametrize(("reply", "answer"), READINGS_OF_REVIEW)
+def test_the_answer_of_a_marked_reply(reply: str, answer: str | None) -> None:
+    assert final_answer(reply) == answer
+
+
 @pytest.mark.parametrize("line", SAME)
 def test_the_first_is_the_same_as_each_other(line: str) -> None:
     first, *others = line.split(" = ")

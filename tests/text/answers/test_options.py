@@ -7,7 +7,7 @@ import pytest
 from cotlab.core.types import Item, Suite
 from cotlab.text.answers.options import chosen_options, listed_options, option_text, written_options
 from cotlab.text.answers.targets import answer_to, is_right_answer, same_answer_to
-from cotlab.text.prompts.options import with_word_matching
+from cotlab.text.prompts.options import with_listed_options, with_word_matching
 
 OPTION_TEXTS = [
     ("\\frac{1}{2}", "-\\frac{1}{2}", "x", "2"),
@@ -117,3 +117,36 @@ def test_several_targets_are_any_of_them_or_all() -> None:
         False,
         False,
     ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "options", "index"),
+    [
+        ("10 or 100", ("10", "100"), None),
+        ("between 1 and 10", ("1", "10"), None),
+        ("<5", (">5", "≥6"), None),
+        ("¬p", ("p", "q"), None),
+        ("C#", ("C", "Java"), None),
+        ("Alpha (B)", ("Alpha", "Beta"), None),
+        ("Beta (B)", ("Alpha", "Beta"), 1),
+        (r"\boxed{B \text{ and } C}", ("w", "x", "y"), None),
+        ("x^{2}", ("x^2", "x"), 0),
+    ],
+)
+def test_an_option_is_chosen_for_certain_or_not_at_all(
+    answer: str, options: tuple[str, ...], index: int | None
+) -> None:
+    chosen = chosen_options(answer, options)
+    assert (None if chosen is None or len(chosen) > 1 else [*chosen][0]) == index
+
+
+def test_a_sentence_is_not_another_answer_than_the_word_it_holds() -> None:
+    item = Item("1", "Which?", "Paris", (), meta={"match": "words"})
+    assert is_right_answer(item, "Paris is the capital of France") is None
+    assert is_right_answer(item, "Lyon") is False
+
+
+def test_a_question_that_repeats_its_options_is_read_in_time() -> None:
+    item = Item("1", "a" * 5_000, "b", (), meta={"choices": ["a"] * 24 + ["b"]})
+    suite = Suite.from_items("s", [item])
+    assert with_listed_options(suite).items[0].question.endswith("Y) b")
