@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from importlib.util import find_spec
 
 from cotlab.core.installation import install_command
 
@@ -94,6 +95,16 @@ class MissingExtra(CotlabError):
         super().__init__(
             f"{feature} needs the package {package!r}, which is not installed: {remedy}"
         )
+
+
+def require_package(feature: str, package: str) -> None:
+    """Raise MissingExtra where a package that is imported later is not installed."""
+    try:
+        is_there = find_spec(package) is not None
+    except ModuleNotFoundError:  # nor the package that holds it
+        is_there = False
+    if not is_there:
+        raise MissingExtra(feature, package)
 
 
 class ConfigError(CotlabError):

@@ -102,6 +102,8 @@ class Anthropic(SdkProvider):
     The key comes from ANTHROPIC_API_KEY; ``ref.base_url`` may name a proxy.
     """
 
+    package = "anthropic"
+
     def __init__(self, ref: ModelRef) -> None:
         url = wire.clean_base_url(ref.base_url or DEFAULT_URL, removed_suffixes=("/v1",))
         super().__init__(ref, url, map_anthropic_error)

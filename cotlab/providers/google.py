@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, NotRequired
 
 from typing_extensions import TypedDict  # typing.TypedDict is none to pydantic before 3.12
 
-from cotlab.core.errors import BadReply, ConfigError, ProviderError, Unauthorised, Unavailable
+from cotlab.core.errors import (
+    BadReply,
+    ConfigError,
+    ProviderError,
+    Unauthorised,
+    Unavailable,
+    require_package,
+)
 from cotlab.core.requests import Complete, Request, Response, Token, Usage
 from cotlab.core.types import ModelRef
 from cotlab.providers import wire
@@ -112,6 +119,7 @@ class Google:
         if not ref.name or any(forbidden_text in ref.name for forbidden_text in ("..", "?", "&")):
             raise ConfigError(f"{ref}: this cannot be the name of a model.")
         url = wire.clean_base_url(ref.base_url or DEFAULT_URL, removed_suffixes=("/v1beta", "/v1"))
+        require_package(f"provider {ref.provider!r}", "google.genai")
         self._key_variable = key_variable_of(ref.provider)
         self._family = family_of(ref.provider, ref.name)
         self.ref = replace(ref, form=wire.resolve_form(ref, self._family))

@@ -54,6 +54,7 @@ class OpenAICompat(SdkProvider):
     """
 
     answers = frozenset({Complete.kind, Embed.kind})
+    package = "openai"
     default_base_url: ClassVar[str | None] = None
     """Address of the vendor; None where the user has to name the server."""
     max_tokens_name: ClassVar[str] = "max_tokens"

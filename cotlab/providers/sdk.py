@@ -7,11 +7,11 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx2
 
-from cotlab.core.errors import ProviderError
+from cotlab.core.errors import ProviderError, require_package
 from cotlab.core.provider import ServerLimits
 from cotlab.core.requests import Complete, Request, Response
 from cotlab.core.types import ModelRef
@@ -29,6 +29,8 @@ class SdkProvider(ABC):
     """
 
     answers = frozenset({Complete.kind})
+    package: ClassVar[str]
+    """The SDK."""
 
     def __init__(
         self,
@@ -36,6 +38,7 @@ class SdkProvider(ABC):
         url: str,
         map_error: Callable[[BaseException, str], ProviderError],
     ) -> None:
+        require_package(f"provider {ref.provider!r}", self.package)
         self._map_error = map_error
         self._family = family_of(ref.provider, ref.name)
         self.ref = replace(ref, form=wire.resolve_form(ref, self._family))
