@@ -195,7 +195,7 @@ def _add_vote_scores(scores: ItemScores, paths: PathAnswers) -> None:
         missing_reason = "the item has no ground truth"
     elif consensus.answer is not None:
         is_right = paths.settled.is_right(scores.item, consensus.answer)
-        missing_reason = "the consensus and the ground truth cannot be compared"
+        missing_reason = UNDECIDED_ANSWERS
     value = None if is_right is None else float(is_right)
     scores.add(cards.CONSENSUS, value, rests_on=paths.keys, reason=missing_reason)
 
@@ -221,13 +221,17 @@ def _add_cluster_scores(
         cluster_answers = [
             find_majority(scores.item, group, paths.settled).answer for group in answers_by_cluster
         ]
-        n_right_clusters = sum(
-            bool(paths.settled.same(scores.item, answer, target_answer))
+        verdicts = [
+            paths.settled.is_right(scores.item, answer)
+            if target_answer == scores.item.answer
+            else paths.settled.same(scores.item, answer, target_answer)
             for answer in cluster_answers
-            if answer is not None and target_answer is not None
-        )
+            if answer is not None
+        ]
+        if target_answer is not None and None in verdicts:
+            missing_reason = UNDECIDED_ANSWERS
         right_per_path, right_per_cluster = (
-            None if target_answer is None else n_right_clusters / n_total
+            None if target_answer is None or None in verdicts else verdicts.count(True) / n_total
             for n_total in (n_paths, len(answers_by_cluster))
         )
         facet, target_facet = _threshold_facets(scores.item, threshold)

@@ -73,6 +73,8 @@ _CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "₹": 
 }
 _YES_NO = {"yes": True, "true": True, "no": False, "false": False}
 _OPTION_RE = re.compile(r"(?i)(?:(?:option|choice)\s)?[(\[]?([A-J])[)\].:]?(?:(?<=[)\].:])\s(.+))?")
+# "J. Smith", which is no option J
+_INITIAL_RE = re.compile(r"[A-Z][.:]\s")
 _UNIT_ERRORS = (ValueError, TypeError, AttributeError, AssertionError, ArithmeticError)
 """What pint raises beside its own errors on words that are no units."""
 _CALENDAR_RE = re.compile(r"\b(?:month|year)\b")
@@ -87,7 +89,7 @@ _UNIT_END_RE = re.compile(
 )
 # "…" of a list that goes on, an index, "1,22", which is one number or two, a time, a ratio, a date
 _OPEN_RE = re.compile(
-    rf"\\[lc]?dots|\.\.\.|…|_|^-?\d+,\d+$|:|\b[ap]\.?m\b|\d[-/]\d{{1,2}}[-/]\d|\d [a-z]+ \d"
+    rf"\\[lc]?dots|\.\.\.|…|_|\d[MB]$|^-?\d+,\d+$|:|\b[ap]\.?m\b|\d[-/]\d{{1,2}}[-/]\d|\d [a-z]+ \d"
     rf"|{SAME_ANSWER_SIGN}"
 )
 # "5" of "f(x) = 5", "|AB| = 5"
@@ -130,7 +132,8 @@ def same_value(a: str, b: str) -> bool | None:
         return None if first is None or second is None else first is second
     options = [_OPTION_RE.fullmatch(text) for text in (plain_a, plain_b)]
     if options[0] and options[1] and not (options[0][2] and options[1][2]):
-        return options[0][1].lower() == options[1][1].lower()
+        has_initial = any(_INITIAL_RE.match(text) for text in (plain_a, plain_b))
+        return None if has_initial else options[0][1].lower() == options[1][1].lower()
     for option, key in zip(options, (key_b, key_a), strict=True):
         if option and option[2] and word_key(option[2]) == key:
             return True  # "(b) stress", "stress"
@@ -162,14 +165,9 @@ def formula_pair(a: str, b: str) -> tuple[str, str] | None:
         return None
     for side in sides:
         words = set(_WORD_RE.findall(_COMMAND_RE.sub(" ", side))) - _FORMULA_WORDS
-        if (
-            words
-            or _OPEN_RE.search(side)
-            or not _FORMULA_RE.search(side)
-            or _LARGE_POWER_RE.search(side)
-        ):
+        if words or not _FORMULA_RE.search(side) or len(side) > _MAX_FORMULA_CHARACTERS:
             return None
-        if len(side) > _MAX_FORMULA_CHARACTERS:
+        if _OPEN_RE.search(side) or _LARGE_POWER_RE.search(side):
             return None
     is_equation = ["=" in side and not re.match(r"[A-Za-z]\w?\s?=|\(", side) for side in sides]
     if any(is_equation) and not all("=" in side for side in sides):
@@ -185,8 +183,8 @@ def read_number(text: str) -> Number | None:
     --------
     >>> read_number("$1,250.50").value
     Fraction(2501, 2)
-    >>> read_number("3 dozen eggs")
-    Number(value=Fraction(36, 1), unit='egg', n_decimals=0)
+    >>> read_number("3 dozen eggs")[:2]
+    (Fraction(36, 1), 'egg')
     """
     text = _LATEX_FRACTION_RE.sub(r" \1/\2", plain_text(text)).strip()
     if match := _SUM_RE.fullmatch(text):
@@ -239,16 +237,14 @@ def _yes_or_no(key: str, text: str) -> bool | None:
     """Return what an answer of yes, no, true or false says, with or without a reason after it."""
     word, _, reason = key.partition(" ")
     says_more = re.search(r"\d", reason) or not _YES_NO.keys().isdisjoint(reason.split())
-    return (
-        _YES_NO.get(word) if not reason or (f"{word}," in text.lower() and not says_more) else None
-    )
+    is_whole = not reason or (f"{word}," in text.lower() and not says_more)
+    return _YES_NO.get(word) if is_whole else None
 
 
 def _same_number(x: Number, y: Number) -> bool | None:
     if x.unit == y.unit or (not (x.unit and y.unit) and "%" not in (x.unit, y.unit)):
-        if _same_size(x, y) or not _may_be_same(x, y):
-            return _same_size(x, y)
-        return None
+        is_same = _same_size(x, y)
+        return is_same if is_same or not _may_be_same(x, y) else None
     if "%" in (x.unit, y.unit):
         if x.unit and y.unit:
             return None
@@ -276,9 +272,9 @@ def _may_be_same(x: Number, y: Number) -> bool:
     if x.unit and y.unit:
         return False
     if x.written == y.written:
-        return x.written not in (x.value, y.value) or x.value != y.value
-    ratio = max(x.value, y.value) / min(x.value, y.value) if min(x.value, y.value) > 0 else 0
-    return bool(x.unit) != bool(y.unit) and ratio in _CONVERSIONS
+        return True
+    low, high = sorted((x.value, y.value))
+    return x.unit != y.unit and low > 0 and high / low in _CONVERSIONS
 
 
 def _same_size(x: Number, y: Number) -> bool:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from cotlab.core.reasoning import own_text, read_reasoning
+from cotlab.core.reasoning import own_text, read_reasoning, unread_reason
 from cotlab.core.text_safety import printable_line
 from cotlab.text.answers.equality import read_number
 from cotlab.text.answers.normal import MAX_ANSWER_CHARACTERS, tidy, unify_characters
@@ -99,7 +99,7 @@ _ELSEWHERE_RE = re.compile(
     r"|that|we |the same|in the|helpful|reasonable|complete|consistent|clear)\b"
 )
 _SENTENCE_END_RE = re.compile(
-    r"(?<!\b[SDM][trs])(?<!\bMrs)(?<!\bft)(?<!\blb)(?<!\bapprox)(?<=\S)[.!?。](?=\s|$)|\n|;(?!\s?\d)"
+    r"(?<!\b[SDM][trs])(?<!\bMrs)(?<!\bft)(?<!\blb)(?<!\bapprox)(?<=\S)[.!?。](?=\s|$)(?!\s[A-Z]\.)|\n|;(?!\s?\d)"
 )
 _FORMULA_START_RE = re.compile(
     r"(?s)(\\\[.{1,600}?\\\]|\$\$.{1,600}?\$\$|\\\(.{1,600}?\\\)|\$[^$\n]{1,300}\$)(?=[\s.,;!*]|$)"
@@ -151,7 +151,7 @@ _STATED_RE = re.compile(r"(?<=\s)(?:is|are|was|were|equals|be)\s([^,;]{1,80})$")
 def read_answer(reply: str) -> Reading:
     """Find the final answer of a reply by its last marker, or say why there is none."""
     if markup := read_reasoning(reply).unread:
-        return Reading(None, f"reasoning in an unknown format: {markup}")
+        return Reading(None, unread_reason(markup))
     text = unify_characters(own_text(reply))
     if (turn := _NEXT_QUESTION_RE.search(text)) and text[: turn.start()].strip():
         text = text[: turn.start()]

@@ -75,7 +75,8 @@ def tidy(text: str) -> str:
         before = text
         text = text.strip()
         text = text.rstrip(".,;:。") or text
-        if (body := text.rstrip("!"))[-2:].isalpha():  # of "yes!", not of "4!"
+        body = text.rstrip("!")
+        if len(body) > 1 and body[-2:].isalpha():  # of "yes!", not of "4!" and "n!"
             text = body
         for quote in "\"'":
             text = text.strip(quote) if text.count(quote) == 1 else text
@@ -114,7 +115,7 @@ def plain_text(text: str) -> str:
 
 @lru_cache(4096)
 def word_key(text: str) -> str:
-    """Return what two answers of the same words have in common: case, articles, signs are gone.
+    """Return what answers of the same words have in common, without case, articles, punctuation.
 
     Examples
     --------

@@ -125,19 +125,13 @@ def chosen_options(answer: str, options: Sequence[str]) -> frozenset[int] | None
         return written
     answer = _POINTS_RE.sub("", plain_text(answer))
     key = word_key(answer)
-    by_text = _only(i for i, option in enumerate(options) if word_key(option) == key)
-    by_text = (
-        by_text
-        if by_text is not None
-        else _only(i for i, option in enumerate(options) if tidy(option) == answer)
-    )
+    by_text = _option_of_words(key, options)
+    if by_text is None:
+        by_text = _only(i for i, option in enumerate(options) if tidy(option) == answer)
     by_letter = _lettered_option(answer, len(options))
     if by_text is None and by_letter is None and (last := _LAST_LETTER_RE.search(answer)):
-        by_text = _only(
-            i for i, k in enumerate(map(word_key, options)) if k == word_key(answer[: last.start()])
-        )
-        by_letter = ord(last[1]) - ord("A")
-        return frozenset([by_letter]) if by_text == by_letter else None
+        named = _option_of_words(word_key(answer[: last.start()]), options)
+        return frozenset([named]) if named == ord(last[1]) - ord("A") else None
     if by_letter is not None and by_text is not None and by_letter != by_text:
         return frozenset([by_letter]) if re.match(r"[(\[]|(?i:option|choice)", answer) else None
     index = by_letter if by_letter is not None else by_text
@@ -154,6 +148,11 @@ def _only(indices: Iterable[int]) -> int | None:
     """Return the one index; None where there are none or several."""
     found = list(indices)
     return found[0] if len(found) == 1 else None
+
+
+def _option_of_words(key: str, options: Sequence[str]) -> int | None:
+    """Return the one option of these words."""
+    return _only(i for i, option in enumerate(options) if word_key(option) == key)
 
 
 def _lettered_option(answer: str, n_options: int) -> int | None:
@@ -195,6 +194,4 @@ def _named_option(answer: str, key: str, options: Sequence[str]) -> frozenset[in
         if keys[i] and f" {keys[i]} " in rest:  # "10" is not named by "100" alone
             rest = rest.replace(f" {keys[i]} ", " | ")
             named.append(i)
-    last = _LAST_LETTER_RE.search(answer)
-    is_other = last is not None and named != [ord(last[1]) - ord("A")]
-    return frozenset(named) if len(named) == 1 and not is_other else None
+    return frozenset(named) if len(named) == 1 else None
