@@ -11,6 +11,8 @@ import numpy as np
 FEWEST = 5
 """Independent units that an interval by t, log-t, bootstrap or large samples needs; Wilson's and
 exact intervals need one."""
+TAILS = (0.025, 0.975)
+"""Quantiles at the bounds of a 95 % interval."""
 
 
 @dataclass(frozen=True, slots=True)
