@@ -272,7 +272,7 @@ class EmbedderOptions(ServedRoleOptions):
     """Options of the embedder."""
 
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Its numbers; auto: bfloat16 where this processor multiplies it and no cosine moves by .01."""
+    """Its numbers; auto: float32."""
 
 
 ROLE_CLASSES: Mapping[str, type[RoleOptions]] = {
