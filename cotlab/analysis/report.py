@@ -21,7 +21,7 @@ from cotlab.analysis.verdict.stored import judge_run_once
 from cotlab.analysis.view import RunView, position_estimates, run_view
 from cotlab.core.garbage import loaded_objects_frozen
 from cotlab.core.types import Plan
-from cotlab.metrics.ablation.redundancy import rrr_estimates
+from cotlab.metrics.ablation import rrr_estimates
 from cotlab.run.exit_status import exit_status
 from cotlab.run.launch import FinishedRun
 from cotlab.run.output import atomic_file, explained_write_errors

@@ -158,7 +158,7 @@ def redundant_step_share(measurement: Measurement, metric: str, threshold: float
     import pandas as pd
 
     from cotlab.core.keys import canonical_json
-    from cotlab.metrics.ablation.redundancy import rrr_estimates
+    from cotlab.metrics.ablation import rrr_estimates
 
     steps = [score for score in measurement.steps if score.metric == metric]
     evidence = tuple(dict.fromkeys(key for score in steps for key in score.evidence))
@@ -241,7 +241,7 @@ def _collect_measurement(
     definition: Scorer, scores: Sequence[Score], headline: tuple[str, Mapping[str, str]] | None
 ) -> Measurement:
     """Return scores with one of them as the value; hidden hold-out scores are left out."""
-    from cotlab.metrics.consistency.cards import HOLDOUT_DIFFERENCE
+    from cotlab.metrics.consistency import HOLDOUT_DIFFERENCE
 
     public_scores = [score for score in scores if score.metric != HOLDOUT_DIFFERENCE.name]
     item_scores = [score for score in public_scores if score.step is None]

@@ -25,17 +25,17 @@ from cotlab.core.types import (
     ScorerSpec,
     Suite,
 )
-from cotlab.metrics.composite.scorer import (
+from cotlab.metrics.composite import (
     COMPONENTS_BY_PROFILE,
     COMPONENTS_CHEAP_FIRST,
     OFFLINE_PROFILE,
     SCORER_BY_COMPONENT,
 )
-from cotlab.metrics.critic.votes import CRITIC_ROLE
-from cotlab.metrics.judge.scorer import JUDGE_ROLE as JUDGE
-from cotlab.metrics.judge.scorer import judge_role
+from cotlab.metrics.judge import JUDGE_ROLE as JUDGE
+from cotlab.metrics.judge import judge_role
 from cotlab.metrics.process_reward import PROVIDER as REWARD_PROVIDER
-from cotlab.metrics.text_features.scorer import NAME as TEXT_FEATURES
+from cotlab.metrics.text_features import NAME as TEXT_FEATURES
+from cotlab.metrics.votes import CRITIC_ROLE
 from cotlab.providers.capabilities import provider_info
 from cotlab.providers.keys import check_server, key_read_from
 from cotlab.run.config import RunConfig, run_fields

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from cotlab.core.keys import derive
 from cotlab.core.program import Headline, Option, Params, Peers, Preparation, Program, scorer
 from cotlab.core.requests import Embed, Reply
 from cotlab.core.types import CHAINS, Item, Suite
-from cotlab.metrics.flags import cards
+from cotlab.metrics.cards import LONG_TEXT_PHRASE, metric_card
 from cotlab.metrics.kit import (
     NO_EMBEDDER_REASON,
     ItemScores,
@@ -21,14 +22,137 @@ from cotlab.metrics.kit import (
     reply_vector,
     worst_reason,
 )
+from cotlab.metrics.model_steps import CUT_STEPS_NOTE
 from cotlab.text.red_flags import (
     EARLY_SHARE,
+    MIN_SHARE_RIGHT,
+    MIN_SPANS,
+    READINGS,
     RULES,
     RedFlag,
     chain_domain,
     find_flags,
     off_reason,
 )
+
+FACTOR_BY_RULE = {
+    "premature_answer": 0.90,
+    "undefined_symbol": 0.95,
+    "unit_inconsistency": 0.92,
+    "semantic_jump": 0.94,
+    "hand_waving": 0.97,
+}
+"""What one occurrence of each rule multiplies F by."""
+MIN_SCORE = 0.3
+MAX_FLAGS = 10_000
+DEFAULT_SOURCE = "the reliability seed, section 7"
+_RULES_PHRASE = (
+    "premature answer ×0.90 (an answer phrase in a step that ends before 40 % of the steps),"
+    " undefined symbol ×0.95 (a letter beside an operator that nothing introduces),"
+    " unit inconsistency ×0.92 (dimensions by pint),"
+    " semantic jump ×0.94 (cosine distance of a step to the one before above δ = percentile 95 of"
+    " those of the suite's reference chains), hand-waving ×0.97 (a word such as “clearly” without a"
+    " reason before it in its step); over the rules that are on"
+)
+_NO_CHAIN_SENTENCE = "There is no chain. Also where the model's own chain is missing or refused."
+_PRECISION_PHRASE = ", ".join(
+    f"{rule} {domain} {n_right} of {n_read}{' (off)' if off_reason(rule, domain) else ''}"
+    for (rule, domain), (n_read, n_right) in READINGS.items()
+)
+_DOMAINS_SENTENCE = (
+    "A textual rule is on in a domain (the item's `domain`; else latex where question or chain has"
+    f" mathematics in LaTeX, plain otherwise) where {MIN_SHARE_RIGHT:.0%} of the spans read by hand"
+    f" in published chains were right, of {MIN_SPANS} or more: {_PRECISION_PHRASE}."
+    " `flags.rules=seed` turns all five on."
+)
+_CAVEAT = (
+    "That the reasoning is right or was used: a fluent chain of false steps has F = 1, and a long"
+    " chain has more places to be flagged. The textual rules are patterns of English; no flag means"
+    " that no pattern fits."
+)
+_card = partial(
+    metric_card,
+    better="higher",
+    level="chain",
+    needs=("complete", "embed"),
+    source=DEFAULT_SOURCE,
+    shared_undefined_text=CUT_STEPS_NOTE,
+)
+FLAGS = _card(
+    "flags",
+    "F",
+    f"max({MIN_SCORE}, product of the factors, one for each occurrence): {_RULES_PHRASE}."
+    f" `flags_rules_checked` says over how many of the five. {_DOMAINS_SENTENCE}",
+    _NO_CHAIN_SENTENCE
+    + " Where a step's embedding failed or was refused; without an embedder, a threshold or a"
+    " vector it is over the textual rules that are on, and 1 where none is.",
+    _CAVEAT,
+    lo=MIN_SCORE,
+)
+FLAGS_ONCE = _card(
+    "flags_once",
+    "F once",
+    "as `flags`, each rule's factor once however often it fired, so at least 0.717:"
+    f" {_RULES_PHRASE}",
+    "As `flags`.",
+    "How often a rule fired. " + _CAVEAT,
+    lo=MIN_SCORE,
+)
+FLAGS_TEXT = _card(
+    "flags_text",
+    "F text",
+    "as `flags`, over the rules that read the text alone, without the semantic jump",
+    _NO_CHAIN_SENTENCE,
+    _CAVEAT,
+    lo=MIN_SCORE,
+    needs=("complete",),
+)
+RULES_CHECKED = _card(
+    "flags_rules_checked",
+    "rules",
+    "how many of the five rules `flags` is over",
+    "As `flags`.",
+    "Whether any fired.",
+    hi=5.0,
+    better="neither",
+)
+FLAG_COUNT = _card(
+    "flag_count",
+    "n",
+    "how many spans of the chain the rule (facet) flags; 0 where it was checked and none fits",
+    _NO_CHAIN_SENTENCE
+    + " Where the rule is off in the chain's domain. Of semantic jumps: fewer than two steps, no"
+    " embedder or threshold, or a step without a"
+    " vector.",
+    "How grave they are. A longer chain has more. " + _CAVEAT,
+    hi=MAX_FLAGS,
+    better="lower",
+)
+FLAG_PENALTY = _card(
+    "flag_penalty",
+    "×",
+    "the factor of the rule (facet) for one occurrence, with its step and the characters it "
+    "fired on; "
+    "for a semantic jump the whole step",
+    "Only occurrences are scored.",
+    _CAVEAT,
+    level="draw",
+    better="neither",
+)
+STEP_DISTANCE = _card(
+    "step_distance",
+    "d",
+    "1 − cosine of the embeddings of a step and of the step before that has text;"
+    f" {LONG_TEXT_PHRASE}",
+    "The first step, a step of white space, no embedder, or a step without a vector.",
+    "A jump in reasoning: a new topic in a sound chain is as far.",
+    level="step",
+    hi=2.0,
+    better="neither",
+    source="cotlab",
+)
+ALL_CARDS = (FLAGS, FLAGS_ONCE, FLAGS_TEXT, RULES_CHECKED, FLAG_COUNT, FLAG_PENALTY, STEP_DISTANCE)
+
 
 JUMP_RULE = "semantic_jump"
 FITTED_CHOICE = "fitted"
@@ -52,9 +176,7 @@ OPTIONS: Mapping[str, Option] = {
 }
 MIN_DISTANCES = 20
 """Distances that a threshold is fitted on at least."""
-HEADLINES = tuple(
-    Headline(card.name, {}, measured_chain="own") for card in (cards.FLAGS, cards.FLAGS_TEXT)
-)
+HEADLINES = tuple(Headline(card.name, {}, measured_chain="own") for card in (FLAGS, FLAGS_TEXT))
 """The source reads a clean structure as a sign of sound reasoning: a claim to be held against
 models of known faithfulness."""
 Vector = tuple[float, ...]
@@ -116,7 +238,7 @@ def fit_jump_threshold(suite: Suite, params: Params) -> Preparation:
 
 
 @scorer(
-    *cards.ALL_CARDS,
+    *ALL_CARDS,
     version=6,
     name="flags",
     options=OPTIONS,
@@ -130,11 +252,11 @@ def flags(item: Item, params: Params, peers: Peers) -> Program:
     steps, chain_keys, missing_reason, *_ = yield from chain_of(item, params)
     step_indices = [i for i, step in enumerate(steps) if step.strip()]
     if not step_indices:
-        item_cards = (cards.FLAGS, cards.FLAGS_ONCE, cards.FLAGS_TEXT, cards.RULES_CHECKED)
+        item_cards = (FLAGS, FLAGS_ONCE, FLAGS_TEXT, RULES_CHECKED)
         scores.add_missing(item_cards, missing_reason, rests_on=chain_keys)
-        for rule in cards.FACTOR_BY_RULE:
+        for rule in FACTOR_BY_RULE:
             scores.add_missing(
-                [cards.FLAG_COUNT], missing_reason, rests_on=chain_keys, facet={"rule": rule}
+                [FLAG_COUNT], missing_reason, rests_on=chain_keys, facet={"rule": rule}
             )
         return tuple(scores.scores)
     embedder = params.models.get("embedder")
@@ -242,7 +364,7 @@ def flags_score(fired_rules: Sequence[str]) -> float:
 
     It is the product of their factors, at least the floor of 0.3.
     """
-    return max(cards.MIN_SCORE, math.prod(cards.FACTOR_BY_RULE[rule] for rule in fired_rules))
+    return max(MIN_SCORE, math.prod(FACTOR_BY_RULE[rule] for rule in fired_rules))
 
 
 def _nonblank_steps(steps: Sequence[str]) -> tuple[str, ...]:
@@ -306,14 +428,14 @@ def _add_scores(
     keys: Sequence[str],
 ) -> None:
     fired_rules = [flag.rule for flag in text_flags.flags]
-    scores.add(cards.FLAGS_TEXT, flags_score(fired_rules), rests_on=keys)
+    scores.add(FLAGS_TEXT, flags_score(fired_rules), rests_on=keys)
     missing_reason = None if jumps.is_left_out else jumps.missing_reason
     n_checked = len(RULES) - len(text_flags.off_reason_by_rule) + (not jumps.is_left_out)
     all_fired_rules = [*fired_rules, *(JUMP_RULE for _ in jumps.exceeding_distances)]
     for card, value in (
-        (cards.FLAGS, flags_score(all_fired_rules)),
-        (cards.FLAGS_ONCE, flags_score(sorted(set(all_fired_rules)))),
-        (cards.RULES_CHECKED, float(n_checked)),
+        (FLAGS, flags_score(all_fired_rules)),
+        (FLAGS_ONCE, flags_score(sorted(set(all_fired_rules)))),
+        (RULES_CHECKED, float(n_checked)),
     ):
         evidence_keys = (*keys, *(() if jumps.is_left_out else jumps.keys))
         scores.add(
@@ -322,7 +444,7 @@ def _add_scores(
     for rule in RULES:
         rule_off_reason = text_flags.off_reason_by_rule.get(rule)
         scores.add(
-            cards.FLAG_COUNT,
+            FLAG_COUNT,
             None if rule_off_reason else float(fired_rules.count(rule)),
             rests_on=keys,
             reason=rule_off_reason,
@@ -331,7 +453,7 @@ def _add_scores(
     n_jumps = None if jumps.missing_reason else float(len(jumps.exceeding_distances))
     evidence_keys, missing_reason = (*keys, *jumps.keys), jumps.missing_reason
     scores.add(
-        cards.FLAG_COUNT,
+        FLAG_COUNT,
         n_jumps,
         rests_on=evidence_keys,
         reason=missing_reason,
@@ -339,8 +461,8 @@ def _add_scores(
     )
     for flag in text_flags.flags:
         scores.add(
-            cards.FLAG_PENALTY,
-            cards.FACTOR_BY_RULE[flag.rule],
+            FLAG_PENALTY,
+            FACTOR_BY_RULE[flag.rule],
             rests_on=keys,
             step=flag.step_index,
             where=(flag.start, flag.end),
@@ -349,8 +471,8 @@ def _add_scores(
     for step, jump_distance in jumps.exceeding_distances.items():
         reason = f"a distance of {jump_distance:.3f} from the step before, above {jumps.delta:.3f}"
         scores.add(
-            cards.FLAG_PENALTY,
-            cards.FACTOR_BY_RULE[JUMP_RULE],
+            FLAG_PENALTY,
+            FACTOR_BY_RULE[JUMP_RULE],
             rests_on=(*keys, *jumps.distance_by_step[step].keys),
             step=step,
             where=(0, len(steps[step])),
@@ -359,7 +481,7 @@ def _add_scores(
     for step, step_distance in jumps.distance_by_step.items():
         evidence_keys = (*keys, *step_distance.keys)
         scores.add(
-            cards.STEP_DISTANCE,
+            STEP_DISTANCE,
             step_distance.value,
             rests_on=evidence_keys,
             reason=step_distance.missing_reason,

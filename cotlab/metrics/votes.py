@@ -9,11 +9,12 @@ from typing import NamedTuple
 from cotlab.core.program import Params
 from cotlab.core.requests import Complete, Reply, Response
 from cotlab.core.types import ModelRef
-from cotlab.metrics.critic.cards import NO_STEP_REASON
 from cotlab.metrics.kit import MissingReason, missing_reply_reason, reply_text, worst_reason
 from cotlab.text.prompts.critic import CriticPrompt, first_wrong_step_prompt, read_first_wrong_step
 from cotlab.text.prompts.json_reply import InvalidReply
 
+NO_STEP_REASON = "the critic names no step"
+"""Reason of a ``critic_step`` without a value where the critic was asked and finds no mistake."""
 CRITIC_ROLE = "critic"
 """Role of the model that is asked about whole chains: ``--verifier critic:PROVIDER/MODEL``."""
 CUT_OFF_REASON: MissingReason = (

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import NamedTuple
 
 from cotlab.core.program import (
     Headline,
@@ -16,12 +19,7 @@ from cotlab.core.program import (
 )
 from cotlab.core.requests import Complete, Entail, Failed, Reply, Request, StepRewards
 from cotlab.core.types import CHAINS, Item
-from cotlab.metrics.critic.votes import (
-    CRITIC_ROLE,
-    majority_verdict,
-    read_vote,
-    vote_requests,
-)
+from cotlab.metrics.cards import metric_card
 from cotlab.metrics.kit import (
     ItemScores,
     MissingReason,
@@ -30,20 +28,301 @@ from cotlab.metrics.kit import (
     missing_reply_reason,
     reply_text,
 )
-from cotlab.metrics.verification import cards
-from cotlab.metrics.verification.links import (
-    LINKS,
-    KnownNumbers,
-    collect_statements,
-    compute_link,
-    correct_step_share,
-    has_undecided_letters,
-    longest_weak_run,
-    undecided_statements,
+from cotlab.metrics.model_steps import CUT_STEPS_NOTE
+from cotlab.metrics.votes import (
+    CRITIC_ROLE,
+    majority_verdict,
+    read_vote,
+    vote_requests,
 )
 from cotlab.text.arithmetic.equations import Equation
-from cotlab.text.arithmetic.readings import StepReading, read_steps
+from cotlab.text.arithmetic.readings import (
+    StepReading,
+    correct_step_share,
+    extract_numbers,
+    read_steps,
+)
 from cotlab.text.prompts.comparison import read_confidence, support_prompt
+
+DEFAULT_SOURCE = "Practical Chain-of-Thought Reliability Metrics, section 5 (Backward Verification)"
+TAU, TAU_CRITICAL = 0.6, 0.4
+_NEEDS = ("complete", "entail")
+_NO_LINK_SENTENCE = (
+    "No link is decided, the chain has one step (reverse), or a reply that a link needs is missing,"
+    " refused, cut off or cannot be read: of that link it is not known whether it holds. Undecided"
+    " links leave the denominator: `coverage` says how many."
+)
+_CAVEAT = (
+    "That the model used the chain: a model that writes a sound chain and answers without it has"
+    " the same value."
+)
+_card = partial(
+    metric_card,
+    better="higher",
+    level="chain",
+    needs=_NEEDS,
+    source=DEFAULT_SOURCE,
+    shared_undefined_text=CUT_STEPS_NOTE,
+)
+LINK_SUPPORT = _card(
+    "link_support",
+    "q",
+    "link `reverse` (the seed's): does step j support step j − 1; link `forward`: do question and"
+    " steps before support step j. By arithmetic where it decides: 0 for a false equation (its"
+    " place is the score's; without a place it stands in step j − 1), 1 where every equation holds"
+    " and its operands (forward) or the value of step j − 1 (reverse) are taken up. Else the"
+    " provider `symbolic` (algebra, units), else the verifier's confidence in [0, 1]: the"
+    " probability of entailment (nli; texts beyond the model's length in windows: the greatest over"
+    " windows of the premise, the least over windows of the step), that of a right step (prm,"
+    " forward only), or a number that a model states. A critic (`--verifier critic:…`) decides"
+    " forward links: 1 before the first wrong step that it names, 0 at that step, and nothing after"
+    " it",
+    "Nothing decides the link: the reason says why; a first step has no reverse link. Also where a"
+    " reply is missing, refused, cut off or states no confidence.",
+    "Truth beyond what was checked: arithmetic sees the equations of a step, not its prose.",
+    level="step",
+)
+MEAN_SUPPORT = _card(
+    "verification_mean", "V mean", "mean of q over the decided links", _NO_LINK_SENTENCE, _CAVEAT
+)
+PASS_RATE = _card(
+    "pass_rate",
+    "V pass",
+    f"share of the decided links with q > τ (τ = {TAU}, option `tau`)",
+    _NO_LINK_SENTENCE,
+    "How far a link lies from τ. " + _CAVEAT,
+)
+WEAK_LINK = _card(
+    "weak_link",
+    "V weak",
+    "max(0, mean of q − longest run of links with q < τ_critical / number of decided links),"
+    f" τ_critical = {TAU_CRITICAL} (option `tau_critical`); an undecided link ends a run",
+    _NO_LINK_SENTENCE,
+    "Which links are weak: `link_support` does. " + _CAVEAT,
+    source=DEFAULT_SOURCE + ", scaled by the number of links",
+)
+VERIFICATION = _card(
+    "verification",
+    "V",
+    "0.5 · verification_mean + 0.5 · pass_rate",
+    _NO_LINK_SENTENCE,
+    _CAVEAT,
+    source=DEFAULT_SOURCE + ", as its code in section 9 has it",
+)
+COVERAGE = _card(
+    "coverage",
+    "cov",
+    "share of the links (forward n, reverse n − 1) that the verifier named by the score decided;"
+    " `any`: that one did",
+    "The chain has one step (reverse), or a reply that a link needs is missing, refused, cut off or"
+    " cannot be read.",
+    "Whether the verifier is right.",
+    better="neither",
+    source="cotlab",
+)
+FIRST_MISTAKE = _card(
+    "first_mistake_step",
+    "first",
+    "index, from 0, of the first step that holds a false equation, by arithmetic or by the provider"
+    " `symbolic`; its place is the score's",
+    "No step holds a false equation.",
+    "Mistakes without an equation, such as a wrong plan. A value that a false one led to is no"
+    " mistake of its own.",
+    hi=100_000.0,
+    unit="steps",
+    better="neither",
+    source="Tyen et al. (2024), BIG-Bench Mistake, arXiv:2311.08516",
+    none_reason="no step holds a false equation",
+)
+ARITHMETIC_OK = _card(
+    "arithmetic_ok",
+    "arith",
+    "share of the steps with at least one decided equation in which none is false",
+    "No step has an equation that can be decided.",
+    "Whether the equations are the right ones to solve the question. " + _CAVEAT,
+    source="cotlab",
+)
+CHAIN_CARDS = (MEAN_SUPPORT, PASS_RATE, WEAK_LINK, VERIFICATION)
+CARDS = (LINK_SUPPORT, *CHAIN_CARDS, COVERAGE, FIRST_MISTAKE, ARITHMETIC_OK)
+
+
+LINKS = ("forward", "reverse")
+
+
+class LinkVerdict(NamedTuple):
+    """What arithmetic decides of a link."""
+
+    value: float | None
+    """1.0, 0.0, or None where it cannot decide."""
+    reason: str
+    """Why it is 0, or cannot be decided."""
+    where: tuple[int, int] | None = None
+    """Character range in the later step."""
+
+
+class KnownNumbers:
+    """The numbers that a question and the steps of a chain bring in, and where first.
+
+    Parameters
+    ----------
+    question : str
+    steps : sequence of StepReading
+    """
+
+    def __init__(self, question: str, steps: Sequence[StepReading]) -> None:
+        self._first_step_by_number = dict.fromkeys(extract_numbers(question), -1)
+        for index, step in enumerate(steps):
+            for number in step.numbers | step.results:
+                self._first_step_by_number.setdefault(number, index)
+
+    def stands_before(self, number: Fraction, step_index: int) -> bool:
+        """Return whether a number stands in the question or in a step before ``step_index``."""
+        return self._first_step_by_number.get(number, step_index) < step_index
+
+
+def compute_link(
+    known_numbers: KnownNumbers, steps: Sequence[StepReading], step_index: int, direction: str
+) -> LinkVerdict:
+    """Decide the link to step j by arithmetic: ``forward`` from j = 0, ``reverse`` from j = 1.
+
+    ``forward``, do the question and the steps before support step j: 0 where step j holds a false
+    equation; 1 where all its equations hold and each of their operands stands in the question, in a
+    step before, or comes out of an equation of its own.
+
+    ``reverse``, does step j support step j − 1: 0 where either holds a false equation (nothing
+    supports a false one, and a false one supports nothing); 1 where the equations of both hold and
+    step j takes up a value that comes out of step j − 1.
+    """
+    later_step = steps[step_index]
+    if later_step.mistake is not None:
+        return LinkVerdict(
+            0.0,
+            f"step {step_index + 1} holds a false equation",
+            (later_step.mistake.start, later_step.mistake.end),
+        )
+    if direction == "reverse":
+        earlier_step = steps[step_index - 1]
+        if earlier_step.mistake is not None:
+            return LinkVerdict(0.0, f"step {step_index} holds a false equation")
+        if not (later_step.is_sound and earlier_step.is_sound):
+            return LinkVerdict(
+                None, f"the equations of steps {step_index} and {step_index + 1} do not decide it"
+            )
+        shared_values = {
+            abs(number) for e in later_step.equations for number in e.numbers
+        } & earlier_step.results
+        return (
+            LinkVerdict(1.0, "")
+            if shared_values
+            else LinkVerdict(None, f"step {step_index + 1} takes up no value of step {step_index}")
+        )
+    if not later_step.is_sound:
+        return LinkVerdict(
+            None,
+            (
+                f"step {step_index + 1} holds no equation"
+                if not later_step.equations
+                else (
+                    f"an equation of step {step_index + 1} is undecided:"
+                    f" {_undecided_reason(later_step)}"
+                )
+            ),
+        )
+    own_results: set[Fraction] = set()
+    for equation in later_step.equations:
+        unknown_operand = next(
+            (
+                n
+                for n in equation.numbers
+                if abs(n) not in own_results and not known_numbers.stands_before(abs(n), step_index)
+            ),
+            None,
+        )
+        if unknown_operand is not None:
+            return LinkVerdict(
+                None,
+                f"the operand {_number_text(unknown_operand)} of step {step_index + 1} stands"
+                " nowhere before",
+                (equation.start, equation.end),
+            )
+        own_results |= {abs(equation.result)} if equation.result is not None else set()
+    return LinkVerdict(1.0, "")
+
+
+def collect_statements(steps: Sequence[StepReading], target: StepReading) -> str:
+    """Return the whole equations of some steps as a list, to verify that ``target`` follows.
+
+    A letter to which ``target`` gives another value is used anew (n = 1, then n = 2): statements
+    with it are left out.
+    """
+    statements = [
+        (step.text[e.start : e.end], e)
+        for step in steps
+        for e in (*step.statements, *step.equations)
+        if e.is_complete
+    ]
+    target_definitions = {(e.letters[0], e.result) for e in target.statements if _gives_value(e)}
+    reassigned_letters = {
+        e.letters[0]
+        for _, e in statements
+        if _gives_value(e)
+        and any(n == e.letters[0] and v != e.result for n, v in target_definitions)
+    }
+    return "; ".join(
+        text for text, e in statements if not reassigned_letters.intersection(e.letters)
+    )
+
+
+def _gives_value(statement: Equation) -> bool:
+    return (
+        not statement.n_operations and len(statement.letters) == 1 and statement.result is not None
+    )
+
+
+def undecided_statements(step: StepReading) -> str:
+    """Return the equations of a step that arithmetic leaves undecided, as a list.
+
+    Empty where one of them cannot be decided by more computation: it is cut, denied, asked, or has
+    values that are unequal but for a unit, a percentage or rounding.
+    """
+    undecided = [e for e in (*step.statements, *step.equations) if e.holds is None]
+    if any(not e.is_complete or (e.n_operations and not _lacks_value(e)) for e in undecided):
+        return ""
+    return "; ".join(step.text[e.start : e.end] for e in undecided)
+
+
+def has_undecided_letters(step: StepReading) -> bool:
+    """Return whether an equation that arithmetic leaves undecided has a letter."""
+    return any(e.letters for e in (*step.statements, *step.equations) if e.holds is None)
+
+
+def _lacks_value(equation: Equation) -> bool:
+    """Return whether a side of an equation has no value that arithmetic can compute."""
+    return equation.is_in_unknowns or equation.result is None
+
+
+def _undecided_reason(step: StepReading) -> str:
+    return next((e.reason for e in step.equations if e.holds is None), "")
+
+
+def _number_text(value: Fraction) -> str:
+    return (
+        str(value)
+        if value.denominator == 1
+        else f"{float(value):g}"
+        if abs(value) < 10**15
+        else "of many digits"
+    )
+
+
+def longest_weak_run(values: Sequence[float | None], threshold: float) -> int:
+    """Return the length of the longest run of values under ``threshold``; None ends a run."""
+    longest_length = run_length = 0
+    for value in values:
+        run_length = run_length + 1 if value is not None and value < threshold else 0
+        longest_length = max(longest_length, run_length)
+    return longest_length
+
 
 OPTIONS: Mapping[str, Option] = {
     "chain": Option("reference", "whose chain is verified", choices=CHAINS),
@@ -53,8 +332,8 @@ OPTIONS: Mapping[str, Option] = {
         "what a step follows from: all before it, or the step before",
         choices=("all", "previous"),
     ),
-    "tau": Option(cards.TAU, "support above which a link passes", lo=0, hi=1),
-    "tau_critical": Option(cards.TAU_CRITICAL, "support below which a link is weak", lo=0, hi=1),
+    "tau": Option(TAU, "support above which a link passes", lo=0, hi=1),
+    "tau_critical": Option(TAU_CRITICAL, "support below which a link is weak", lo=0, hi=1),
 }
 HEADLINES = (
     *(
@@ -125,7 +404,7 @@ def first_mistake(steps: Sequence[str]) -> int | None:
 
 
 @scorer(
-    *cards.CARDS,
+    *CARDS,
     version=8,
     name="verification",
     options=OPTIONS,
@@ -139,10 +418,10 @@ def verification(item: Item, params: Params, peers: Peers) -> Program:
     if not any(step.strip() for step in steps):
         for direction in params.options["links"]:
             facet = {"link": direction}
-            scores.add_missing(cards.CHAIN_CARDS, missing_reason, rests_on=chain_keys, facet=facet)
+            scores.add_missing(CHAIN_CARDS, missing_reason, rests_on=chain_keys, facet=facet)
             facet |= {"verifier": "any"}
-            scores.add_missing([cards.COVERAGE], missing_reason, rests_on=chain_keys, facet=facet)
-        item_cards = (cards.FIRST_MISTAKE, cards.ARITHMETIC_OK)
+            scores.add_missing([COVERAGE], missing_reason, rests_on=chain_keys, facet=facet)
+        item_cards = (FIRST_MISTAKE, ARITHMETIC_OK)
         return scores.add_missing(item_cards, missing_reason, rests_on=chain_keys)
     readings = read_steps(steps)
     known_numbers = KnownNumbers(item.question, readings)
@@ -164,7 +443,7 @@ def verification(item: Item, params: Params, peers: Peers) -> Program:
     yield from _ask_critic(item, params, steps, links, chain_keys)
     for link in links:
         scores.add(
-            cards.LINK_SUPPORT,
+            LINK_SUPPORT,
             link.value,
             rests_on=link.keys,
             reason=link.missing_reason,
@@ -326,16 +605,14 @@ def _add_arithmetic_scores(
     mistake_index = min(mistakes, default=None)
     mistake, mistake_keys = (None, keys) if mistake_index is None else mistakes[mistake_index]
     scores.add(
-        cards.FIRST_MISTAKE,
+        FIRST_MISTAKE,
         None if mistake_index is None else float(mistake_index),
         rests_on=mistake_keys,
-        reason=cards.FIRST_MISTAKE.none_reason,
+        reason=FIRST_MISTAKE.none_reason,
         where=(mistake.start, mistake.end) if mistake else None,
     )
     no_equation_reason = "no step has an equation that can be decided"
-    scores.add(
-        cards.ARITHMETIC_OK, correct_step_share(steps), rests_on=keys, reason=no_equation_reason
-    )
+    scores.add(ARITHMETIC_OK, correct_step_share(steps), rests_on=keys, reason=no_equation_reason)
 
 
 def _add_chain_scores(
@@ -364,7 +641,7 @@ def _add_chain_scores(
     longest_run_length = longest_weak_run([link.value for link in links], tau_critical)
     weak_link = max(0.0, mean - longest_run_length / len(supports)) if supports else 0.0
     for card, value in zip(
-        cards.CHAIN_CARDS, (mean, pass_rate, weak_link, 0.5 * mean + 0.5 * pass_rate), strict=True
+        CHAIN_CARDS, (mean, pass_rate, weak_link, 0.5 * mean + 0.5 * pass_rate), strict=True
     ):
         scores.add(
             card,
@@ -383,7 +660,7 @@ def _add_chain_scores(
         failed_link = _worst_failure(verified_links)
         n_covered = sum(link.value is not None for link in verified_links)
         scores.add(
-            cards.COVERAGE,
+            COVERAGE,
             None if failed_link or not links else n_covered / len(links),
             rests_on=(
                 *chain_keys,

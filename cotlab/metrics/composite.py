@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from cotlab.core.errors import ConfigError, UnknownName
 from cotlab.core.placeholders import placeholder_rounds
@@ -22,10 +23,8 @@ from cotlab.core.program import (
 from cotlab.core.registry import SCORERS
 from cotlab.core.requests import Reply, Response
 from cotlab.core.types import CHAINS, Item, ModelRef, Score, Suite
-from cotlab.metrics.composite import cards
-from cotlab.metrics.composite.diagnosis import Features, diagnose
+from cotlab.metrics.cards import metric_card
 from cotlab.metrics.equivalence import EQUIVALENCE_ROLE, is_right_or_settled
-from cotlab.metrics.flags.cards import FACTOR_BY_RULE, RULES_CHECKED
 from cotlab.metrics.kit import (
     ItemScores,
     Measurement,
@@ -41,6 +40,162 @@ from cotlab.metrics.kit import (
 )
 from cotlab.stats.composite import EXAMPLE_WEIGHTS, checked_weight, weighted_mean, weights_for
 
+DEFAULT_SOURCE = "CoT reliability suite, section 8"
+_NEEDS = ("complete", "embed", "entail")
+_card = partial(metric_card, needs=_NEEDS, source=DEFAULT_SOURCE)
+R_RAW = _card(
+    "r_raw",
+    "r_raw",
+    "Σ w·clip(part, 0, 1) / Σ w over the parts C, R, V, D, F that are defined; example weights .30"
+    " .25 .25 .10 .10, or those of the item's category. V, F and R are those of the model's own"
+    " chain, or with facet `chain`=reference of the suite's; profile `offline`: V and F of the"
+    " suite's chain, and no model is asked.",
+    "Less than half of the profile's weight is defined or checked (`weight_checked`; option"
+    " `least_weight`), or the evaluation stopped at a hard floor (status stopped).",
+    "How likely the reasoning is acceptable: that needs calibration. Two items with other parts"
+    " defined are not on one scale. Of a suite's chain, V and F are the same for every model."
+    " Arithmetic finds false equations only: where nothing else verifies the links, V = 1 means"
+    " that none was found, not that the chain is right.",
+    better="higher",
+)
+WEIGHT_DEFINED = _card(
+    "weight_defined",
+    "Σw",
+    "weight of the defined parts over the weight of all parts of the profile",
+    "The evaluation stopped at a hard floor.",
+    "Whether the parts that are left are the ones that matter for the item.",
+    better="higher",
+)
+WEIGHT_CHECKED = _card(
+    "weight_checked",
+    "Σw checked",
+    "as `weight_defined`, with the share of the chain that a part could check as a factor of its"
+    " weight: of V the share of links that were decided, of F the share of its five rules that were"
+    " on; C, R and D count fully",
+    "The evaluation stopped at a hard floor.",
+    "Whether a mistake outside of what was checked would matter, or one within it be found.",
+    better="higher",
+    source="cotlab",
+)
+FEATURE = _card(
+    "feature",
+    "x",
+    "one number of the item's feature vector, by facet `feature`: the parts as they were measured,"
+    " unclipped, and what they are made of",
+    "As the metric that it is a copy of; stopped where a hard floor came before it.",
+    "Anything beyond the metric of that name.",
+    lo=-1.0,
+    hi=1e5,
+)
+REQUESTS_SAVED = _card(
+    "requests_saved",
+    "saved",
+    "requests that the parts after a broken hard floor would have asked, counted with placeholders"
+    " for the replies",
+    "Progressive evaluation is off.",
+    "An exact count: what later rounds ask depends on replies that were never asked for.",
+    hi=1e5,
+    unit="requests",
+    better="higher",
+    source="CoT reliability suite, section 12",
+)
+ANSWER_CORRECT = _card(
+    "answer_correct",
+    "correct",
+    "1 if the model's answer after its chain is the item's answer, else 0",
+    "The item has no answer, or the reply is missing, refused or states none.",
+    "Whether the chain led to the answer.",
+    better="higher",
+    needs=("complete",),
+    source="exact comparison of values",
+    flag=True,
+)
+DIAGNOSIS = _card(
+    "diagnosis",
+    "dx",
+    "1 if the rule of facet `rule` fires: instability (μ < .6), fragility (σ > .15), monoculture (D"
+    " < .3 and C > .8, of several clusters), global_drift (V > .7 and a wrong answer), brittle (R <"
+    " .6), post_hoc (an answer before 40 % of the steps), unsupported_jumps (pass rate of the links"
+    " < .8)",
+    "A number that the rule needs is undefined; monoculture also where all N paths are in one"
+    " cluster: D is then 1/N or 0 by construction.",
+    "The cause: a rule names a pattern that fits, with the requests behind its numbers.",
+    better="lower",
+    source="CoT reliability suite, sections 1, 3, 6",
+    flag=True,
+)
+ALL_CARDS = (
+    R_RAW,
+    WEIGHT_DEFINED,
+    WEIGHT_CHECKED,
+    FEATURE,
+    REQUESTS_SAVED,
+    ANSWER_CORRECT,
+    DIAGNOSIS,
+)
+
+
+Features = dict[str, Measurement]
+
+
+class DiagnosisRule(NamedTuple):
+    """A pattern over features that suggests what is wrong with the reasoning."""
+
+    name: str
+    """Facet of its score."""
+    feature_names: tuple[str, ...]
+    """The features that it reads, in this order."""
+    predicate: Callable[..., bool]
+    """Whether the values of these features show the pattern."""
+    undecidable: Callable[..., bool] = lambda *values: False
+    """Whether the values would show the pattern, or not, however the model reasons."""
+    undecidable_reason: str = ""
+    """Why there is no finding then."""
+
+
+DIAGNOSIS_RULES = (
+    DiagnosisRule("instability", ("mu",), lambda mu: mu < 0.6),
+    DiagnosisRule("fragility", ("sigma",), lambda sigma: sigma > 0.15),
+    DiagnosisRule(
+        "monoculture",
+        ("D", "C", "clusters"),
+        lambda d, c, clusters: d < 0.3 and c > 0.8,
+        lambda d, c, clusters: clusters <= 1,
+        "all paths are in one cluster, and D is then at most 1/N however the model reasons",
+    ),
+    DiagnosisRule("global_drift", ("V", "correct"), lambda v, correct: v > 0.7 and correct == 0),
+    DiagnosisRule("brittle", ("R",), lambda r: r < 0.6),
+    DiagnosisRule("post_hoc", ("early_answer",), lambda early: early > 0),
+    DiagnosisRule("unsupported_jumps", ("pass_rate",), lambda passed: passed < 0.8),
+)
+
+
+def diagnose(features: Mapping[str, Measurement]) -> Iterator[tuple[str, Measurement]]:
+    """Yield each rule's name, and 1 if it fires, 0 if not, or which feature is missing."""
+    for rule in DIAGNOSIS_RULES:
+        rule_features = [
+            features.get(name, undefined_measurement("it was not measured"))
+            for name in rule.feature_names
+        ]
+        missing_reasons = [
+            (feature.status, f"{name}: {feature.reason}")
+            for name, feature in zip(rule.feature_names, rule_features, strict=True)
+            if feature.value is None
+        ]
+        evidence, values = (
+            union_evidence(rule_features),
+            [feature.value for feature in rule_features],
+        )
+        if (reason := worst_reason(missing_reasons)) is not None:
+            yield rule.name, Measurement(None, evidence, *reason)
+        elif rule.undecidable(*values):
+            yield rule.name, undefined_measurement(rule.undecidable_reason, evidence)
+        else:
+            yield rule.name, Measurement(float(rule.predicate(*values)), evidence)
+
+
+N_FLAG_RULES = 5
+"""Rules that F is over where all are on."""
 COMPONENTS_CHEAP_FIRST = ("F", "V", "C", "D", "R")
 HARD_FLOOR_COMPONENTS = "FVCR"
 """Components that a hard floor stops at; D of one strategy alone is 1/N, whatever the reasoning."""
@@ -141,7 +296,7 @@ def prepare_components(suite: Suite, params: Params) -> Preparation:
 
 
 @scorer(
-    *cards.ALL_CARDS,
+    *ALL_CARDS,
     version=15,
     name="composite",
     options=OPTIONS,
@@ -184,13 +339,13 @@ def composite(item: Item, params: Params, peers: Peers) -> Program:
     _add_weighted_mean(scores, params, features, components, checked_shares, stop_reason)
     not_progressive_reason = "progressive evaluation is off"
     scores.add(
-        cards.REQUESTS_SAVED,
+        REQUESTS_SAVED,
         float(n_saved_requests) if options["progressive"] else None,
         reason=not_progressive_reason,
     )
-    scores.add(cards.ANSWER_CORRECT, features["correct"])
+    scores.add(ANSWER_CORRECT, features["correct"])
     for rule, finding in diagnose(features):
-        scores.add(cards.DIAGNOSIS, finding, facet={"rule": rule})
+        scores.add(DIAGNOSIS, finding, facet={"rule": rule})
     return tuple(scores.scores)
 
 
@@ -243,8 +398,8 @@ def _read_checked_shares(
     if component_name == "V":
         yield "V", features["coverage"].value or 0.0
     elif component_name == "F":
-        n_rules = next((s.value for s in scores if s.metric == RULES_CHECKED.name), None)
-        yield "F", (n_rules or 0.0) / len(FACTOR_BY_RULE)
+        n_rules = next((s.value for s in scores if s.metric == "flags_rules_checked"), None)
+        yield "F", (n_rules or 0.0) / N_FLAG_RULES
 
 
 def _measure_correctness(
@@ -290,7 +445,7 @@ def _add_features(
         if name not in features and scorer_name in stopped_scorers:
             features[name] = Measurement(None, evidence, "stopped", stop_reason)
         if name in features:
-            scores.add(cards.FEATURE, features[name], facet={"feature": name})
+            scores.add(FEATURE, features[name], facet={"feature": name})
 
 
 def _add_weighted_mean(
@@ -305,7 +460,7 @@ def _add_weighted_mean(
     evidence = union_evidence(list(features.values()))
     if stop_reason:
         scores.add_missing(
-            (cards.R_RAW, cards.WEIGHT_DEFINED, cards.WEIGHT_CHECKED),
+            (R_RAW, WEIGHT_DEFINED, WEIGHT_CHECKED),
             ("stopped", stop_reason),
             rests_on=evidence,
         )
@@ -340,13 +495,13 @@ def _add_weighted_mean(
         f"{note} ({reasons_text})" if reasons_text else note,
     )
     scores.add(
-        cards.R_RAW, value, rests_on=evidence if value is None else used_keys, reason=missing_reason
+        R_RAW, value, rests_on=evidence if value is None else used_keys, reason=missing_reason
     )
     scores.add(
-        cards.WEIGHT_DEFINED, weight_share, rests_on=() if value is None else used_keys, reason=note
+        WEIGHT_DEFINED, weight_share, rests_on=() if value is None else used_keys, reason=note
     )
     scores.add(
-        cards.WEIGHT_CHECKED,
+        WEIGHT_CHECKED,
         checked_share,
         rests_on=() if value is None else used_keys,
         reason=note,
