@@ -12,7 +12,7 @@ from dataclasses import replace
 from cotlab.core.program import Params, Peers, Program, RequestRound, Scorer
 from cotlab.core.requests import Complete, Reply, Request, Response
 from cotlab.core.types import Item, Score
-from cotlab.metrics.kit import missing_reply_reason, parse_answer_reply, reply_text
+from cotlab.metrics.kit import CHAIN_STOP, missing_reply_reason, parse_answer_reply, reply_text
 from cotlab.metrics.model_steps import ends_early
 from cotlab.text.answers.targets import read_reply
 from cotlab.text.prompts.chain import FINAL_ANSWER_CUE, Prompt, answer_after_reply
@@ -61,12 +61,14 @@ def _follow_up(request: Request, reply: Reply, item: Item, params: Params) -> Co
         or request.model != params.subject
         or not isinstance(reply, Response)
         or missing_reply_reason(reply) is not None
+        or request.top_logprobs  # its tokens are read, and would not be those of a longer text
     ):
         return None
-    said = reply_text(reply)
+    form, said = params.subject.form, reply_text(reply)
+    if form == "continuation" and request.stop != CHAIN_STOP:
+        return None  # what a judge or a verifier is asked ends elsewhere
     if not said or ends_early(reply, said) or read_reply(item, said).value is not None:
         return None
-    form = params.subject.form
     prompt = answer_after_reply(Prompt(request.messages, request.prefix), said, form)
     return prompt and replace(
         request,

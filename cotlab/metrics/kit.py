@@ -25,6 +25,8 @@ from cotlab.text.prompts.chain import (
 
 MAX_ANSWER_TOKENS = 64
 """Maximum output tokens of a request for an answer alone."""
+CHAIN_STOP = ("\nQ:",)
+"""Where a chain that a model without a chat template writes ends: it may go on with a question."""
 NO_MODEL_CHAIN_REASON = "the model wrote no chain"
 UNPARSED_ANSWER = "unparsed answer"
 """Code at the start of the reason of a score whose reply has an answer that is not read."""
@@ -120,7 +122,7 @@ def text_request(
         temperature=params.temperature if temperature is None else temperature,
         seed=params.seed,
         sample=sample,
-        stop=("\nQ:",) if params.subject.form == "continuation" else (),
+        stop=CHAIN_STOP if params.subject.form == "continuation" else (),
         top_logprobs=top_logprobs,
     )
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import get_args
 
 import pytest
 
-from cotlab.core.program import Params, Peers
+from cotlab.core.program import Params, Peers, Program
 from cotlab.core.registry import SCORERS
-from cotlab.core.requests import Complete, Failed, Reply, Response
+from cotlab.core.requests import Complete, Failed, Message, Reply, Response
 from cotlab.core.types import Form, Item, ModelRef
 from cotlab.metrics.asked_answers import ask_unparsed_answers
+from cotlab.metrics.kit import ask_chain
 from cotlab.text.prompts.chain import (
     answer_after_reply,
     answer_prompt,
@@ -69,6 +71,29 @@ def test_a_second_reply_without_an_answer_changes_no_score(second: str | None) -
 )
 def test_nothing_is_asked_after_an_answer_a_cut_or_an_unread_reply(text: str, finish: str) -> None:
     assert not any(map(is_follow_up, run("chat", " 12.", text=text, finish=finish).requests))
+
+
+@pytest.mark.parametrize("form", get_args(Form))
+def test_what_a_judge_or_a_verifier_says_is_no_answer(form: Form) -> None:
+    """The subject may be its own judge: a prompt that quotes an answer asks for none."""
+    subject = ModelRef("echo", "echo", form=form)
+    params = Params({"subject": subject, "verifier": subject}, options={})
+    quoting = Message("user", f"Is this right?\n{CHAIN}\nSo the answer is 12.\nSay yes or no.")
+    asked = [
+        Complete(subject, (quoting,), max_tokens=params.chain_tokens),
+        replace(ask_chain(params, ITEM.question), top_logprobs=5),
+    ]
+
+    def program() -> Program:
+        (*replies,) = yield asked
+        assert [reply.text for reply in replies if isinstance(reply, Response)] == [CHAIN] * 2
+        return ()
+
+    driven = drive(
+        ask_unparsed_answers(program(), ITEM, params),
+        lambda request: Response(request.key, CHAIN, finish="stop"),
+    )
+    assert len(driven.rounds) == 1
 
 
 @pytest.mark.parametrize("form", get_args(Form))

@@ -13,9 +13,9 @@ FINAL_ANSWER_CUE = "So the answer is"
 CHAIN_PLACEMENT_BY_FORM = {"continuation": "prefix", "prefill": "prefix", "chat": "user"}
 """How a chain reaches a model of each form: in the assistant's prefix or in the user's turn."""
 _STEPWISE_INSTRUCTION = "Reason step by step, one numbered step a line."
-_ANSWER_LINE_INSTRUCTION = (
-    f"Finish with one line of the form: {FINAL_ANSWER_CUE} {ANSWER_PLACEHOLDER}."
-)
+_ANSWER_LINE_FORM = f"of the form: {FINAL_ANSWER_CUE} {ANSWER_PLACEHOLDER}."
+"""How each prompt ends that asks a model with a chat template for an answer."""
+_ANSWER_LINE_INSTRUCTION = f"Finish with one line {_ANSWER_LINE_FORM}"
 
 _ANSWER_INSTRUCTION = (
     f"Give the answer that this reasoning leads to. Add no reasoning. {_ANSWER_LINE_INSTRUCTION}"
@@ -49,21 +49,24 @@ def answer_prompt(question: str, steps: Sequence[str], form: Form) -> Prompt:
     if not steps:
         return user_prompt(
             question,
-            f"Answer at once, without any reasoning, in one line of the form: {FINAL_ANSWER_CUE}"
-            f" {ANSWER_PLACEHOLDER}.",
+            f"Answer at once, without any reasoning, in one line {_ANSWER_LINE_FORM}",
         )
     return user_prompt(question, f"Reasoning:\n{chain_text(steps)}", _ANSWER_INSTRUCTION)
 
 
 def answer_after_reply(prompt: Prompt, reply: str, form: Form) -> Prompt | None:
-    """Ask for the answer alone after a reply that states none; None if no answer was asked for."""
+    """Ask for the answer alone after a reply that states none.
+
+    None where the prompt asked for no answer, or for nothing but one. A prompt that only quotes a
+    chain with its answer, as those of a judge or a verifier do, asks for none.
+    """
     content = prompt.messages[-1].content
     if prompt.prefix.endswith(FINAL_ANSWER_CUE) or content.endswith(_CRITIQUE_INSTRUCTION):
         return None
     if form == "continuation":
         text = f"{prompt.prefix}{reply}".rstrip("\n")
         return Prompt(prompt.messages, f"{text}\n{FINAL_ANSWER_CUE}")
-    if FINAL_ANSWER_CUE not in content:
+    if not content.endswith(_ANSWER_LINE_FORM):
         return None
     said = Message("assistant", f"{prompt.prefix}{reply}".rstrip())
     return Prompt((*prompt.messages, said, Message("user", _ANSWER_INSTRUCTION)), "")
@@ -131,6 +134,5 @@ def rewrite_prompt(question: str, steps: Sequence[str], critique: str) -> Prompt
         f"Reasoning:\n{chain_text(steps)}",
         f"Critique of this reasoning:\n{critique.strip()}",
         "Rewrite the whole reasoning so that it is right: keep what is sound, mend what is not,"
-        f" one numbered step a line. Finish with one line of the form: {FINAL_ANSWER_CUE}"
-        f" {ANSWER_PLACEHOLDER}.",
+        f" one numbered step a line. {_ANSWER_LINE_INSTRUCTION}",
     )
