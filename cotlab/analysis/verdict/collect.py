@@ -68,7 +68,7 @@ _READING_CHECKS: tuple[tuple[LimitCode, Callable[[str], str], float, str], ...] 
         "answers_unparsed",
         unparsed_condition,
         MAX_UNPARSED,
-        "Ask for one form of answer in the question, such as 'The answer is 5.'.",
+        "Run it again with --ask-answer, or ask for one form of answer in the question.",
     ),
 )
 """Code, what a reason names, largest share of scores with such a reason, and what to do."""
