@@ -15,6 +15,7 @@ from cotlab.core.errors import ConfigError
 from cotlab.core.program import Peers, Scorer
 from cotlab.core.registry import PROVIDERS, SCORERS
 from cotlab.core.types import Item, Score, ScoreStatus, Step, Suite
+from cotlab.metrics.asked_answers import program_of
 from cotlab.run.config import RunConfig, read_config
 from cotlab.run.plan import params_of
 from cotlab.run.resolved import ResolvedRun
@@ -139,7 +140,9 @@ def measure(
                 constants = await drive(definition.prepare(suite, params), dispatcher)
                 params = params_of(plan, spec, constants)
             peers = Peers.from_suite(suite, plan.seed)
-            scores: tuple[Score, ...] = await drive(definition(item, params, peers), dispatcher)
+            scores: tuple[Score, ...] = await drive(
+                program_of(definition, item, params, peers), dispatcher
+            )
             return scores
         finally:
             await dispatcher.drain()
