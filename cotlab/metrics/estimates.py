@@ -1,15 +1,14 @@
-"""Build metric cards, and estimates from the mean values of items."""
+"""Estimates over the items of a run, from the mean value of each item."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 import pandas as pd
 
 from cotlab.core.keys import resampling_seed
-from cotlab.core.types import Estimate, Facet, MetricCard, MetricLevel
+from cotlab.core.types import Estimate, Facet
 from cotlab.stats.intervals import FEWEST, Interval, wilson
 from cotlab.stats.resample import bootstrap_mean
 
@@ -17,44 +16,6 @@ LONG_TEXT_PHRASE = (
     "a text beyond the embedder's length has the mean of its windows' vectors, weighted by tokens"
 )
 """What metrics of embeddings do with a text that the embedder does not read at once."""
-
-
-def metric_card(
-    name: str,
-    symbol: str,
-    formula: str,
-    undefined: str,
-    not_shown: str,
-    *,
-    source: str,
-    level: MetricLevel = "item",
-    lo: float = 0.0,
-    hi: float = 1.0,
-    unit: str = "",
-    better: Literal["higher", "lower", "neither"] = "neither",
-    needs: tuple[str, ...] = ("complete",),
-    flag: bool = False,
-    none_reason: str = "",
-    shared_undefined_text: str = "",
-) -> MetricCard:
-    """Return a card; the cards of one scorer share ``shared_undefined_text``."""
-    undefined = f"{undefined} {shared_undefined_text}".strip()
-    return MetricCard(
-        name,
-        symbol,
-        lo,
-        hi,
-        better,
-        unit,
-        level,
-        needs,
-        formula,
-        undefined,
-        source,
-        not_shown,
-        flag,
-        none_reason,
-    )
 
 
 def interval_estimate(
