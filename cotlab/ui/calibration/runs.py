@@ -11,7 +11,7 @@ import streamlit as st
 from cotlab.analysis.tables import calibration as tables
 from cotlab.core.resources import page_path
 from cotlab.figures.calibration import CALIBRATOR_STYLES
-from cotlab.metrics.text_features.scorer import NAME as TEXT_FEATURES
+from cotlab.metrics.text_features import NAME as TEXT_FEATURES
 from cotlab.review.labelling import truth
 from cotlab.review.release.apply import (
     calibrator_target,

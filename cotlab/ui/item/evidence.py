@@ -15,7 +15,7 @@ import streamlit as st
 from cotlab.analysis.tables.reliability import composite_components
 from cotlab.core.resources import page_path
 from cotlab.core.types import Plan
-from cotlab.metrics.composite.scorer import SCORER_BY_COMPONENT, composite
+from cotlab.metrics.composite import SCORER_BY_COMPONENT, composite
 from cotlab.ui import cached
 from cotlab.ui.linked import PageLink
 from cotlab.ui.text import escape_markdown

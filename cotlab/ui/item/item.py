@@ -14,7 +14,7 @@ from cotlab.analysis.view import with_facet_columns
 from cotlab.core.errors import UnknownName
 from cotlab.core.resources import page_path
 from cotlab.core.types import CCS_METRICS, Item
-from cotlab.metrics.consistency.cards import HOLDOUT_DIFFERENCE
+from cotlab.metrics.consistency import HOLDOUT_DIFFERENCE
 from cotlab.run.scored_chain import MODEL_CHAIN_SCORERS
 from cotlab.ui import cached, components, run_notes
 from cotlab.ui.address import store_default

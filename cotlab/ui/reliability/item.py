@@ -15,7 +15,7 @@ from cotlab.analysis.tables.declare import FigureChoice
 from cotlab.core.types import Item
 from cotlab.figures.reliability import COMPONENT_ORDER
 from cotlab.figures.style import ORANGE, VERMILLION, format_number
-from cotlab.metrics.composite.diagnosis import DIAGNOSIS_RULES
+from cotlab.metrics.composite import DIAGNOSIS_RULES
 from cotlab.ui import cached, charts, components
 from cotlab.ui.item import evidence
 from cotlab.ui.item.chain import (

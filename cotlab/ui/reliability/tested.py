@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from cotlab.analysis.verdict.measures import MEASURE_TEXTS, MIN_AUROC, MeasureName, Validation
+from cotlab.analysis.verdict.measures import MEASURES, MIN_AUROC, MeasureName, Validation
 from cotlab.analysis.verdict.validated import TESTED_TITLE
 from cotlab.analysis.verdict.wording import interval, noun_count, percent
 from cotlab.ui import cached
@@ -89,7 +89,7 @@ def _render_tested_measures(row: dict[str, Any]) -> None:
     rows = [
         [
             {"text": percent(share.point), "small": f"{interval(share)} n = {share.n:,}"},
-            {"text": MEASURE_TEXTS[name], "link": evidence_link(str(row["id"]), name)},
+            {"text": MEASURES[name].text, "link": evidence_link(str(row["id"]), name)},
             {"text": result.evidence.validation[name].text, "link": validation_link(name)},
         ]
         for name, share in shares.items()
