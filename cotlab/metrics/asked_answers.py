@@ -12,8 +12,8 @@ from dataclasses import replace
 from cotlab.core.program import Params, Peers, Program, RequestRound, Scorer
 from cotlab.core.requests import Complete, Reply, Request, Response
 from cotlab.core.types import Item, Score
-from cotlab.metrics.cut_off import ends_early
 from cotlab.metrics.kit import missing_reply_reason, parse_answer_reply, reply_text
+from cotlab.metrics.model_steps import ends_early
 from cotlab.text.answers.targets import read_reply
 from cotlab.text.prompts.chain import FINAL_ANSWER_CUE, Prompt, answer_after_reply
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import streamlit as st
 
 from cotlab.analysis.verdict.measures import MEASURES, MeasureName
 from cotlab.analysis.verdict.number_items import NumberItems, load_number_items
 from cotlab.analysis.verdict.wording import interval, noun_count, percent
+from cotlab.analysis.view import RunView
 from cotlab.ui import cached, components
 from cotlab.ui.address import known_param
 from cotlab.ui.linked import PageLink, show_linked
@@ -23,7 +24,7 @@ _CHANGE_BY_MEASURE = {"change": "corrupt", "control": "paraphrase"}
 
 def render_verdict_line(run_id: str) -> None:
     """Show on one line what the verdict on a run says, above what a page shows of it."""
-    result = run_verdict(cached.run_row(run_id))
+    result = run_verdict(cached.stored_run(run_id))
     if result is None:
         return
     links = [{"text": "Verdict", "link": PageLink("run", (("run", run_id),))}]
@@ -40,9 +41,9 @@ def render_verdict_number(run_id: str | None) -> None:
     if run_id is None or name is None:
         return
     measure = cast(MeasureName, name)
-    row = cached.run_row(run_id)
+    row = cached.stored_run(run_id)
     categories = tuple(st.query_params.get_all(AMONG_PARAM))
-    number = load_verdict_number(run_id, int(row["revision"]), measure, categories)
+    number = load_verdict_number(run_id, row.revision, measure, categories)
     if number is None:
         return
     with st.container(border=True):
@@ -64,7 +65,7 @@ def load_verdict_number(
     run_id: str, revision: int, measure: MeasureName, categories: tuple[str, ...] = ()
 ) -> NumberItems | None:
     """Return a number of a run's verdict with its items; None where the run has no such number."""
-    row = cached.run_row(run_id)
+    row = cached.stored_run(run_id)
     result = run_verdict(row)
     if result is None:
         return None
@@ -72,16 +73,16 @@ def load_verdict_number(
     return load_number_items(view, result.evidence, measure, categories)
 
 
-def _render_items(row: dict[str, Any], measure: MeasureName, number: NumberItems) -> None:
+def _render_items(row: RunView, measure: MeasureName, number: NumberItems) -> None:
     """Show the items and their values, a page at a time."""
     table_slot = st.container()
     item_slice = components.page_slice(len(number.values), "number-page", ROWS_PER_PAGE)
     change = _CHANGE_BY_MEASURE.get(measure)
     rows = []
     for item_id, value in number.values.iloc[item_slice].items():
-        query = [("run", row["id"]), ("item", str(item_id))]
+        query = [("run", row.id), ("item", str(item_id))]
         query += [("change", change)] if change else []
-        question = cached.load_item(row["suite"], str(item_id)).question
+        question = cached.load_item(row.suite, str(item_id)).question
         rows.append(
             [
                 {"text": shorten(str(item_id), 40), "link": PageLink("item", tuple(query))},
@@ -91,7 +92,7 @@ def _render_items(row: dict[str, Any], measure: MeasureName, number: NumberItems
         )
     content = {"title": "Items behind the number", "columns": _COLUMNS, "rows": rows}
     with table_slot:
-        show_linked("table", content, key=f"number-{row['id']}-{measure}")
+        show_linked("table", content, key=f"number-{row.id}-{measure}")
 
 
 def _value_text(measure: MeasureName, value: float) -> str:

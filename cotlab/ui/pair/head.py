@@ -17,6 +17,7 @@ from cotlab.analysis.verdict.pair_differences import (
     points_text,
 )
 from cotlab.analysis.verdict.wording import noun_count, percent_number
+from cotlab.analysis.view import RunView
 from cotlab.core.types import IN_PROCESS_PROVIDERS
 from cotlab.stats.intervals import Interval
 from cotlab.store.recorded_models import short_model_name
@@ -30,15 +31,15 @@ _MAX_CHOSEN_ID_CHARS = 16
 """Characters up to which an id is shown whole: ids with a time are longer."""
 
 
-def run_names(base_row: dict[str, Any], other_row: dict[str, Any]) -> tuple[str, str]:
+def run_names(base_row: RunView, other_row: RunView) -> tuple[str, str]:
     """Return how two runs are called: by their models, where these differ, else also by their ids.
 
     Of an id that cotlab made the end is enough where it tells the two apart.
     """
     rows = (base_row, other_row)
-    names = [shorten(short_model_name(str(row["model"])), 40) for row in rows]
+    names = [shorten(short_model_name(row.model), 40) for row in rows]
     if names[0] == names[1]:
-        ids = [str(row["id"]) for row in rows]
+        ids = [row.id for row in rows]
         is_made = all(len(run_id) > _MAX_CHOSEN_ID_CHARS for run_id in ids)
         ends = [run_id.rpartition("-")[2] for run_id in ids] if is_made else ids
         ends = ids if ends[0] == ends[1] else ends
@@ -46,10 +47,10 @@ def run_names(base_row: dict[str, Any], other_row: dict[str, Any]) -> tuple[str,
     return names[0], names[1]
 
 
-def pair_verdict(base_row: dict[str, Any], other_row: dict[str, Any]) -> PairVerdict:
+def pair_verdict(base_row: RunView, other_row: RunView) -> PairVerdict:
     """Return what differs between two stored runs."""
     names = run_names(base_row, other_row)
-    keys = [(str(row["id"]), int(row["revision"])) for row in (base_row, other_row)]
+    keys = [(row.id, row.revision) for row in (base_row, other_row)]
     return _judge_cached(keys[0], keys[1], names, cached.validated_at())
 
 
@@ -161,11 +162,11 @@ def _caption(result: PairVerdict, names: tuple[str, str]) -> str:
     return " ".join(filter(None, (*lines, unpaired_text)))
 
 
-def render_missing_measures(result: PairVerdict, row_by_name: Mapping[str, dict[str, Any]]) -> None:
+def render_missing_measures(result: PairVerdict, row_by_name: Mapping[str, RunView]) -> None:
     """Say what one of the two runs did not measure, and offer to measure it there."""
     for name, row in row_by_name.items():
-        missing = [m for m, run_id in result.lacking.items() if run_id == str(row["id"])]
-        if cached.parse_plan(row["plan"]).subject.provider not in IN_PROCESS_PROVIDERS:
+        missing = [m for m, run_id in result.lacking.items() if run_id == row.id]
+        if row.plan.subject.provider not in IN_PROCESS_PROVIDERS:
             missing = [m for m in missing if m != "inner_change"]
         if not missing or components.current_status(row) in ("planned", "running"):
             continue
@@ -178,7 +179,7 @@ def render_missing_measures(result: PairVerdict, row_by_name: Mapping[str, dict[
             )
             for measure in missing:
                 label = MEASURES[measure].short
-                link = measure_link(str(row["id"]), MEASURES[measure].request)
+                link = measure_link(row.id, MEASURES[measure].request)
                 components.page_link(link.page, f"Measure {label}", "play_arrow", dict(link.query))
 
 

@@ -21,6 +21,7 @@ from cotlab.analysis.compare_verdict import PairVerdict
 from cotlab.analysis.verdict.measures import MEASURES, MeasureName
 from cotlab.analysis.verdict.pair_differences import points_text
 from cotlab.analysis.verdict.wording import percent_number
+from cotlab.analysis.view import RunView
 from cotlab.ui import cached
 from cotlab.ui.address import known_param, write_address
 from cotlab.ui.item.answers import ListedAnswer, listed_answers
@@ -54,8 +55,8 @@ _CHOICE_PARAMS = ("item", "show", "q", "sort", "effect", "chain")
 
 @st.fragment
 def render_item_pairs(
-    base_row: dict[str, Any],
-    other_row: dict[str, Any],
+    base_row: RunView,
+    other_row: RunView,
     names: tuple[str, str],
     result: PairVerdict,
 ) -> None:
@@ -90,11 +91,11 @@ def render_item_pairs(
 
 
 def _render_label_forms(
-    run_rows: tuple[dict[str, Any], dict[str, Any]], names: tuple[str, str], pair: ItemPair
+    run_rows: tuple[RunView, RunView], names: tuple[str, str], pair: ItemPair
 ) -> None:
     with st.container(horizontal=True, horizontal_alignment="right"):  # below the chains
         for row, name in zip(run_rows, names, strict=True):
-            item = cached.load_item(row["suite"], pair.item_id)
+            item = cached.load_item(row.suite, pair.item_id)
             render_label_form(row, item, f"Label the chain of {name}")
 
 
@@ -111,12 +112,12 @@ def _link(links: list[Query], **changes: str | None) -> int:
 
 
 def _cached_pairs(
-    base_row: dict[str, Any],
-    other_row: dict[str, Any],
+    base_row: RunView,
+    other_row: RunView,
     measure: MeasureName | None,
     result: PairVerdict,
 ) -> tuple[ItemPair, ...]:
-    keys = [(str(row["id"]), int(row["revision"])) for row in (base_row, other_row)]
+    keys = [(row.id, row.revision) for row in (base_row, other_row)]
     return _pairs_at_revision(keys[0], keys[1], measure, cached.validated_at(), result)
 
 
@@ -215,14 +216,14 @@ def _page_data(
     rows: Sequence[ItemPair],
     position: int | None,
     chosen: ItemPair | None,
-    run_rows: tuple[dict[str, Any], dict[str, Any]],
+    run_rows: tuple[RunView, RunView],
     measure: MeasureName | None,
     links: list[Query],
 ) -> dict[str, Any]:
     start = ROWS_PER_LIST * ((position or 0) // ROWS_PER_LIST)
     visible = rows[start : start + ROWS_PER_LIST]
     item_ids = tuple(pair.item_id for pair in visible)
-    answers = [listed_answers(str(row["id"]), int(row["revision"]), item_ids) for row in run_rows]
+    answers = [listed_answers(row.id, row.revision, item_ids) for row in run_rows]
     neighbours = {}
     if position is not None:
         for key, index in (("k", position - 1), ("j", position + 1)):
@@ -266,8 +267,8 @@ def _answer_cell(answer: ListedAnswer | None) -> dict[str, str]:
 
 
 def _pair_content(
-    base_row: dict[str, Any],
-    other_row: dict[str, Any],
+    base_row: RunView,
+    other_row: RunView,
     names: tuple[str, str],
     pair: ItemPair,
     measure: MeasureName | None,
