@@ -30,7 +30,6 @@ def pairs(
 
 
 # --- McNemar
-# ------------------------------------------------------------------------------------------
 
 
 def test_mcnemar() -> None:
@@ -88,7 +87,6 @@ def test_risk_difference(cells: tuple[int, int, int, int], lo: float, hi: float)
 
 
 # --- Wilcoxon
-# -----------------------------------------------------------------------------------------
 
 
 def test_wilcoxon_exact() -> None:
@@ -148,7 +146,6 @@ def test_wilcoxon_without_a_difference(values: list[float], reason: str) -> None
 
 
 # --- differences and effects
-# --------------------------------------------------------------------------
 
 
 def test_cohen_dz() -> None:
