@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from cotlab.core.errors import UnknownName
 from cotlab.core.keys import digest
-from cotlab.metrics.composite.scorer import COMPONENTS_BY_PROFILE, FEATURE_SOURCES, FeatureSource
-from cotlab.metrics.text_features.scorer import NAME as TEXT_FEATURES
+from cotlab.metrics.composite import COMPONENTS_BY_PROFILE, FEATURE_SOURCES, FeatureSource
+from cotlab.metrics.text_features import NAME as TEXT_FEATURES
 from cotlab.reliability.combination import DOMAIN_FEATURE
 from cotlab.reliability.maps import COMBINED_METHOD
 from cotlab.stats.composite import COMPONENT_NAMES
