@@ -9,13 +9,13 @@ from cotlab.analysis.tables.run import agreement_points
 from cotlab.core.errors import CotlabError
 from cotlab.core.resources import page_path
 from cotlab.review.labelling import agreement as agreement_review
-from cotlab.review.labelling.adjudication import (
+from cotlab.review.labelling.agreement import (
+    NO_MISTAKE,
+    Agreement,
     Settlement,
     list_settlements,
     open_adjudication,
 )
-from cotlab.review.labelling.agreement import Agreement
-from cotlab.review.labelling.step_agreement import NO_MISTAKE
 from cotlab.store import labels as label_store
 from cotlab.ui import access, cached, charts, components
 from cotlab.ui.components import csv_button, interval_or_reason

@@ -16,17 +16,13 @@ from cotlab.figures.style import format_number
 from cotlab.review.release.drift import (
     DEFAULT_KS_LIMIT,
     DEFAULT_PSI_LIMIT,
-    load_feature_values,
-    measure_drift,
-)
-from cotlab.review.release.drift_check import (
-    DriftCheck,
-)
-from cotlab.review.release.drift_state import (
     HEADLINES,
+    DriftCheck,
     DriftState,
     drift_doubts,
     drift_state,
+    load_feature_values,
+    measure_drift,
     uncompared_text,
 )
 from cotlab.store.calibrators import current_calibrator

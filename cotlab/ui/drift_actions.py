@@ -6,15 +6,8 @@ from dataclasses import replace
 
 import streamlit as st
 
-from cotlab.review.release.drift_check import (
-    DriftCheck,
-    find_released_items,
-    queue_reaudit,
-    store_drift_check,
-)
-from cotlab.review.release.drift_state import (
-    drift_state,
-)
+from cotlab.review.release.drift import DriftCheck, drift_state, store_drift_check
+from cotlab.review.release.reaudit import find_released_items, queue_reaudit
 from cotlab.ui import access, cached, components
 from cotlab.ui.drift import DriftView
 from cotlab.ui.text import escape_markdown

@@ -9,7 +9,7 @@ import streamlit as st
 
 from cotlab.analysis.tables import drift as tables
 from cotlab.figures.style import format_number
-from cotlab.review.release.drift_check import DriftCheck, drift_from_json
+from cotlab.review.release.drift import DriftCheck, drift_from_json
 from cotlab.store.calibrators import list_drift_checks
 from cotlab.ui import cached, charts, components
 from cotlab.ui.components import csv_button

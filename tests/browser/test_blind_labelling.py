@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cotlab.core.labels import Label, Verdict, steps_digest
-from cotlab.review.labelling.adjudication import open_adjudication
+from cotlab.review.labelling.agreement import open_adjudication
 from cotlab.review.labelling.queue import make_queue
 from cotlab.review.labelling.truth import load_truth
 from cotlab.store import labels as label_store

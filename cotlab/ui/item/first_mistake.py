@@ -10,8 +10,7 @@ import streamlit as st
 from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.figures.style import interval_text
-from cotlab.review.release.step_forecast import StepForecast, forecast_steps
-from cotlab.review.release.step_hazard import SCORES_MODEL
+from cotlab.review.release.step_hazard import SCORES_MODEL, StepForecast, forecast_steps
 from cotlab.store import read
 from cotlab.ui import cached
 from cotlab.ui.item.chain import TextRow, render_rows

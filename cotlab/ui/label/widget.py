@@ -21,9 +21,9 @@ from cotlab.core.keys import digest
 from cotlab.core.labels import FAILURE_MODES, Label, steps_digest
 from cotlab.review.labelling import queue as queues
 from cotlab.review.labelling import session
-from cotlab.review.labelling.current_labels import ADJUDICATION_KIND
 from cotlab.review.labelling.queue import LeasedItem
 from cotlab.review.labelling.session import GivenLabel
+from cotlab.review.labelling.truth import ADJUDICATION_KIND
 from cotlab.store.live import ItemKey
 from cotlab.ui import access, cached
 from cotlab.ui.label import items as label_items

@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 
 from cotlab.cli.main import app
 from cotlab.core.errors import ConfigError
-from cotlab.review.release.step_forecast import forecast_steps
 from cotlab.review.release.step_hazard import (
     ANSWER_MODEL,
     SCORES_MODEL,
     TEXT_MODEL,
     fit_step_hazard,
+    forecast_steps,
 )
 from cotlab.review.release.step_table import SAME_CHAIN_REASON, load_judged_chains
 from cotlab.stats.ranking import NO_MISTAKE

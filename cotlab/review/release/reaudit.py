@@ -1,11 +1,10 @@
-"""A drift check and its storing; whether scores still hold on new labels, and re-audits."""
+"""Whether released answers still hold: the calibrator on new labels, and random re-audits."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -13,22 +12,16 @@ import pandas as pd
 from cotlab.core.errors import CotlabError
 from cotlab.core.keys import derive_seed
 from cotlab.review.labelling.queue import make_queue
-from cotlab.review.release.apply import (
-    apply_calibrator,
-    calibrator_target,
-    load_calibrator_row,
-)
+from cotlab.review.labelling.targets import load_labelled_features
+from cotlab.review.release.apply import apply_calibrator, calibrator_target, load_calibrator_row
 from cotlab.review.release.fit_report import interval_json
-from cotlab.stats.drift import FeatureDrift, JointDrift, Measured
+from cotlab.stats.calibration import perfect_band
+from cotlab.stats.calibration_intervals import measure_interval
 from cotlab.store import labels as label_store
 from cotlab.store import read
-from cotlab.store.calibrators import add_drift_check
 from cotlab.store.database import Store
 from cotlab.store.decisions import list_decisions
 
-REFIT_COMMAND = "cotlab calibrate"
-"""Command that fits a calibrator again."""
-_NESTED_FIELDS = ("features", "joint", "at", "quality")
 AUDIT_KIND, AUDIT_REASON = "audit", "drawn at random"
 MIN_LABELS = 20
 """Labels since the fit from which Brier score and ECE are computed."""
@@ -66,127 +59,6 @@ class CalibratorQuality:
         return lower_bound is not None and self.fitted is not None and lower_bound > self.fitted
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureCheck:
-    """One feature of a check."""
-
-    name: str
-    """Name of the feature."""
-    drift: FeatureDrift
-    """Its distances."""
-    psi_adjusted: float | None = None
-    """Permutation p-value of PSI in (0, 1], after Benjamini and Hochberg over PSI and KS of all
-    features; None where untested."""
-    ks_adjusted: float | None = None
-    """The same of KS."""
-    alert: bool = False
-    """Whether one of the two exceeds its limit and its adjusted p-value is at most alpha."""
-
-
-@dataclass(frozen=True, slots=True)
-class DriftCheck:
-    """A stored drift check."""
-
-    id: str
-    """Id of the check."""
-    reference: tuple[str, ...]
-    """Run ids of the reference."""
-    current: tuple[str, ...]
-    """Run ids that are compared with it."""
-    at: datetime
-    """When it was made."""
-    by: str
-    """Who made it."""
-    ks: float
-    """KS distance that matters."""
-    psi: float
-    """PSI in nats that matters."""
-    alpha: float
-    """False discovery rate."""
-    permutations: int
-    """Number of permutations."""
-    seed: int
-    """Seed of the permutations."""
-    features: tuple[FeatureCheck, ...]
-    """Results by feature."""
-    joint: JointDrift
-    """Result over all features together."""
-    shared: int
-    """Questions that both sides contain; they are compared with themselves."""
-    alert: bool
-    """Whether some feature moved by more than its limit, and by more than chance."""
-    reason: str
-    """Why, or why not, in words."""
-    quality: CalibratorQuality
-    """Brier score and ECE of the calibrator in use on current items labelled since its fit."""
-    label: str = ""
-    """Position in a series: a tag's value, or when the run was planned."""
-
-    @property
-    def moved_features(self) -> list[str]:
-        """Return the features that raise the alert."""
-        return [feature.name for feature in self.features if feature.alert]
-
-    @property
-    def suggestion(self) -> str:
-        """Return what to do now; "" where there is no alert."""
-        if not self.alert:
-            return ""
-        return (
-            "Scores of these items may no longer mean what they did:"
-            f" {', '.join(self.moved_features)} moved. Label items of {', '.join(self.current)},"
-            f" then fit again: {REFIT_COMMAND} {' '.join((*self.reference, *self.current))}"
-        )
-
-
-def store_drift_check(store: Store, check: DriftCheck) -> bool:
-    """Write a check to the store; False where it is there already."""
-    with store.writing() as connection:
-        return add_drift_check(
-            connection,
-            check.id,
-            reference_runs=check.reference,
-            current_runs=check.current,
-            checked_at=check.at,
-            author=check.by,
-            alert=check.alert,
-            reason=check.reason,
-            result=drift_json(check),
-        )
-
-
-def drift_json(check: DriftCheck) -> dict[str, Any]:
-    """Return a check as JSON values."""
-    return {**asdict(check), "at": check.at.isoformat(), "suggestion": check.suggestion}
-
-
-def drift_from_json(data: Mapping[str, Any]) -> DriftCheck:
-    """Return the check that ``drift_json`` was made of."""
-    features = tuple(
-        FeatureCheck(**{**feature, "drift": _feature_from_json(feature["drift"])})
-        for feature in data["features"]
-    )
-    band = data["quality"]["band"]
-    restored_quality = CalibratorQuality(
-        **{**data["quality"], "band": None if band is None else tuple(band)}
-    )
-    joint = JointDrift(**{**data["joint"], "energy": Measured(**data["joint"]["energy"])})
-    plain_fields = {name: data[name] for name in DriftCheck.__slots__ if name not in _NESTED_FIELDS}
-    plain_fields |= {side: tuple(data[side]) for side in ("reference", "current")}
-    return DriftCheck(
-        **plain_fields,
-        features=features,
-        joint=joint,
-        quality=restored_quality,
-        at=datetime.fromisoformat(data["at"]),
-    )
-
-
-def _feature_from_json(data: Mapping[str, Any]) -> FeatureDrift:
-    measured_distances = {name: Measured(**data[name]) for name in ("psi", "ks", "kl", "kl_back")}
-    return FeatureDrift(**{**data, **measured_distances})
-
-
 def measure_quality(store: Store, runs: Sequence[str], *, seed: int = 0) -> CalibratorQuality:
     """Measure the calibrator in use on items of runs first labelled after its fit.
 
@@ -199,10 +71,6 @@ def measure_quality(store: Store, runs: Sequence[str], *, seed: int = 0) -> Cali
     UnknownName
         If there is no such run.
     """
-    from cotlab.review.labelling.targets import load_labelled_features
-    from cotlab.stats.calibration import perfect_band
-    from cotlab.stats.calibration_intervals import measure_interval
-
     row = load_calibrator_row(store)
     if row is None:
         return CalibratorQuality(reason="no calibrator is in use")
