@@ -12,15 +12,13 @@ from cotlab.analysis.tables.declare import DEFAULT_CHOICE, FigureChoice
 from cotlab.analysis.verdict.wording import noun_count
 from cotlab.analysis.view import RunView
 from cotlab.core.registry import FIGURES
-from cotlab.core.resources import page_path
 from cotlab.figures.text_width import strip_markup
 from cotlab.store.recorded_models import captioned_model_name
-from cotlab.ui.components import csv_button
+from cotlab.ui.components import csv_button, page_link
 from cotlab.ui.figure_cache import cached_figure
+from cotlab.ui.places import PageLink, run_link
 from cotlab.ui.text import escape_markdown, shorten
 
-EvidenceLink = tuple[str, dict[str, str]]
-"""Page and query of a link to what a figure is computed from."""
 MAX_NAMED_RUNS = 4
 """Most runs that a caption names; the others are counted."""
 ClickHandler = Callable[[Sequence[Any]], None]
@@ -59,7 +57,7 @@ def show_figure(
     *,
     key: str,
     note: str = "",
-    evidence: EvidenceLink | None = None,
+    evidence: PageLink | None = None,
     paper: PaperFigure | None = None,
     on_click: ClickHandler | None = None,
 ) -> None:
@@ -75,8 +73,8 @@ def show_figure(
         Key of the chart's widget, unique on the page.
     note : str
         Text after the figure's caption.
-    evidence : (str, dict) or None
-        Page and query of the link "Evidence".
+    evidence : PageLink or None
+        What the link "Evidence" opens.
     paper : PaperFigure or None
         What the link "Use in paper" opens; it must have the same table.
     on_click : callable or None
@@ -103,17 +101,9 @@ def show_figure(
     with st.container(horizontal=True, vertical_alignment="center"):
         csv_button(name, table, key)
         if evidence is not None:
-            evidence_page, query = evidence
-            st.page_link(
-                evidence_page, label="Evidence", icon=":material/fact_check:", query_params=query
-            )
+            page_link(evidence.place, "Evidence", "fact_check", evidence.query)
         if paper is not None:
-            st.page_link(
-                page_path("figures"),
-                label="Use in paper",
-                icon=":material/print:",
-                query_params=paper.query(),
-            )
+            page_link("figures", "Use in paper", "print", paper.query())
 
 
 def source_text(rows: Sequence[RunView]) -> str:
@@ -146,7 +136,7 @@ def show_run_figure(
     ``paper_name`` is its name among the figures of a run, by default that of the figure, and
     ``choice`` what was chosen: by them the page Figures prints it. None: it has no printed form.
     """
-    evidence = (page_path("item"), {"run": row.id})
+    evidence = run_link(row.id, "items")
     paper = None
     if paper_name is not None:
         paper = PaperFigure(row.id, paper_name or name, choice)

@@ -26,7 +26,6 @@ from cotlab.analysis.paired import (
 )
 from cotlab.analysis.readable import METRIC_LABELS, readable_value
 from cotlab.analysis.tables import comparison as tables
-from cotlab.core.resources import page_path
 from cotlab.core.types import MetricCard
 from cotlab.figures.style import format_number, interval_text
 from cotlab.ui import cached, charts, components
@@ -34,6 +33,7 @@ from cotlab.ui.components import csv_button
 from cotlab.ui.metric_names import metric_name
 from cotlab.ui.pair.runs import RunChoice
 from cotlab.ui.pickers import pick_threshold, select_option
+from cotlab.ui.places import run_link
 from cotlab.ui.text import display_errors, escape_markdown
 
 
@@ -177,7 +177,7 @@ def render_differences(view: ComparisonView) -> None:
     bars = bars_by_unit_name[unit]
     page_rows = bars.iloc[components.page_slice(len(bars), f"bars-{unit}", tables.MAX_BARS)]
     note = tables.threshold_note(view.results, view.threshold)
-    evidence = (page_path("run"), {"run": view.results.comparisons[0].other})
+    evidence = run_link(view.results.comparisons[0].other)
     charts.show_figure(
         "paired_differences", page_rows, key="differences", note=note, evidence=evidence
     )

@@ -19,14 +19,14 @@ from cotlab.analysis.tables.comparison import (
     version_warning,
 )
 from cotlab.core.keys import canonical_json
-from cotlab.core.resources import page_path
 from cotlab.figures.style import format_number
 from cotlab.ui import cached, charts, components
 from cotlab.ui.compare import ComparisonView
 from cotlab.ui.components import csv_button
-from cotlab.ui.linked import PageLink, show_linked_frame
+from cotlab.ui.linked import show_linked_frame
 from cotlab.ui.metric_names import metric_name
 from cotlab.ui.pickers import select_option
+from cotlab.ui.places import run_link
 from cotlab.ui.text import escape_markdown
 
 
@@ -101,7 +101,7 @@ def render_category_differences(view: ComparisonView, choice: MetricChoice) -> N
             f"{len(adjusted_ps)} tests over the categories; smallest BH p:"
             f" {format_number(min(adjusted_ps)) if adjusted_ps else 'n/a'}."
         ),
-        evidence=(page_path("run"), {"run": choice.comparison.other}),
+        evidence=run_link(choice.comparison.other),
     )
 
 
@@ -145,7 +145,7 @@ def render_changed_items(view: ComparisonView, choice: MetricChoice) -> None:
         }
     )
     links = {
-        side: [PageLink("item", (("run", run), ("item", i))) for i in page_rows["item_id"]]
+        side: [run_link(run, "items", item=i) for i in page_rows["item_id"]]
         for side, run in (("base", choice.comparison.base), ("other", choice.comparison.other))
     }
     show_linked_frame(

@@ -19,12 +19,18 @@ from cotlab.export.tabular import escape_formulas
 from cotlab.figures.style import format_number, interval_text
 from cotlab.stats.intervals import Interval
 from cotlab.store import run_status
-from cotlab.store.item_scores import NOTHING_MEASURED
 from cotlab.store.live import LiveRun, RunProgress
 from cotlab.store.run_status import FINISHING
 from cotlab.ui import cached
-from cotlab.ui.address import bind_integer, known_param
+from cotlab.ui.address import (
+    bind_integer,
+    is_current_page,
+    known_param,
+    number_of_link,
+    open_link,
+)
 from cotlab.ui.metric_names import metric_name
+from cotlab.ui.places import PageLink
 from cotlab.ui.text import FEATURE_DESCRIPTIONS, escape_markdown
 
 ROWS_PER_PAGE = 50
@@ -35,7 +41,6 @@ FileContent = bytes | str | Callable[[], str | bytes]
 STATUS_LABELS = {
     FINISHING: "finishing: estimates in a few seconds",
     "budget": "budget reached",
-    NOTHING_MEASURED: f":orange[{NOTHING_MEASURED}]",
 }
 """Statuses that a page writes otherwise than the store. Without icons: in Markdown these are read
 out by their names."""
@@ -94,22 +99,35 @@ def show_cards(*names: str) -> None:
 
 
 def render_empty_state(
-    message: str, path: str | None = None, label: str = "", query: dict[str, str] | None = None
+    message: str, place: str | None = None, label: str = "", query: dict[str, str] | None = None
 ) -> None:
     """Show an empty state: a message, and a link to where to go."""
     st.info(message)
-    if path is not None:
-        st.page_link(path, label=label, icon=":material/arrow_forward:", query_params=query)
+    if place is not None:
+        page_link(place, label, "arrow_forward", query)
 
 
 def page_link(
-    name: str,
+    place: str,
     label: str,
     icon: str,
     query: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
 ) -> None:
-    """Show a link to a page, by the name of its file and of a Material symbol."""
-    st.page_link(page_path(name), label=label, icon=f":material/{icon}:", query_params=query)
+    """Show a link to a page or to a tab, with a Material symbol."""
+    values = query.items() if isinstance(query, Mapping) else query or ()
+    link = PageLink(place, tuple(values))
+    if is_current_page(link.page.name):  # a link would leave the browser's address as it was
+        st.button(
+            label,
+            key=f"open-{number_of_link()}-{link.address}",
+            icon=f":material/{icon}:",
+            type="tertiary",
+            on_click=open_link,
+            args=(link,),
+        )
+        return
+    path = page_path(link.page.name)
+    st.page_link(path, label=label, icon=f":material/{icon}:", query_params=link.parameters)
 
 
 def current_status(row: RunView) -> str:
@@ -194,8 +212,10 @@ def show_numbers(labelled_numbers: Sequence[tuple[str, str]]) -> None:
 
 
 def money_text(micro_dollars: float) -> str:
-    """Format micro-dollars: "$0.0123"."""
-    return f"${micro_dollars / 1e6:,.4f}"
+    """Format micro-dollars: "$0", "<$0.01", "$1.20"."""
+    if not micro_dollars:
+        return "$0"
+    return "<$0.01" if micro_dollars < 5_000 else f"${micro_dollars / 1e6:,.2f}"
 
 
 def estimate_text(row: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -11,11 +12,17 @@ import streamlit as st
 from cotlab.analysis.tables.declare import FigureChoice, MissingFigure
 from cotlab.analysis.tables.run import absent_modes_note, modes_note, run_ccs_metrics
 from cotlab.analysis.view import RunView
-from cotlab.core.resources import page_path
 from cotlab.core.types import CCS_METRICS, MODE_ORDER, Item
-from cotlab.store import read
 from cotlab.ui import cached, charts, components
-from cotlab.ui.address import bind_choice, report_unknown_value, write_address
+from cotlab.ui.address import (
+    STEP_PARAM,
+    bind_choice,
+    report_unknown_value,
+    requested_step,
+    step_query,
+    write_address,
+)
+from cotlab.ui.components import page_link
 from cotlab.ui.item.chain import (
     rank_steps,
     ranked_step_rows,
@@ -23,20 +30,34 @@ from cotlab.ui.item.chain import (
     render_row_choice,
 )
 from cotlab.ui.item.chain_finding import equal_steps_text
-from cotlab.ui.item.evidence import ITEM_VIEWS
-from cotlab.ui.item.step_address import (
-    STEP_PARAM,
-    STEP_PARAMS,
-    requested_step,
-    step_changes,
-    step_query,
-)
 from cotlab.ui.metric_names import metric_name
-from cotlab.ui.pickers import select_option
-from cotlab.ui.text import escape_markdown, shorten
-from cotlab.ui.typical_item import find_typical_item
+from cotlab.ui.more import ITEM_SECTION, render_more
+from cotlab.ui.pickers import select_item
+from cotlab.ui.places import run_link
+from cotlab.ui.run_notes import render_category_split
+from cotlab.ui.text import escape_markdown
+from cotlab.ui.verdict_number import render_verdict_number
 
-CHAIN_TAB_LABEL = ITEM_VIEWS["steps"]
+
+def render_steps_tab(run: RunView) -> None:
+    """Show which steps the answer depends on, over the suite and in one chain."""
+    render_verdict_number(run.id)
+    render_category_split(run)
+    metric = select_ccs_metric(run)
+    render_ccs_by_position(run, metric)
+    render_more("one chain", partial(_render_chain, run, metric), **ITEM_SECTION)
+    render_more(
+        "by kind of change, and steps without effect",
+        partial(render_mode_comparison, run),
+        partial(render_redundancy, run, metric),
+    )
+    render_step_notes(run, metric)
+
+
+def _render_chain(run: RunView, metric: str) -> None:
+    item = select_item(run)
+    if item is not None:
+        render_step_chain(run, item, metric, select_mode(run))
 
 
 def select_ccs_metric(row: RunView) -> str:
@@ -104,22 +125,6 @@ def render_redundancy(row: RunView, metric: str) -> None:
     components.show_card("rrr")
 
 
-def select_item(row: RunView) -> Item | None:
-    """Choose an item; by default one whose answer changes about as often as the run's."""
-    items = read.list_run_items(cached.store(), row.id)
-    if items.empty:
-        st.info("No item has been scored yet.")
-        return None
-    labels = {
-        i: f"{i} · {shorten(question, 90)}"
-        for i, question in zip(items["id"], items["question"], strict=True)
-    }
-    typical_item = find_typical_item(row.id, row.revision)
-    default = None if typical_item is None else typical_item.item_id
-    item_id = select_option("Item", labels, "item", default, cleared_params=STEP_PARAMS)
-    return cached.load_item(row.suite, item_id)
-
-
 def render_step_chain(row: RunView, item: Item, metric: str, mode: str) -> None:
     """Show the chain in reading order, its ranking, and the replies behind the chosen step."""
     scores = cached.cached_run_view(row).item_scores(item.id)
@@ -138,7 +143,7 @@ def render_step_chain(row: RunView, item: Item, metric: str, mode: str) -> None:
         ranked_step_rows(ranking),
         key=f"chain-{row.id}",
         selected_index=chosen_step,
-        on_choice=lambda step: write_address(step_changes(step)),
+        on_choice=lambda step: write_address(step_query(step)),
     )
     equal_text = equal_steps_text(
         list(ranking["point"]),
@@ -152,16 +157,11 @@ def render_step_chain(row: RunView, item: Item, metric: str, mode: str) -> None:
     query = {"run": row.id, "item": item.id, "change": mode}
     if chosen_step is not None:
         query |= step_query(chosen_step)
-    st.page_link(
-        page_path("item"),
-        label="What the model was given, and what it answered",
-        icon=":material/article:",
-        query_params=query,
-    )
+    page_link("items", "What the model was given, and what it answered", "article", query)
     if chosen_step is not None:
         render_ablation_replies(scores[scores["step"] == chosen_step], item, chosen_step)
     note = f"{metric}, {mode}; {int(ranking['draws'].max())} draw(s) of each request."
-    evidence = (page_path("item"), {"run": row.id, "item": item.id})
+    evidence = run_link(row.id, "items", item=item.id)
     paper = charts.PaperFigure(
         row.id, "ccs_ranking", FigureChoice(item=item.id, metric=metric, mode=mode)
     )

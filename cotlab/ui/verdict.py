@@ -49,10 +49,10 @@ from cotlab.analysis.view import RunView
 from cotlab.store.recorded_models import short_model_name
 from cotlab.store.run_results import SETTLED_STATUSES, RunState
 from cotlab.store.run_status import FINISHING
-from cotlab.ui import cached, charts, components, suites
-from cotlab.ui.linked import PageLink, show_linked
-from cotlab.ui.new_run.added_cost import added_cost_text
+from cotlab.ui import cached, charts, components
+from cotlab.ui.linked import show_linked
 from cotlab.ui.new_run.measures import MORE_ITEMS, N_ITEMS_PARAM, count_new_items
+from cotlab.ui.places import PageLink, run_link
 from cotlab.ui.text import escape_markdown, shorten
 
 FIGURE_NAME = "answer_change_scale"
@@ -61,8 +61,6 @@ HIGH_AUROC = 0.9
 """AUROC from which on the mark beside a validation is that of "yes"."""
 MAX_KNOWN = 512
 """Verdicts that this process remembers."""
-REPORT_PARAM = "report"
-"""Parameter of the address that lets page Run offer the report above all else."""
 NUMBER_PARAM, AMONG_PARAM = "number", "among"
 """Parameters of the address: the number of the verdict whose evidence a page shows, and the
 categories of the items that it is about.
@@ -92,7 +90,7 @@ _BUTTONS = {
 """Text of the button that measures what is missing, and what it does."""
 
 
-_UPLOAD_LINK = PageLink("suites", (("view", suites.UPLOAD_TAB_LABEL),))
+_UPLOAD_LINK = PageLink("upload")
 
 
 def run_verdict(row: RunView) -> RunVerdict | None:
@@ -187,8 +185,7 @@ def render_context(row: RunView, label: str) -> None:
             f"{status}{time_text}",
         ],
         "links": [
-            {"text": "Open run", "link": PageLink("run", (("run", row.id),))},
-            {"text": "Report", "link": report_link(row.id)},
+            {"text": "Open run", "link": run_link(row.id)},
             {"text": "New run", "link": PageLink("new_run")},
         ],
     }
@@ -211,16 +208,31 @@ def count_measured_items(row: RunView, result: RunVerdict | None) -> int:
     return result.evidence.n_ended - count_left_out(result.evidence)
 
 
-def report_link(run_id: str) -> PageLink:
-    """Return where the report of a run is: page Run, which then offers it first."""
-    return PageLink("run", (("run", run_id), (REPORT_PARAM, "true")))
-
-
-def render_verdict(row: RunView) -> RunVerdict | None:
-    """Show the sentence on a run and its three lamps; nothing for imported results."""
+def render_verdict(row: RunView) -> None:
+    """Show the sentence on a run and its three indicators; nothing for imported results."""
     result = run_verdict(row)
     if result is None:
-        return None
+        return
+    show_linked("verdict", _verdict_content(row, result), key=f"verdict-{row.id}")
+    marks = {v.text: _validation_mark(v) for v in result.evidence.validation.values()}
+    lamps = [
+        _lamp_content(lamp, row, result.evidence, marks.get(lamp.validation))
+        for lamp in result.lamps
+    ]
+    show_linked("lamps", {"lamps": lamps}, key=f"lamps-{row.id}")
+
+
+def render_verdict_card(row: RunView) -> None:
+    """Show the sentence on a run, and how well its first measure is known to work."""
+    result = run_verdict(row)
+    if result is not None:
+        lamp = result.lamps[0]
+        content = _verdict_content(row, result) | {"limits": "", "reasons": []}
+        content |= {"chip": lamp.validation, "chip_link": validation_link(lamp.tested_measure)}
+        show_linked("verdict", content, key=f"verdict-{row.id}")
+
+
+def _verdict_content(row: RunView, result: RunVerdict) -> dict[str, Any]:
     verdict = result.verdict
     content = {
         "mark": verdict.mark,
@@ -229,16 +241,7 @@ def render_verdict(row: RunView) -> RunVerdict | None:
         "reasons": _missing_reasons(result),
         "limits": " ".join(verdict.limits),
     }
-    if verdict.rule == NOTHING_RULE:
-        content["tone"] = "amber"
-    show_linked("verdict", content, key=f"verdict-{row.id}")
-    marks = {v.text: _validation_mark(v) for v in result.evidence.validation.values()}
-    lamps = [
-        _lamp_content(lamp, row, result.evidence, marks.get(lamp.validation))
-        for lamp in result.lamps
-    ]
-    show_linked("lamps", {"lamps": lamps}, key=f"lamps-{row.id}")
-    return result
+    return content | ({"tone": "amber"} if verdict.rule == NOTHING_RULE else {})
 
 
 def _missing_reasons(result: RunVerdict) -> list[str]:
@@ -323,7 +326,7 @@ def _button_content(lamp: Lamp, row: RunView, evidence: RunEvidence) -> dict[str
             note = f"of about {n_needed:,} items or more: this one has {n_in_suite:,}"
             return {"text": "Upload a larger suite", "link": _UPLOAD_LINK, "note": note}
     n_new = n_needed or count_new_items(row, measure)
-    note = f"{action}; {added_cost_text(row, measure, n_needed)}"
+    note = action
     if measure in QUESTION_OPTIONS and n_new < MIN_ITEMS:
         note += f"; a verdict needs {MIN_ITEMS} items, and the suite has {n_in_suite:,}"
     elif not n_needed and n_new != row.n_items:

@@ -12,7 +12,8 @@ from cotlab.analysis.verdict.wording import interval, noun_count, percent
 from cotlab.analysis.view import RunView
 from cotlab.ui import cached, components
 from cotlab.ui.address import known_param
-from cotlab.ui.linked import PageLink, show_linked
+from cotlab.ui.linked import show_linked
+from cotlab.ui.places import run_link
 from cotlab.ui.text import escape_markdown, shorten
 from cotlab.ui.verdict import AMONG_PARAM, NUMBER_PARAM, run_verdict
 
@@ -29,7 +30,7 @@ def render_verdict_line(run_id: str) -> None:
     result = run_verdict(cached.stored_run(run_id))
     if result is None:
         return
-    links = [{"text": "Verdict", "link": PageLink("run", (("run", run_id),))}]
+    links = [{"text": "Verdict", "link": run_link(run_id)}]
     content = {"label": "Verdict on this run:", "name": result.verdict.headline, "facts": []}
     show_linked("context", {**content, "links": links}, key=f"verdict-line-{run_id}")
 
@@ -80,12 +81,12 @@ def _render_items(row: RunView, measure: MeasureName, number: NumberItems) -> No
     change = _CHANGE_BY_MEASURE.get(measure)
     rows = []
     for item_id, value in number.values.iloc[item_slice].items():
-        query = [("run", row.id), ("item", str(item_id))]
-        query += [("change", change)] if change else []
+        query = {"change": change} if change else {}
+        link = run_link(row.id, "items", item=str(item_id), **query)
         question = cached.load_item(row.suite, str(item_id)).question
         rows.append(
             [
-                {"text": shorten(str(item_id), 40), "link": PageLink("item", tuple(query))},
+                {"text": shorten(str(item_id), 40), "link": link},
                 {"text": shorten(question, 120)},
                 {"text": _value_text(measure, float(value))},
             ]

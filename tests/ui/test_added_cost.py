@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 import cotlab
+from cotlab.analysis.view import RunView
 from cotlab.run.config import read_config, stored_options
 from cotlab.run.launch import dry_run
 from cotlab.store import read
@@ -37,9 +38,9 @@ def test_the_number_is_near_that_of_a_dry_run_over_all_items(
 ) -> None:
     store, run_id = run
     monkeypatch.setenv("COTLAB_STORE", str(store.folder))
-    row = read.get_run(store, run_id)
-    settings = stored_options(row["config"])
-    suite = read.get_suite(store, row["suite"])
+    row = RunView.read(store, run_id)
+    settings = stored_options(row.config_json)
+    suite = read.get_suite(store, row.suite)
     for measure in ("change", "suggestion", "consistency"):
         counts = [
             dry_run(read_config({**options, "task_suite": suite.name}), suite)[1].n_requests
@@ -64,29 +65,25 @@ def test_a_run_that_goes_on_is_counted_anew(
     with grown.writing() as connection:  # as it was before an item had ended
         connection.execute("CREATE TABLE later AS SELECT * FROM scores")
         connection.execute("DELETE FROM scores")
-    assert added_cost_text(read.get_run(grown, run_id), "change") == UNKNOWN_COST_TEXT
+    assert added_cost_text(RunView.read(grown, run_id), "change") == UNKNOWN_COST_TEXT
     with grown.writing() as connection:
         connection.execute("INSERT INTO scores SELECT * FROM later")
         connection.execute("DROP TABLE later")
         connection.execute("UPDATE runs SET revision = revision + 1")
-    text = added_cost_text(read.get_run(grown, run_id), "change")
+    text = added_cost_text(RunView.read(grown, run_id), "change")
     monkeypatch.setenv("COTLAB_STORE", str(store.folder))
-    assert text == added_cost_text(read.get_run(store, run_id), "change") != UNKNOWN_COST_TEXT
+    assert text == added_cost_text(RunView.read(store, run_id), "change") != UNKNOWN_COST_TEXT
 
 
-def test_lamps_and_pages_say_it_beside_their_link(
+def test_a_tab_that_was_not_measured_says_it_beside_its_link(
     run: tuple[Store, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, run_id = run
     monkeypatch.setenv("COTLAB_STORE", str(store.folder))
-    lamps = linked_view(open_page("run", run=run_id), "lamps")["lamps"]
-    notes = [lamp["button"]["note"] for lamp in lamps if lamp["button"]]
-    assert notes and any(re.search(r"about [\d,]+ new requests", note) for note in notes)
     page = open_page("mediation", run=run_id)
     links = [link.proto.label for link in page.get("page_link")]
     assert any(
-        re.match(r"Measure this on \d+ items? \(about [\d,]+ new requests", label)
-        for label in links
+        re.match(r"Measure \d+ items? \(about [\d,]+ new requests", label) for label in links
     ), links
 
 
@@ -126,7 +123,6 @@ def test_too_few_items_lead_to_a_run_of_the_same_settings_with_enough(
             assert page.get("tab_container")[0].proto.tab_container.default_tab_index == 1
             continue
         assert button["text"] == "Measure 30 items"
-        assert re.search(r"about [\d,]+ new requests", button["note"])
         query = dict(parse_qsl(urlsplit(shown["addresses"][button["link"]]).query))
         assert query == {"from": result.run_id, "measure": "items", "items": "30"}
         page = open_page("new_run", **query)

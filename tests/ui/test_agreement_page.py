@@ -54,7 +54,7 @@ def test_agreement_shows_alpha_kappa_and_who_differs(store: Store) -> None:
     ]
     with store.writing() as connection:
         label_store.add_labels(connection, rows)
-    app = opened("agreement", "Agreement", queue=queue)
+    app = opened("agreement", queue=queue)
     (chart,) = [json.loads(e.proto.spec) for e in app.get("plotly_chart")]
     told = [a["text"] for a in chart["layout"]["annotations"]]
     # By hand: the same on 3 of 6; shares a 3 n 2 u 1 and a 3 n 2 u 1, so chance is (9 + 4 + 1) / 36

@@ -120,7 +120,7 @@ def test_no_run_is_started_or_stopped_by_a_labeller(
         act()
 
 
-@pytest.mark.parametrize("page", ["suites", "new_run"])
+@pytest.mark.parametrize("page", ["upload", "new_run"])
 def test_a_form_that_reads_files_is_for_admins(came_as: Callable[..., None], page: str) -> None:
     came_as("bob")
     app = open_page(page)
@@ -153,7 +153,7 @@ def test_roles_of_the_file_are_read_anew(tmp_path: Path, monkeypatch: pytest.Mon
     assert access_settings(tmp_path)["COTLAB_ADMINS"] == "of the shell"
 
 
-@pytest.mark.parametrize("page", ["home", "settings", "item"])
+@pytest.mark.parametrize("page", ["home", "settings", "items"])
 def test_who_is_not_let_in_sees_nothing(came_as: Callable[..., None], page: str) -> None:
     came_as(None)
     app = app_at(page).run()

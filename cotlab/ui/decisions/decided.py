@@ -28,8 +28,9 @@ from cotlab.store.decisions import list_decisions, review_counts
 from cotlab.ui import access, cached, components
 from cotlab.ui.address import known_param
 from cotlab.ui.components import csv_button
-from cotlab.ui.linked import PageLink, show_linked_frame
+from cotlab.ui.linked import show_linked_frame
 from cotlab.ui.pickers import pick_run, select_option
+from cotlab.ui.places import run_link
 from cotlab.ui.text import display_errors, escape_markdown, shorten
 
 SCORERS_WITH_FEATURES = ("composite", TEXT_FEATURES)
@@ -336,7 +337,7 @@ def _show_decisions(rows: pd.DataFrame, run_id: str, columns: Sequence[str], key
     for name in {"place", "day"} & set(columns):
         cells[name] = list(map(_queue_position, rows["action"], rows[name]))
     frame = cells[list(columns)].rename(columns=lambda name: name.rstrip("_"))
-    links = [PageLink("item", (("run", run_id), ("item", item))) for item in rows["item_id"]]
+    links = [run_link(run_id, "items", item=item) for item in rows["item_id"]]
     show_linked_frame(
         "Decisions", frame, {"item": links}, key=key, number_names=RIGHT_ALIGNED_COLUMNS
     )

@@ -30,6 +30,7 @@ from cotlab.text.steps import SPLITTER_VERSION
 from cotlab.ui import cached, charts, components
 from cotlab.ui.components import show_cards
 from cotlab.ui.item import evidence
+from cotlab.ui.places import run_link
 from cotlab.ui.text import escape_markdown, shorten
 
 _MODULE_FOLDER = Path(__file__).parent
@@ -283,7 +284,7 @@ def render_entropy(row: RunView, item: Item) -> None:
         step_entropies,
         key=f"entropy-{item.id}",
         note=f"A jump: more than {params['jump_nats']:g} nats above the mean of the earlier steps.",
-        evidence=evidence.requests_address(row, item.id),
+        evidence=run_link(row.id, "items", item=item.id),
         paper=charts.PaperFigure(row.id, "entropy_by_step", FigureChoice(item=item.id)),
     )
     st.markdown(" ".join(entropy_flag_texts(scores)))

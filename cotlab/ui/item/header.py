@@ -34,12 +34,10 @@ from cotlab.ui.item.item_list import (
     sent_query,
 )
 from cotlab.ui.item.step_marks import equations_text
-from cotlab.ui.linked import PageLink, show_linked
+from cotlab.ui.places import TAB_PARAM
 from cotlab.ui.text import shorten
 
-LINKS_KEY = "item-links"
-"""Key of the container of the head's links; L on the keyboard opens the one to the page Label."""
-_RUN_PARAMS = ("run", "change", *FILTER_PARAMS)
+_RUN_PARAMS = ("run", TAB_PARAM, "change", *FILTER_PARAMS)
 """Parameters of the address that stay where another item is opened."""
 _CHIPS = (
     ("Changed", "changed", "A changed step changed the answer at least once."),
@@ -66,8 +64,7 @@ def render_item_header(
     steps: Sequence[str],
     is_model_chain: bool,
 ) -> None:
-    """Show run and item with their links, the question as the title, and the answers."""
-    _render_context(row, item)
+    """Show the place of an item, its question, and the answers."""
     keys = evidence.request_keys(answer_scores(scores))
     answers = model_answers(
         item,
@@ -89,35 +86,6 @@ def render_item_header(
     )
     if cached.read_once(read.is_suite_redacted, row.suite):
         st.warning("The texts of this suite were redacted: their SHA-256 is shown instead.")
-
-
-def _render_context(row: RunView, item: Item) -> None:
-    """Show which run this is, and links to its other pages."""
-    plan = row.plan
-    names = [shorten(row.model)]
-    if row.name:
-        names.insert(0, row.name)
-    repeats_text = f"{plan.repeats} {'reply' if plan.repeats == 1 else 'replies'} each"
-    compare_link = PageLink("compare", (("base", row.id), ("item", item.id)))
-    content = {
-        "label": "",
-        "name": ", ".join(names),
-        "facts": [
-            *map(shorten, (row.suite_name, row.id)),
-            f"{row.n_items:,} items, {repeats_text}, temperature {plan.temperature:g}",
-        ],
-        "links": [
-            {"text": "Run", "link": PageLink("run", (("run", row.id),))},
-            *(
-                {"text": page.label, "link": page.link}
-                for page in evidence.run_page_links(row, item.id)
-            ),
-            {"text": "Compare", "link": compare_link},
-            {"text": "Label", "link": PageLink("label"), "key": "l"},
-        ],
-    }
-    with st.container(key=LINKS_KEY):
-        show_linked("context", content, key=f"item-context-{row.id}")
 
 
 def items_data(row: RunView, item_id: str) -> dict[str, Any]:
@@ -157,7 +125,7 @@ def items_data(row: RunView, item_id: str) -> dict[str, Any]:
         ],
         "part": part,
         "pages": {title: link_to(other) for title, other in pages.items() if other},
-        "hrefs": [query_href("item", query) for query in links],
+        "hrefs": [query_href("run", query) for query in links],
     }
 
 

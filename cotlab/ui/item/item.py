@@ -1,4 +1,4 @@
-"""The page Item: its question, its chain step by step, its scores, and the requests behind them."""
+"""The tab Items of a run; of one item its chain step by step, its scores, and their requests."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from cotlab.analysis.tables.reliability import composite_components
 from cotlab.analysis.tables.step_effects import measured_modes
 from cotlab.analysis.view import RunView, with_facet_columns
 from cotlab.core.errors import UnknownName
-from cotlab.core.resources import page_path
 from cotlab.core.types import CCS_METRICS, Item
 from cotlab.metrics.consistency.cards import HOLDOUT_DIFFERENCE
 from cotlab.run.scored_chain import MODEL_CHAIN_SCORERS
-from cotlab.ui import cached, components, run_notes
-from cotlab.ui.address import store_default
+from cotlab.ui import cached, components
 from cotlab.ui.item import first_mistake
 from cotlab.ui.item.chain import (
     TextRow,
@@ -27,9 +25,7 @@ from cotlab.ui.item.chain import (
     render_rows,
     warn_if_divided_otherwise,
 )
-from cotlab.ui.item.evidence import ITEM_VIEWS
-from cotlab.ui.item.header import LINKS_KEY, missing_chain_text, render_item_header
-from cotlab.ui.item.item_list import item_filter, load_item_list
+from cotlab.ui.item.header import missing_chain_text, render_item_header
 from cotlab.ui.item.reader import read_chain, render_reader
 from cotlab.ui.item.reader_data import few_replies_text, limit_lines
 from cotlab.ui.item.requests import (
@@ -44,50 +40,30 @@ from cotlab.ui.item.suggestion import render_suggestion
 from cotlab.ui.label import items as label_items
 from cotlab.ui.label.in_place import render_label_form
 from cotlab.ui.new_run.added_cost import added_cost_text
+from cotlab.ui.runs.items import render_run_items
 from cotlab.ui.text import escape_markdown, shorten
 
+LINKS_KEY = "item-links"
+"""Key of the container of the links above an item; L on the keyboard opens the one to Label."""
 
-def load_run_and_item() -> tuple[RunView, Item] | None:
-    """Return the run and the item that the address names; None (with a message) without them.
 
-    Without an item it is the first of the run that the address lists.
-    """
-    run_id, item_id = st.query_params.get("run"), st.query_params.get("item")
-    if not run_id:
-        _render_no_item("No run is named in the address.", "runs", "All runs")
-        return None
-    name = escape_markdown(shorten(run_id))
+def render_items_tab(run: RunView) -> None:
+    """Show the items of a run, or the one that the address names."""
+    item_id = st.query_params.get("item")
+    if item_id is None:
+        render_run_items(run)
+        return
+    with st.container(horizontal=True, key=LINKS_KEY):
+        components.page_link("items", "All items", "arrow_back", {"run": run.id})
+        query = {"base": run.id, "item": item_id}
+        components.page_link("compare", "Compare this item", "compare_arrows", query)
+        components.page_link("label", "Label", "rate_review")
     try:
-        row = cached.stored_run(run_id)
+        item = cached.load_item(run.suite, item_id)
     except UnknownName:
-        text = f"There is no run {name} in this store."
-        _render_no_item(text, "runs", "All runs")
-        return None
-    if not item_id:
-        item_list = load_item_list(row, item_filter(), None)
-        if not item_list.counts.all:
-            text = f"Run {name} has no scored item yet."
-            _render_no_item(text, "run", "The run", {"run": run_id})
-            return None
-        if not item_list.items:
-            text = f"No item of run {name} is as the address asks for."
-            _render_no_item(text, "item", "All items", {"run": run_id})
-            return None
-        item_id = item_list.items[0].id
-        store_default("item", item_id)
-    try:
-        return row, cached.load_item(row.suite, item_id)
-    except UnknownName:
-        text = f"Run {name} has no item {escape_markdown(shorten(item_id))}."
-        _render_no_item(text, "run", "Its items", {"run": run_id, "items": "true"})
-        return None
-
-
-def _render_no_item(text: str, page: str, label: str, query: dict[str, str] | None = None) -> None:
-    components.render_heading(
-        "Item", "What was the question, what did the model reply, and how does it score?"
-    )
-    components.render_empty_state(text, page_path(page), label, query)
+        st.info(f"Run {escape_markdown(run.id)} has no item {escape_markdown(shorten(item_id))}.")
+        return
+    render_item_page(run, item)
 
 
 def visible_scores(row: RunView, item: Item) -> pd.DataFrame:
@@ -101,7 +77,6 @@ def render_item_page(row: RunView, item: Item) -> None:
     scores = visible_scores(row, item)
     steps, is_model_chain = load_measured_steps(row, item, scores)
     has_effects = bool(measured_modes(scores)) and bool(steps)
-    run_notes.render_run_notes(row)
     if has_effects:
         _render_reading(row, item, scores, steps, is_model_chain)
     else:
@@ -187,10 +162,10 @@ def _render_unmeasured_note(row: RunView, item: Item, scores: pd.DataFrame) -> N
     perturbation = with_facet_columns(scores, "perturbation")["perturbation"]
     if ((perturbation == "numeric") & scores["value"].notna()).any():
         st.info(
-            "What other numbers in its steps do to the answer is on the page Robustness. What a"
+            "What other numbers in its steps do to the answer is on the tab Robustness. What a"
             " step does that states something else, or is left out, was not measured in this run."
         )
-        query = {"run": row.id, "item": item.id, "view": ITEM_VIEWS["robustness"]}
+        query = {"run": row.id, "item": item.id}
         components.page_link("robustness", "This item with other numbers", "grid_on", query)
     else:
         st.info("What happens to the answer when a step changes was not measured in this run.")

@@ -21,10 +21,9 @@ from cotlab.analysis.tables.step_replies import reply_pairs, step_replies
 from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.ui import cached
-from cotlab.ui.address import write_address
+from cotlab.ui.address import requested_step, step_query, write_address
 from cotlab.ui.item.chain import chain_sources
 from cotlab.ui.item.reader_data import ChainReading, reader_data
-from cotlab.ui.item.step_address import requested_step, step_changes
 
 _MODULE_FOLDER = Path(__file__).parent
 
@@ -137,7 +136,7 @@ def _store_choice(key: str) -> None:
     choice = st.session_state[key].get("choice") or {}
     mode, step = choice.get("mode"), choice.get("step")
     if isinstance(mode, str) and isinstance(step, int):
-        write_address({"change": mode, **step_changes(step)})
+        write_address({"change": mode, **step_query(step)})
 
 
 @cache

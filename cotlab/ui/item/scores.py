@@ -11,9 +11,10 @@ from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.ui import components
 from cotlab.ui.item import evidence
-from cotlab.ui.item.link_table import TableLink, render_link_table
 from cotlab.ui.item.requests import ALL_SCORES, select_score, value_texts
+from cotlab.ui.linked import show_linked_frame
 from cotlab.ui.metric_names import metric_name
+from cotlab.ui.places import run_link
 from cotlab.ui.text import escape_markdown
 
 
@@ -30,27 +31,34 @@ def render_item_scores(row: RunView, item: Item, scores: pd.DataFrame) -> None:
 
 def _render_score_groups(row: RunView, item: Item, scores: pd.DataFrame) -> None:
     """Show one row a measure with a link to its requests, then why others have no value."""
-    columns = ("Measure", "Of", "Mean", "Scores", "Requests")
-    rows = []
-    for group in item_score_groups(scores):
-        if not group.n:
-            continue
-        name, facet = metric_name(group.metric), components.facet_text(group.facet)
-        requests: str | TableLink = "none"
-        if group.n_requests:
-            query = {"run": row.id, "item": item.id}
-            query["score"] = evidence.score_id(group.metric, group.facet)
-            link_name = f"{group.n_requests} requests behind {name}, {facet}"
-            requests = TableLink(f"{group.n_requests}", link_name, query)
-        mean = components.number_text(readable_value(group.metric, group.mean))
-        rows.append((name, facet, mean, f"{group.n}", requests))
-    if rows:
-        render_link_table(
-            columns,
-            rows,
+    groups = [group for group in item_score_groups(scores) if group.n]
+    if groups:
+        frame = pd.DataFrame(
+            {
+                "Measure": [metric_name(group.metric) for group in groups],
+                "Of": [components.facet_text(group.facet) for group in groups],
+                "Mean": [
+                    components.number_text(readable_value(group.metric, group.mean))
+                    for group in groups
+                ],
+                "Scores": [str(group.n) for group in groups],
+                "Requests": [str(group.n_requests or "none") for group in groups],
+            }
+        )
+        links = [
+            run_link(
+                row.id, "items", item=item.id, score=evidence.score_id(group.metric, group.facet)
+            )
+            if group.n_requests
+            else None
+            for group in groups
+        ]
+        show_linked_frame(
+            "Scores by measure",
+            frame,
+            {"Requests": links},
             key=f"score-groups-{row.id}-{item.id}",
-            label="Scores by measure",
-            numeric_names=columns[2:],
+            number_names=frame.columns[2:],
         )
     missing_texts = [
         f"{n} without a value ({', '.join(map(metric_name, metrics))}): {reason}"

@@ -28,6 +28,7 @@ from cotlab.ui.mediation.suite import (
     index_label,
 )
 from cotlab.ui.pickers import select_option
+from cotlab.ui.places import run_link
 from cotlab.ui.text import escape_markdown
 
 ROLE_STYLE_BY_SPAN = {
@@ -178,7 +179,7 @@ def _render_drops(row: RunView, item: Item, setting: Setting) -> None:
     span = select_option("Layers", labels, "span") if labels else ""
     drop_rows = drop_scores[drop_scores["span"].isin((span, ""))]
     table = tables.drop_table(drop_scores, span)
-    link = evidence.requests_address(row, item.id)
+    link = run_link(row.id, "items", item=item.id)
     choice = FigureChoice(item=item.id, setting="~".join(setting), span=span)
     paper = charts.PaperFigure(row.id, "drops_by_donor", choice)
     charts.show_figure("drops_by_donor", table, key="drops", evidence=link, paper=paper)
@@ -237,7 +238,7 @@ def render_item_density(row: RunView, item: Item, setting: Setting) -> None:
     drop_scores = _load_drop_scores(row, item, setting)
     density_table = tables.item_density_table(load_item_spread(row, item, setting), drop_scores)
     if not density_table.empty:
-        link = evidence.requests_address(row, item.id)
+        link = run_link(row.id, "items", item=item.id)
         choice = FigureChoice(item=item.id, setting="~".join(setting))
         paper = charts.PaperFigure(row.id, "item_density", choice)
         charts.show_figure(

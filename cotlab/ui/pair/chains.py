@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
-from urllib.parse import urlencode
 
 import pandas as pd
 
@@ -26,6 +25,7 @@ from cotlab.ui.item.header import item_facts
 from cotlab.ui.item.item import load_measured_steps, visible_scores
 from cotlab.ui.item.reader_data import ChainReading, boxes_text, effect_rows, mode_labels
 from cotlab.ui.item.step_marks import load_step_marks
+from cotlab.ui.places import run_link
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ def pair_data(base: ChainSide, other: ChainSide, mode: str | None) -> dict[str, 
 def _side_head(side: ChainSide) -> dict[str, Any]:
     answers = item_answers(side.row, side.item, side.scores)
     facts = item_facts(side.item, answers, side.scores, len(side.steps), side.is_model_chain)
-    query = {"run": side.row.id, "item": side.item.id}
-    return {"name": side.name, "facts": facts, "href": f"/item?{urlencode(query)}"}
+    link = run_link(side.row.id, "items", item=side.item.id)
+    return {"name": side.name, "facts": facts, "href": link.address}
 
 
 def _side_rows(side: ChainSide, mode: str | None) -> list[TextRow]:

@@ -181,7 +181,7 @@ def render_missing_measures(result: PairVerdict, row_by_name: Mapping[str, RunVi
             for measure in missing:
                 measure_param, label = _MEASURE_REQUESTS[measure]
                 link = measure_link(row.id, measure_param)
-                components.page_link(link.page, f"Measure {label}", "play_arrow", dict(link.query))
+                components.page_link(link.place, f"Measure {label}", "play_arrow", dict(link.query))
 
 
 _MEASURE_REQUESTS: Mapping[MeasureName, tuple[str, str]] = {

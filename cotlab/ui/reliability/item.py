@@ -26,6 +26,7 @@ from cotlab.ui.item.chain import (
     render_chain_origin,
     render_rows,
 )
+from cotlab.ui.places import run_link
 from cotlab.ui.text import escape_markdown, shorten
 
 MAX_STRONG_FACTOR = 0.93
@@ -55,7 +56,7 @@ def render_item_components(row: RunView, item: Item) -> None:
         st.info("This item has not been scored for reliability yet.")
         return
     table = tables.item_component_rows(component_rows, item.id)
-    link = evidence.requests_address(row, item.id)
+    link = run_link(row.id, "items", item=item.id)
     paper = charts.PaperFigure(row.id, "item_parts", FigureChoice(item=item.id))
     charts.show_figure("item_parts", table, key=f"bars-{item.id}", evidence=link, paper=paper)
     component_table = _score_table(row, item, scores)
@@ -265,7 +266,7 @@ def render_verification_links(row: RunView, item: Item) -> None:
         st.info(f"No link was checked: {escape_markdown(str(reasons[0]))}.")
         return
     render_chain_origin(row, chain.from_model)
-    link = evidence.requests_address(row, item.id)
+    link = run_link(row.id, "items", item=item.id)
     paper = charts.PaperFigure(row.id, "verification_links", FigureChoice(item=item.id))
     charts.show_figure(
         "verification_links", table, key=f"links-{item.id}", evidence=link, paper=paper

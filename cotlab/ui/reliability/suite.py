@@ -19,7 +19,6 @@ from cotlab.analysis.tables.chains import (
 )
 from cotlab.analysis.tables.declare import FigureChoice
 from cotlab.analysis.view import RunView
-from cotlab.core.resources import page_path
 from cotlab.core.types import Item
 from cotlab.figures.reliability import COMPONENT_ORDER, PART_NAMES
 from cotlab.metrics.composite.scorer import FEATURE_SOURCES, SCORER_BY_COMPONENT
@@ -29,8 +28,9 @@ from cotlab.ui.address import known_param
 from cotlab.ui.components import show_cards
 from cotlab.ui.item import evidence
 from cotlab.ui.item.chain import TextRow, render_rows
-from cotlab.ui.linked import PageLink, show_linked_frame
+from cotlab.ui.linked import show_linked_frame
 from cotlab.ui.pickers import select_option
+from cotlab.ui.places import run_link
 from cotlab.ui.text import escape_markdown
 
 CARD_METRIC_BY_COMPONENT = {
@@ -105,8 +105,7 @@ def render_reliability_items(row: RunView) -> None:
     page_rows = table.iloc[components.page_slice(len(table), f"items-{row.id}")].reset_index(
         drop=True
     )
-    query = (("run", row.id), ("view", evidence.ITEM_TAB_LABEL))
-    links = [PageLink("reliability", (*query, ("item", i))) for i in page_rows["item"]]
+    links = [run_link(row.id, "reliability", item=i) for i in page_rows["item"]]
     number_names = [name for name in (*measured_names, "checked") if name in page_rows.columns]
     for name in number_names:
         page_rows[name] = page_rows[name].map(components.number_text)
@@ -161,7 +160,7 @@ def render_diagnosis_rates(row: RunView) -> None:
     if not evidence.make_scorer_filter("composite")(row.plan):
         components.render_empty_state(
             "Diagnoses come with the composite.",
-            page_path("new_run"),
+            "new_run",
             "Run the scorer composite",
             {"from": row.id, "measure": "composite"},
         )
@@ -257,7 +256,7 @@ def render_paraphrases(row: RunView, item: Item) -> None:
             cosine_pairs,
             key=f"cosines-{item.id}",
             note=", ".join(component_texts) + ".",
-            evidence=evidence.requests_address(row, item.id, score=mu_score_id),
+            evidence=run_link(row.id, "items", item=item.id, score=mu_score_id),
             paper=charts.PaperFigure(row.id, "chain_cosines", FigureChoice(item=item.id)),
         )
     for first_index in range(0, len(chains), 2):

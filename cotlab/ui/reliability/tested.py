@@ -9,8 +9,9 @@ from cotlab.analysis.verdict.validated import TESTED_TITLE
 from cotlab.analysis.verdict.wording import interval, noun_count, percent
 from cotlab.analysis.view import RunView
 from cotlab.ui import cached
-from cotlab.ui.linked import PageLink, show_linked
+from cotlab.ui.linked import show_linked
 from cotlab.ui.metric_names import metric_name
+from cotlab.ui.places import PageLink
 from cotlab.ui.reliability import suite
 from cotlab.ui.verdict import evidence_link, record_link, run_verdict, validation_link
 

@@ -24,9 +24,9 @@ from cotlab.text.answers.markers import stated_answer_text
 from cotlab.text.answers.targets import answer_to
 from cotlab.text.prompts.chain import continuation_prompt
 from cotlab.ui import cached, components
+from cotlab.ui.address import STEP_PARAM
 from cotlab.ui.item import evidence
 from cotlab.ui.item.chain import TextRow, render_rows
-from cotlab.ui.item.step_address import STEP_PARAM, STEP_PARAMS, old_step_number
 from cotlab.ui.pickers import select_option
 from cotlab.ui.robustness.questions import CAUSAL_METRICS
 from cotlab.ui.robustness.suite import (
@@ -138,7 +138,7 @@ def render_perturbed_steps(row: RunView, item: Item) -> None:
     labels = {
         str(i + 1): f"{i + 1} · {shorten(chain[i] if i < len(chain) else 'n/a', 80)}" for i in steps
     }
-    number = select_option("Perturbed step", labels, STEP_PARAM, old_step_number(), STEP_PARAMS)
+    number = select_option("Perturbed step", labels, STEP_PARAM)
     step = int(number) - 1
     draw_numbers = sorted(int(s) + 1 for s in scores["sample"].unique())
     draw = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 import pandas as pd
 import streamlit as st
@@ -18,7 +17,6 @@ from cotlab.analysis.tables.reliability import (
 from cotlab.analysis.tables.reliability import perturbation_table as groups_table
 from cotlab.analysis.tables.run import answer_change_rows
 from cotlab.analysis.view import RunView
-from cotlab.core.resources import page_path
 from cotlab.figures.robustness import (
     MEASURE_NAMES,
     SERIES_NAMES,
@@ -27,12 +25,12 @@ from cotlab.figures.robustness import (
     perturbation_label,
 )
 from cotlab.ui import cached, charts, components
-from cotlab.ui.address import write_address
+from cotlab.ui.address import step_query, write_address
 from cotlab.ui.components import render_headline, show_cards
 from cotlab.ui.item import evidence
-from cotlab.ui.item.step_address import step_changes, step_query
 from cotlab.ui.more import render_more
 from cotlab.ui.pickers import select_option
+from cotlab.ui.places import run_link
 from cotlab.ui.text import escape_markdown
 
 HEADLINE_METRICS = (
@@ -292,7 +290,7 @@ def render_robustness_items(row: RunView, cell: SelectedCell) -> None:
         page_rows.assign(chosen=is_selected),
         key="items",
         note=note,
-        evidence=(page_path("run"), {"run": row.id}),
+        evidence=run_link(row.id),
         paper=None if page.start else charts.PaperFigure(row.id, "item_cells", choice),
         on_click=_open_clicked_cell,
     )
@@ -361,8 +359,8 @@ def _estimate_with_n_text(estimate: dict[Any, Any] | None) -> str:
 
 def item_address(row: RunView, item_id: str, step: int | None = None) -> str:
     """Return the address of an item on this page."""
-    query = {"run": row.id, "item": item_id} | ({} if step is None else step_query(step))
-    return f"/robustness?{urlencode({**query, 'view': evidence.ITEM_TAB_LABEL})}"
+    query = {} if step is None else step_query(step)
+    return run_link(row.id, "robustness", item=item_id, **query).address
 
 
 def _open_clicked_position(cell_data: Sequence[Any]) -> None:
@@ -373,7 +371,7 @@ def _open_clicked_cell(cell_data: Sequence[Any]) -> None:
     write_address(
         {
             "position": str(int(cell_data[0]) + 1),
-            **step_changes(int(cell_data[0])),
+            **step_query(int(cell_data[0])),
             "item": str(cell_data[1]),
         }
     )

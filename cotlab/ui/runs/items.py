@@ -12,10 +12,11 @@ from cotlab.ui import cached, components
 from cotlab.ui.address import bind_text
 from cotlab.ui.item.answers import ListedAnswer, listed_answers
 from cotlab.ui.item.item_list import MAX_SEARCH_CHARS
-from cotlab.ui.linked import MAX_ROWS, PageLink, show_linked
+from cotlab.ui.linked import MAX_ROWS, show_linked
+from cotlab.ui.places import run_link
 from cotlab.ui.text import shorten
 
-SEARCH_PARAM = "items-search"
+SEARCH_PARAM = "q"
 """Parameter of the address with the text to search for."""
 _PAGE_PARAM = "run-items-page"
 _MAX_ANSWER_CHARS = 40
@@ -90,9 +91,9 @@ def _item_cells(
     run_id: str, entry: ListedItem, answer: ListedAnswer, text: str
 ) -> list[dict[str, Any]]:
     """Return the cells of an item's row; its page lists the items that the search found."""
-    query = [("run", run_id), ("item", entry.id)] + ([("q", text)] if text.strip() else [])
+    query = {"q": text} if text.strip() else {}
     return [
-        {"text": shorten(entry.id, 40), "link": PageLink("item", tuple(query))},
+        {"text": shorten(entry.id, 40), "link": run_link(run_id, "items", item=entry.id, **query)},
         {"text": shorten(entry.question, 110)},
         {"text": answer.text},
         dict(_RIGHT_CELLS[answer.kind]),

@@ -1,88 +1,49 @@
-"""The page Run: its progress, actions, cost, findings, items, and how to repeat it."""
+"""The tab Verdict of a run: its verdict, its progress and cost, and how to repeat it."""
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
+from cotlab.analysis.cut_replies import cut_reply_lines
+from cotlab.analysis.reply_notes import stored_restated_steps
 from cotlab.analysis.report import run_costs
+from cotlab.analysis.restated_steps import restated_step_lines, restated_step_warnings
 from cotlab.analysis.view import RunView
-from cotlab.core.errors import UnknownName
-from cotlab.core.resources import page_path
-from cotlab.review.labelling.truth import LABEL_KEYS
 from cotlab.run.config import config_to_yaml, stored_options
 from cotlab.run.summary import overshoot_warnings
-from cotlab.store.item_metadata import has_item_metadata
 from cotlab.store.item_scores import NOTHING_MEASURED
-from cotlab.store.pending import labelled_runs, last_label_number
-from cotlab.store.recorded_models import short_model_name
-from cotlab.store.run_names import is_run_deleted
 from cotlab.store.run_status import is_process_going_on
-from cotlab.ui import access, cached, components
-from cotlab.ui.item import evidence
+from cotlab.ui import cached, components, server_check, verdict
 from cotlab.ui.new_run import processes
-from cotlab.ui.new_run.form import AGAIN_PARAM
+from cotlab.ui.run_notes import cut_reply_report
+from cotlab.ui.runs.estimates import render_findings
+from cotlab.ui.runs.header import render_run_note
 from cotlab.ui.text import escape_markdown, shorten
+from cotlab.ui.verdict_number import render_verdict_number
 
-LOADING_POLL_S = 1.0
 PROGRESS_POLL_S = 1.0
 """Interval at which the page of an active run is refreshed."""
 DIGEST_CHARS = 12
 """Characters of a plan's digest on the page; the whole one stands there on hovering."""
-STOP_HELP = "Stops cleanly: finished work is stored, and the run can be resumed."
 
 
-def load_run_row(run_id: str) -> RunView | None:
-    """Return the run's row; None (with its process's output) while it is still loading."""
-    try:
-        return cached.stored_run(run_id)
-    except UnknownName:
-        if is_run_deleted(cached.store(), run_id) or not processes.has_started(
-            cached.store(), run_id
-        ):
-            text = f"There is no run {escape_markdown(shorten(run_id))} in this store."
-            components.render_empty_state(text, page_path("runs"), "All runs")
-            return None
-    output = processes.process_output(cached.store(), run_id)
-    if "error:" in output or processes.has_ended(run_id):
-        st.error(escape_markdown(output))
-        components.page_link("new_run", "Back to New run", "arrow_back", {AGAIN_PARAM: "true"})
-    else:
-        _render_loading(run_id)
-    return None
-
-
-@st.fragment(run_every=LOADING_POLL_S)
-def _render_loading(run_id: str) -> None:
-    try:
-        cached.stored_run(run_id)
-    except UnknownName:
-        output = processes.process_output(cached.store(), run_id)
-        if "error:" not in output and not processes.has_ended(run_id):
-            st.info("Loading the model and the suite …")
-            return
-    st.rerun()
-
-
-def render_banner(row: RunView) -> None:
-    """Show the run's name or its model and suite as the title, its status, and its note."""
-    if st.session_state.pop("resumed", None) == row.id:
-        st.toast("Resuming: the model is being loaded.")
-    status = components.display_status(row)
-    errors_text = " with errors" if status == "done" and row.n_errors else ""
-    model, suite_name = short_model_name(row.model), row.suite_name
-    title = row.name or f"{shorten(model, 60)} on {shorten(suite_name, 60)}"
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        st.title(escape_markdown(title), width="content")
-        st.header(f"{components.STATUS_LABELS.get(status, status)}{errors_text}", width="content")
-    st.caption(escape_markdown(f"{row.model} on {suite_name}, run {row.id}"))
-    if row.note:
-        st.warning(escape_markdown(row.note))
-    if status != "running":
-        components.warn_if_partial(row)
+def render_verdict_tab(row: RunView) -> None:
+    """Show the verdict on a run, its picture, its progress and cost, and all estimates."""
+    render_run_note(row)
+    verdict.render_verdict(row)
+    render_verdict_number(row.id)
+    render_live_progress(row)
+    verdict.render_picture(row)
+    render_cost(row)
+    server_check.render_run_checks(row.id)
+    render_reply_notes(row)
+    render_findings(row)
+    render_repeat_command(row)
+    verdict.render_explanation()
 
 
 def render_live_progress(row: RunView) -> None:
@@ -193,81 +154,6 @@ def run_page_state(row: RunView) -> str:
     return f"{status} {row.revision}"
 
 
-def render_run_actions(row: RunView) -> None:
-    """Show the run's actions: stop, resume, retry, clone, and links to its other pages."""
-    status, run_id = components.current_status(row), row.id
-    with st.container(horizontal=True):
-        _render_state_action(row, status)
-        components.page_link("new_run", "Clone", "content_copy", {"from": run_id})
-        for label, icon, link in evidence.run_page_links(row):
-            components.page_link(link.page, label, icon, link.query)
-        components.page_link("compare", "Compare", "compare_arrows", {"base": run_id})
-        if _has_labels(run_id, cached.read_once(last_label_number)):
-            components.page_link("evaluation", "Evaluation", "rule", {"runs": run_id})
-
-
-@cached.cache_by_store(64)
-def _has_labels(run_id: str, label_number: int) -> bool:
-    """Return whether a run's chains have labels, from a file or from raters."""
-    store = cached.store()
-    return has_item_metadata(store, run_id, LABEL_KEYS) or run_id in labelled_runs(store)
-
-
-def _render_state_action(row: RunView, status: str) -> None:
-    """Show what can be done with a run in this state, in a place that is there in each state."""
-    run_id = row.id
-    with st.container(horizontal=True, width="content"):
-        if status == "running":
-            st.button(
-                "Stop",
-                icon=":material/stop:",
-                on_click=_stop_run,
-                args=(run_id,),
-                **access.role_control("admin", help=STOP_HELP),
-            )
-        elif status in ("stopped", "budget", "failed", "interrupted", "planned"):
-            max_cost = _render_cap_input(row) if status == "budget" else None
-            if st.button(
-                "Resume",
-                type="primary",
-                icon=":material/play_arrow:",
-                **access.role_control("admin"),
-            ):
-                _resume_run(run_id, max_cost)
-        elif row.n_errors and st.button(
-            "Retry failed", icon=":material/refresh:", **access.role_control("admin")
-        ):
-            _resume_run(run_id)
-
-
-def _render_cap_input(row: RunView) -> float:
-    """Ask for the higher budget with which a run that reached its budget resumes."""
-    previous_cap = float(json.loads(row.config_json).get("max_cost") or 0.0)
-    return st.number_input(
-        "New cap, US dollars",
-        0.0,
-        None,
-        2 * previous_cap,
-        format="%.4f",
-        key="resume-cap",
-        width=180,
-        help="For the whole run.",
-    )
-
-
-def _stop_run(run_id: str) -> None:
-    """Stop a run: a callback, so that nothing is lost where the page is left while it is drawn."""
-    access.require_role("admin")
-    cached.request_stop(run_id)
-
-
-def _resume_run(run_id: str, max_cost: float | None = None) -> None:
-    access.require_role("admin")
-    processes.spawn_resume(cached.store(), run_id, max_cost=max_cost)
-    st.session_state["resumed"] = run_id
-    st.rerun()  # from now on the page polls the run
-
-
 def render_cost(row: RunView) -> None:
     """Show expected and actual cost with tokens; nothing where the model is free."""
     cost_report = run_costs(row)
@@ -321,3 +207,19 @@ def render_repeat_command(row: RunView) -> None:
             ),
             help=escape_markdown(f"Plan {digest}, reports in {folder}"),
         )
+
+
+@cached.cache_by_store(32)
+def _restated_report(run_id: str, revision: int, _row: RunView) -> dict[str, Any]:
+    return {"restated_steps": stored_restated_steps(cached.cached_run_view(_row))}
+
+
+def render_reply_notes(row: RunView) -> None:
+    """Show how many replies were cut off, and how many restate the step that was removed."""
+    report = _restated_report(row.id, row.revision, row) | cut_reply_report(row)
+    warnings = restated_step_warnings(report)
+    for line in (*cut_reply_lines(report), *warnings):
+        st.warning(escape_markdown(line))
+    is_silent = bool(warnings) or row.id in cached.unmeasured_runs()
+    for line in () if is_silent else restated_step_lines(report):
+        st.caption(escape_markdown(line))
