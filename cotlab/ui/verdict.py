@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 
+from cotlab.analysis.tables.answer_change import change_note
 from cotlab.analysis.tables.declare import MissingFigure
 from cotlab.analysis.verdict.category_split import category_shares
 from cotlab.analysis.verdict.findings import PARTIAL_USE_PAGE, partial_use_text
@@ -15,6 +16,7 @@ from cotlab.analysis.verdict.lamps import MAX_UNDECIDED, Lamp
 from cotlab.analysis.verdict.measures import (
     HIGH,
     LOW,
+    MEASURES,
     MIN_AUROC,
     MIN_ITEMS,
     MIN_MOVED,
@@ -35,7 +37,6 @@ from cotlab.analysis.verdict.result import (
     missing_text,
 )
 from cotlab.analysis.verdict.stored import keep_verdicts, load_verdicts, verdict_rules
-from cotlab.analysis.verdict.validated import validation_record
 from cotlab.analysis.verdict.wording import (
     Passage,
     Sentence,
@@ -44,6 +45,7 @@ from cotlab.analysis.verdict.wording import (
     noun_count,
     percent,
     plain_text,
+    sentence,
 )
 from cotlab.analysis.view import RunView
 from cotlab.store.recorded_models import short_model_name
@@ -65,20 +67,6 @@ NUMBER_PARAM, AMONG_PARAM = "number", "among"
 """Parameters of the address: the number of the verdict whose evidence a page shows, and the
 categories of the items that it is about.
 """
-_EVIDENCE: dict[MeasureName, tuple[str, tuple[tuple[str, str], ...]]] = {
-    "change": ("steps", (("metric", "answer_change"), ("mode", "corrupt"))),
-    "control": ("steps", (("metric", "answer_change"), ("mode", "paraphrase"))),
-    "numeric_change": ("robustness", (("perturbation", "numeric"),)),
-    "numeric_control": ("robustness", (("perturbation", "paraphrase"),)),
-    "inner_change": ("mediation", ()),
-    "noise": ("steps", (("metric", "answer_change"),)),
-    "alone": ("unfaithfulness", (("classifier", "early_answer"),)),
-    "moved": ("unfaithfulness", (("classifier", "hint"),)),
-    "admitted": ("unfaithfulness", (("classifier", "hint"),)),
-    "sound": ("run", ()),
-    "wrong": ("run", ()),
-}
-"""Page and filters at which each measure's numbers and replies are."""
 _BUTTONS = {
     "change": ("Measure this", "changes what each step states, and rewords it as a control"),
     "control": ("Measure the control", "says each step in other words"),
@@ -145,7 +133,7 @@ def _known_verdicts(rules: str) -> dict[RunState, RunVerdict]:
 
 def evidence_link(run_id: str, measure: MeasureName) -> PageLink:
     """Return the page that shows a measure of a run, with its filters."""
-    page, query = _EVIDENCE[measure]
+    page, query = MEASURES[measure].shown
     return PageLink(page, (("run", run_id), (NUMBER_PARAM, measure), *query))
 
 
@@ -156,7 +144,7 @@ def measure_link(run_id: str, measure: str) -> PageLink:
 
 def validation_link(measure: MeasureName) -> PageLink:
     """Return the page that shows how well a measure is known to work."""
-    return record_link(validation_record(measure))
+    return record_link(MEASURES[measure].tested_by)
 
 
 def record_link(record: str | None) -> PageLink:
@@ -346,9 +334,9 @@ def render_picture(row: RunView) -> None:
     if isinstance(result, MissingFigure):
         return
     # where the sentence above the figure says which partial use reads the same, it is said once
-    partial_use = partial_use_text(verdict.evidence, PARTIAL_USE_PAGE)
-    is_stated = bool(partial_use) and partial_use in plain_text(verdict.verdict.sentences)
-    text = result.note.replace(partial_use_text(verdict.evidence), "") if is_stated else result.note
+    partial_use = sentence(partial_use_text(verdict.evidence, PARTIAL_USE_PAGE))
+    is_stated = partial_use in verdict.verdict.sentences
+    text = change_note(verdict.evidence, with_partial_use=not is_stated)
     note = escape_markdown(" ".join(f"{text} {_partial_note(row)}".split()))
     charts.show_run_figure(FIGURE_NAME, result.table, "verdict", row, note)
 

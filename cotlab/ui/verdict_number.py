@@ -6,7 +6,7 @@ from typing import cast
 
 import streamlit as st
 
-from cotlab.analysis.verdict.measures import MEASURE_TEXTS, MeasureName
+from cotlab.analysis.verdict.measures import MEASURES, MeasureName
 from cotlab.analysis.verdict.number_items import NumberItems, load_number_items
 from cotlab.analysis.verdict.wording import interval, noun_count, percent
 from cotlab.analysis.view import RunView
@@ -19,8 +19,6 @@ from cotlab.ui.verdict import AMONG_PARAM, NUMBER_PARAM, run_verdict
 
 ROWS_PER_PAGE = 5
 _COLUMNS = ({"title": "Item"}, {"title": "Question"}, {"title": "Value", "is_number": True})
-FLAGS = frozenset({"alone", "moved", "admitted", "sound", "wrong"})
-"""Measures whose value for an item is yes or no."""
 _CHANGE_BY_MEASURE = {"change": "corrupt", "control": "paraphrase"}
 """The change of a step that the page Item opens with."""
 
@@ -40,7 +38,7 @@ def render_verdict_number(run_id: str | None) -> None:
 
     Nothing where the address names none, or the run has no such number.
     """
-    name = known_param(NUMBER_PARAM, MEASURE_TEXTS)
+    name = known_param(NUMBER_PARAM, MEASURES)
     if run_id is None or name is None:
         return
     measure = cast(MeasureName, name)
@@ -55,7 +53,9 @@ def render_verdict_number(run_id: str | None) -> None:
         st.markdown(f"{number_text} {escape_markdown(number.text)}{of_text}.")
         validation_text = f" Tested: {number.validation}." if number.validation else ""
         n_above = int((number.values > 0).sum())
-        count_text = f"{'Yes' if measure in FLAGS else 'Above 0'}: {noun_count(n_above, 'item')}."
+        count_text = (
+            f"{'Yes' if MEASURES[measure].is_flag else 'Above 0'}: {noun_count(n_above, 'item')}."
+        )
         st.caption(escape_markdown(f"{count_text} Scores: {number.source}.{validation_text}"))
         _render_items(row, measure, number)
         components.page_link("run", "Back to the verdict", "arrow_back", {"run": run_id})
@@ -98,6 +98,6 @@ def _render_items(row: RunView, measure: MeasureName, number: NumberItems) -> No
 
 def _value_text(measure: MeasureName, value: float) -> str:
     """Return an item's value: yes or no where it is one statement, else a share."""
-    if measure in FLAGS and value in (0, 1):
+    if MEASURES[measure].is_flag and value in (0, 1):
         return "yes" if value else "no"
     return percent(value)

@@ -10,7 +10,7 @@ import streamlit as st
 
 from cotlab.analysis.tables import calibration as tables
 from cotlab.figures.calibration import CALIBRATOR_STYLES
-from cotlab.metrics.text_features.scorer import NAME as TEXT_FEATURES
+from cotlab.metrics.text_features import NAME as TEXT_FEATURES
 from cotlab.review.labelling import truth
 from cotlab.review.release.apply import (
     calibrator_target,

@@ -11,7 +11,7 @@ import streamlit as st
 from cotlab.analysis.verdict.wording import capitalised
 from cotlab.analysis.view import RunView
 from cotlab.core.labels import ACTIONS
-from cotlab.metrics.text_features.scorer import NAME as TEXT_FEATURES
+from cotlab.metrics.text_features import NAME as TEXT_FEATURES
 from cotlab.reliability.policy import Policy
 from cotlab.reliability.volumes import schedule_reviews
 from cotlab.review.labelling.queue import make_queue

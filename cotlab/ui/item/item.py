@@ -12,7 +12,7 @@ from cotlab.analysis.tables.step_effects import measured_modes
 from cotlab.analysis.view import RunView, with_facet_columns
 from cotlab.core.errors import UnknownName
 from cotlab.core.types import CCS_METRICS, Item
-from cotlab.metrics.consistency.cards import HOLDOUT_DIFFERENCE
+from cotlab.metrics.consistency import HOLDOUT_DIFFERENCE
 from cotlab.run.scored_chain import MODEL_CHAIN_SCORERS
 from cotlab.ui import cached, components
 from cotlab.ui.item import first_mistake

@@ -17,7 +17,7 @@ from cotlab.core.types import Item
 from cotlab.figures.mediation import metric_label
 from cotlab.figures.span_heatmap import span_name, span_sort_key
 from cotlab.figures.style import ORANGE, VIRIDIS, interval_text
-from cotlab.metrics.mediation.spread import N_RESAMPLES
+from cotlab.stats.resample import RESAMPLES
 from cotlab.ui import cached, charts, components
 from cotlab.ui.item import chain, evidence
 from cotlab.ui.item.chain import TextRow, render_rows
@@ -289,7 +289,7 @@ def render_item_spread(row: RunView, item: Item, setting: Setting) -> None:
         },
     )
     st.caption(
-        f"Percentile bootstrap over the donors and draws of this item alone, {N_RESAMPLES:,}"
+        f"Percentile bootstrap over the donors and draws of this item alone, {RESAMPLES:,}"
         " resamples: first donors are resampled with replacement, then the drops of each"
         " donor. The intervals show how far a value would move with other donors, not how"
         " certain it is for other items. There are few donors, so intervals tend to be too"
@@ -301,5 +301,5 @@ def _resampled_text(row: Mapping[str, Any]) -> str:
     """Return what was resampled, or why there is no interval."""
     if isinstance(row["reason"], str):
         return row["reason"]
-    method = str(row["method"]).removeprefix("bootstrap (percentile, ")
-    return method.replace(f", {N_RESAMPLES} resamples)", "")
+    method = str(row["method"]).removeprefix("bootstrap ")
+    return method.replace(f" (percentile, {RESAMPLES} resamples)", "")

@@ -11,9 +11,8 @@ import streamlit as st
 
 from cotlab.analysis.compare_verdict import PairVerdict, judge_pair
 from cotlab.analysis.tables.headline_differences import HEADLINE_FIGURE, difference_table
-from cotlab.analysis.verdict.measures import MIN_ITEMS, MeasureName
+from cotlab.analysis.verdict.measures import MEASURES, MIN_ITEMS
 from cotlab.analysis.verdict.pair_differences import (
-    PAIR_MEASURES,
     HeadlineDifference,
     points_text,
 )
@@ -139,7 +138,7 @@ def _share_cell(share: Interval) -> dict[str, str]:
 
 
 def _caption(result: PairVerdict, names: tuple[str, str]) -> str:
-    unpaired = [f"{measure_label(name)} ({text})" for name, text in result.unpaired.items()]
+    unpaired = [f"{MEASURES[name].compared} ({text})" for name, text in result.unpaired.items()]
     unpaired_text = f"In both runs, but not comparable: {'; '.join(unpaired)}." if unpaired else ""
     if not result.differences:
         return unpaired_text
@@ -179,25 +178,18 @@ def render_missing_measures(result: PairVerdict, row_by_name: Mapping[str, RunVi
                 width="content",
             )
             for measure in missing:
+<<<<<<< HEAD
                 measure_param, label = _MEASURE_REQUESTS[measure]
                 link = measure_link(row.id, measure_param)
                 components.page_link(link.place, f"Measure {label}", "play_arrow", dict(link.query))
+=======
+                label = MEASURES[measure].short
+                link = measure_link(row.id, MEASURES[measure].request)
+                components.page_link(link.page, f"Measure {label}", "play_arrow", dict(link.query))
+>>>>>>> work
 
 
-_MEASURE_REQUESTS: Mapping[MeasureName, tuple[str, str]] = {
-    "change": ("change", "changed steps"),
-    "numeric_change": ("robustness", "changed numbers"),
-    "inner_change": ("mediation", "inner states"),
-    "moved": ("suggestion", "suggestions"),
-    "sound": ("equations", "equations"),
-}
-"""What the page New run is asked for where a run lacks a measure, and what a link calls it."""
 _SPLIT_TEXT = ", or the mean of a run whose kinds of items behave differently"
-
-
-def measure_label(measure: str) -> str:
-    """Return what a page calls a measure."""
-    return next((label for name, (label, _) in PAIR_MEASURES.items() if name == measure), measure)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from cotlab.analysis.compare_outcomes import (
     list_item_pairs,
 )
 from cotlab.analysis.compare_verdict import PairVerdict
+from cotlab.analysis.verdict.measures import MEASURES, MeasureName
 from cotlab.analysis.verdict.pair_differences import points_text
 from cotlab.analysis.verdict.wording import percent_number
 from cotlab.analysis.view import RunView
@@ -43,7 +44,6 @@ from cotlab.ui.pair.chains import (
     side_modes,
     written_chain,
 )
-from cotlab.ui.pair.head import measure_label
 from cotlab.ui.text import shorten
 
 _FOLDER = Path(__file__).parent
@@ -63,7 +63,9 @@ def render_item_pairs(
     """Show the items of two runs, and the chains of the one that the address names."""
     measures = [entry.measure for entry in result.differences]
     sort = known_param("sort", (*measures, _SUITE_ORDER))
-    measure = sort if sort in measures else default_measure(result.differences)
+    measure = next((name for name in measures if name == sort), None) or default_measure(
+        result.differences
+    )
     pairs = _cached_pairs(base_row, other_row, measure, result)
     if not pairs:
         st.info("The two runs share no item with the same question.")
@@ -112,7 +114,7 @@ def _link(links: list[Query], **changes: str | None) -> int:
 def _cached_pairs(
     base_row: RunView,
     other_row: RunView,
-    measure: str | None,
+    measure: MeasureName | None,
     result: PairVerdict,
 ) -> tuple[ItemPair, ...]:
     keys = [(row.id, row.revision) for row in (base_row, other_row)]
@@ -123,7 +125,7 @@ def _cached_pairs(
 def _pairs_at_revision(
     base: tuple[str, int],
     other: tuple[str, int],
-    measure: str | None,
+    measure: MeasureName | None,
     validated_at: int,
     _result: PairVerdict,
 ) -> tuple[ItemPair, ...]:
@@ -174,10 +176,12 @@ def _list_data(
     }
 
 
-def _sort_data(result: PairVerdict, measure: str | None, links: list[Query]) -> dict[str, Any]:
+def _sort_data(
+    result: PairVerdict, measure: MeasureName | None, links: list[Query]
+) -> dict[str, Any]:
     options = [
         {
-            "label": f"Largest first: {_DELTA_HEADS[entry.measure]}",
+            "label": f"Largest first: {MEASURES[entry.measure].short}",
             "selected": entry.measure == measure,
             "link": _link(links, sort=entry.measure),
         }
@@ -213,7 +217,7 @@ def _page_data(
     position: int | None,
     chosen: ItemPair | None,
     run_rows: tuple[RunView, RunView],
-    measure: str | None,
+    measure: MeasureName | None,
     links: list[Query],
 ) -> dict[str, Any]:
     start = ROWS_PER_LIST * ((position or 0) // ROWS_PER_LIST)
@@ -253,20 +257,9 @@ def _page_data(
     }
 
 
-_DELTA_HEADS: Mapping[str, str] = {
-    "wrong": "answers right",
-    "change": "changed steps",
-    "numeric_change": "changed numbers",
-    "inner_change": "probability lost",
-    "moved": "answers moved",
-    "sound": "sound chains",
-}
-"""Heads of the column of differences, by measure."""
-
-
-def _delta_head(measure: str | None) -> str:
+def _delta_head(measure: MeasureName | None) -> str:
     """Return the head of the column of differences; "" without a measure."""
-    return "" if measure is None else f"{_DELTA_HEADS[measure]}, points"
+    return "" if measure is None else f"{MEASURES[measure].short}, points"
 
 
 def _answer_cell(answer: ListedAnswer | None) -> dict[str, str]:
@@ -278,7 +271,7 @@ def _pair_content(
     other_row: RunView,
     names: tuple[str, str],
     pair: ItemPair,
-    measure: str | None,
+    measure: MeasureName | None,
     links: list[Query],
 ) -> dict[str, Any]:
     model_chain = known_param("chain", ("own",)) == "own"
@@ -325,11 +318,11 @@ def _chain_choices(
     ]
 
 
-def _value_text(pair: ItemPair, measure: str | None) -> str:
+def _value_text(pair: ItemPair, measure: MeasureName | None) -> str:
     if measure is None:
         return ""
     values = ["n/a" if v is None else f"{percent_number(v)} %" for v in (pair.base, pair.other)]
-    return f"{measure_label(measure)}: {' and '.join(values)}"
+    return f"{MEASURES[measure].compared}: {' and '.join(values)}"
 
 
 @cache

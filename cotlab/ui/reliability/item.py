@@ -16,7 +16,7 @@ from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.figures.reliability import COMPONENT_ORDER
 from cotlab.figures.style import ORANGE, VERMILLION, format_number
-from cotlab.metrics.composite.diagnosis import DIAGNOSIS_RULES
+from cotlab.metrics.composite import DIAGNOSIS_RULES
 from cotlab.ui import cached, charts, components
 from cotlab.ui.item import evidence
 from cotlab.ui.item.chain import (

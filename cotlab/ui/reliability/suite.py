@@ -21,7 +21,7 @@ from cotlab.analysis.tables.declare import FigureChoice
 from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.figures.reliability import COMPONENT_ORDER, PART_NAMES
-from cotlab.metrics.composite.scorer import FEATURE_SOURCES, SCORER_BY_COMPONENT
+from cotlab.metrics.composite import FEATURE_SOURCES, SCORER_BY_COMPONENT
 from cotlab.store import read
 from cotlab.ui import cached, charts, components
 from cotlab.ui.address import known_param

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from cotlab.analysis.verdict.measures import MEASURE_TEXTS, MIN_AUROC, MeasureName, Validation
+from cotlab.analysis.verdict.measures import MEASURES, MIN_AUROC, MeasureName, Validation
 from cotlab.analysis.verdict.validated import TESTED_TITLE
 from cotlab.analysis.verdict.wording import interval, noun_count, percent
 from cotlab.analysis.view import RunView
@@ -89,7 +89,7 @@ def _render_tested_measures(row: RunView) -> None:
     rows = [
         [
             {"text": percent(share.point), "small": f"{interval(share)} n = {share.n:,}"},
-            {"text": MEASURE_TEXTS[name], "link": evidence_link(row.id, name)},
+            {"text": MEASURES[name].text, "link": evidence_link(row.id, name)},
             {"text": result.evidence.validation[name].text, "link": validation_link(name)},
         ]
         for name, share in shares.items()

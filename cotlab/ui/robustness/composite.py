@@ -8,7 +8,7 @@ import streamlit as st
 from cotlab.analysis.tables import reliability as tables
 from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
-from cotlab.metrics.composite.scorer import SCORER_BY_COMPONENT
+from cotlab.metrics.composite import SCORER_BY_COMPONENT
 from cotlab.ui import cached, components
 from cotlab.ui.components import render_headline, show_cards
 from cotlab.ui.item import evidence
