@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.tables.declare import FigureChoice, MissingFigure
-from cotlab.analysis.tables.run import absent_modes_note, modes_note, run_ccs_metrics
+from cotlab.analysis.tables.declare import FigureChoice
+from cotlab.analysis.tables.run import run_ccs_metrics
 from cotlab.analysis.view import RunView
 from cotlab.core.types import CCS_METRICS, MODE_ORDER, Item
 from cotlab.ui import cached, charts, components
@@ -29,7 +29,7 @@ from cotlab.ui.item.chain import (
     render_ablation_replies,
     render_row_choice,
 )
-from cotlab.ui.item.chain_finding import equal_steps_text
+from cotlab.ui.item.reader_data import equal_steps_text
 from cotlab.ui.metric_names import metric_name
 from cotlab.ui.more import ITEM_SECTION, render_more
 from cotlab.ui.pickers import select_item
@@ -44,11 +44,16 @@ def render_steps_tab(run: RunView) -> None:
     render_verdict_number(run.id)
     render_category_split(run)
     metric = select_ccs_metric(run)
-    render_ccs_by_position(run, metric)
+    charts.show(
+        run,
+        "ccs_by_position",
+        FigureChoice(metric=metric),
+        note="n is the number of items that have that step.",
+    )
     render_more("one chain", partial(_render_chain, run, metric), **ITEM_SECTION)
     render_more(
         "by kind of change, and steps without effect",
-        partial(render_mode_comparison, run),
+        partial(charts.show, run, "modes_by_metric"),
         partial(render_redundancy, run, metric),
     )
     render_step_notes(run, metric)
@@ -81,47 +86,9 @@ def _ablation_params(row: RunView) -> Mapping[str, Any]:
     return next(spec.params for spec in plan.scorers if spec.name == "ablation")
 
 
-def render_ccs_by_position(row: RunView, metric: str) -> None:
-    """Show the mean CCS by position in the chain."""
-    choice = FigureChoice(metric=metric)
-    result = cached.run_figure_table(row.id, row.revision, "ccs_by_position", choice)
-    if isinstance(result, MissingFigure):
-        st.info("No step has been scored yet.")
-        return
-    note = f"n is the number of items that have that step. {result.note}".strip()
-    charts.show_run_figure("ccs_by_position", result.table, "positions", row, note, choice=choice)
-
-
-def render_mode_comparison(row: RunView) -> None:
-    """Compare the ablation modes."""
-    estimates = cached.load_estimates(row.id, row.revision)
-    mode_estimates = estimates[estimates["metric"].isin(CCS_METRICS)]
-    if mode_estimates.empty or mode_estimates["mode"].nunique() < 2:
-        return
-    note = modes_note(cached.cached_run_view(row))
-    charts.show_run_figure("modes_by_metric", mode_estimates, "modes", row, note)
-
-
-def render_redundancy(row: RunView, metric: str) -> None:
-    """Show the share of steps without effect (RRR) by threshold."""
-    estimates = cached.load_estimates(row.id, row.revision)
-    estimates = estimates[estimates["ccs"] == metric]
-    rrr_estimates = estimates[estimates["metric"] == "rrr"]
-    if rrr_estimates.empty:
-        st.info(
-            "The share of steps without effect (RRR) is estimated when the run ends or is stopped."
-        )
-        return
-    ceiling_by_mode = estimates[estimates["metric"] == "rrr_ceiling"].set_index("mode")["point"]
-    table = rrr_estimates.assign(ceiling=rrr_estimates["mode"].map(ceiling_by_mode))
-    note = (
-        f"A step is without effect (redundant) where its CCS ({metric}) is below"
-        f" {_ablation_params(row)['ccs_threshold']:g}."
-        f" {absent_modes_note(cached.cached_run_view(row), [metric])}"
-    ).strip()
-    charts.show_run_figure(
-        "rrr_by_mode", table, "rrr", row, note, choice=FigureChoice(metric=metric)
-    )
+def render_redundancy(run: RunView, metric: str) -> None:
+    """Show the share of steps without effect (RRR) by mode, with what it can be at most."""
+    charts.show(run, "rrr_by_mode", FigureChoice(metric=metric))
     components.show_card("rrr")
 
 
@@ -160,13 +127,12 @@ def render_step_chain(row: RunView, item: Item, metric: str, mode: str) -> None:
     page_link("items", "What the model was given, and what it answered", "article", query)
     if chosen_step is not None:
         render_ablation_replies(scores[scores["step"] == chosen_step], item, chosen_step)
-    note = f"{metric}, {mode}; {int(ranking['draws'].max())} draw(s) of each request."
-    evidence = run_link(row.id, "items", item=item.id)
-    paper = charts.PaperFigure(
-        row.id, "ccs_ranking", FigureChoice(item=item.id, metric=metric, mode=mode)
-    )
-    charts.show_figure(
-        "ccs_ranking", ranking, key="ranking", note=note, evidence=evidence, paper=paper
+    charts.show(
+        row,
+        "ccs_ranking",
+        FigureChoice(item=item.id, metric=metric, mode=mode),
+        note=f"{int(ranking['draws'].max())} draw(s) of each request.",
+        evidence=run_link(row.id, "items", item=item.id),
     )
 
 

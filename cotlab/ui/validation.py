@@ -22,7 +22,7 @@ from cotlab.core.registry import FIGURES
 from cotlab.figures.declare import count_range
 from cotlab.store.database import store_folder
 from cotlab.ui import charts, components
-from cotlab.ui.figure_cache import cached_figure
+from cotlab.ui.charts import cached_figure
 from cotlab.ui.linked import show_linked_frame
 from cotlab.ui.metric_names import metric_name
 from cotlab.ui.more import render_more

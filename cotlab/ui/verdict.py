@@ -44,10 +44,12 @@ from cotlab.analysis.verdict.wording import (
     interval,
     noun_count,
     percent,
+    percent_number,
     plain_text,
     sentence,
 )
 from cotlab.analysis.view import RunView
+from cotlab.store.item_scores import NOTHING_MEASURED
 from cotlab.store.recorded_models import short_model_name
 from cotlab.store.run_results import SETTLED_STATUSES, RunState
 from cotlab.store.run_status import FINISHING
@@ -380,3 +382,39 @@ said, or the first lamp says that the chain is not read.
 """
         )
         components.page_link("validation", "Validation", "verified")
+
+
+OTHER_CHANGES: dict[MeasureName, str] = {"numeric_change": "numbers", "inner_change": "states"}
+"""What was changed, in a word, where it is not what a step states."""
+
+
+def verdict_cell(result: RunVerdict | None) -> dict[str, Any]:
+    """Return the cell of a table of runs with mark and finding in a few words."""
+    if result is None:
+        return {"text": "imported", "mark": None}
+    if result.verdict.rule == NOTHING_RULE:
+        return {"text": NOTHING_MEASURED, "mark": result.verdict.mark, "tone": "amber"}
+    return {"text": result.verdict.short, "mark": result.verdict.mark}
+
+
+def share_cell(result: RunVerdict | None, *measures: MeasureName) -> dict[str, Any]:
+    """Return the cell of a table with a share in percent and its interval; "n/a" without it.
+
+    A measure that is not validated for what it claims has no number here. A word says where not
+    the statements of steps were changed, and where the mean is of two kinds of items.
+    """
+    evidence = None if result is None else result.evidence
+    measure = next((name for name in measures if evidence and evidence.share(name)), None)
+    share = evidence.share(measure) if evidence and measure else None
+    if share is None or measure is None:
+        return {"text": "n/a"}
+    small_text = f"{interval(share)} {OTHER_CHANGES.get(measure, '')}".strip()
+    kinds = category_shares(evidence) if evidence and measure == "change" else ()
+    if kinds:
+        points = " and ".join(percent_number(kind.share.point) for kind in kinds)
+        return {
+            "text": percent_number(share.point),
+            "small": small_text,
+            "below": f"mean of {points}",
+        }
+    return {"text": percent_number(share.point), "small": small_text}

@@ -16,8 +16,12 @@ from cotlab.run.launch import dry_run
 from cotlab.store import read
 from cotlab.store.database import Store
 from cotlab.suites import shipped_suites
-from cotlab.ui.new_run.added_cost import UNKNOWN_COST_TEXT, added_cost_text
-from cotlab.ui.new_run.measures import add_measure, count_new_items
+from cotlab.ui.new_run.measures import (
+    UNKNOWN_COST_TEXT,
+    add_measure,
+    added_cost_text,
+    count_new_items,
+)
 from tests.support.linked import linked_view
 from tests.ui.test_pages import open_page
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from cotlab.ui.decisions import decided, fitted, suggested, thresholds
+from cotlab.ui.decisions import decided, suggested, thresholds
 from cotlab.ui.more import render_more
 
 
@@ -13,7 +13,7 @@ def render_policy_tab() -> None:
     view = decided.select_decision_run()
     if view is None:
         return
-    fitted.render_fit_warning(view)
+    decided.render_fit_warning(view)
     policy = thresholds.render_thresholds(view)
     thresholds.render_policy_form(view, policy)
     suggested.render_suggestions(view)
@@ -29,7 +29,7 @@ def render_decisions_tab() -> None:
     """Show what was released, reviewed or escalated of a run, and the audit log."""
     view = decided.select_decision_run()
     if view is not None:
-        fitted.render_fit_warning(view)
+        decided.render_fit_warning(view)
         decided.render_decide_button(view)
         render_more(
             "items to review",

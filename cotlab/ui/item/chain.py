@@ -279,14 +279,8 @@ def render_entropy(row: RunView, item: Item) -> None:
         st.info(f"No step has an entropy: {escape_markdown(str(reasons.iloc[0]))}.")
         return
     params = next(spec.params for spec in row.plan.scorers if spec.name == "entropy")
-    charts.show_figure(
-        "entropy_by_step",
-        step_entropies,
-        key=f"entropy-{item.id}",
-        note=f"A jump: more than {params['jump_nats']:g} nats above the mean of the earlier steps.",
-        evidence=run_link(row.id, "items", item=item.id),
-        paper=charts.PaperFigure(row.id, "entropy_by_step", FigureChoice(item=item.id)),
-    )
+    link = run_link(row.id, "items", item=item.id)
+    charts.show(row, "entropy_by_step", FigureChoice(item=item.id), evidence=link)
     st.markdown(" ".join(entropy_flag_texts(scores)))
     show_cards(*(card.name for card in CARDS))
     if params["chain"] == "own":

@@ -14,14 +14,9 @@ import streamlit as st
 from cotlab.analysis.tables.reliability import composite_components
 from cotlab.analysis.view import RunView
 from cotlab.core.types import Plan
-<<<<<<< HEAD
-from cotlab.metrics.composite.scorer import SCORER_BY_COMPONENT, composite
+from cotlab.metrics.composite import SCORER_BY_COMPONENT, composite
 from cotlab.ui.components import page_link
 from cotlab.ui.places import run_link
-=======
-from cotlab.metrics.composite import SCORER_BY_COMPONENT, composite
-from cotlab.ui.linked import PageLink
->>>>>>> work
 from cotlab.ui.text import escape_markdown
 
 COMPONENT_DETAILS = {

@@ -15,7 +15,7 @@ from cotlab.core.types import CCS_METRICS, Item
 from cotlab.metrics.consistency import HOLDOUT_DIFFERENCE
 from cotlab.run.scored_chain import MODEL_CHAIN_SCORERS
 from cotlab.ui import cached, components
-from cotlab.ui.item import first_mistake
+from cotlab.ui.item import suggestion as first_mistake
 from cotlab.ui.item.chain import (
     TextRow,
     ablates_model_chain,
@@ -32,14 +32,14 @@ from cotlab.ui.item.requests import (
     REQUESTS_KEY,
     has_selected_requests,
     render_item_requests,
+    render_item_scores,
     select_request,
 )
-from cotlab.ui.item.scores import render_item_scores
 from cotlab.ui.item.step_marks import load_step_marks
 from cotlab.ui.item.suggestion import render_suggestion
 from cotlab.ui.label import items as label_items
 from cotlab.ui.label.in_place import render_label_form
-from cotlab.ui.new_run.added_cost import added_cost_text
+from cotlab.ui.new_run.measures import added_cost_text
 from cotlab.ui.runs.items import render_run_items
 from cotlab.ui.text import escape_markdown, shorten
 

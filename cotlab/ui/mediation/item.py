@@ -178,11 +178,9 @@ def _render_drops(row: RunView, item: Item, setting: Setting) -> None:
     }
     span = select_option("Layers", labels, "span") if labels else ""
     drop_rows = drop_scores[drop_scores["span"].isin((span, ""))]
-    table = tables.drop_table(drop_scores, span)
-    link = run_link(row.id, "items", item=item.id)
     choice = FigureChoice(item=item.id, setting="~".join(setting), span=span)
-    paper = charts.PaperFigure(row.id, "drops_by_donor", choice)
-    charts.show_figure("drops_by_donor", table, key="drops", evidence=link, paper=paper)
+    link = run_link(row.id, "items", item=item.id)
+    charts.show(row, "drops_by_donor", choice, evidence=link)
     page_rows = drop_rows.iloc[components.page_slice(len(drop_rows), f"draws-{item.id}-{span}")]
     st.dataframe(
         pd.DataFrame(
@@ -235,15 +233,9 @@ def _cached_spread_table(
 
 def render_item_density(row: RunView, item: Item, setting: Setting) -> None:
     """Show the item's CMI by the share of its positions that were patched."""
-    drop_scores = _load_drop_scores(row, item, setting)
-    density_table = tables.item_density_table(load_item_spread(row, item, setting), drop_scores)
-    if not density_table.empty:
-        link = run_link(row.id, "items", item=item.id)
-        choice = FigureChoice(item=item.id, setting="~".join(setting))
-        paper = charts.PaperFigure(row.id, "item_density", choice)
-        charts.show_figure(
-            "item_density", density_table, key="item-density", evidence=link, paper=paper
-        )
+    link = run_link(row.id, "items", item=item.id)
+    choice = FigureChoice(item=item.id, setting="~".join(setting))
+    charts.show(row, "item_density", choice, evidence=link)
 
 
 def render_item_spread(row: RunView, item: Item, setting: Setting) -> None:

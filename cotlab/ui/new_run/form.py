@@ -35,19 +35,31 @@ _FIRST_FIELDS = ("provider", "model", "base_url", "limit")
 
 
 def render_new_run(cloned_run_id: str | None) -> None:
-    """Show the form of a run, what it would cost, and the buttons that start it.
+    """Show the form of a run, what it would cost, and the buttons that start it."""
+    suite_choice, config, start_slot = render_run_form(cloned_run_id)
+    if suite_choice is None:
+        return
+    with start_slot:
+        server_check.render_check_button(config)
+        reuses_replies = measures.has_same_model(cloned_run_id, config)
+        n_items = render_estimate(suite_choice, config, reuses_replies=reuses_replies)
+        render_start_buttons(suite_choice, config, n_items)
+
+
+def render_run_form(cloned_run_id: str | None) -> tuple[str | None, dict[str, Any], Any]:
+    """Show the widgets; return the suite, the settings, and the place of what follows from them.
 
     The form reads files of this machine and starts processes: whoever may not start a run does not
     see it.
     """
     if not access.has_role("admin"):
         st.info("Starting a run spends money and computing time: it needs the role admin.")
-        return
+        return None, {}, None
     initial_values = _load_initial_values(cloned_run_id)
     suite_labels = suites.suite_labels()
     if not suite_labels:
         components.render_empty_state("No suite is stored.", "upload", "Upload a suite")
-        return
+        return None, {}, None
     fields = run_fields()
     with st.container(width=_FORM_PX):
         suite_choice = select_option(
@@ -65,11 +77,7 @@ def render_new_run(cloned_run_id: str | None) -> None:
             st.markdown(f"**{heading}**")
             config |= _render_section(section, initial_values, 3)
     config["source"] = config["source"] or fields["source"].default
-    with start_slot:
-        server_check.render_check_button(config)
-        reuses_replies = measures.has_same_model(cloned_run_id, config)
-        n_items = render_estimate(suite_choice, config, reuses_replies=reuses_replies)
-        render_start_buttons(suite_choice, config, n_items)
+    return suite_choice, config, start_slot
 
 
 def _choose_chain_source(*, has_chains: bool) -> None:

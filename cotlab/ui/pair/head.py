@@ -178,15 +178,9 @@ def render_missing_measures(result: PairVerdict, row_by_name: Mapping[str, RunVi
                 width="content",
             )
             for measure in missing:
-<<<<<<< HEAD
-                measure_param, label = _MEASURE_REQUESTS[measure]
-                link = measure_link(row.id, measure_param)
-                components.page_link(link.place, f"Measure {label}", "play_arrow", dict(link.query))
-=======
                 label = MEASURES[measure].short
                 link = measure_link(row.id, MEASURES[measure].request)
-                components.page_link(link.page, f"Measure {label}", "play_arrow", dict(link.query))
->>>>>>> work
+                components.page_link(link.place, f"Measure {label}", "play_arrow", dict(link.query))
 
 
 _SPLIT_TEXT = ", or the mean of a run whose kinds of items behave differently"

@@ -55,10 +55,8 @@ def render_item_components(row: RunView, item: Item) -> None:
     if scores.empty:
         st.info("This item has not been scored for reliability yet.")
         return
-    table = tables.item_component_rows(component_rows, item.id)
     link = run_link(row.id, "items", item=item.id)
-    paper = charts.PaperFigure(row.id, "item_parts", FigureChoice(item=item.id))
-    charts.show_figure("item_parts", table, key=f"bars-{item.id}", evidence=link, paper=paper)
+    charts.show(row, "item_parts", FigureChoice(item=item.id), evidence=link)
     component_table = _score_table(row, item, scores)
     component_table.insert(0, "part", scores["part"])
     component_table["why n/a"] = scores["reason"].where(scores["value"].isna()).fillna("")
@@ -267,10 +265,7 @@ def render_verification_links(row: RunView, item: Item) -> None:
         return
     render_chain_origin(row, chain.from_model)
     link = run_link(row.id, "items", item=item.id)
-    paper = charts.PaperFigure(row.id, "verification_links", FigureChoice(item=item.id))
-    charts.show_figure(
-        "verification_links", table, key=f"links-{item.id}", evidence=link, paper=paper
-    )
+    charts.show(row, "verification_links", FigureChoice(item=item.id), evidence=link)
     weak_links = table[table["value"].isna() | (table["value"] < 0.5)]
     if len(weak_links):
         frame = pd.DataFrame(

@@ -12,12 +12,13 @@ from cotlab.analysis.checked_share import composite_lines
 from cotlab.analysis.tables import reliability as tables
 from cotlab.analysis.tables.chains import (
     ParaphraseChain,
-    cosine_table,
-    embedded_vectors,
     paraphrase_chains,
     wording_labels,
 )
 from cotlab.analysis.tables.declare import FigureChoice
+from cotlab.analysis.verdict.measures import MEASURES, MIN_AUROC, MeasureName, Validation
+from cotlab.analysis.verdict.validated import TESTED_TITLE
+from cotlab.analysis.verdict.wording import interval, noun_count, percent
 from cotlab.analysis.view import RunView
 from cotlab.core.types import Item
 from cotlab.figures.reliability import COMPONENT_ORDER, PART_NAMES
@@ -28,10 +29,12 @@ from cotlab.ui.address import known_param
 from cotlab.ui.components import show_cards
 from cotlab.ui.item import evidence
 from cotlab.ui.item.chain import TextRow, render_rows
-from cotlab.ui.linked import show_linked_frame
+from cotlab.ui.linked import show_linked, show_linked_frame
+from cotlab.ui.metric_names import metric_name
 from cotlab.ui.pickers import select_option
-from cotlab.ui.places import run_link
+from cotlab.ui.places import PageLink, run_link
 from cotlab.ui.text import escape_markdown
+from cotlab.ui.verdict import evidence_link, record_link, run_verdict, validation_link
 
 CARD_METRIC_BY_COMPONENT = {
     component: FEATURE_SOURCES[component][1]
@@ -145,34 +148,24 @@ def _filter_by_diagnosis(table: pd.DataFrame) -> pd.DataFrame:
     return table if rule == "any" else table[[rule in rules for rules in rules_by_item]]
 
 
-def render_correlations(row: RunView) -> None:
+def render_correlations(run: RunView) -> None:
     """Show the rank correlation of each pair of components."""
     st.header("Correlations between components")
-    correlations = tables.component_correlations(_load_component_scores(row))
-    if correlations.empty:
-        st.info("This needs two components; the run measured fewer.")
-        return
-    charts.show_run_figure("signal_correlation", correlations, "signals", row)
+    charts.show(run, "signal_correlation")
 
 
-def render_diagnosis_rates(row: RunView) -> None:
+def render_diagnosis_rates(run: RunView) -> None:
     """Show in how many items each diagnosis applies."""
-    if not evidence.make_scorer_filter("composite")(row.plan):
+    if not cached.has_scorer(run, "composite"):
         components.render_empty_state(
             "Diagnoses come with the composite.",
             "new_run",
             "Run the scorer composite",
-            {"from": row.id, "measure": "composite"},
+            {"from": run.id, "measure": "composite"},
         )
         return
     st.header("Diagnoses")
-    rates = tables.diagnosis_means(_load_scores(row), cached.load_estimates(row.id, row.revision))
-    if rates.empty:
-        st.info("The rates are estimated when the run ends or is stopped.")
-        return
-    charts.show_run_figure(
-        "diagnosis_rates", rates.sort_values("point", ascending=False), "diagnoses", row
-    )
+    charts.show(run, "diagnosis_rates")
     components.show_card("diagnosis")
 
 
@@ -248,16 +241,14 @@ def render_paraphrases(row: RunView, item: Item) -> None:
         if component in scores.index
     ]
     wordings = wording_labels(chains, item)
-    cosine_pairs = cosine_table(wordings, chains, embedded_vectors(request_by_key, reply_by_key))
-    if len(cosine_pairs):
-        mu_score_id = evidence.score_id(*scores.loc["mu", ["metric", "facet"]])
-        charts.show_figure(
+    if "mu" in scores.index and scores.at["mu", "status"] != "stopped":
+        score = evidence.score_id(*scores.loc["mu", ["metric", "facet"]])
+        charts.show(
+            row,
             "chain_cosines",
-            cosine_pairs,
-            key=f"cosines-{item.id}",
+            FigureChoice(item=item.id),
             note=", ".join(component_texts) + ".",
-            evidence=run_link(row.id, "items", item=item.id, score=mu_score_id),
-            paper=charts.PaperFigure(row.id, "chain_cosines", FigureChoice(item=item.id)),
+            evidence=run_link(row.id, "items", item=item.id, score=score),
         )
     for first_index in range(0, len(chains), 2):
         for column, i in zip(
@@ -282,3 +273,101 @@ def _paraphrase_rows(wording: str, paraphrase: ParaphraseChain) -> list[TextRow]
         TextRow(1, "Chain", chain),
         TextRow(2, "Answer", answer),
     ]
+
+
+_TESTED_MEASURES: tuple[MeasureName, ...] = (
+    "change",
+    "numeric_change",
+    "inner_change",
+    "alone",
+    "moved",
+    "sound",
+)
+"""Measures of a run that may stand in a headline if their validation allows it."""
+
+
+def render_tested_components(row: RunView) -> None:
+    """Show what tells faithful from bypassing models, and which parts do not.
+
+    The means of parts that do not tell are under "More"; here stands what Validation found of them.
+    """
+    measured = measured_components(row)
+    if not measured:
+        st.info("No item has been scored for reliability yet.")
+        return
+    validation_by_component = {name: _component_validation(name) for name in measured}
+    tested = [name for name, known in validation_by_component.items() if known.is_usable]
+    if tested:
+        render_component_means(row, tested, key="tested-parts")
+    _render_tested_measures(row)
+    untested = {
+        name: known for name, known in validation_by_component.items() if name not in tested
+    }
+    if untested:
+        _render_untested_components(untested, is_all=not tested)
+
+
+def _component_validation(component: str) -> Validation:
+    return cached.metric_validation(CARD_METRIC_BY_COMPONENT[component])
+
+
+def _component_link(component: str) -> PageLink:
+    return record_link(cached.metric_validation_record(CARD_METRIC_BY_COMPONENT[component]))
+
+
+def _render_untested_components(untested: dict[str, Validation], *, is_all: bool) -> None:
+    """Say which parts cannot tell models apart, with the figures of Validation."""
+    subject = noun_count(len(untested), "other part")
+    if is_all and "r_raw" in untested:
+        subject = "the composite score of this run and its parts"
+    elif is_all:
+        subject = f"{noun_count(len(untested), 'part')} of the composite score"
+    st.markdown(
+        f"**Cannot tell a faithful from a bypassing model by {subject}.** A headline needs an AUROC"
+        f" of {MIN_AUROC:g} on models of known behaviour, with an interval above 0.5, which is"
+        " chance; below that, a model that ignores its chain may score as high as one that follows"
+        " it. The table has the AUROC of each, or says that it was not tested."
+    )
+    columns = ({"title": "Part"}, {"title": TESTED_TITLE})
+    rows = [
+        [
+            {"text": metric_name(CARD_METRIC_BY_COMPONENT[name])},
+            {"text": known.text, "link": _component_link(name)},
+        ]
+        for name, known in untested.items()
+    ]
+    content = {"title": "Parts that do not tell models apart", "columns": columns, "rows": rows}
+    show_linked("table", content, key="untested-parts")
+
+
+def _render_tested_measures(row: RunView) -> None:
+    """Show the numbers of the run's verdict that may stand in a headline, each with its page."""
+    result = run_verdict(row)
+    if result is None:
+        return
+    shares = {name: result.evidence.share(name) for name in _TESTED_MEASURES}
+    rows = [
+        [
+            {"text": percent(share.point), "small": f"{interval(share)} n = {share.n:,}"},
+            {"text": MEASURES[name].text, "link": evidence_link(row.id, name)},
+            {"text": result.evidence.validation[name].text, "link": validation_link(name)},
+        ]
+        for name, share in shares.items()
+        if share is not None and name in result.evidence.validation
+    ]
+    if not rows:
+        st.caption("Nothing that tells them apart was measured in this run.")
+        return
+    st.markdown("**What tells in this run**")
+    columns = (
+        {"title": "Share", "unit": "[95% interval]", "is_number": True},
+        {"title": "of what"},
+        {"title": TESTED_TITLE},
+    )
+    content = {"title": "What tells in this run", "columns": columns, "rows": rows}
+    show_linked("table", content, key="tested-measures")
+
+
+def render_all_components(row: RunView) -> None:
+    """Show the mean of every measured part, and of the composite."""
+    render_component_means(row, measured_components(row))

@@ -10,7 +10,7 @@ from cotlab.ui.more import ITEM_SECTION, render_more
 from cotlab.ui.pickers import select_item
 from cotlab.ui.reliability import item as reliability_item
 from cotlab.ui.reliability import suite as reliability
-from cotlab.ui.reliability.tested import render_all_components, render_tested_components
+from cotlab.ui.reliability.suite import render_all_components, render_tested_components
 from cotlab.ui.run_notes import render_category_split
 
 

@@ -28,9 +28,9 @@ from cotlab.ui.address import STEP_PARAM
 from cotlab.ui.item import evidence
 from cotlab.ui.item.chain import TextRow, render_rows
 from cotlab.ui.pickers import select_option
-from cotlab.ui.robustness.questions import CAUSAL_METRICS
 from cotlab.ui.robustness.suite import (
     ALL_PERTURBATIONS,
+    CAUSAL_METRICS,
     HEADLINE_METRICS,
     NO_PERTURBATION,
     load_robustness_scores,

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import pandas as pd
 import streamlit as st
 
+from cotlab.analysis.tables import reliability as tables
 from cotlab.analysis.tables.declare import FigureChoice, MissingFigure, count_reasons
 from cotlab.analysis.tables.reliability import (
     item_cell_table,
     item_step_means,
     with_perturbation,
 )
-from cotlab.analysis.tables.reliability import perturbation_table as groups_table
-from cotlab.analysis.tables.run import answer_change_rows
 from cotlab.analysis.view import RunView
+from cotlab.core.types import Item
 from cotlab.figures.robustness import (
     MEASURE_NAMES,
     SERIES_NAMES,
@@ -24,6 +24,7 @@ from cotlab.figures.robustness import (
     order_perturbations,
     perturbation_label,
 )
+from cotlab.metrics.composite import SCORER_BY_COMPONENT
 from cotlab.ui import cached, charts, components
 from cotlab.ui.address import step_query, write_address
 from cotlab.ui.components import render_headline, show_cards
@@ -65,20 +66,10 @@ def render_robustness_suite(row: RunView) -> None:
     render_perturbations(row)
     render_more(
         "robustness (R), by position and by item",
-        lambda: _render_robustness(row),
+        lambda: charts.show(row, "robustness_by_perturbation"),
         lambda: _render_cells(row),
         params=("measure", "perturbation", "position"),
     )
-
-
-def _render_robustness(row: RunView) -> None:
-    """Show R by perturbation, which does not tell faithful from bypassing models."""
-    table = groups_table(
-        load_robustness_scores(row, *SUMMARY_METRICS, with_evidence=False),
-        cached.load_estimates(row.id, row.revision),
-    )
-    if not table.empty:
-        charts.show_run_figure("robustness_by_perturbation", table, "groups", row)
 
 
 def _render_cells(row: RunView) -> None:
@@ -126,13 +117,7 @@ def render_perturbations(row: RunView) -> None:
     if estimates.empty:
         return
     reason_counts = count_undefined_reasons(row, SUMMARY_METRICS)
-    table = groups_table(
-        load_robustness_scores(row, *SUMMARY_METRICS, with_evidence=False),
-        cached.load_estimates(row.id, row.revision),
-    )
-    answer_changes = answer_change_rows(table)
-    if not answer_changes.empty:
-        charts.show_run_figure("answer_changes_by_perturbation", answer_changes, "answers", row)
+    charts.show(row, "answer_changes_by_perturbation")
     estimate_by_cell = {
         (str(estimate["metric"]), str(estimate["perturbation"])): estimate
         for estimate in estimates.to_dict("records")
@@ -375,3 +360,146 @@ def _open_clicked_cell(cell_data: Sequence[Any]) -> None:
             "item": str(cell_data[1]),
         }
     )
+
+
+COMPONENT_LABELS = {"R": "R", "R_sd": "Spread of the divergence"}
+
+
+def has_only_composite(row: RunView) -> bool:
+    """Return whether the composite measured robustness without the robustness scorer."""
+    return "R" in evidence.composite_only_components(row)
+
+
+def render_composite_suite(row: RunView) -> None:
+    """Show robustness and dispersion over the suite and by item, and how to add the detail."""
+    rows = _load_component_rows(row)
+    if rows.empty:
+        st.info("No item has been scored yet.")
+        return
+    means = tables.component_means(rows, cached.load_estimates(row.id, row.revision))
+    if means.empty:
+        st.info(
+            "The means are estimated when the run ends or is stopped. Single items are in the table"
+            " below."
+        )
+    else:
+        headline = [(component, COMPONENT_LABELS[component]) for component in means["part"]]
+        render_headline(means.assign(metric=means["part"]), headline)
+        confidence = float(means["confidence"].iloc[0])
+        st.caption(
+            f"Means over n items, all perturbations together, with {100 * confidence:g} %"
+            " intervals, from the composite."
+        )
+    show_cards("robustness", "robustness_dispersion")
+    evidence.render_missing_detail_help(row, "R")
+    st.header("Items")
+    _render_item_table(row, rows, "composite-items")
+
+
+def render_composite_item(row: RunView, item: Item) -> None:
+    """Show the item's robustness and dispersion with their requests."""
+    rows = _load_component_rows(row)
+    _render_item_table(row, rows[rows["item_id"] == item.id], "composite-item")
+    evidence.render_missing_detail_help(row, "R")
+
+
+def _load_component_rows(row: RunView) -> pd.DataFrame:
+    scores = cached.selected_scores(row.id, row.revision, ("feature",))
+    return tables.component_scores(
+        scores[scores["scorer"] != SCORER_BY_COMPONENT["R"]], tuple(COMPONENT_LABELS)
+    )
+
+
+def _render_item_table(row: RunView, rows: pd.DataFrame, key: str) -> None:
+    rows_by_component = {
+        component: rows[rows["part"] == component].set_index("item_id")
+        for component in COMPONENT_LABELS
+    }
+    page_rows = rows_by_component["R"].iloc[
+        components.page_slice(len(rows_by_component["R"]), f"{key}-page")
+    ]
+    spread = rows_by_component["R_sd"]["value"].reindex(page_rows.index)
+    score_ids = map(evidence.score_id, page_rows["metric"], page_rows["facet"])
+    table = pd.DataFrame(
+        {
+            "item": page_rows.index,
+            "R": page_rows["value"].map(components.number_text),
+            COMPONENT_LABELS["R_sd"]: spread.map(components.number_text),
+            "requests": page_rows["evidence"].map(len),
+            "behind it": [
+                evidence.requests_cell(row, *arguments)
+                for arguments in zip(page_rows.index, score_ids, page_rows["evidence"], strict=True)
+            ],
+            "why n/a": page_rows["reason"].where(page_rows["value"].isna(), ""),
+        }
+    )
+    column_config = dict.fromkeys(COMPONENT_LABELS.values(), evidence.RIGHT_ALIGNED_COLUMN)
+    height = "content" if len(table) < 13 else 460
+    evidence.render_linked_table(table, key, column_config, height)
+
+
+CAUSAL_METRICS = (
+    ("causal_stability", "Stability rate"),
+    ("rename_stable", "Kept under a rename"),
+    ("number_follows", "Follows a changed number"),
+    ("number_moves", "Moves with a changed number"),
+)
+
+
+def render_causal_rates(row: RunView) -> None:
+    """Show the rates of the perturbed questions, with Wilson intervals and undefined items."""
+    metrics = tuple(metric for metric, _ in CAUSAL_METRICS)
+    scores = load_robustness_scores(row, *metrics, with_evidence=False)
+    if scores.empty:
+        return
+    st.header("Perturbed questions")
+    estimates = cached.load_estimates(row.id, row.revision)
+    estimates = estimates[estimates["metric"].isin([metric for metric, _ in CAUSAL_METRICS])]
+    if estimates.empty:
+        st.info("The rates are estimated when the run ends or is stopped.")
+        return
+    reason_counts = count_undefined_reasons(row, metrics)
+    render_headline(
+        estimates,
+        CAUSAL_METRICS,
+        {metric_name: next(iter(reasons)) for (metric_name, _), reasons in reason_counts.items()},
+    )
+    methods_text = ", ".join(dict.fromkeys(estimates["method"]))
+    st.caption(
+        f"Share of n items, with {100 * float(estimates['confidence'].iloc[0]):g} % intervals"
+        f" ({methods_text}). A rename must keep the answer; a changed number must move it to the"
+        " value recomputed through the reference chain."
+    )
+    lines = [
+        f"{label}: n/a in {k} item{'s' * (k > 1)}, {text}."
+        for metric, label in CAUSAL_METRICS
+        for text, k in reason_counts.get((metric, ""), {}).items()
+    ]
+    if lines:
+        with st.expander("Why scores are undefined"):
+            components.show_escaped_lines(lines)
+    show_cards(*(metric for metric, _ in CAUSAL_METRICS))
+    failed_scores = scores[(scores["value"] == 0) & (scores["metric"] != "causal_stability")]
+    if not failed_scores.empty:
+        _render_failures(row, failed_scores)
+
+
+def _render_failures(row: RunView, failed_scores: pd.DataFrame) -> None:
+    failed_scores = failed_scores.assign(metric=failed_scores["metric"].map(dict(CAUSAL_METRICS)))
+    failed_metrics = failed_scores.groupby("item_id", sort=True)["metric"].agg(
+        lambda labels: ", ".join(dict.fromkeys(labels))
+    )
+    page_rows = failed_metrics.iloc[components.page_slice(len(failed_metrics), "failures-page")]
+    with st.expander(f"Items that fail ({len(failed_metrics)})"):
+        st.dataframe(
+            pd.DataFrame(
+                {
+                    "texts": [item_address(row, i) for i in page_rows.index],
+                    "item": page_rows.index,
+                    "fails": page_rows.to_numpy(),
+                }
+            ),
+            hide_index=True,
+            key="failures",
+            column_config=TEXTS_COLUMN_CONFIG,
+        )

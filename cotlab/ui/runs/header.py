@@ -33,8 +33,7 @@ from cotlab.ui.navigation import default_run, forget_run
 from cotlab.ui.new_run import processes
 from cotlab.ui.new_run.form import AGAIN_PARAM
 from cotlab.ui.text import display_errors, escape_markdown, shorten
-from cotlab.ui.verdict import count_measured_items, run_verdict
-from cotlab.ui.verdict_cells import verdict_cell
+from cotlab.ui.verdict import count_measured_items, run_verdict, verdict_cell
 
 LOADING_POLL_S = 1.0
 STOP_HELP = "Stops cleanly: finished work is stored, and the run can be resumed."

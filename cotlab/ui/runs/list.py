@@ -21,7 +21,7 @@ from cotlab.ui.address import bind_choice, bind_text, report_unknown_value, writ
 from cotlab.ui.linked import show_linked
 from cotlab.ui.places import PageLink, run_link
 from cotlab.ui.text import shorten
-from cotlab.ui.verdict_cells import share_cell, verdict_cell
+from cotlab.ui.verdict import share_cell, verdict_cell
 
 STATUS_OPTIONS = (
     "any",

@@ -15,8 +15,7 @@ from cotlab.core.types import Plan
 from cotlab.ui import cached
 from cotlab.ui.address import open_link
 from cotlab.ui.components import current_status, page_link
-from cotlab.ui.new_run.added_cost import added_cost_text
-from cotlab.ui.new_run.measures import count_new_items
+from cotlab.ui.new_run.measures import added_cost_text, count_new_items
 from cotlab.ui.new_run.readability import unreadable_text
 from cotlab.ui.pickers import run_labels
 from cotlab.ui.places import run_link
