@@ -28,6 +28,7 @@ from cotlab.text.steps import split_steps
 from cotlab.ui import access, cached, charts, components
 from cotlab.ui.item.chain import TextRow, render_rows
 from cotlab.ui.new_run import processes
+from cotlab.ui.new_run.measures import LABELLED_CHAINS
 from cotlab.ui.new_run.questions import QUESTION_PARAM
 from cotlab.ui.pickers import select_option
 from cotlab.ui.text import escape_markdown, shorten
@@ -40,8 +41,6 @@ EXAMPLE_LINE = (
 
 MODEL_CHAINS_LABEL = "Chains are the model's own"
 """Label of the box for suites without chains."""
-LABELLED_CHAINS = "labelled-chains"
-"""What the address of New run asks to measure, under ``measure``."""
 SUITE_FORMAT = "cotlab (.jsonl)"
 """The format that suites are kept in."""
 

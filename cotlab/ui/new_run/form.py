@@ -303,7 +303,7 @@ def _load_initial_values(cloned_run_id: str | None) -> dict[str, Any]:
     added_profile = {} if profile is None else {"profile": profile}
     if not cloned_run_id:
         default_settings = read_config({}).model_dump(mode="json")
-        if measure == suites.LABELLED_CHAINS:
+        if measure == measures.LABELLED_CHAINS:
             return {**default_settings, **recorded.LABELLED_CHAIN_SETTINGS}
         default_modes = (
             {} if os.environ.get("COTLAB_MODE") else {"mode": ["remove", "corrupt", "paraphrase"]}

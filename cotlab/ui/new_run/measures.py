@@ -18,9 +18,10 @@ from cotlab.run.launch import dry_run
 from cotlab.store import read
 from cotlab.ui import access, cached, components
 from cotlab.ui.address import report_unknown_value
-from cotlab.ui.suites import LABELLED_CHAINS
 from cotlab.ui.text import escape_markdown, shorten
 
+LABELLED_CHAINS = "labelled-chains"
+"""What the address asks for where labelled chains are measured without a model."""
 MORE_ITEMS = "items"
 """What the address asks for where a run's items were too few for a verdict."""
 ANOTHER_MODEL = "model"
