@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from cotlab.analysis.tables.chains import cosine_table, embedded_vectors, paraphrase_chains
 from cotlab.analysis.tables.reliability import (
     chain_sources_text,
     component_correlations,
@@ -27,7 +28,6 @@ from cotlab.store.database import Store
 from cotlab.ui.cached import reply_text
 from cotlab.ui.item.chain import TextPiece, request_text
 from cotlab.ui.reliability.item import FlagHit, mark_hits
-from cotlab.ui.reliability.suite import cosine_table, embedded_vectors, paraphrase_chains
 from cotlab.validation.report import REPORT_FILE, REPORT_FOLDER
 from tests.support.linked import linked_frames
 from tests.support.pages import app_at, components, opened

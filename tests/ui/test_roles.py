@@ -15,7 +15,7 @@ from cotlab.ui import access
 from cotlab.ui.identity import SECRET_HEADER, Client, Forbidden
 from cotlab.ui.new_run import estimate
 from cotlab.ui.new_run import form as new_run
-from cotlab.ui.runs import run
+from cotlab.ui.runs import header
 from tests.support.pages import app_at
 
 SECRET = "a-secret-of-the-proxy"
@@ -106,8 +106,8 @@ def test_a_press_is_refused_where_it_is_carried_out(
 @pytest.mark.parametrize(
     "act",
     [
-        lambda: run._stop_run("r"),
-        lambda: run._resume_run("r"),
+        lambda: header._stop_run("r"),
+        lambda: header._resume_run("r"),
         lambda: new_run._start_run("wordproblems", {}),
         lambda: estimate.render_estimate("wordproblems", {}, reuses_replies=False),
     ],

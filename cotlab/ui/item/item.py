@@ -15,7 +15,6 @@ from cotlab.core.types import CCS_METRICS, Item
 from cotlab.metrics.consistency import HOLDOUT_DIFFERENCE
 from cotlab.run.scored_chain import MODEL_CHAIN_SCORERS
 from cotlab.ui import cached, components
-from cotlab.ui.item import suggestion as first_mistake
 from cotlab.ui.item.chain import (
     TextRow,
     ablates_model_chain,
@@ -36,7 +35,7 @@ from cotlab.ui.item.requests import (
     select_request,
 )
 from cotlab.ui.item.step_marks import load_step_marks
-from cotlab.ui.item.suggestion import render_suggestion
+from cotlab.ui.item.suggestion import render_first_mistake, render_suggestion
 from cotlab.ui.label import items as label_items
 from cotlab.ui.label.in_place import render_label_form
 from cotlab.ui.new_run.measures import added_cost_text
@@ -85,7 +84,7 @@ def render_item_page(row: RunView, item: Item) -> None:
         _render_plain_chain(row, item, scores)
         _render_unmeasured_note(row, item, scores)
     render_suggestion(row, item, scores)
-    first_mistake.render_first_mistake(row, item)
+    render_first_mistake(row, item)
     render_entropy(row, item)
     render_item_scores(row, item, scores)
     label_items.render_item_labels(row, item)
