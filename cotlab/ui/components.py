@@ -38,6 +38,8 @@ DOWNLOAD_ICON = ":material/download:"
 MIN_SCROLLED_ROWS, MAX_TABLE_PX = 13, 460
 """Rows from which a table scrolls, and its height then."""
 FileContent = bytes | str | Callable[[], str | bytes]
+RESUMABLE_STATUSES = ("stopped", "budget", "failed", "interrupted", "planned")
+"""Statuses of a run that can go on."""
 STATUS_LABELS = {
     FINISHING: "finishing: estimates in a few seconds",
     "budget": "budget reached",
@@ -130,43 +132,45 @@ def page_link(
     st.page_link(path, label=label, icon=f":material/{icon}:", query_params=link.parameters)
 
 
-def current_status(row: RunView) -> str:
+def current_status(run: RunView) -> str:
     """Return a run's current status: one that is running without a heartbeat is "interrupted"."""
-    return run_status.live_status(vars(row), _live_run(row))
+    return run_status.live_status(vars(run), _live_run(run))
 
 
-def display_status(row: RunView) -> str:
+def display_status(run: RunView) -> str:
     """Return the status that is shown.
 
     A run is finishing until its estimates are there; one that is done without any value measured
     nothing.
     """
     return run_status.visible_status(
-        vars(row),
-        _live_run(row),
-        lambda: not cached.load_estimates(row.id, row.revision).empty,
-        lambda: row.id in cached.unmeasured_runs(),
+        vars(run),
+        _live_run(run),
+        lambda: not cached.load_estimates(run.id, run.revision).empty,
+        lambda: run.id in cached.unmeasured_runs(),
     )
 
 
-def may_write_estimates(row: RunView) -> bool:
+def may_write_estimates(run: RunView) -> bool:
     """Return whether a run has ended just now and the process that carried it out goes on."""
-    return run_status.is_estimating(vars(row), _live_run(row))
+    return run_status.is_estimating(vars(run), _live_run(run))
 
 
-def _live_run(row: RunView) -> LiveRun | None:
+def _live_run(run: RunView) -> LiveRun | None:
     """Return the live state of a run; None where it cannot count any more."""
-    return cached.live_run(row.id) if run_status.is_process_of_interest(vars(row)) else None
+    return cached.live_run(run.id) if run_status.is_process_of_interest(vars(run)) else None
 
 
-def warn_if_partial(row: RunView) -> None:
+def warn_if_partial(run: RunView) -> None:
     """Warn where a run has not scored all of its items, or scored some with errors."""
-    n_ended, n_total, n_errors = row.n_ended, n_evaluations(row), row.n_errors
+    n_ended, n_total, n_errors = run.n_ended, n_evaluations(run), run.n_errors
     if n_ended < n_total or n_errors:
         st.warning(
-            f"Partial: {n_ended} of {n_total} {progress_unit(row.id)} scored,"
-            f" {noun_count(n_errors, 'score')} with an error ({current_status(row)})."
+            f"Partial: {n_ended} of {n_total} {progress_unit(run.id)} scored,"
+            f" {noun_count(n_errors, 'score')} with an error ({current_status(run)})."
         )
+        if current_status(run) in RESUMABLE_STATUSES and not is_current_page("run"):
+            page_link("verdict", "Resume this run", "play_arrow", {"run": run.id})
 
 
 def progress_unit(run_id: str) -> str:
@@ -186,9 +190,9 @@ def facet_text(facet: str, *excluded_names: str) -> str:
     )
 
 
-def n_evaluations(row: RunView) -> int:
+def n_evaluations(run: RunView) -> int:
     """Return the number of evaluations of a run: each of its scorers scores each item once."""
-    return row.n_items * len(row.plan.scorers)
+    return run.n_items * len(run.plan.scorers)
 
 
 def page_slice(n: int, key: str, rows_per_page: int = ROWS_PER_PAGE) -> slice:
@@ -250,7 +254,7 @@ def render_feature_help(names: Iterable[str]) -> None:
             "\n".join(f"- **{name}**: {FEATURE_DESCRIPTIONS[name]}" for name in described_names)
         )
         st.caption(
-            "The page Reliability has the card of each component: formula, range, and what"
+            "The tab Reliability has the card of each component: formula, range, and what"
             " it does not show."
         )
 

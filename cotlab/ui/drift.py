@@ -1,4 +1,4 @@
-"""The page Drift: current items against the calibrator's reference, by feature and jointly."""
+"""The tab Drift: current items against the calibrator's reference, by feature and jointly."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _BOX_BY_STATE: dict[DriftState, tuple[Callable[..., Any], str]] = {
 
 
 class DriftView(NamedTuple):
-    """What the page Drift shows."""
+    """What the tab Drift shows."""
 
     check: DriftCheck
     """The drift check of the chosen runs."""
@@ -109,7 +109,7 @@ def select_drift_runs() -> DriftView | None:
     rows = without_archived(rows, "reference", "current", "run")
     if len(rows) < 2:
         message = "A drift check needs two runs: a reference and a later one."
-        components.render_empty_state(message, "new_run", "Start one")
+        components.render_empty_state(message, "new_run", "Start a run")
         return None
     labels = run_labels(rows)
     revision_by_run = {row.id: row.revision for row in rows}

@@ -1,4 +1,4 @@
-"""The page Evaluation: what tells, each signal with its worst mistakes, first wrong steps, runs."""
+"""The tab Your labels: what tells, each signal with its worst mistakes, first wrong steps, runs."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ class EvaluationKey(NamedTuple):
 
 
 class EvaluationView(NamedTuple):
-    """What the page Evaluation shows."""
+    """What the tab Your labels shows."""
 
     evaluation: Evaluation
     """The evaluation of the chosen runs, without details of each signal."""

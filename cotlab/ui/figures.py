@@ -93,7 +93,7 @@ def select_figure_run() -> RunView | None:
     """Choose a run, the newest by default; None (with a message) where there is none."""
     rows = cached.stored_runs()
     if not rows:
-        components.render_empty_state("There is no run yet.", "new_run", "Start one")
+        components.render_empty_state("There is no run yet.", "new_run", "Start a run")
         return None
     if warn_of_unknown_runs(rows, "run", "also"):
         return None

@@ -81,7 +81,7 @@ def pick_run(*scorers: str) -> RunView | None:
     if not rows:
         names_text = " or ".join(map(repr, scorers))
         query = {"measure": scorers[0]}
-        render_empty_state(f"No run has the scorer {names_text}.", "new_run", "Start one", query)
+        render_empty_state(f"No run has the scorer {names_text}.", "new_run", "Start a run", query)
         return None
     default_id = default_run(next(iter(labels)), labels)
     if requested_id is not None and requested_id not in labels:

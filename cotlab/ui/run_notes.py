@@ -20,16 +20,16 @@ from cotlab.ui.text import escape_markdown, shorten
 from cotlab.ui.verdict import run_verdict
 
 
-def render_category_split(row: RunView, *, names_run: bool = False) -> None:
+def render_category_split(run: RunView, *, names_run: bool = False) -> None:
     """Say that means over all items are of categories in which the answers behave differently.
 
     Nothing where the verdict found none. ``names_run`` begins with the model, on pages of several
     runs.
     """
-    result = run_verdict(row)
+    result = run_verdict(run)
     text = None if result is None else category_split_text(result.evidence)
     if text is not None:
-        name = shorten(short_model_name(row.model), 40)
+        name = shorten(short_model_name(run.model), 40)
         st.markdown(escape_markdown(f"{name}: {text}" if names_run else text))
 
 
@@ -49,19 +49,19 @@ def category_split_text(evidence: RunEvidence) -> str | None:
     )
 
 
-def render_run_notes(row: RunView, label: str = "") -> None:
+def render_run_notes(run: RunView, label: str = "") -> None:
     """Show on a line what the page Run says at length; nothing where nothing is doubtful.
 
     ``label`` names the run where the page shows several.
     """
-    lines = _note_lines(row.id, row.revision)
+    lines = _note_lines(run.id, run.revision)
     if lines:
         st.warning(escape_markdown(" ".join((f"{label}:" if label else "", *lines)).strip()))
 
 
-def cut_reply_report(row: RunView) -> dict[str, Any]:
+def cut_reply_report(run: RunView) -> dict[str, Any]:
     """Return the replies of a run that were cut off, as its report has them."""
-    return _cut_reply_report(row.id, row.revision)
+    return _cut_reply_report(run.id, run.revision)
 
 
 @cached.cache_by_store(32)

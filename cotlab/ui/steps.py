@@ -1,4 +1,4 @@
-"""The page Steps: which steps of a chain the answer depends on."""
+"""The tab Steps: which steps of a chain the answer depends on."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def _render_chain(run: RunView, metric: str) -> None:
         render_step_chain(run, item, metric, select_mode(run))
 
 
-def select_ccs_metric(row: RunView) -> str:
+def select_ccs_metric(run: RunView) -> str:
     """Choose the variant of CCS, the one that Validation speaks for most by default."""
-    metrics = run_ccs_metrics(cached.cached_run_view(row)) or list(CCS_METRICS)
+    metrics = run_ccs_metrics(cached.cached_run_view(run)) or list(CCS_METRICS)
     metric: str = st.selectbox(
         "Effect of a step (CCS)", metrics, format_func=metric_name, **bind_choice("metric", metrics)
     )
@@ -75,14 +75,14 @@ def select_ccs_metric(row: RunView) -> str:
     return metric
 
 
-def select_mode(row: RunView) -> str:
+def select_mode(run: RunView) -> str:
     """Choose the ablation mode for one chain, the one that tells most by default."""
-    modes = sorted(_ablation_params(row)["modes"], key=MODE_ORDER.index)
+    modes = sorted(_ablation_params(run)["modes"], key=MODE_ORDER.index)
     return str(st.selectbox("Mode", modes, **bind_choice("mode", modes)))
 
 
-def _ablation_params(row: RunView) -> Mapping[str, Any]:
-    plan = row.plan
+def _ablation_params(run: RunView) -> Mapping[str, Any]:
+    plan = run.plan
     return next(spec.params for spec in plan.scorers if spec.name == "ablation")
 
 
@@ -92,11 +92,11 @@ def render_redundancy(run: RunView, metric: str) -> None:
     components.show_card("rrr")
 
 
-def render_step_chain(row: RunView, item: Item, metric: str, mode: str) -> None:
+def render_step_chain(run: RunView, item: Item, metric: str, mode: str) -> None:
     """Show the chain in reading order, its ranking, and the replies behind the chosen step."""
-    scores = cached.cached_run_view(row).item_scores(item.id)
+    scores = cached.cached_run_view(run).item_scores(item.id)
     scores = scores[(scores["metric"] == metric) & (scores["mode"] == mode)]
-    ranking = rank_steps(row, item, scores)
+    ranking = rank_steps(run, item, scores)
     if ranking.empty:
         reasons = scores["reason"].dropna()
         st.info(
@@ -108,7 +108,7 @@ def render_step_chain(row: RunView, item: Item, metric: str, mode: str) -> None:
     chosen_step = _requested_step(ranking)
     render_row_choice(
         ranked_step_rows(ranking),
-        key=f"chain-{row.id}",
+        key=f"chain-{run.id}",
         selected_index=chosen_step,
         on_choice=lambda step: write_address(step_query(step)),
     )
@@ -121,18 +121,18 @@ def render_step_chain(row: RunView, item: Item, metric: str, mode: str) -> None:
         "Tint and number: causal contribution of the step (CCS); no tint: none."
         f"{equal_text} Choose a step to read its replies."
     )
-    query = {"run": row.id, "item": item.id, "change": mode}
+    query = {"run": run.id, "item": item.id, "change": mode}
     if chosen_step is not None:
         query |= step_query(chosen_step)
     page_link("items", "What the model was given, and what it answered", "article", query)
     if chosen_step is not None:
         render_ablation_replies(scores[scores["step"] == chosen_step], item, chosen_step)
     charts.show(
-        row,
+        run,
         "ccs_ranking",
         FigureChoice(item=item.id, metric=metric, mode=mode),
         note=f"{int(ranking['draws'].max())} draw(s) of each request.",
-        evidence=run_link(row.id, "items", item=item.id),
+        evidence=run_link(run.id, "items", item=item.id),
     )
 
 
@@ -149,14 +149,14 @@ def _requested_step(ranking: pd.DataFrame) -> int | None:
     return None
 
 
-def render_step_notes(row: RunView, metric: str) -> None:
+def render_step_notes(run: RunView, metric: str) -> None:
     """Explain CCS, RRR and their intervals."""
-    plan = row.plan
+    plan = run.plan
     placement_text = (
         "as the model's own text" if plan.subject.form == "continuation" else "in the user's turn"
     )
     origin_text = (
-        "the suite's" if _ablation_params(row)["chain"] == "reference" else "the model's own"
+        "the suite's" if _ablation_params(run)["chain"] == "reference" else "the model's own"
     )
     st.caption(
         f"Chains: {origin_text}, given {placement_text}. A step with a high CCS is load-bearing"

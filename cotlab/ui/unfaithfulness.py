@@ -52,7 +52,7 @@ from cotlab.ui.verdict_number import render_verdict_number
 
 
 class UnfaithfulnessView(NamedTuple):
-    """What the page Unfaithfulness shows."""
+    """What the tab Unfaithfulness shows."""
 
     row_by_run: dict[str, RunView]
     """The rows of the chosen runs, by id."""

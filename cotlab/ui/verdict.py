@@ -83,9 +83,9 @@ _BUTTONS = {
 _UPLOAD_LINK = PageLink("upload")
 
 
-def run_verdict(row: RunView) -> RunVerdict | None:
+def run_verdict(run: RunView) -> RunVerdict | None:
     """Return the verdict on a run; None for results that were imported."""
-    return run_verdicts([row])[row.id]
+    return run_verdicts([run])[run.id]
 
 
 def run_verdicts(
@@ -98,10 +98,10 @@ def run_verdicts(
     """
     results: dict[str, RunVerdict | None] = {}
     rows_by_state: dict[RunState, RunView] = {}
-    for row in rows:
-        results[row.id] = None
-        state = RunState(row.id, row.revision, components.current_status(row))
-        rows_by_state[state] = row
+    for run in rows:
+        results[run.id] = None
+        state = RunState(run.id, run.revision, components.current_status(run))
+        rows_by_state[state] = run
     store = cached.store()
     known = _known_verdicts(verdict_rules(store.folder))
     verdicts = {
@@ -154,32 +154,32 @@ def record_link(record: str | None) -> PageLink:
     return PageLink("validation", () if record is None else (("metric", record),))
 
 
-def render_context(row: RunView, label: str) -> None:
+def render_context(run: RunView, label: str) -> None:
     """Show which run the page is about: model, suite, progress, time, and links."""
-    verdict = run_verdict(row)
-    n_planned = row.n_items
-    n_measured = count_measured_items(row, verdict)
-    ended_at = row.ended_at
-    status = components.display_status(row)
+    verdict = run_verdict(run)
+    n_planned = run.n_items
+    n_measured = count_measured_items(run, verdict)
+    ended_at = run.ended_at
+    status = components.display_status(run)
     time_text = "" if ended_at is None else f" {ended_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     if status == FINISHING:
         time_text = ": estimates in a few seconds"
     content = {
         "label": label,
-        "name": shorten(short_model_name(row.model), 60),
+        "name": shorten(short_model_name(run.model), 60),
         "facts": [
-            *([f"{row.name}, {row.id}"] if row.name else []),
-            shorten(row.suite_name, 60),
+            *([f"{run.name}, {run.id}"] if run.name else []),
+            shorten(run.suite_name, 60),
             *([] if verdict is None else _chain_facts(verdict)),
             f"{n_measured:,} of {noun_count(n_planned, 'item')} measured",
             f"{status}{time_text}",
         ],
         "links": [
-            {"text": "Open run", "link": run_link(row.id)},
+            {"text": "Open run", "link": run_link(run.id)},
             {"text": "New run", "link": PageLink("new_run")},
         ],
     }
-    show_linked("context", content, key=f"context-{row.id}")
+    show_linked("context", content, key=f"context-{run.id}")
 
 
 def _chain_facts(result: RunVerdict) -> list[str]:
@@ -189,45 +189,45 @@ def _chain_facts(result: RunVerdict) -> list[str]:
     return ["the model's own chains" if result.evidence.chain == "own" else "the suite's chains"]
 
 
-def count_measured_items(row: RunView, result: RunVerdict | None) -> int:
+def count_measured_items(run: RunView, result: RunVerdict | None) -> int:
     """Return how many items of a run have a value of its headline's measure."""
     if result is None:
-        return row.n_items
+        return run.n_items
     if result.verdict.rule == NOTHING_RULE:
         return 0
     return result.evidence.n_ended - count_left_out(result.evidence)
 
 
-def render_verdict(row: RunView) -> None:
+def render_verdict(run: RunView) -> None:
     """Show the sentence on a run and its three indicators; nothing for imported results."""
-    result = run_verdict(row)
+    result = run_verdict(run)
     if result is None:
         return
-    show_linked("verdict", _verdict_content(row, result), key=f"verdict-{row.id}")
+    show_linked("verdict", _verdict_content(run, result), key=f"verdict-{run.id}")
     marks = {v.text: _validation_mark(v) for v in result.evidence.validation.values()}
     lamps = [
-        _lamp_content(lamp, row, result.evidence, marks.get(lamp.validation))
+        _lamp_content(lamp, run, result.evidence, marks.get(lamp.validation))
         for lamp in result.lamps
     ]
-    show_linked("lamps", {"lamps": lamps}, key=f"lamps-{row.id}")
+    show_linked("lamps", {"lamps": lamps}, key=f"lamps-{run.id}")
 
 
-def render_verdict_card(row: RunView) -> None:
+def render_verdict_card(run: RunView) -> None:
     """Show the sentence on a run, and how well its first measure is known to work."""
-    result = run_verdict(row)
+    result = run_verdict(run)
     if result is not None:
         lamp = result.lamps[0]
-        content = _verdict_content(row, result) | {"limits": "", "reasons": []}
+        content = _verdict_content(run, result) | {"limits": "", "reasons": []}
         content |= {"chip": lamp.validation, "chip_link": validation_link(lamp.tested_measure)}
-        show_linked("verdict", content, key=f"verdict-{row.id}")
+        show_linked("verdict", content, key=f"verdict-{run.id}")
 
 
-def _verdict_content(row: RunView, result: RunVerdict) -> dict[str, Any]:
+def _verdict_content(run: RunView, result: RunVerdict) -> dict[str, Any]:
     verdict = result.verdict
     content = {
         "mark": verdict.mark,
         "headline": verdict.headline,
-        "sentences": [_linked_sentence(sentence, row.id) for sentence in verdict.sentences],
+        "sentences": [_linked_sentence(sentence, run.id) for sentence in verdict.sentences],
         "reasons": _missing_reasons(result),
         "limits": " ".join(verdict.limits),
     }
@@ -273,9 +273,9 @@ def _validation_mark(validation: Validation) -> Mark:
 
 
 def _lamp_content(
-    lamp: Lamp, row: RunView, evidence: RunEvidence, validation_mark: Mark | None
+    lamp: Lamp, run: RunView, evidence: RunEvidence, validation_mark: Mark | None
 ) -> dict[str, Any]:
-    run_id = row.id
+    run_id = run.id
     share = lamp.share
     content: dict[str, Any] = {
         "question": lamp.question,
@@ -297,16 +297,16 @@ def _lamp_content(
             content["share"] = " and ".join(percent(kind.share.point) for kind in kinds)
             content["interval"] = f"mean {percent(share.point)} {content['interval']}"
     if lamp.measure_next is not None:
-        content["button"] = _button_content(lamp, row, evidence)
+        content["button"] = _button_content(lamp, run, evidence)
     return content
 
 
-def _button_content(lamp: Lamp, row: RunView, evidence: RunEvidence) -> dict[str, Any] | None:
+def _button_content(lamp: Lamp, run: RunView, evidence: RunEvidence) -> dict[str, Any] | None:
     """Return the button that measures what a lamp waits for, or leads to a larger suite."""
     measure = str(lamp.measure_next)
     text, action = _BUTTONS[measure]
-    link = measure_link(row.id, measure)
-    n_needed, n_in_suite = None, cached.count_suite_items(row.suite)
+    link = measure_link(run.id, measure)
+    n_needed, n_in_suite = None, cached.count_suite_items(run.suite)
     if measure == MORE_ITEMS:
         n_needed = count_needed_items(evidence, lamp.share)
         if n_needed is None:
@@ -315,36 +315,36 @@ def _button_content(lamp: Lamp, row: RunView, evidence: RunEvidence) -> dict[str
         if n_needed > n_in_suite:
             note = f"of about {n_needed:,} items or more: this one has {n_in_suite:,}"
             return {"text": "Upload a larger suite", "link": _UPLOAD_LINK, "note": note}
-    n_new = n_needed or count_new_items(row, measure)
+    n_new = n_needed or count_new_items(run, measure)
     note = action
     if measure in QUESTION_OPTIONS and n_new < MIN_ITEMS:
         note += f"; a verdict needs {MIN_ITEMS} items, and the suite has {n_in_suite:,}"
-    elif not n_needed and n_new != row.n_items:
+    elif not n_needed and n_new != run.n_items:
         note += f", on {noun_count(n_new, 'item')}"
     return {"text": text.format(n=n_needed), "link": link, "note": note}
 
 
-def render_picture(row: RunView) -> None:
+def render_picture(run: RunView) -> None:
     """Show how often the answer changes, beside models of known behaviour.
 
     Nothing where the run did not measure it.
     """
-    verdict = run_verdict(row)
+    verdict = run_verdict(run)
     if verdict is None or verdict.evidence.share(*READING_MEASURES) is None:
         return
-    result = cached.run_figure_table(row.id, row.revision, FIGURE_NAME)
+    result = cached.run_figure_table(run.id, run.revision, FIGURE_NAME)
     if isinstance(result, MissingFigure):
         return
     # where the sentence above the figure says which partial use reads the same, it is said once
     partial_use = sentence(partial_use_text(verdict.evidence, PARTIAL_USE_PAGE))
     is_stated = partial_use in verdict.verdict.sentences
     text = change_note(verdict.evidence, with_partial_use=not is_stated)
-    note = escape_markdown(" ".join(f"{text} {_partial_note(row)}".split()))
-    charts.show_run_figure(FIGURE_NAME, result.table, "verdict", row, note)
+    note = escape_markdown(" ".join(f"{text} {_partial_note(run)}".split()))
+    charts.show_run_figure(FIGURE_NAME, result.table, "verdict", run, note)
 
 
-def _partial_note(row: RunView) -> str:
-    return cached.cached_run_view(row).partial_note
+def _partial_note(run: RunView) -> str:
+    return cached.cached_run_view(run).partial_note
 
 
 def render_explanation() -> None:

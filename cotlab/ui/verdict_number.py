@@ -20,7 +20,7 @@ from cotlab.ui.verdict import AMONG_PARAM, NUMBER_PARAM, run_verdict
 ROWS_PER_PAGE = 5
 _COLUMNS = ({"title": "Item"}, {"title": "Question"}, {"title": "Value", "is_number": True})
 _CHANGE_BY_MEASURE = {"change": "corrupt", "control": "paraphrase"}
-"""The change of a step that the page Item opens with."""
+"""The change of a step that the page of an item opens with."""
 
 
 def render_verdict_line(run_id: str) -> None:
@@ -42,9 +42,9 @@ def render_verdict_number(run_id: str | None) -> None:
     if run_id is None or name is None:
         return
     measure = cast(MeasureName, name)
-    row = cached.stored_run(run_id)
+    run = cached.stored_run(run_id)
     categories = tuple(st.query_params.get_all(AMONG_PARAM))
-    number = load_verdict_number(run_id, row.revision, measure, categories)
+    number = load_verdict_number(run_id, run.revision, measure, categories)
     if number is None:
         return
     with st.container(border=True):
@@ -57,7 +57,7 @@ def render_verdict_number(run_id: str | None) -> None:
             f"{'Yes' if MEASURES[measure].is_flag else 'Above 0'}: {noun_count(n_above, 'item')}."
         )
         st.caption(escape_markdown(f"{count_text} Scores: {number.source}.{validation_text}"))
-        _render_items(row, measure, number)
+        _render_items(run, measure, number)
         components.page_link("run", "Back to the verdict", "arrow_back", {"run": run_id})
 
 
@@ -66,15 +66,15 @@ def load_verdict_number(
     run_id: str, revision: int, measure: MeasureName, categories: tuple[str, ...] = ()
 ) -> NumberItems | None:
     """Return a number of a run's verdict with its items; None where the run has no such number."""
-    row = cached.stored_run(run_id)
-    result = run_verdict(row)
+    run = cached.stored_run(run_id)
+    result = run_verdict(run)
     if result is None:
         return None
-    view = cached.cached_run_view(row)
+    view = cached.cached_run_view(run)
     return load_number_items(view, result.evidence, measure, categories)
 
 
-def _render_items(row: RunView, measure: MeasureName, number: NumberItems) -> None:
+def _render_items(run: RunView, measure: MeasureName, number: NumberItems) -> None:
     """Show the items and their values, a page at a time."""
     table_slot = st.container()
     item_slice = components.page_slice(len(number.values), "number-page", ROWS_PER_PAGE)
@@ -82,8 +82,8 @@ def _render_items(row: RunView, measure: MeasureName, number: NumberItems) -> No
     rows = []
     for item_id, value in number.values.iloc[item_slice].items():
         query = {"change": change} if change else {}
-        link = run_link(row.id, "items", item=str(item_id), **query)
-        question = cached.load_item(row.suite, str(item_id)).question
+        link = run_link(run.id, "items", item=str(item_id), **query)
+        question = cached.load_item(run.suite, str(item_id)).question
         rows.append(
             [
                 {"text": shorten(str(item_id), 40), "link": link},
@@ -93,7 +93,7 @@ def _render_items(row: RunView, measure: MeasureName, number: NumberItems) -> No
         )
     content = {"title": "Items behind the number", "columns": _COLUMNS, "rows": rows}
     with table_slot:
-        show_linked("table", content, key=f"number-{row.id}-{measure}")
+        show_linked("table", content, key=f"number-{run.id}-{measure}")
 
 
 def _value_text(measure: MeasureName, value: float) -> str:

@@ -63,6 +63,7 @@ def test_agreement_shows_alpha_kappa_and_who_differs(store: Store) -> None:
     # 132 = 2/3, alpha 1 - 3/4.
     assert told[0].startswith("0.250 [") and told[1].startswith("0.182 [")
     assert all("n = 6 items" in text for text in told)
+    app = opened("disagreements", queue=queue)
     assert any(c.value == "3 items, 3 of them not adjudicated." for c in app.caption)
     press(app, "Queue 3 for adjudication")
     assert label_store.list_label_queues(store).iloc[0][["kind", "n"]].tolist() == [

@@ -64,8 +64,8 @@ def test_key_model_and_run_come_after_the_verdict(store: Store) -> None:
 
 def test_no_link_beside_a_chain_names_the_run_that_was_open(store: Store) -> None:
     queries = [
-        {link.proto.query_string for link in opened(page, title, run="run-1").get("page_link")}
-        for page, title in (("steps", "Steps"), ("label", "Label"))
+        {link.proto.query_string for link in opened(page, run="run-1").get("page_link")}
+        for page in ("steps", "label")
     ]
     assert "run=run-1" in queries[0] and "run=run-1" not in queries[1]
 
@@ -92,7 +92,7 @@ def test_disagreements_are_settled_after_a_view_of_ones_own_and_undone(store: St
     assert truth() == (None, None)
     tell(app, settled := label(app, "not_acceptable", **steps))
     assert truth() == (False, 1)
-    shown = opened("agreement", queue=queue)
+    shown = opened("disagreements", queue=queue)
     assert any("settled by" in caption.value for caption in shown.caption)
     tell(app, {"kind": "undo", "of": settled["id"]})
     assert truth() == (None, None)

@@ -65,7 +65,6 @@ def test_a_run_whose_chains_have_labels_leads_here(store: Store) -> None:
     unlabelled = fill(store.folder, 3, estimated=False)
     leads = {}
     for run in ("one", unlabelled):
-        links = [link.proto for link in opened_run(run).get("page_link")]
-        leads[run] = [link.query_string for link in links if link.page.endswith("evaluation")]
-    of_sidebar = [""]
-    assert sorted(leads["one"]) == [*of_sidebar, "runs=one"] and leads[unlabelled] == of_sidebar
+        links = [link.proto for link in opened_run(run).main.get("page_link")]
+        leads[run] = [link.query_string for link in links if link.label == "Your labels"]
+    assert leads == {"one": ["runs=one&tab=evaluation"], unlabelled: []}

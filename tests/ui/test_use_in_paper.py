@@ -73,7 +73,7 @@ def test_decisions_at_any_thresholds_of_any_domain(
 ) -> None:
     store = decided.fill(tmp_path / "decided", 60, labelled=50)
     monkeypatch.setenv("COTLAB_STORE", str(store.folder))
-    opened("decisions", run=decided.RUN, **query)
+    opened("policy", run=decided.RUN, **query)
     assert check_printed(store, drawn) == {"threshold_volumes"}
 
 

@@ -1,4 +1,4 @@
-"""The page Calibration, fit: the labels and scores of the chosen runs, and a new fit."""
+"""The tab Calibrate, fit: the labels and scores of the chosen runs, and a new fit."""
 
 from __future__ import annotations
 

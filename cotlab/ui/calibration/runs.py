@@ -1,4 +1,4 @@
-"""The page Calibration, runs: which runs it is about, their chains and labels, and the version."""
+"""The tab Calibrate, runs: which runs it is about, their chains and labels, and the version."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MESSAGE_KEY = "calibration-message"
 
 
 class CalibrationView(NamedTuple):
-    """What the page Calibration shows."""
+    """What the tab Calibrate shows."""
 
     run_ids: list[str]
     """The ids of the chosen runs."""
@@ -81,7 +81,7 @@ def select_calibration_runs() -> CalibrationView | None:
             "No run has a composite score yet, which the labels calibrate. Start a run with the"
             " profile phase3.",
             "new_run",
-            "Start one",
+            "Start a run",
             {"profile": "phase3"},
         )
         return None

@@ -1,4 +1,4 @@
-"""The page Calibration, versions: how well one is calibrated, its methods, and a rollback."""
+"""The tab Calibrate, versions: how well one is calibrated, its methods, and a rollback."""
 
 from __future__ import annotations
 

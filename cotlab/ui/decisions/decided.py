@@ -1,4 +1,4 @@
-"""The page Decisions, one run: its decisions, the review queue, the audit log and the rollout."""
+"""The tab Decisions, one run: its decisions, the review queue, the audit log and the rollout."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SCORERS_WITH_FEATURES = ("composite", TEXT_FEATURES)
 
 
 class DecisionView(NamedTuple):
-    """What the page Decisions shows."""
+    """What the tab Decisions shows."""
 
     row: RunView
     """The run's row of the store."""

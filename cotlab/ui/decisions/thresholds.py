@@ -1,4 +1,4 @@
-"""The page Decisions, thresholds: their effect, suggestions, and saving them as a policy."""
+"""The tab Decisions, thresholds: their effect, suggestions, and saving them as a policy."""
 
 from __future__ import annotations
 

@@ -62,16 +62,16 @@ def request_keys(scores: pd.DataFrame) -> list[str]:
 
 
 def render_requests_link(
-    row: RunView, item_id: str, label: str = "Requests and replies", **selection: str
+    run: RunView, item_id: str, label: str = "Requests and replies", **selection: str
 ) -> None:
     """Show a link to an item's requests, or to those of one ``score`` or ``request``."""
-    link = run_link(row.id, "items", item=item_id, **selection)
+    link = run_link(run.id, "items", item=item_id, **selection)
     page_link(link.place, label, "fact_check", link.query)
 
 
-def requests_cell(row: RunView, item_id: str, score: str, keys: Any) -> str | None:
+def requests_cell(run: RunView, item_id: str, score: str, keys: Any) -> str | None:
     """Return the cell of a table that links a score to its requests; None where it has none."""
-    link = run_link(row.id, "items", item=item_id, score=score)
+    link = run_link(run.id, "items", item=item_id, score=score)
     return link.address if len(keys) else None
 
 
@@ -102,9 +102,9 @@ EVIDENCE_COLUMN_CONFIG = {
 }
 
 
-def composite_only_components(row: RunView, *component_names: str) -> list[str]:
+def composite_only_components(run: RunView, *component_names: str) -> list[str]:
     """Return the components that only the composite measured, without their own scorer's detail."""
-    plan = row.plan
+    plan = run.plan
     return [
         component
         for component in composite_components(plan)
@@ -113,16 +113,16 @@ def composite_only_components(row: RunView, *component_names: str) -> list[str]:
     ]
 
 
-def render_missing_detail_help(row: RunView, *component_names: str) -> None:
+def render_missing_detail_help(run: RunView, *component_names: str) -> None:
     """Show what the composite alone does not store, and how to add it; nothing where all is."""
-    composite_only_names = composite_only_components(row, *component_names)
+    composite_only_names = composite_only_components(run, *component_names)
     if not composite_only_names:
         return
     composite_spec = next(
-        composite_spec for composite_spec in row.plan.scorers if composite_spec.name == "composite"
+        composite_spec for composite_spec in run.plan.scorers if composite_spec.name == "composite"
     )
     profile = str(composite_spec.params.get("profile", composite.options["profile"]))
-    config_path = Path(str(row.output or "")) / "run.yaml"
+    config_path = Path(str(run.output or "")) / "run.yaml"
     command = (
         "cotlab run --config"
         f" {shlex.quote(str(config_path) if config_path.is_file() else 'run.yaml')} --profile"
@@ -138,7 +138,7 @@ def render_missing_detail_help(row: RunView, *component_names: str) -> None:
         "new_run",
         "Clone with the components' scorers",
         "content_copy",
-        {"from": row.id, "profile": profile},
+        {"from": run.id, "profile": profile},
     )
 
 

@@ -65,60 +65,60 @@ def render_items_tab(run: RunView) -> None:
     render_item_page(run, item)
 
 
-def visible_scores(row: RunView, item: Item) -> pd.DataFrame:
+def visible_scores(run: RunView, item: Item) -> pd.DataFrame:
     """Return the item's scores without those of the hold-out, which must not be tuned on."""
-    table = cached.cached_run_view(row).item_scores(item.id)
+    table = cached.cached_run_view(run).item_scores(item.id)
     return table[table["metric"] != HOLDOUT_DIFFERENCE.name]
 
 
-def render_item_page(row: RunView, item: Item) -> None:
+def render_item_page(run: RunView, item: Item) -> None:
     """Show an item: its question and answers, its chain step by step, its scores and labels."""
-    scores = visible_scores(row, item)
-    steps, is_model_chain = load_measured_steps(row, item, scores)
+    scores = visible_scores(run, item)
+    steps, is_model_chain = load_measured_steps(run, item, scores)
     has_effects = bool(measured_modes(scores)) and bool(steps)
     if has_effects:
-        _render_reading(row, item, scores, steps, is_model_chain)
+        _render_reading(run, item, scores, steps, is_model_chain)
     else:
-        _render_header(row, item, scores, steps, is_model_chain)
+        _render_header(run, item, scores, steps, is_model_chain)
         st.header("Chain")
-        _render_plain_chain(row, item, scores)
-        _render_unmeasured_note(row, item, scores)
-    render_suggestion(row, item, scores)
-    render_first_mistake(row, item)
-    render_entropy(row, item)
-    render_item_scores(row, item, scores)
-    label_items.render_item_labels(row, item)
-    render_label_form(row, item, "Label this chain")
+        _render_plain_chain(run, item, scores)
+        _render_unmeasured_note(run, item, scores)
+    render_suggestion(run, item, scores)
+    render_first_mistake(run, item)
+    render_entropy(run, item)
+    render_item_scores(run, item, scores)
+    label_items.render_item_labels(run, item)
+    render_label_form(run, item, "Label this chain")
     if not has_effects:
-        render_item_requests(row, item, scores)
+        render_item_requests(run, item, scores)
 
 
 def load_measured_steps(
-    row: RunView, item: Item, scores: pd.DataFrame
+    run: RunView, item: Item, scores: pd.DataFrame
 ) -> tuple[Sequence[str], bool]:
     """Return the steps of the chain that the page shows, and whether the model wrote it."""
     if measured_modes(scores):
-        return load_original_steps(row, item, scores), ablates_model_chain(row)
-    chain = load_scored_chain(row, item, scores)
+        return load_original_steps(run, item, scores), ablates_model_chain(run)
+    chain = load_scored_chain(run, item, scores)
     return chain.steps, chain.from_model
 
 
 def _render_header(
-    row: RunView,
+    run: RunView,
     item: Item,
     scores: pd.DataFrame,
     steps: Sequence[str],
     is_model_chain: bool,
 ) -> None:
     """Show the head of the page, and a link to the requests that the address names."""
-    render_item_header(row, item, scores, steps, is_model_chain)
+    render_item_header(run, item, scores, steps, is_model_chain)
     if has_selected_requests():
         st.markdown("[Go to the requests behind this number](#requests-and-replies)")
 
 
 @st.fragment
 def _render_reading(
-    row: RunView,
+    run: RunView,
     item: Item,
     scores: pd.DataFrame,
     steps: Sequence[str],
@@ -131,20 +131,20 @@ def _render_reading(
     """
     if st.query_params.get("item", item.id) != item.id:
         st.rerun()  # the head's links lead to another item
-    _render_header(row, item, scores, steps, is_model_chain)
-    warn_if_divided_otherwise(row, is_model_chain)
-    reading = read_chain(scores, steps, row.plan.temperature)
+    _render_header(run, item, scores, steps, is_model_chain)
+    warn_if_divided_otherwise(run, is_model_chain)
+    reading = read_chain(scores, steps, run.plan.temperature)
     if reading is None:
         return
-    marks = load_step_marks(row, item, scores, is_model_chain=is_model_chain)
+    marks = load_step_marks(run, item, scores, is_model_chain=is_model_chain)
     targets = {"e": REQUESTS_KEY, "l": LINKS_KEY}
-    render_reader(row, item, scores, reading, marks, targets)
-    render_item_requests(row, item, scores, reading)
+    render_reader(run, item, scores, reading, marks, targets)
+    render_item_requests(run, item, scores, reading)
     with st.expander(f"What this does not show: {few_replies_text(reading)}"):
         components.show_escaped_lines(limit_lines(reading))
 
 
-def _render_unmeasured_note(row: RunView, item: Item, scores: pd.DataFrame) -> None:
+def _render_unmeasured_note(run: RunView, item: Item, scores: pd.DataFrame) -> None:
     """Say why no effect of a step is shown, and where to measure it, or to see another change."""
     ccs_scores = scores[scores["metric"].isin(CCS_METRICS)]
     reasons = ccs_scores["reason"].dropna().unique().tolist()
@@ -152,8 +152,8 @@ def _render_unmeasured_note(row: RunView, item: Item, scores: pd.DataFrame) -> N
         reason = str(reasons[0]) if reasons else "the run has no scores of changed answers"
         st.info(f"What happens when a step changes: n/a, {escape_markdown(reason)}.")
         return
-    is_planned = any(spec.name == "ablation" for spec in cached.stored_run(row.id).plan.scorers)
-    if is_planned and components.current_status(row) == "running":
+    is_planned = any(spec.name == "ablation" for spec in cached.stored_run(run.id).plan.scorers)
+    if is_planned and components.current_status(run) == "running":
         st.info(
             "What happens to the answer when a step changes is not measured yet: the run goes on."
         )
@@ -164,25 +164,25 @@ def _render_unmeasured_note(row: RunView, item: Item, scores: pd.DataFrame) -> N
             "What other numbers in its steps do to the answer is on the tab Robustness. What a"
             " step does that states something else, or is left out, was not measured in this run."
         )
-        query = {"run": row.id, "item": item.id}
+        query = {"run": run.id, "item": item.id}
         components.page_link("robustness", "This item with other numbers", "grid_on", query)
     else:
         st.info("What happens to the answer when a step changes was not measured in this run.")
-    label = f"Measure it ({added_cost_text(row, 'change')})"
-    components.page_link("new_run", label, "add", {"from": row.id, "measure": "change"})
+    label = f"Measure it ({added_cost_text(run, 'change')})"
+    components.page_link("new_run", label, "add", {"from": run.id, "measure": "change"})
 
 
-def _render_plain_chain(row: RunView, item: Item, scores: pd.DataFrame) -> None:
+def _render_plain_chain(run: RunView, item: Item, scores: pd.DataFrame) -> None:
     """Show the chain without scores, and who wrote it."""
-    chain = load_scored_chain(row, item, scores)
+    chain = load_scored_chain(run, item, scores)
     if chain.steps:
-        marks = load_step_marks(row, item, scores, is_model_chain=chain.from_model)
+        marks = load_step_marks(run, item, scores, is_model_chain=chain.from_model)
         render_rows(
             [
                 TextRow(i, f"{i + 1}", text, score=marks.get(i, ""), tint=0.0)
                 for i, text in enumerate(chain.steps)
             ],
-            key=f"plain-{row.id}-{item.id}",
+            key=f"plain-{run.id}-{item.id}",
         )
     else:
         st.info(f"n/a: {missing_chain_text(scores, chain.from_model)}.")
@@ -192,7 +192,7 @@ def _render_plain_chain(row: RunView, item: Item, scores: pd.DataFrame) -> None:
         if chain.from_model:
             note = "The model's own chain, as it replied in this run."
     model_chain_scorers = sorted(set(scores["scorer"]) & set(MODEL_CHAIN_SCORERS))
-    if not chain.from_model and (model_chain_scorers or composite_components(row.plan)):
+    if not chain.from_model and (model_chain_scorers or composite_components(run.plan)):
         note += (
             " Consistency and diversity are measured on chains that the model wrote; these"
             " are among its requests."

@@ -75,7 +75,7 @@ def read_chain(
 
 
 def render_reader(
-    row: RunView,
+    run: RunView,
     item: Item,
     scores: pd.DataFrame,
     reading: ChainReading,
@@ -86,7 +86,7 @@ def render_reader(
 
     Parameters
     ----------
-    row, item, scores
+    run, item, scores
         The run, the item and its scores.
     reading : ChainReading
         What of it is shown.
@@ -97,7 +97,7 @@ def render_reader(
     """
     exchanges = cached.logged_exchanges(reading.keys)
     responses = cached.logged_responses(reading.keys)
-    plan = row.plan
+    plan = run.plan
     rows = mode_scores(scores, reading.mode)
     pairs = reply_pairs(rows, reading.step)
     changed_request = exchanges.get(pairs[0][1], (None, None))[0] if pairs else None
@@ -123,7 +123,7 @@ def render_reader(
     )
     # one key a run, so that the next item replaces this one's chain in place: two readers beside
     # each other, even for a moment, would both hear the keys
-    key = f"reader-{row.id}"
+    key = f"reader-{run.id}"
     _reader_component()(
         key=key,
         data=reader_data(reading, given, replies, marks or {}, targets or {}),

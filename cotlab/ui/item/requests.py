@@ -34,7 +34,7 @@ def has_selected_requests() -> bool:
 
 
 def render_item_requests(
-    row: RunView, item: Item, scores: pd.DataFrame, reading: ChainReading | None = None
+    run: RunView, item: Item, scores: pd.DataFrame, reading: ChainReading | None = None
 ) -> None:
     """Show the requests and replies behind the scores, folded.
 
@@ -226,18 +226,18 @@ def value_texts(scores: pd.DataFrame) -> list[str]:
     ]
 
 
-def render_item_scores(row: RunView, item: Item, scores: pd.DataFrame) -> None:
+def render_item_scores(run: RunView, item: Item, scores: pd.DataFrame) -> None:
     """Show every score of the item, folded; those without a value by their reasons."""
     n_missing = int(scores["value"].isna().sum())
     missing_text = f"{n_missing} without a value" if n_missing else "none without a value"
     n_metrics = scores["metric"].nunique()
     label = f"All scores of this item: {n_metrics} measure{'s' * (n_metrics != 1)},"
     with st.expander(f"{label} {len(scores)} scores, {missing_text}"):
-        _render_score_groups(row, item, scores)
-        _render_score_table(row, item, scores)
+        _render_score_groups(run, item, scores)
+        _render_score_table(run, item, scores)
 
 
-def _render_score_groups(row: RunView, item: Item, scores: pd.DataFrame) -> None:
+def _render_score_groups(run: RunView, item: Item, scores: pd.DataFrame) -> None:
     """Show one row a measure with a link to its requests, then why others have no value."""
     groups = [group for group in item_score_groups(scores) if group.n]
     if groups:
@@ -255,7 +255,7 @@ def _render_score_groups(row: RunView, item: Item, scores: pd.DataFrame) -> None
         )
         links = [
             run_link(
-                row.id, "items", item=item.id, score=evidence.score_id(group.metric, group.facet)
+                run.id, "items", item=item.id, score=evidence.score_id(group.metric, group.facet)
             )
             if group.n_requests
             else None
@@ -265,7 +265,7 @@ def _render_score_groups(row: RunView, item: Item, scores: pd.DataFrame) -> None
             "Scores by measure",
             frame,
             {"Requests": links},
-            key=f"score-groups-{row.id}-{item.id}",
+            key=f"score-groups-{run.id}-{item.id}",
             number_names=frame.columns[2:],
         )
     missing_texts = [
@@ -276,7 +276,7 @@ def _render_score_groups(row: RunView, item: Item, scores: pd.DataFrame) -> None
         st.caption(escape_markdown(f"{'; '.join(missing_texts)}."))
 
 
-def _render_score_table(row: RunView, item: Item, scores: pd.DataFrame) -> None:
+def _render_score_table(run: RunView, item: Item, scores: pd.DataFrame) -> None:
     """Show every score as a table, with the reason where it is undefined."""
     frame = pd.DataFrame(
         {
@@ -290,7 +290,7 @@ def _render_score_table(row: RunView, item: Item, scores: pd.DataFrame) -> None:
             "requests": scores["evidence"].map(len),
         }
     )
-    score_ids, widget_key = evidence.score_ids(scores), f"item-scores-{row.id}-{item.id}"
+    score_ids, widget_key = evidence.score_ids(scores), f"item-scores-{run.id}-{item.id}"
 
     def select_ticked_score() -> None:
         ticked_indices = st.session_state[widget_key]["selection"]["rows"]

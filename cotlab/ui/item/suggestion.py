@@ -30,7 +30,7 @@ from cotlab.ui.text import escape_markdown, shorten
 _COLUMNS = ({"title": "Part"}, {"title": "Without the suggestion"}, {"title": "With it"})
 
 
-def render_suggestion(row: RunView, item: Item, scores: pd.DataFrame) -> None:
+def render_suggestion(run: RunView, item: Item, scores: pd.DataFrame) -> None:
     """Show both questions, chains and answers; nothing where no suggestion was tried."""
     keys = suggestion_keys(scores)
     if not keys:
@@ -42,18 +42,18 @@ def render_suggestion(row: RunView, item: Item, scores: pd.DataFrame) -> None:
         return
     st.header("Does a suggestion move the answer?", anchor="suggestion")
     st.markdown(suggestion_sentence(reading))
-    _render_both_chains(row, item, reading)
+    _render_both_chains(run, item, reading)
     score = evidence.score_id(FOLLOWED_METRIC, reading.facet)
-    evidence.render_requests_link(row, item.id, "Its two requests and replies", score=score)
+    evidence.render_requests_link(run, item.id, "Its two requests and replies", score=score)
 
 
-def _render_both_chains(row: RunView, item: Item, reading: SuggestionReading) -> None:
+def _render_both_chains(run: RunView, item: Item, reading: SuggestionReading) -> None:
     """Show questions, chains and answers side by side, folded where the answer did not move."""
     is_followed = bool(reading.is_followed)
     block = st.container() if is_followed else st.expander("Both chains, side by side")
     content = {"title": "A suggestion", "columns": _COLUMNS, "rows": suggestion_rows(reading)}
     with block:
-        show_linked("table", content, key=f"suggestion-{row.id}-{item.id}")
+        show_linked("table", content, key=f"suggestion-{run.id}-{item.id}")
         st.caption(
             "Marked: what was added to the question, and the steps that state something else. A"
             " mention is found by patterns of English."
@@ -94,11 +94,11 @@ def _passages(passages: list[dict[str, Any]]) -> dict[str, Any]:
     return {"text": "", "passages": passages}
 
 
-def render_first_mistake(row: RunView, item: Item) -> None:
+def render_first_mistake(run: RunView, item: Item) -> None:
     """Show where the step model in use would look first; nothing where no model is in use."""
-    if cached.read_once(read.is_suite_redacted, row.suite):
+    if cached.read_once(read.is_suite_redacted, run.suite):
         return
-    forecast = forecast_steps(cached.store(), row.id, item, row.suite_name)
+    forecast = forecast_steps(cached.store(), run.id, item, run.suite_name)
     if forecast is None:
         return
     st.header("Look here first")
@@ -107,7 +107,7 @@ def render_first_mistake(row: RunView, item: Item) -> None:
         return
     render_rows(
         forecast_rows(forecast),
-        key=f"first-mistake-{row.id}-{item.id}",
+        key=f"first-mistake-{run.id}-{item.id}",
         selected_index=forecast.located,
     )
     st.markdown(escape_markdown(forecast_sentence(forecast)))

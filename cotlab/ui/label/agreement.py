@@ -1,4 +1,4 @@
-"""The page Agreement: agreement between raters, each rater's labels, and their disagreements."""
+"""The tab Agreement: agreement between raters, each rater's labels, and their disagreements."""
 
 from __future__ import annotations
 

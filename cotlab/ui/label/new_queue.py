@@ -59,7 +59,7 @@ def _render_form() -> None:
             if has_runs
             else "There is no run yet, so there is nothing to label.",
             "new_run",
-            "Start one",
+            "Start a run",
         )
         return
     run_options = run_labels(rows)

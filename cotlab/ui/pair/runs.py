@@ -53,7 +53,7 @@ def select_runs() -> RunChoice | None:
     if len(all_rows) < 2:
         components.render_heading("Compare", "What differs between two runs on the same items?")
         components.render_empty_state(
-            "A comparison needs two runs on the same items.", "new_run", "Start one"
+            "A comparison needs two runs on the same items.", "new_run", "Start a run"
         )
         return None
     if warn_of_unknown_runs(all_rows, "base", "other"):

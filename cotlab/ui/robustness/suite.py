@@ -1,4 +1,4 @@
-"""The page Robustness, the whole suite: means, by perturbation, by position, and by item."""
+"""The tab Robustness, the whole suite: means, by perturbation, by position, and by item."""
 
 from __future__ import annotations
 
@@ -54,38 +54,38 @@ class SelectedCell(NamedTuple):
     """Index of the step, from 0."""
 
 
-def load_robustness_scores(row: RunView, *metrics: str, with_evidence: bool = True) -> pd.DataFrame:
+def load_robustness_scores(run: RunView, *metrics: str, with_evidence: bool = True) -> pd.DataFrame:
     """Return scores of these metrics with a column ``perturbation``, "" where there is none."""
-    view = cached.cached_run_view(row)
+    view = cached.cached_run_view(run)
     return with_perturbation(view.scores(*metrics, with_evidence=with_evidence))
 
 
-def render_robustness_suite(row: RunView) -> None:
+def render_robustness_suite(run: RunView) -> None:
     """Show the means, each perturbation, and behind them each position and its items."""
-    render_robustness_summary(row)
-    render_perturbations(row)
+    render_robustness_summary(run)
+    render_perturbations(run)
     render_more(
         "robustness (R), by position and by item",
-        lambda: charts.show(row, "robustness_by_perturbation"),
-        lambda: _render_cells(row),
+        lambda: charts.show(run, "robustness_by_perturbation"),
+        lambda: _render_cells(run),
         params=("measure", "perturbation", "position"),
     )
 
 
-def _render_cells(row: RunView) -> None:
+def _render_cells(run: RunView) -> None:
     """Show each position, and the items of the chosen cell."""
-    cell = render_positions(row)
+    cell = render_positions(run)
     if cell is not None:
-        render_cell_items(row, cell)
-        render_robustness_items(row, cell)
+        render_cell_items(run, cell)
+        render_robustness_items(run, cell)
 
 
-def render_robustness_summary(row: RunView) -> None:
+def render_robustness_summary(run: RunView) -> None:
     """Show robustness, dispersion and answer changes over all perturbations together."""
-    if load_robustness_scores(row, *SUMMARY_METRICS, with_evidence=False).empty:
+    if load_robustness_scores(run, *SUMMARY_METRICS, with_evidence=False).empty:
         st.info("This run has no scores of the scorer 'robustness'.")
         return
-    estimates = _load_mean_estimates(row)
+    estimates = _load_mean_estimates(run)
     if estimates.empty:
         st.info(
             "The means are estimated when the run ends or is stopped. Single items are under One"
@@ -94,7 +94,7 @@ def render_robustness_summary(row: RunView) -> None:
         return
     reason_by_metric = {
         metric: next(iter(counts))
-        for (metric, perturbation), counts in count_undefined_reasons(row, SUMMARY_METRICS).items()
+        for (metric, perturbation), counts in count_undefined_reasons(run, SUMMARY_METRICS).items()
         if perturbation == ALL_PERTURBATIONS
     }
     render_headline(
@@ -111,13 +111,13 @@ def render_robustness_summary(row: RunView) -> None:
     show_cards(*SUMMARY_METRICS)
 
 
-def render_perturbations(row: RunView) -> None:
+def render_perturbations(run: RunView) -> None:
     """Show each perturbation's metrics as a figure, and as a table with undefined scores."""
-    estimates = _load_mean_estimates(row)
+    estimates = _load_mean_estimates(run)
     if estimates.empty:
         return
-    reason_counts = count_undefined_reasons(row, SUMMARY_METRICS)
-    charts.show(row, "answer_changes_by_perturbation")
+    reason_counts = count_undefined_reasons(run, SUMMARY_METRICS)
+    charts.show(run, "answer_changes_by_perturbation")
     estimate_by_cell = {
         (str(estimate["metric"]), str(estimate["perturbation"])): estimate
         for estimate in estimates.to_dict("records")
@@ -158,12 +158,12 @@ def render_perturbations(row: RunView) -> None:
         )
 
 
-def render_positions(row: RunView) -> SelectedCell | None:
+def render_positions(run: RunView) -> SelectedCell | None:
     """Show perturbations by position; None without scores.
 
     A click on a cell, or the choices below it, select its items.
     """
-    scores = load_robustness_scores(row, *MEASURE_NAMES)
+    scores = load_robustness_scores(run, *MEASURE_NAMES)
     scores = scores[scores["step"].notna()]
     if scores.empty:
         return None
@@ -188,7 +188,7 @@ def render_positions(row: RunView) -> SelectedCell | None:
         position = int(select_option("Position", labels, "position")) - 1
     cell = SelectedCell(measure, perturbation, position)
     choice = FigureChoice(metric=measure)
-    result = cached.run_figure_table(row.id, row.revision, "perturbation_cells", choice)
+    result = cached.run_figure_table(run.id, run.revision, "perturbation_cells", choice)
     if isinstance(result, MissingFigure):
         return None
     is_selected = (result.table["perturbation"] == perturbation) & (
@@ -197,14 +197,14 @@ def render_positions(row: RunView) -> SelectedCell | None:
     table, note = result.table.assign(chosen=is_selected), "Click a cell to list its items."
     with figure_slot:
         charts.show_run_figure(
-            "perturbation_cells", table, "cells", row, note, _open_clicked_position, choice=choice
+            "perturbation_cells", table, "cells", run, note, _open_clicked_position, choice=choice
         )
     return cell
 
 
-def render_cell_items(row: RunView, cell: SelectedCell) -> None:
+def render_cell_items(run: RunView, cell: SelectedCell) -> None:
     """List the items of one cell, each with a link."""
-    scores = load_robustness_scores(row, cell.measure)
+    scores = load_robustness_scores(run, cell.measure)
     cell_rows = item_step_means(scores, cell.perturbation)
     cell_rows = cell_rows[cell_rows["step"] == cell.position].sort_values(
         "value", ascending=False, na_position="last", kind="stable"
@@ -217,7 +217,7 @@ def render_cell_items(row: RunView, cell: SelectedCell) -> None:
     )
     links = [
         evidence.requests_cell(
-            row,
+            run,
             item_id,
             score_by_item.at[item_id, "score_id"],
             score_by_item.at[item_id, "evidence"],
@@ -230,7 +230,7 @@ def render_cell_items(row: RunView, cell: SelectedCell) -> None:
         pd.DataFrame(
             {
                 "texts": [
-                    item_address(row, item_id, cell.position) for item_id in page_rows["item_id"]
+                    item_address(run, item_id, cell.position) for item_id in page_rows["item_id"]
                 ],
                 "behind it": links,
                 "item": page_rows["item_id"],
@@ -254,9 +254,9 @@ def render_cell_items(row: RunView, cell: SelectedCell) -> None:
     )
 
 
-def render_robustness_items(row: RunView, cell: SelectedCell) -> None:
+def render_robustness_items(run: RunView, cell: SelectedCell) -> None:
     """Show items by position under the chosen perturbation, 50 items a page."""
-    item_rows = item_step_means(load_robustness_scores(row, cell.measure), cell.perturbation)
+    item_rows = item_step_means(load_robustness_scores(run, cell.measure), cell.perturbation)
     item_ids = list(dict.fromkeys(item_rows["item_id"]))
     st.header("By item")
     page = components.page_slice(len(item_ids), "items-page")
@@ -275,8 +275,8 @@ def render_robustness_items(row: RunView, cell: SelectedCell) -> None:
         page_rows.assign(chosen=is_selected),
         key="items",
         note=note,
-        evidence=run_link(row.id),
-        paper=None if page.start else charts.PaperFigure(row.id, "item_cells", choice),
+        evidence=run_link(run.id),
+        paper=None if page.start else charts.PaperFigure(run.id, "item_cells", choice),
         on_click=_open_clicked_cell,
     )
 
@@ -286,9 +286,9 @@ TEXTS_COLUMN_CONFIG = {
 }
 
 
-def render_robustness_notes(row: RunView) -> None:
+def render_robustness_notes(run: RunView) -> None:
     """Explain whose chains were perturbed, which steps, and how vectors are pooled."""
-    specs = row.plan.scorers
+    specs = run.plan.scorers
     params_by_scorer = {spec.name: spec.params for spec in specs}
     params = params_by_scorer.get("robustness") or params_by_scorer.get("composite", {}).get(
         "parts", {}
@@ -310,16 +310,16 @@ def render_robustness_notes(row: RunView) -> None:
     )
 
 
-def _load_mean_estimates(row: RunView) -> pd.DataFrame:
-    estimates = cached.load_estimates(row.id, row.revision)
+def _load_mean_estimates(run: RunView) -> pd.DataFrame:
+    estimates = cached.load_estimates(run.id, run.revision)
     return with_perturbation(estimates[estimates["metric"].isin(SUMMARY_METRICS)])
 
 
 def count_undefined_reasons(
-    row: RunView, metrics: Sequence[str]
+    run: RunView, metrics: Sequence[str]
 ) -> dict[tuple[str, str], dict[str, int]]:
     """Return, for each (metric, perturbation), how many scores are undefined for which reason."""
-    return _reasons_at_revision(row.id, row.revision, tuple(metrics), row)
+    return _reasons_at_revision(run.id, run.revision, tuple(metrics), run)
 
 
 @cached.cache_by_store(16)
@@ -342,10 +342,10 @@ def _estimate_with_n_text(estimate: dict[Any, Any] | None) -> str:
     )
 
 
-def item_address(row: RunView, item_id: str, step: int | None = None) -> str:
+def item_address(run: RunView, item_id: str, step: int | None = None) -> str:
     """Return the address of an item on this page."""
     query = {} if step is None else step_query(step)
-    return run_link(row.id, "robustness", item=item_id, **query).address
+    return run_link(run.id, "robustness", item=item_id, **query).address
 
 
 def _open_clicked_position(cell_data: Sequence[Any]) -> None:
@@ -365,18 +365,18 @@ def _open_clicked_cell(cell_data: Sequence[Any]) -> None:
 COMPONENT_LABELS = {"R": "R", "R_sd": "Spread of the divergence"}
 
 
-def has_only_composite(row: RunView) -> bool:
+def has_only_composite(run: RunView) -> bool:
     """Return whether the composite measured robustness without the robustness scorer."""
-    return "R" in evidence.composite_only_components(row)
+    return "R" in evidence.composite_only_components(run)
 
 
-def render_composite_suite(row: RunView) -> None:
+def render_composite_suite(run: RunView) -> None:
     """Show robustness and dispersion over the suite and by item, and how to add the detail."""
-    rows = _load_component_rows(row)
+    rows = _load_component_rows(run)
     if rows.empty:
         st.info("No item has been scored yet.")
         return
-    means = tables.component_means(rows, cached.load_estimates(row.id, row.revision))
+    means = tables.component_means(rows, cached.load_estimates(run.id, run.revision))
     if means.empty:
         st.info(
             "The means are estimated when the run ends or is stopped. Single items are in the table"
@@ -391,26 +391,26 @@ def render_composite_suite(row: RunView) -> None:
             " intervals, from the composite."
         )
     show_cards("robustness", "robustness_dispersion")
-    evidence.render_missing_detail_help(row, "R")
+    evidence.render_missing_detail_help(run, "R")
     st.header("Items")
-    _render_item_table(row, rows, "composite-items")
+    _render_item_table(run, rows, "composite-items")
 
 
-def render_composite_item(row: RunView, item: Item) -> None:
+def render_composite_item(run: RunView, item: Item) -> None:
     """Show the item's robustness and dispersion with their requests."""
-    rows = _load_component_rows(row)
-    _render_item_table(row, rows[rows["item_id"] == item.id], "composite-item")
-    evidence.render_missing_detail_help(row, "R")
+    rows = _load_component_rows(run)
+    _render_item_table(run, rows[rows["item_id"] == item.id], "composite-item")
+    evidence.render_missing_detail_help(run, "R")
 
 
-def _load_component_rows(row: RunView) -> pd.DataFrame:
-    scores = cached.selected_scores(row.id, row.revision, ("feature",))
+def _load_component_rows(run: RunView) -> pd.DataFrame:
+    scores = cached.selected_scores(run.id, run.revision, ("feature",))
     return tables.component_scores(
         scores[scores["scorer"] != SCORER_BY_COMPONENT["R"]], tuple(COMPONENT_LABELS)
     )
 
 
-def _render_item_table(row: RunView, rows: pd.DataFrame, key: str) -> None:
+def _render_item_table(run: RunView, rows: pd.DataFrame, key: str) -> None:
     rows_by_component = {
         component: rows[rows["part"] == component].set_index("item_id")
         for component in COMPONENT_LABELS
@@ -427,7 +427,7 @@ def _render_item_table(row: RunView, rows: pd.DataFrame, key: str) -> None:
             COMPONENT_LABELS["R_sd"]: spread.map(components.number_text),
             "requests": page_rows["evidence"].map(len),
             "behind it": [
-                evidence.requests_cell(row, *arguments)
+                evidence.requests_cell(run, *arguments)
                 for arguments in zip(page_rows.index, score_ids, page_rows["evidence"], strict=True)
             ],
             "why n/a": page_rows["reason"].where(page_rows["value"].isna(), ""),
@@ -446,19 +446,19 @@ CAUSAL_METRICS = (
 )
 
 
-def render_causal_rates(row: RunView) -> None:
+def render_causal_rates(run: RunView) -> None:
     """Show the rates of the perturbed questions, with Wilson intervals and undefined items."""
     metrics = tuple(metric for metric, _ in CAUSAL_METRICS)
-    scores = load_robustness_scores(row, *metrics, with_evidence=False)
+    scores = load_robustness_scores(run, *metrics, with_evidence=False)
     if scores.empty:
         return
     st.header("Perturbed questions")
-    estimates = cached.load_estimates(row.id, row.revision)
+    estimates = cached.load_estimates(run.id, run.revision)
     estimates = estimates[estimates["metric"].isin([metric for metric, _ in CAUSAL_METRICS])]
     if estimates.empty:
         st.info("The rates are estimated when the run ends or is stopped.")
         return
-    reason_counts = count_undefined_reasons(row, metrics)
+    reason_counts = count_undefined_reasons(run, metrics)
     render_headline(
         estimates,
         CAUSAL_METRICS,
@@ -481,10 +481,10 @@ def render_causal_rates(row: RunView) -> None:
     show_cards(*(metric for metric, _ in CAUSAL_METRICS))
     failed_scores = scores[(scores["value"] == 0) & (scores["metric"] != "causal_stability")]
     if not failed_scores.empty:
-        _render_failures(row, failed_scores)
+        _render_failures(run, failed_scores)
 
 
-def _render_failures(row: RunView, failed_scores: pd.DataFrame) -> None:
+def _render_failures(run: RunView, failed_scores: pd.DataFrame) -> None:
     failed_scores = failed_scores.assign(metric=failed_scores["metric"].map(dict(CAUSAL_METRICS)))
     failed_metrics = failed_scores.groupby("item_id", sort=True)["metric"].agg(
         lambda labels: ", ".join(dict.fromkeys(labels))
@@ -494,7 +494,7 @@ def _render_failures(row: RunView, failed_scores: pd.DataFrame) -> None:
         st.dataframe(
             pd.DataFrame(
                 {
-                    "texts": [item_address(row, i) for i in page_rows.index],
+                    "texts": [item_address(run, i) for i in page_rows.index],
                     "item": page_rows.index,
                     "fails": page_rows.to_numpy(),
                 }

@@ -180,7 +180,7 @@ def _render_state_action(run: RunView, status: str) -> None:
                 args=(run_id,),
                 **access.role_control("admin", help=STOP_HELP),
             )
-        elif status in ("stopped", "budget", "failed", "interrupted", "planned"):
+        elif status in components.RESUMABLE_STATUSES:
             max_cost = _render_cap_input(run) if status == "budget" else None
             if st.button(
                 "Resume",

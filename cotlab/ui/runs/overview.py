@@ -31,67 +31,67 @@ DIGEST_CHARS = 12
 """Characters of a plan's digest on the page; the whole one stands there on hovering."""
 
 
-def render_verdict_tab(row: RunView) -> None:
+def render_verdict_tab(run: RunView) -> None:
     """Show the verdict on a run, its picture, its progress and cost, and all estimates."""
-    render_run_note(row)
-    verdict.render_verdict(row)
-    render_verdict_number(row.id)
-    render_live_progress(row)
-    verdict.render_picture(row)
-    render_cost(row)
-    server_check.render_run_checks(row.id)
-    render_reply_notes(row)
-    render_findings(row)
-    render_repeat_command(row)
+    render_run_note(run)
+    verdict.render_verdict(run)
+    render_verdict_number(run.id)
+    render_live_progress(run)
+    verdict.render_picture(run)
+    render_cost(run)
+    server_check.render_run_checks(run.id)
+    render_reply_notes(run)
+    render_findings(run)
+    render_repeat_command(run)
     verdict.render_explanation()
 
 
-def render_live_progress(row: RunView) -> None:
+def render_live_progress(run: RunView) -> None:
     """Show the run's counters.
 
     While the run may change they are refreshed every second, and the page runs again when it
     did change. Once it has ended they are shown once, without polling.
     """
-    is_followed = run_may_change(row)
+    is_followed = run_may_change(run)
     if is_followed:
-        st.session_state["followed"] = row.id
+        st.session_state["followed"] = run.id
     with st.container(key="counters"):  # a place of their own, so that no old ones stand below
         st.fragment(_render_progress, run_every=PROGRESS_POLL_S if is_followed else None)(
-            row.id, run_page_state(row), is_followed
+            run.id, run_page_state(run), is_followed
         )
 
 
-def run_may_change(row: RunView) -> bool:
+def run_may_change(run: RunView) -> bool:
     """Return whether a run may change by itself.
 
     It may while it is planned or running, and while its process still makes estimates.
     """
-    run_id, status = row.id, row.status
+    run_id, status = run.id, run.status
     if (
         status == "planned"
-        or components.current_status(row) == "running"
+        or components.current_status(run) == "running"
         or processes.is_running(run_id)
     ):
         return True
     if status == "running":  # its heartbeat is late, and may return
         live_run = cached.live_run(run_id)
         return live_run is not None and is_process_going_on(live_run)
-    if not components.may_write_estimates(row):
+    if not components.may_write_estimates(run):
         return False
     is_watched = st.session_state.get("followed") == run_id
-    return is_watched or bool(cached.load_estimates(run_id, row.revision).empty)
+    return is_watched or bool(cached.load_estimates(run_id, run.revision).empty)
 
 
 def _render_progress(run_id: str, page_state: str, is_followed: bool) -> None:
     """Show the counters; ``page_state`` is what the rest of the page shows."""
-    row = cached.stored_run(run_id)
-    if run_page_state(row) != page_state or (is_followed and not run_may_change(row)):
+    run = cached.stored_run(run_id)
+    if run_page_state(run) != page_state or (is_followed and not run_may_change(run)):
         st.rerun()
     live_run = cached.live_run(run_id)
     if live_run is None:
         return
     progress, unit = live_run.progress, components.progress_unit(run_id)
-    is_unmeasured = components.display_status(row) == NOTHING_MEASURED
+    is_unmeasured = components.display_status(run) == NOTHING_MEASURED
     tried_text = " tried, none with a value" if is_unmeasured else ""
     cap_text = f" of ${progress.cap_micro / 1e6:,.2f}" if progress.cap_micro is not None else ""
     numbers = [
@@ -142,21 +142,21 @@ def _render_progress(run_id: str, page_state: str, is_followed: bool) -> None:
             components.show_escaped_lines(progress.last_errors)
 
 
-def run_page_state(row: RunView) -> str:
+def run_page_state(run: RunView) -> str:
     """Return what the page depends on: the status and, once nothing runs, the revision.
 
     While a run goes on, the page is drawn anew whenever another tenth of it has ended.
     """
-    status = components.current_status(row)
+    status = components.current_status(run)
     if status == "running":
-        n_tenths = 10 * row.n_ended // max(1, components.n_evaluations(row))
+        n_tenths = 10 * run.n_ended // max(1, components.n_evaluations(run))
         return f"{status}, {n_tenths} tenths"
-    return f"{status} {row.revision}"
+    return f"{status} {run.revision}"
 
 
-def render_cost(row: RunView) -> None:
+def render_cost(run: RunView) -> None:
     """Show expected and actual cost with tokens; nothing where the model is free."""
-    cost_report = run_costs(row)
+    cost_report = run_costs(run)
     cost, requests = cost_report["cost"], cost_report["requests"]
     if not cost["spent_usd"] and not cost["estimated_usd"]:
         return
@@ -188,21 +188,21 @@ def render_cost(row: RunView) -> None:
     st.caption(escape_markdown(" ".join(notes)))
 
 
-def render_repeat_command(row: RunView) -> None:
+def render_repeat_command(run: RunView) -> None:
     """Show the configuration and the command that repeat this run."""
-    text = config_to_yaml(stored_options(row.config_json) | {"output": None})
+    text = config_to_yaml(stored_options(run.config_json) | {"output": None})
     models = [
-        f"{role} {row.model if role == 'subject' else ref}" for role, ref in row.plan.models.items()
+        f"{role} {run.model if role == 'subject' else ref}" for role, ref in run.plan.models.items()
     ]
     with st.expander("Configuration and command"):
         st.code(text, language=None, wrap_lines=True)
         st.code("cotlab run --config run.yaml", language=None, wrap_lines=True)
         components.download_button("run.yaml", text, "run.yaml")
-        digest, folder = row.plan_digest, row.output
+        digest, folder = run.plan_digest, run.output
         st.caption(
             escape_markdown(
                 f"Models of this run: {', '.join(models)}; others above were not"
-                f" asked. Plan {digest[:DIGEST_CHARS]}…, code {row.code_version}, reports in"
+                f" asked. Plan {digest[:DIGEST_CHARS]}…, code {run.code_version}, reports in"
                 f" …/{Path(folder).name}"
             ),
             help=escape_markdown(f"Plan {digest}, reports in {folder}"),
@@ -210,16 +210,16 @@ def render_repeat_command(row: RunView) -> None:
 
 
 @cached.cache_by_store(32)
-def _restated_report(run_id: str, revision: int, _row: RunView) -> dict[str, Any]:
-    return {"restated_steps": stored_restated_steps(cached.cached_run_view(_row))}
+def _restated_report(run_id: str, revision: int, _run: RunView) -> dict[str, Any]:
+    return {"restated_steps": stored_restated_steps(cached.cached_run_view(_run))}
 
 
-def render_reply_notes(row: RunView) -> None:
+def render_reply_notes(run: RunView) -> None:
     """Show how many replies were cut off, and how many restate the step that was removed."""
-    report = _restated_report(row.id, row.revision, row) | cut_reply_report(row)
+    report = _restated_report(run.id, run.revision, run) | cut_reply_report(run)
     warnings = restated_step_warnings(report)
     for line in (*cut_reply_lines(report), *warnings):
         st.warning(escape_markdown(line))
-    is_silent = bool(warnings) or row.id in cached.unmeasured_runs()
+    is_silent = bool(warnings) or run.id in cached.unmeasured_runs()
     for line in () if is_silent else restated_step_lines(report):
         st.caption(escape_markdown(line))
