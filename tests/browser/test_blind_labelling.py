@@ -183,7 +183,7 @@ def test_a_disagreement_is_settled_by_keys_and_undone(
         return row["sound"], row["first_wrong_step"]
 
     assert truth() == (False, 1)
-    page.goto(f"{base}/agreement")
+    page.goto(f"{base}/label?tab=agreement")
     expect(page.get_by_text(f"settled by dee {width}")).to_be_visible()
     page.goto(f"{base}/label?queue={queue}")
     rater.keys = ""

@@ -180,7 +180,7 @@ def test_compare_shows_differences_tests_direction_and_changed_items(store: Path
         "i02",
         "i03",
     ]
-    assert moved["base →"].iloc[0] == "/item?run=base&item=i00"
+    assert moved["base →"].iloc[0] == "/run?run=base&item=i00&tab=items"
     assert "tag epoch" in table_with(app, "setting")["setting"].tolist()
 
 

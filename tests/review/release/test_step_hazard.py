@@ -78,7 +78,7 @@ def test_the_page_fits_and_lists_versions(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("COTLAB_STORE", str(tmp_path / "store"))
     store = Store(tmp_path / "store")
     fill_stepped(store, n=80)
-    page = opened("calibration", "Calibration", steps="true")
+    page = opened("calibrate", steps="true")
     page.button(key="fit-steps").click().run()
     assert not page.exception and len(list_calibrators(store, STEP_KIND)) == 1
     (table,) = [one.value for one in page.dataframe if "PB-F1" in one.value]
@@ -88,7 +88,7 @@ def test_the_page_fits_and_lists_versions(tmp_path: Path, monkeypatch: pytest.Mo
 
     fill_stepped(store, "run-2", n=40, seed=3)
     assert fit_step_hazard(store, None, author="ann").version == 2
-    page = opened("calibration", "Calibration", steps="true")
+    page = opened("calibrate", steps="true")
     assert page.selectbox(key="steps-back-version").options == ["1"]
     page.button(key="steps-back").click().run()
     assert "needs its reason" in page.error[0].value

@@ -1,26 +1,31 @@
-"""The page Evaluation: what tells, each signal with its worst mistakes, first wrong steps, runs."""
+"""The tab Your labels: what tells, each signal with its worst mistakes, first wrong steps, runs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import streamlit as st
 
-from cotlab.analysis.evaluation.results import SignalResult, headline
+from cotlab.analysis.evaluation.held_out import load_fitted_data
+from cotlab.analysis.evaluation.measure import evaluate_chains, signal_details
+from cotlab.analysis.evaluation.results import Evaluation, SignalResult, TargetResult, headline
+from cotlab.analysis.evaluation.signals import EvaluationData, load_labelled_chains
 from cotlab.analysis.tables.evaluation import MAX_SIGNALS, signal_table
-from cotlab.core.resources import page_path
+from cotlab.review.labelling.truth import LABEL_KEYS, TARGETS
 from cotlab.stats.intervals import Interval
-from cotlab.ui import charts, components
+from cotlab.store.item_metadata import list_runs_with_metadata
+from cotlab.store.pending import labelled_runs, last_label_number
+from cotlab.ui import cached, charts, components
 from cotlab.ui.address import write_address
 from cotlab.ui.components import interval_or_reason
-from cotlab.ui.evaluation.choose import EvaluationView
-from cotlab.ui.linked import PageLink, show_linked_frame
+from cotlab.ui.linked import show_linked_frame
 from cotlab.ui.more import render_more
-from cotlab.ui.pickers import select_option
-from cotlab.ui.text import escape_markdown
+from cotlab.ui.pickers import pick_options, run_labels, select_option, without_archived
+from cotlab.ui.places import run_link
+from cotlab.ui.text import display_errors, escape_markdown
 
 MEASURE_LABELS = {
     "auroc": "AUROC",
@@ -31,6 +36,18 @@ MEASURE_LABELS = {
 N_FIRST_SIGNALS = 16
 """Signals of the figure that the page opens with; it has the baselines among them."""
 CALIBRATION_LABELS = {"brier": "Brier", "ece": "ECE"}
+
+
+def render_evaluation_tab() -> None:
+    """Show which signals tell on labelled chains."""
+    view = select_evaluation()
+    if view is not None:
+        render_finding(view)
+        render_aurocs(view)
+        render_signal(view)
+        render_locations(view)
+        render_run_differences(view)
+        render_notes(view)
 
 
 def render_finding(view: EvaluationView) -> None:
@@ -65,7 +82,7 @@ def _show_aurocs(view: EvaluationView, max_signals: int, key: str) -> None:
         signal_table(view.result, max_signals),
         key=key,
         note=f"{n_hidden} signals of lower AUROC are in the list below." if n_hidden > 0 else "",
-        evidence=(page_path("run"), {"run": view.evaluation.runs[0]}),
+        evidence=run_link(view.evaluation.runs[0]),
         on_click=choose_signal,
     )
 
@@ -120,7 +137,7 @@ def _render_worst_mistakes(signal: SignalResult) -> None:
         st.caption(f"{title}:")
         if keys:
             frame = pd.DataFrame(keys, columns=["run", "item"])[["item", "run"]]
-            links = [PageLink("item", (("run", run), ("item", item))) for run, item in keys]
+            links = [run_link(run, "items", item=item) for run, item in keys]
             key = f"mistakes-{signal.name}-{title}"
             show_linked_frame(title, frame, {"item": links}, key=key)
         else:
@@ -196,4 +213,125 @@ def render_notes(view: EvaluationView) -> None:
     if view.fit_runs:
         query = [*(("run", run) for run in view.fit_runs), ("target", view.result.target)]
         label = "Calibrate on the runs that were fitted on"
-        components.page_link("calibration", label, "query_stats", query)
+        components.page_link("calibrate", label, "query_stats", query)
+
+
+RunRevisions = tuple[tuple[str, int], ...]
+
+
+class EvaluationKey(NamedTuple):
+    """What an evaluation depends on, by which it is cached for all users."""
+
+    run_revisions: RunRevisions
+    """Each chosen run and its revision."""
+    fit_revisions: RunRevisions
+    """Each run that is fitted on, and its revision."""
+    target: str
+    """The target of the fits; "" where none is fitted."""
+    label_number: int
+    """Number of the newest label."""
+    seed: int
+    """Seed of the resampling: that of the first run."""
+
+
+class EvaluationView(NamedTuple):
+    """What the tab Your labels shows."""
+
+    evaluation: Evaluation
+    """The evaluation of the chosen runs, without details of each signal."""
+    result: TargetResult
+    """The chosen target."""
+    key: EvaluationKey
+    """What the evaluation depends on."""
+
+    @property
+    def fit_runs(self) -> tuple[str, ...]:
+        """The ids of the runs that were fitted on."""
+        return tuple(run for run, _ in self.key.fit_revisions)
+
+    def signal_details(self, name: str) -> SignalResult:
+        """Return all measures of a signal."""
+        return _cached_signal(self.key, self.result.target, name)
+
+
+def select_evaluation() -> EvaluationView | None:
+    """Choose runs and a target; None (with a message) where nothing can be evaluated."""
+    store = cached.store()
+    labelled = labelled_runs(store) | list_runs_with_metadata(store, LABEL_KEYS)
+    rows = [row for row in cached.stored_runs() if row.id in labelled]
+    rows = without_archived(rows, "run")
+    if not rows:
+        components.render_empty_state(
+            "No run has labelled chains yet: import a suite with its labels, or label chains.",
+            "label",
+            "Label",
+        )
+        components.page_link("upload", "Upload a suite", "upload")
+        return None
+    labels = run_labels(rows)
+    runs = pick_options(
+        "Runs",
+        labels,
+        "runs",
+        list(labels)[:1],
+        help="Runs on one suite's chains are joined by item; their signals are compared.",
+    )
+    with st.container(horizontal=True):
+        target = select_option(
+            "Target", {name: text for name, (text, _) in TARGETS.items()}, "target"
+        )
+    other_labels = {run: label for run, label in labels.items() if run not in runs}
+    fit_runs = (
+        pick_options(
+            "Fit on (optional)",
+            other_labels,
+            "fit",
+            [],
+            help=(
+                "Combined features and the hazard of a mistake are fitted on these runs' labels and"
+                " measured on the runs above alone."
+            ),
+        )
+        if other_labels
+        else []
+    )
+    if not runs:
+        st.info("Choose at least one run.")
+        return None
+    for row in rows:
+        if row.id in (*runs, *fit_runs):
+            components.warn_if_partial(row)
+    revision_by_run = {row.id: row.revision for row in rows}
+    run_revisions, fit_revisions = (
+        tuple((run, revision_by_run[run]) for run in chosen) for chosen in (runs, fit_runs)
+    )
+    key = EvaluationKey(
+        run_revisions,
+        fit_revisions,
+        target if fit_runs else "",
+        last_label_number(store),
+        cached.stored_run(runs[0]).plan.seed,
+    )
+    with display_errors(st.info):
+        evaluation = _cached_evaluation(key, target)
+        return EvaluationView(evaluation, evaluation.targets[0], key)
+    return None
+
+
+@cached.cache_by_store(32, "Comparing each signal with the labels", copies_results=False)
+def _cached_evaluation(key: EvaluationKey, target: str) -> Evaluation:
+    return evaluate_chains(_cached_data(key), targets=[target], with_details=False)
+
+
+@cached.cache_by_store(64, "Measuring the signal", copies_results=False)
+def _cached_signal(key: EvaluationKey, target: str, name: str) -> SignalResult:
+    return signal_details(_cached_data(key), target, name)
+
+
+@cached.cache_by_store(8, "Reading scores and labels, and fitting on them", copies_results=False)
+def _cached_data(key: EvaluationKey) -> EvaluationData:
+    store = cached.store()
+    runs, fit_runs = ([run for run, _ in chosen] for chosen in key[:2])
+    if fit_runs:
+        return load_fitted_data(store, fit_runs, runs, targets=[key.target], seed=key.seed)
+    return EvaluationData(load_labelled_chains(store, runs, seed=key.seed), key.seed)

@@ -1,16 +1,22 @@
-"""Calibration: how well calibrated scores predict labels, the labels, and calibrator versions."""
+"""The tab Calibrate: whether scores match acceptance rates, labels, and calibrator versions."""
+
+from __future__ import annotations
 
 from functools import partial
 
-from cotlab.ui import components
 from cotlab.ui.calibration import fit, runs, steps, versions
 from cotlab.ui.more import render_more
 
-components.render_heading(
-    "Calibration", "Does a score of 0.8 mean that 8 of 10 such chains are acceptable?"
-)
-view = runs.select_calibration_runs()
-if view is not None:
+
+def render_calibrate_tab() -> None:
+    """Show how well the scores predict the labels, and fit a calibrator."""
+    view = runs.select_calibration_runs()
+    if view is not None:
+        _render_view(view)
+    render_more("first mistake by step", steps.render_step_models, name="steps")
+
+
+def _render_view(view: runs.CalibrationView) -> None:
     if view.version is not None:
         versions.render_calibration_verdict(view, view.version)
     fit.render_label_counts(view)
@@ -35,4 +41,3 @@ if view is not None:
             name="versions",
         )
     fit.render_calibration_notes(view)
-render_more("first mistake by step", steps.render_step_models, name="steps")

@@ -1,4 +1,4 @@
-"""The page Search: what to search for, in which items, and the hits."""
+"""The search of the page Runs: where a text occurs in questions, chains and replies."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ from typing import Any
 import streamlit as st
 
 from cotlab.core.errors import CotlabError
-from cotlab.core.resources import page_path
 from cotlab.store import read
 from cotlab.store.search import (
     HITS_PER_PAGE,
-    MAX_SEARCH_CHARACTERS,
     SearchHit,
     SearchQuery,
     hit_passage,
     search_texts,
 )
-from cotlab.ui import cached, components
-from cotlab.ui.address import bind_switch, bind_text, report_unknown_value, write_address
-from cotlab.ui.item.step_address import step_query
-from cotlab.ui.linked import PageLink, show_linked
-from cotlab.ui.pickers import ANY, run_labels, select_option, without_archived
+from cotlab.ui import cached
+from cotlab.ui.address import bind_switch, report_unknown_value, step_query, write_address
+from cotlab.ui.linked import show_linked
+from cotlab.ui.pickers import ANY, ARCHIVED_PARAM, select_option
+from cotlab.ui.places import run_link
 from cotlab.ui.text import escape_markdown, shorten
 
 _PAGE_PARAMS = ("page",)
@@ -36,54 +34,31 @@ COLUMNS = (
 )
 """Columns of the table of hits."""
 FACETS_NOTE = (
-    "Answer: to the unchanged chain, by every score of it. After a changed step: another answer"
+    "Answer: to the unchanged chain, by every score of it. After an edited step: another answer"
     " after at least one change, or the same after each that was measured. Items without them are"
     " found only where that is not chosen. Redacted texts are not searched."
 )
 
 
-def pick_query() -> SearchQuery | None:
-    """Choose what to search for; None (with a message) without a text."""
-    rows = cached.stored_runs()
-    if not rows:
-        components.render_empty_state("No run is stored yet.", page_path("new_run"), "Start one")
-        return None
-    text = st.text_input(
-        "Text",
-        max_chars=MAX_SEARCH_CHARACTERS,
-        placeholder="a word, a number, a part of a sentence",
-        **bind_text("q", MAX_SEARCH_CHARACTERS, _PAGE_PARAMS),
-    )
-    with st.container(horizontal=True):
+def render_search(text: str) -> None:
+    """Show where a text occurs in questions, chains and replies; nothing without a text."""
+    if not text.strip():
+        return
+    st.header("In questions, chains and replies")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
         has_full_word = st.checkbox("Whole words", **bind_switch("full-word", False, _PAGE_PARAMS))
-        listed_rows = without_archived(rows, "run")
-    run_labels_by_id = {ANY: "all runs", **run_labels(listed_rows)}
-    run = select_option("Run", run_labels_by_id, "run", ANY, _PAGE_PARAMS)
-    answer_column, flipped_column, category_column = st.columns(3)
-    with answer_column:
         answer = select_option("Answer", ANSWER_LABELS, "answer", ANY, _PAGE_PARAMS)
-    with flipped_column:
         flipped = select_option(
-            "After a changed step", FLIPPED_LABELS, "flipped", ANY, _PAGE_PARAMS
+            "After an edited step", FLIPPED_LABELS, "flipped", ANY, _PAGE_PARAMS
         )
-    with category_column:
         categories = {ANY: "all", **{name: name for name in cached.read_once(read.list_domains)}}
         category = select_option("Category", categories, "category", ANY, _PAGE_PARAMS)
-    if not text or not text.strip():
-        st.info("Type a text: upper and lower case are the same.")
-        st.caption(FACETS_NOTE)
-        return None
     facets: dict[str, Any] = {
         name: None if value == ANY else value
-        for name, value in (
-            ("run", run),
-            ("answer", answer),
-            ("flipped", flipped),
-            ("category", category),
-        )
+        for name, value in (("answer", answer), ("flipped", flipped), ("category", category))
     }
-    archived = any(row.is_archived for row in listed_rows)
-    return SearchQuery(text, **facets, full_word=has_full_word, archived=archived)
+    archived = st.query_params.get(ARCHIVED_PARAM) == "1"
+    render_hits(SearchQuery(text, **facets, full_word=has_full_word, archived=archived))
 
 
 def render_hits(query: SearchQuery) -> None:
@@ -113,11 +88,11 @@ def render_hits(query: SearchQuery) -> None:
 def _hit_cells(hit: SearchHit, query: SearchQuery) -> list[dict[str, Any]]:
     """Return the cells of a hit's row."""
     before, match, after = hit_passage(hit, query)
-    address = [("run", hit.run), ("item", hit.item_id)]
+    address = {"item": hit.item_id}
     if hit.step is not None and (hit.is_reference_run or hit.part == "reply"):
-        address += step_query(hit.step).items()
+        address |= step_query(hit.step)
     if hit.key is not None:
-        address.append(("request", hit.key))
+        address["request"] = hit.key
     part_text = hit.part if hit.step is None else f"{hit.part}, step {hit.step + 1}"
     passages = [
         {"text": before},
@@ -128,7 +103,7 @@ def _hit_cells(hit: SearchHit, query: SearchQuery) -> list[dict[str, Any]]:
         {
             "text": shorten(hit.item_id, 40),
             "small": shorten(hit.category, 30),
-            "link": PageLink("item", tuple(address)),
+            "link": run_link(hit.run, "items", **address),
         },
         {"text": part_text},
         {"text": "", "passages": passages},

@@ -1,4 +1,4 @@
-"""The page Agreement: agreement between raters, each rater's labels, and their disagreements."""
+"""The tab Agreement: agreement between raters, each rater's labels, and their disagreements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import streamlit as st
 
 from cotlab.analysis.tables.run import agreement_points
 from cotlab.core.errors import CotlabError
-from cotlab.core.resources import page_path
 from cotlab.review.labelling import agreement as agreement_review
 from cotlab.review.labelling.agreement import (
     NO_MISTAKE,
@@ -51,9 +50,7 @@ def select_agreement() -> tuple[Agreement, str | None] | None:
     result = _cached_agreement(cached.store().path.stat().st_mtime_ns, queue)
     if not result.n_items:
         query = {"queue": queue} if queue else None
-        components.render_empty_state(
-            "Nobody labelled anything here yet.", page_path("label"), "Label", query
-        )
+        components.render_empty_state("Nobody labelled anything here yet.", "label", "Label", query)
         return None
     st.caption(
         f"{result.n_items} items with a label, {result.n_shared} of them with labels of two raters"
