@@ -100,8 +100,9 @@ def tab_title(page: Page, run: RunView | None) -> str:
     Only the pages of one run name it, by its own name where it has one, else by its id; pages on
     which chains are judged blind never do.
     """
-    label = page.tabs.get(st.query_params.get(TAB_PARAM, ""), page.title)
-    names = [label]
+    names = [page.title]
+    if page.tabs:
+        names = [page.tabs.get(st.query_params.get(TAB_PARAM, ""), page.title)]
     if page.run_param == "run" and run is not None:
         names.append(shorten(printable_line(run.name or run.id), MAX_NAME_CHARACTERS))
     return " · ".join([*names, APP_TITLE])

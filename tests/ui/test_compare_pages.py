@@ -281,10 +281,9 @@ import sys
 sys.path.insert(0, {str(ROOT)!r})
 from cotlab.ui import cached
 from cotlab.ui.runs import list as runs
-from cotlab.store import read
 import streamlit as st
 st.navigation([st.Page("{ROOT / "pages" / "compare.py"}"), st.Page(lambda: runs.render_compare_link(
-    read.list_runs(cached.store()), ["two", "base"]), title="x", default=True, url_path="x")]).run()
+    cached.stored_runs(), ["two", "base"]), title="x", default=True, url_path="x")]).run()
 """
     app = AppTest.from_string(script, default_timeout=300).run()
     assert not app.exception, [e.value for e in app.exception]

@@ -141,3 +141,14 @@ def test_an_unknown_run_is_said_and_not_raised() -> None:
     app = open_page("run", run="nope")
     check(app, "Run")
     assert "There is no run nope in this store." in [i.value for i in app.info]
+
+
+def test_a_tab_that_does_not_exist_is_said_and_the_first_is_shown(
+    filled: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, run_id = filled
+    monkeypatch.setenv("COTLAB_STORE", str(folder))
+    app = open_page("run", run=run_id, tab="<b>none")
+    assert not app.exception
+    assert len([text for text in app.warning if "tab = " in text.value.replace("\\", "")]) == 1
+    assert linked_view(app, "verdict")
